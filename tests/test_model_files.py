@@ -9,11 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from case_files import case
 from command_line import refused, said
+from hf_configs import config_of
 
 import rooflines
 from rooflines import RooflinesError, models
 from rooflines.models.cache import stores_of
+from rooflines.models.library import models_of
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -142,7 +145,7 @@ def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
 
 
 @pytest.mark.parametrize(
-    ("group", "said_of_zeros"), [(32, "0.12 bit"), (128, "0.031 bit"), (-1, None)]
+    ("group", "said_of_zeros"), [(32, "0.125 bit"), (128, "0.0312 bit"), (-1, None)]
 )
 def test_zero_points_are_said_by_the_size_of_their_groups(group, said_of_zeros):
     note = quantized(quant_method="gptq", bits=4, group_size=group).note
@@ -235,3 +238,150 @@ def test_a_layer_that_drafts_is_not_said_to_be_left_out():
     drafts = {"tokens": 1, "accepted": 0.8}
     drafting = rooflines.explain_model("h200", "glm-4.5", **asked, draft=drafts)
     assert "model" not in drafting.assumptions
+
+
+LAYOUTS = case("quantizations")
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts_of_quantizations_are_read_or_refused_by_name(name):
+    row = LAYOUTS[name]
+    if "says" in row:
+        with pytest.raises(RooflinesError, match=row["says"]):
+            quantized(**row["of"])
+        return
+    dtypes = quantized(**row["of"]).dtypes
+    assert dtypes is not None
+    bits = dtypes.bits()
+    assert float(bits["weights"]) == pytest.approx(row["weights"], abs=1e-4)
+    assert float(bits["head"]) == pytest.approx(row.get("head", 16), abs=1e-4)
+
+
+# ---------------------------------------------------------------- keys, names, files beside
+
+
+@pytest.mark.parametrize("value", [None, False, 0, [], {}])
+def test_a_key_that_switches_nothing_on_changes_nothing(value):
+    model = models.from_hf({**LLAMA, "use_mrope": value, "expert_intermediate_size": value})
+    assert model.parameters().total == PARAMETERS
+    assert model.note is None
+
+
+def test_keys_that_nobody_knows_are_said_to_be_ignored():
+    keys = {"use_fancy_kernels": True, "router_temperature": 0.5, "kernel_backend": "triton"}
+    model = models.from_hf({**LLAMA, **keys})
+    assert model.note == "ignored: use_fancy_kernels, router_temperature, kernel_backend"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        {"num_extra": 2},
+        {"lora_rank_ratio": 0.5},
+        {"use_bias": True},
+        {"extra": {"layers": 3}},
+        {"num_experts": 8},
+        {"hybrid_override_pattern": "M*"},
+        {"attn_output_gate": True},
+    ],
+)
+def test_a_key_that_sizes_something_or_counts_elsewhere_is_refused_unless_forced(key):
+    (name,) = key
+    with pytest.raises(RooflinesError, match=f"{name} is a key that configs of llama"):
+        models.from_hf({**LLAMA, **key})
+    forced = models.from_hf({**LLAMA, **key}, family="llama")
+    assert forced.parameters().total == PARAMETERS
+    assert forced.note == f"read as llama, whatever its model_type; ignored: {name}"
+
+
+def test_an_unknown_family_is_read_as_another_and_the_title_says_so(tmp_path, capsys):
+    file = written(tmp_path, {**LLAMA, "model_type": "my_llama"})
+    assert "read it with --as llama" in refused(capsys, "models", file)
+    for words in (("models", file), ("explain", "h100", file, "B=1", "S=2048")):
+        shown = said(capsys, *words, "--as", "llama").replace("\n", " ")
+        assert f"{file} as llama" in shown
+    assert "lacks num_local_experts" in refused(capsys, "models", file, "--as", "mixtral")
+    assert "is no file" in refused(capsys, "models", "llama-3.1-8b", "--as", "llama")
+    (model,) = models_of([{"name": "mine", "hf": file, "as": "llama"}]).values()
+    assert model.parameters().total == PARAMETERS
+
+
+def test_a_folder_with_a_params_json_is_read(tmp_path, capsys):
+    params = {"dim": 5120, "n_layers": 40, "head_dim": 128, "hidden_dim": 32768, "n_heads": 32}
+    params |= {"n_kv_heads": 8, "vocab_size": 131072, "norm_eps": 1e-05, "rope_theta": 1e9}
+    (tmp_path / "params.json").write_text(json.dumps(params), encoding="utf-8")
+    for path in (tmp_path, tmp_path / "params.json"):
+        assert models.from_hf(path).parameters().total == 23_572_403_200
+    assert "23,572,403,200" in said(capsys, "models", str(tmp_path))
+    with pytest.raises(RooflinesError, match="vocab_size is -1: the tokenizer has it"):
+        models.from_hf({**params, "vocab_size": -1})
+
+
+def test_an_index_beside_the_config_checks_the_bytes(tmp_path):
+    file = written(tmp_path, LLAMA)
+    index = tmp_path / "model.safetensors.index.json"
+    for size, note in (
+        (2 * PARAMETERS, None),
+        (PARAMETERS, "model.safetensors.index.json has 8.03 GB, -50.0% of the 16.1 GB"),
+    ):
+        index.write_text(json.dumps({"metadata": {"total_size": size}, "weight_map": {}}))
+        found = models.from_hf(file).note
+        assert found is None if note is None else (found or "").startswith(note)
+    assert models.from_hf(file, "fp8").note is None
+
+
+def test_formats_of_every_expert_are_read_in_a_file_of_megabytes(tmp_path):
+    layers, experts = 57, 256
+    config = {**LLAMA, "model_type": "qwen3_moe", "num_hidden_layers": layers, "head_dim": 128}
+    config |= {"num_experts": experts, "num_experts_per_tok": 8, "moe_intermediate_size": 1536}
+    names = [
+        f"model.layers.{layer}.mlp.experts.{expert}.{part}_proj"
+        for layer in range(layers)
+        for expert in range(experts)
+        for part in ("gate", "up", "down")
+    ]
+    form = {"quant_algo": "NVFP4", "group_size": 16}
+    config["quantization_config"] = {
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "quantized_layers": dict.fromkeys(names, form),
+    }
+    dtypes = models.from_hf(written(tmp_path, config)).dtypes
+    assert dtypes is not None
+    assert (dtypes.experts, dtypes.weights, dtypes.mixed) == ("nvfp4", "bf16", {})
+    config["quantization_config"]["quantized_layers"].pop(names[0])
+    with pytest.raises(
+        RooflinesError, match=r"layers\.0\.mlp\.experts\.gate_proj in several formats"
+    ):
+        models.from_hf(config)
+
+
+def test_modules_of_nemotron_are_below_the_mixers_of_its_backbone():
+    nemotron = config_of("nemotron-3-nano")
+    left_out = [f"backbone.layers.0.mixer.{name}_proj" for name in ("in", "out")]
+    quantization = {"quant_method": "modelopt", "quant_algo": "NVFP4", "exclude_modules": left_out}
+    dtypes = models.from_hf({**nemotron, "quantization_config": quantization}).dtypes
+    assert dtypes is not None
+    inner, width = 64 * 64, 2688
+    assert dtypes.mixed["weights"]["bf16"] == width * (2 * inner + 2 * 8 * 128 + 64) + inner * width
+
+
+def test_weights_quantized_alone_are_multiplied_in_16_bit():
+    alone = {"quant_algo": "W4A16_NVFP4", "exclude_modules": ["lm_head"]}
+    both = {**alone, "quant_algo": "NVFP4"}
+    for quantization, compute in ((alone, "bf16"), (both, "nvfp4")):
+        model = models.from_hf({**LLAMA, "quantization_config": quantization})
+        answer = rooflines.explain_model("b200", model, B=1, S=2048)
+        assert answer.row["dtypes"].endswith(f"@{compute}")
+
+
+def test_a_layer_of_gemma_4_without_experts_has_four_norms():
+    """Gemma 4 31B: 60 layers, 50 of them with a window and other heads."""
+    text = {"model_type": "gemma4_text", "hidden_size": 5376, "num_hidden_layers": 60}
+    text |= {"num_attention_heads": 32, "num_key_value_heads": 16, "head_dim": 256}
+    text |= {"num_global_key_value_heads": 4, "global_head_dim": 512, "attention_k_eq_v": True}
+    text |= {"intermediate_size": 21504, "vocab_size": 262144, "sliding_window": 1024}
+    model = models.from_hf({**text, "tie_word_embeddings": True, "dtype": "bfloat16"})
+    assert model.parameters().norms == 60 * 4 * 5376 + 5376 + 50 * 2 * 256 + 10 * 2 * 512
+    assert model.parameters().total == 30_697_345_280
+    assert model.cache_elements(1) == 10 * 2 * 4 * 512 + 50 * 2 * 16 * 256

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
 from rooflines.basics.files import CONFIG_DIR
@@ -56,10 +57,48 @@ class NamedCombination(Entry):
         return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
 
 
+INTEGER = re.compile(r"int([2-8])(?:-g(\d{1,4})(-zp|-bias)?)?")
+"""Integers of so many bits: plain, or in groups that share a scale, with what else a group has."""
+
+SCALE_BITS = 16
+"""Bits of a group's scale, and of a bias beside it [bit]."""
+
+
+class StoredFormats(dict[str, Format]):
+    """StoredFormats by name, with those of grouped integers, which are not listed.
+
+    `int4-g64` has a 16-bit scale for 64 weights; `-zp` a zero point of the same bits beside it,
+    `-bias` a 16-bit bias.
+    """
+
+    def __missing__(self, name: str) -> Format:
+        """A format that its name says."""
+        match = INTEGER.fullmatch(name)
+        if match is None or (match[2] and int(match[2]) < 1):
+            raise KeyError(name)
+        bits, group, more = int(match[1]), match[2], match[3]
+        beside = {None: 0, "-zp": bits, "-bias": SCALE_BITS}[more]
+        if not group:
+            return Format(bits=bits, scale_bits=None, block=None, note=None, source=None)
+        shared = SCALE_BITS + beside
+        return Format(bits=bits, scale_bits=shared, block=int(group), note=None, source=None)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a format."""
+        try:
+            return isinstance(name, str) and bool(self[name])
+        except KeyError:
+            return False
+
+    def __or__(self, others: Mapping[str, Any]) -> StoredFormats:  # type: ignore[override]
+        """These and others."""
+        return StoredFormats({**self, **others})
+
+
 class DtypeFile(Entry):
     """The dtype catalogue."""
 
-    formats: dict[Name, Format]
+    formats: Annotated[dict[Name, Format], AfterValidator(StoredFormats)]
     combinations: dict[Name, NamedCombination]
 
     @model_validator(mode="after")

@@ -74,6 +74,7 @@ OF_MODELS = {
     "draft": (
         "DRAFT: Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted."
     ),
+    "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
     "routing": "HOW: Experts that tokens choose: uniform, the default, same or all.",
     "cache_split": "HOW: How tp chips share caches: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",

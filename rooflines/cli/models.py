@@ -40,8 +40,11 @@ def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) ->
 
 @click.command("models", cls=WithExamples)
 @click.argument("model", required=False, metavar="[ID]", shell_complete=known_models)
+@click.option(
+    "--as", "family", metavar="FAMILY", help="The family that a file is read as, whatever its own."
+)
 @prints_frame
-def command(model: str | None) -> Printed:
+def command(model: str | None, family: str | None) -> Printed:
     """List the models of the catalogue, or show what follows from the shape of one.
 
     Its shape as a config has it, parameters by part and convention, the cache of a token and of
@@ -53,11 +56,12 @@ def command(model: str | None) -> Printed:
         rooflines list models llama-3.1-70b
         rooflines list models Qwen/Qwen3-235B-A22B --json
         rooflines list models path/to/config.json
+        rooflines list models path/to/config.json --as llama
     """
     if model is None:
         frame = api.model_shapes()
         return frame, _list(frame)
-    one = model_named(one_model(model))
+    one = model_named(one_model(model), family=family)
     rows = [(one.name, *line) for line in sheet.model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")

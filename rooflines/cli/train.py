@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.cli.explain import OF_BOTH, OF_TRAINING, options_of, printed_answer, set_option
+from rooflines.cli.explain import (
+    OF_BOTH,
+    OF_MODELS,
+    OF_TRAINING,
+    options_of,
+    printed_answer,
+    set_option,
+)
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
 from rooflines.explanation.changed import with_own_numbers
 from rooflines.explanation.explain import answered
@@ -26,6 +33,7 @@ OPTIONS = {
     "network": OF_BOTH["network"],
     "calibration": OF_BOTH["calibration"],
     **OF_TRAINING,
+    "as": OF_MODELS["as"],
 }
 """Options of a plan."""
 

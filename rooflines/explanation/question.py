@@ -178,13 +178,15 @@ def _of_model(
         problem = f"has {quote(asked.product)}, which is no size of a model"
         raise RooflinesError("the question", problem, HOW_MODEL)
     trains = options.get("phase") == TRAIN
+    family = options.pop("as", None)
     with Mistakes() as mistakes:
         with mistakes.at():
             options = _on_chips(asked, known.chips, options)
         with mistakes.at():
             model = asked.model
             if not isinstance(model, Model):
-                model = model_named(str(model), asked.dtypes or None)
+                read_as = None if family is None else str(family)
+                model = model_named(str(model), asked.dtypes or None, read_as)
         with mistakes.at():
             grid = sizes_of_model(asked.sizes)
         with mistakes.at("dtypes"):
@@ -392,8 +394,8 @@ def by_key(text: str, fix: str) -> dict[str, str]:
 def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     """Dtypes of a step of a model as it is published; the format of all where that is not stated.
 
-    Weights in integers or in a format that a chip has no peak for are computed in 16 bit, and so
-    is attention; caches that are not stated have 16 bit, too.
+    Weights in integers, in a format that a chip has no peak for, or quantized without activations
+    are computed in 16 bit, and so is attention; caches that are not stated have 16 bit, too.
 
     Args:
         model: The model.
@@ -405,7 +407,8 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
     if set(stored.stored.values()) == {wide} and not stored.mixed:
         return wide
-    can = all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
+    can = not model.weights_alone
+    can = can and all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
     compute = stored.weights if stored.weights in COMPUTED and can else wide
     own = {name: dtype for name in ("experts", "head") if (dtype := getattr(stored, name))}
     own |= {"attention": wide} if compute != wide else {}

@@ -19,7 +19,7 @@ class Parameters:
     """Numbers of parameters [1].
 
     Attributes:
-        embedding: Of the embedding table.
+        embedding: Of the embedding table, and of learned positions.
         attention: Of the projections of all layers: attention, indexers and states.
         mlp: Of the MLPs of layers without experts.
         experts: Of all routed experts.
@@ -127,8 +127,8 @@ def parameters_of(shape: Shape) -> Parameters:
     """The parameters of a shape, exact."""
     width, mlp, moe = shape.D, shape.mlp, shape.moe
     matrices = sum(count * matrix.weights for count, matrix in _mixers(shape))
-    norms = shape.layers * shape.norms_per_layer * width + width
-    biases = 0
+    norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
+    biases = shape.outputs * shape.head_bias
     for layers, attention, _ in shape.attentions:
         norms += layers * attention.norms()
         biases += layers * attention.biases(width)
@@ -150,7 +150,7 @@ def parameters_of(shape: Shape) -> Parameters:
         biases += layers * moe.E * (int(moe.router_bias) + vectors)
         idle = layers * (moe.E - moe.k) * (routed + vectors)
     return Parameters(
-        embedding=shape.table,
+        embedding=shape.table + shape.positions * width,
         attention=matrices,
         mlp=dense,
         experts=experts,

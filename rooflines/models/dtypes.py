@@ -188,7 +188,7 @@ def step_dtypes(form: object) -> StepDtypes:
         return form
     if isinstance(form, str):
         catalogue = dtype_entries()
-        one_of(form, {**catalogue.formats, **catalogue.combinations}, "no dtype")
+        one_of(form, catalogue.formats | catalogue.combinations, "no dtype")
         if form in catalogue.formats:
             form = dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
         else:

@@ -55,6 +55,7 @@ class Family(Entry):
     """
 
     shape: Mapping[str, Any]
+    names: Mapping[str, str] = {}
     defaults: Mapping[str, Any] = {}
     types: tuple[str, ...] = (FULL, SLIDING, CHUNKED)
     mtp: str | None = None
@@ -224,7 +225,7 @@ def _computed(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the func
         return source
     if (function := rules.BY_ARGUMENT.get(next(iter(source)))) is not None:
         return function(keys, **source)
-    return next((each for each, key in source.items() if keys.flag(key)), None)
+    return next((each for each, key in source.items() if key is True or keys.flag(key)), None)
 
 
 def _words(source: object) -> set[str]:

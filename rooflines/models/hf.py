@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from rooflines.basics.errors import RooflinesError, at_path, close_to, printable
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import whole
+from rooflines.basics.text import si
 from rooflines.catalogue.forms import checked
-from rooflines.models.dtypes import ModelDtypes, model_dtypes
+from rooflines.models.dtypes import model_dtypes
 from rooflines.models.family import MTP, families, form_of
-from rooflines.models.hf_dtypes import published_dtypes
+from rooflines.models.hf_dtypes import QUANTIZATIONS, Published, published_dtypes
 from rooflines.models.keys import ENCODER, VISION, Keys, tables
 from rooflines.models.matrix import LARGEST
 from rooflines.models.model import WITHOUT_MTP, Model
+from rooflines.models.params import PARAMS_JSON, config_of_params, is_params
 from rooflines.models.shape import Shape
 
 CONFIG_JSON = "config.json"
@@ -29,16 +32,28 @@ CONFIG_JSON = "config.json"
 QUANTIZED_JSON = "hf_quant_config.json"
 """The file beside it that has the dtypes of a checkpoint quantized by NVIDIA's ModelOpt."""
 
-LARGEST_FILE = 2 * 2**20
+LARGEST_FILE = 16 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
 
-SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", "quantization_config")
+SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", *QUANTIZATIONS)
 """Keys of the whole model that hold for its text part too."""
 
 HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
 """Keys of the whole model that say which head it has."""
 
 TEXT_NOTE = "the text part, without its encoders"
+
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
+"""Keys of the text part of a model with encoders."""
+
+INDEX_JSON = "model.safetensors.index.json"
+"""The file beside it that has the bytes of the weights."""
+
+LARGEST_INDEX = 64 * 2**20
+"""Bytes of an index [byte]."""
+
+INDEX_CLOSE = 0.01
+"""How far the bytes of an index may be from what is counted, as a share of it [1]."""
 
 TIED = "tie_word_embeddings"
 
@@ -64,13 +79,17 @@ ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_towe
 """Keys of models that have an encoder of images or sound."""
 
 
-def from_hf(source: str | Path | Mapping[str, Any], dtypes: object = None) -> Model:
+def from_hf(
+    source: str | Path | Mapping[str, Any], dtypes: object = None, *, family: str | None = None
+) -> Model:
     """A model from a config.json, and from the hf_quant_config.json beside it, if there is one.
 
     Args:
-        source: The file, the folder that has it, or its content.
+        source: The file, the folder that has it, or its content; also a params.json.
         dtypes: A format, or `{weights: , experts: , head: , cache: }`, in place of what the files
             say, which is then not read.
+        family: The family that the file is read as, whatever its `model_type`; its other keys are
+            ignored, and the name and the note of the model say so. None: that of the file.
 
     Returns:
         The model, with the dtypes that the files state. Of models with encoders, the text part.
@@ -80,20 +99,50 @@ def from_hf(source: str | Path | Mapping[str, Any], dtypes: object = None) -> Mo
             are stated in a way that is not known, or it has keys that could change a count.
     """
     if isinstance(source, Mapping):
-        return _model(source, CONFIG_JSON, None, dtypes)
+        return _model(source, CONFIG_JSON, None, dtypes, family)
     if not isinstance(source, str | Path):
         fix = "give the path of a config.json, or its content as a mapping"
         raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
     path = Path(source)
     try:
-        path = path / CONFIG_JSON if path.is_dir() else path
+        path = _in_folder(path) if path.is_dir() else path
     except (OSError, ValueError):
         raise RooflinesError(
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
     beside = None if dtypes is not None else _beside(path)
     with named_kind(path, "model"), at_path(file=printable(path)):
-        return _model(_content(path), str(path), beside, dtypes)
+        model = _model(_content(path), str(path), beside, dtypes, family)
+    return model if dtypes is not None else _checked_by_index(model, path)
+
+
+def _in_folder(folder: Path) -> Path:
+    """The file of a folder that has the shape."""
+    config, params = folder / CONFIG_JSON, folder / PARAMS_JSON
+    return params if params.is_file() and not config.exists() else config
+
+
+def _checked_by_index(model: Model, path: Path) -> Model:
+    """A model whose note says if the index of its weights has other bytes, by more than 1%."""
+    index = path.with_name(INDEX_JSON)
+    try:
+        if not index.is_file() or model.dtypes is None:
+            return model
+    except (OSError, ValueError):  # no path can be like that
+        return model
+    with at_path(file=printable(index)):
+        about = _content(index, LARGEST_INDEX).get("metadata")
+    size = about.get("total_size") if isinstance(about, Mapping) else None
+    if type(size) is not int or size <= 0:
+        return model
+    counted = float(model.weights_bytes())
+    if abs(size / counted - 1) <= INDEX_CLOSE:
+        return model
+    note = (
+        f"{INDEX_JSON} has {si(size, 'B')}, {size / counted - 1:+.1%} of the "
+        f"{si(counted, 'B')} that are counted"
+    )
+    return replace(model, note="; ".join(filter(None, [model.note, note])))
 
 
 def _beside(path: Path) -> Mapping[str, Any] | None:
@@ -108,9 +157,9 @@ def _beside(path: Path) -> Mapping[str, Any] | None:
         return _content(beside)
 
 
-def _content(path: Path) -> Mapping[str, Any]:
-    """The mapping in a JSON file."""
-    text = bounded_text(path, LARGEST_FILE, "give the config.json, not the weights")
+def _content(path: Path, largest: int = LARGEST_FILE) -> Mapping[str, Any]:
+    """The mapping in a JSON file of at most so many bytes [byte]."""
+    text = bounded_text(path, largest, "give the config.json, not the weights")
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -126,43 +175,49 @@ def _content(path: Path) -> Mapping[str, Any]:
 
 
 def _model(
-    config: Mapping[str, Any], name: str, beside: Mapping[str, Any] | None, given: object
+    config: Mapping[str, Any],
+    name: str,
+    beside: Mapping[str, Any] | None,
+    given: object,
+    read_as: str | None,
 ) -> Model:
-    outer, note = config.get("model_type"), None
-    if isinstance(outer, str) and outer in tables()["text-parts"]:
-        config, note = _text_part(config, outer)
-    family = _checked_family(config.get("model_type"))
+    if is_params(config):
+        config = config_of_params(config)
+    config, note = _text_part(config)
+    family = _checked_family(read_as or config.get("model_type"))
     for key in ENCODER_KEYS:
         if config.get(key):
             raise RooflinesError(key, f"is set: {VISION}", "use a model of text alone")
     if config.get("is_encoder_decoder"):
         raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
     table = families()[family]
+    config = {table.names.get(key, key): value for key, value in config.items()}
     keys = Keys(config, family, table.defaults)
     form, stack = form_of(keys, table)
     scores = _scores(config)
     if scores is not None:
         form.pop("mtp", None)
     shape = checked(Shape, {"family": family, "scores": scores, **form})
-    dtypes: ModelDtypes | None
-    assumed = None
     if given is None:
-        dtypes, assumed = published_dtypes(keys, shape, stack, beside)
+        published = published_dtypes(keys, shape, stack, beside)
     else:
-        dtypes = None if given is NOT_READ else model_dtypes(given)
-        keys.ignore("torch_dtype", "dtype", "quantization_config")
-    keys.check()
+        published = Published(None if given is NOT_READ else model_dtypes(given))
+        keys.ignore("torch_dtype", "dtype", *QUANTIZATIONS)
+    keys.check(forced=read_as is not None)
     filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
     notes = [
+        f"read as {family}, whatever its model_type" if read_as else None,
         note,
         _head_note(scores),
         WITHOUT_MTP[0] if any(config.get(key) for key in MTP) else None,
         f"defaults of the family: {filled}" if filled else None,
         *keys.assumed,
-        assumed,
+        published.note,
         f"ignored: {', '.join(keys.unread)}" if keys.unread else None,
     ]
-    return Model(name, shape, dtypes, "; ".join(filter(None, notes)) or None)
+    note = "; ".join(filter(None, notes)) or None
+    name = f"{name} as {family}" if read_as else name
+    return Model(name, shape, published.dtypes, note, weights_alone=published.weights_alone)
 
 
 def _scores(config: Mapping[str, Any]) -> int | None:
@@ -199,29 +254,59 @@ def _head_note(scores: int | None) -> str | None:
     return f"a score head of {scores} in place of an LM head" if scores else "without an LM head"
 
 
-def _text_part(config: Mapping[str, Any], family: str) -> tuple[Mapping[str, Any], str | None]:
+def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
     """The text part of a config with encoders, with what is stated for the whole model.
+
+    Returns:
+        The config of the text part, or the whole one; what to say of it.
 
     Raises:
         RooflinesError: It is no object, or contradicts what surrounds it.
     """
-    text, part = config.get("text_config"), tables()["text-parts"][family]
-    if text is None:
-        return {**config, "model_type": part}, None
+    family, parts = config.get("model_type"), tables()["text-parts"]
+    part = parts.get(family) if isinstance(family, str) else None
+    key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)
+    text = None if key is None else config[key]
+    if part is None:
+        inner = text.get("model_type") if isinstance(text, Mapping) else None
+        if family in families() or not (inner in parts or inner in families()):
+            return config, None
+        part = parts.get(inner, inner)
+    if text is None or key is None:
+        encoders = any(config.get(key) for key in ENCODER_KEYS)
+        flat = {key: value for key, value in config.items() if key not in ENCODER_KEYS}
+        return {**flat, "model_type": part}, TEXT_NOTE if encoders else None
     if not isinstance(text, Mapping):
-        raise RooflinesError("text_config", f"is {quote(text)}, which is no object", "correct it")
+        raise RooflinesError(key, f"is {quote(text)}, which is no object", "correct it")
+    shared = _shared(config, text, key)
+    whole_model = {key: config[key] for key in HEAD_KEYS if key in config}
+    named = text.get("model_type") or part
+    return {**text, "model_type": parts.get(named, named), **shared, **whole_model}, TEXT_NOTE
+
+
+def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """What is stated for the whole model, and holds for its text part.
+
+    Args:
+        config: The whole model.
+        text: Its text part.
+        key: Its key.
+
+    Raises:
+        RooflinesError: They contradict each other.
+    """
     shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
-    if shared.get(TIED) is True and text.get(TIED) is False and family in tables()["tied-by-text"]:
+    by_text = config.get("model_type") in tables()["tied-by-text"]
+    if shared.get(TIED) is True and text.get(TIED) is False and by_text:
         del shared[TIED]
     newer = str(config.get("transformers_version")).partition(".")[0]
-    for key, value in shared.items():
-        if key == TIED and newer.isdecimal() and int(newer) >= WHOLE_MODEL_TIES:
+    for name, value in shared.items():
+        if name == TIED and newer.isdecimal() and int(newer) >= WHOLE_MODEL_TIES:
             continue
-        if text.get(key, value) not in (value, None):
-            problem = f"is {quote(value)}, and {quote(text[key])} in text_config"
-            raise RooflinesError(key, problem, "correct one of them")
-    whole_model = {key: config[key] for key in HEAD_KEYS if key in config}
-    return {"model_type": part, **text, **shared, **whole_model}, TEXT_NOTE
+        if text.get(name, value) not in (value, None):
+            problem = f"is {quote(value)}, and {quote(text[name])} in {key}"
+            raise RooflinesError(name, problem, "correct one of them")
+    return shared
 
 
 def _checked_family(family: object) -> str:
@@ -237,4 +322,5 @@ def _checked_family(family: object) -> str:
     if family in refused:
         raise RooflinesError("model_type", f"is {quote(family)}: {refused[family]}", fix)
     problem = f"is {quote(family)}, which is no family that is known"
+    fix = f"{fix}; with the keys of a known family, read it with --as llama"
     raise RooflinesError("model_type", problem, fix, close=close_to(family, known))

@@ -71,6 +71,12 @@ def _mlp(mlp: Mlp, width: int) -> Sizes:
 STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer"}
 """The module of a layer with a state, as transformers calls it."""
 
+MIXER = "mixer"
+"""The module of every layer of models whose layers are one part each."""
+
+LATENTS = ("fc1_latent_proj", "fc2_latent_proj")
+"""The modules of projections into and out of the width of experts."""
+
 ATTENTION = {
     **{name: f"{name}_proj" for name in "qkvo"},
     "q-a": "q_a_proj",
@@ -98,6 +104,15 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
         experts together [1].
     """
     found = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
+    found += _mlp_modules(shape, mlp)
+    if shape.single:
+        found = [(f"{MIXER}.{name.partition('.')[2]}", kind, size) for name, kind, size in found]
+    return tuple(found)
+
+
+def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:
+    """The modules of an MLP or of experts, with their class and elements [1]."""
+    found: list[tuple[str, str, int]] = []
     if mlp == "dense" and shape.mlp is not None:
         own = shape.mlp.projections(shape.D)
         found += [(f"mlp.{name}_proj", "weights", d * f) for name, (d, f) in own.items()]
@@ -111,15 +126,16 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
             found += [
                 (f"{module}.{name}_proj", tensors, count * d * f) for name, (d, f) in own.items()
             ]
-        found += [(f"mlp.{each.name}", "weights", each.weights) for each in moe.latents(shape.D)]
-    return tuple(found)
+        latents = zip(LATENTS, moe.latents(shape.D), strict=False)
+        found += [(f"mlp.{name}", "weights", each.weights) for name, each in latents]
+    return found
 
 
 def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     """The modules of attention or of a state, with their elements [1]."""
     if mixer == "state" and shape.state is not None:
-        for matrix in shape.state.matrices(shape.D):
-            yield f"{STATES[shape.state.kind]}.{matrix.name}", matrix.weights
+        for name, size in shape.state.modules(shape.D).items():
+            yield f"{STATES[shape.state.kind]}.{name}", size
     if mixer not in ("full", "window"):
         return
     near = shape.window.attention if mixer == "window" and shape.window is not None else None

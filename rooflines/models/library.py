@@ -20,6 +20,7 @@ from rooflines.catalogue.forms import Entry, Text, checked
 from rooflines.models.dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
 from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
 from rooflines.models.model import Model
+from rooflines.models.params import PARAMS_JSON
 from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
@@ -165,18 +166,22 @@ def close_models(name: object) -> list[str]:
 # ------------------------------------------------------------ of a catalogue, a file, a config
 
 
-def model_named(text: str, dtypes: object = None) -> Model:
+def model_named(text: str, dtypes: object = None, family: str | None = None) -> Model:
     """A model by its id, a published name, or the path of a config.json or of its folder.
 
     Args:
         text: The name or path.
         dtypes: Those of the question, if it states any; then a file's are not read.
+        family: The family that a file is read as; None: that of the file.
 
     Raises:
         RooflinesError: There is none; the message lists close names.
     """
     if is_path(text):
-        return from_hf(text, None if dtypes is None else NOT_READ)
+        return from_hf(text, None if dtypes is None else NOT_READ, family=family)
+    if family is not None:
+        problem = f"is {quote(family)}, but {quote(text)} is no file"
+        raise RooflinesError("--as", problem, "leave it out, or give the path of a config.json")
     with named_kind(text, "model"), at_path("model"):
         return found(text, "give the path of its config.json")
 
@@ -184,7 +189,8 @@ def model_named(text: str, dtypes: object = None) -> Model:
 def is_path(text: str) -> bool:
     """Whether a text is the path of a JSON file, or of a folder with a config.json."""
     try:
-        return text.endswith(".json") or (Path(text) / CONFIG_JSON).is_file()
+        names = (Path(text) / name for name in (CONFIG_JSON, PARAMS_JSON))
+        return text.endswith(".json") or any(name.is_file() for name in names)
     except (OSError, ValueError):  # no path can be like that
         return False
 
@@ -222,11 +228,11 @@ def _model(form: object, folder: Path) -> Model:
     if "hf" not in parts:
         return Model(str(name), checked(Shape, parts))
     with at_path("hf"):
-        if others := sorted(set(parts) - {"hf"}):
+        if others := sorted(set(parts) - {"hf", "as"}):
             problem = f"stands beside {', '.join(others)}"
             raise RooflinesError("", problem, "give a config.json, or the sizes")
         source = parts["hf"]
         if isinstance(source, str):
             source = named_file(folder, source, inside=CONFIG_JSON)
-        model = from_hf(source, NOT_READ)
+        model = from_hf(source, NOT_READ, family=parts.get("as"))
         return replace(model, name=str(name))

@@ -36,12 +36,14 @@ class Model:
         shape: Its layers and sizes.
         dtypes: The dtypes that it is published in; None where its source does not say.
         note: What its shape leaves out, and what is assumed; several with `; ` between.
+        weights_alone: Whether it is published with weights alone quantized, and no activations.
     """
 
     name: str
     shape: Shape
     dtypes: ModelDtypes | None = None
     note: str | None = None
+    weights_alone: bool = False
 
     def __repr__(self) -> str:
         """Name, parameters, layers and cache, in one line."""

@@ -53,6 +53,12 @@ def every_nth(
     return [(index % period == place) != others for index in range(keys.layers())]
 
 
+def five_of_six(keys: Keys) -> list[bool]:
+    """The windows of Gemma 4: all layers but every sixth, and but the last one."""
+    layers = keys.layers()
+    return [(index + 1) % 6 > 0 and index + 1 < layers for index in range(layers)]
+
+
 def everywhere(keys: Keys) -> list[bool]:
     """All layers."""
     return [True] * keys.layers()
@@ -215,6 +221,42 @@ def head_size(keys: Keys) -> int:
     return width // heads
 
 
+def four_times_the_width(keys: Keys) -> int:
+    """Width of the MLP of older families: as stated, else 4 D [1]."""
+    return keys.size("intermediate_size", 4 * keys.size("hidden_size"))
+
+
+def by_expansion(keys: Keys) -> int:
+    """Width of the MLP of MPT, by its ratio to D [1]."""
+    return keys.size("expansion_ratio") * keys.size("hidden_size")
+
+
+def positions_and_two(keys: Keys) -> int:
+    """Learned positions of OPT, the first two of which are padding [1]."""
+    return keys.size("max_position_embeddings") + 2
+
+
+def heads_of_falcon(keys: Keys) -> int:
+    """Key-value heads of Falcon: one, or those stated for the newer architecture [1]."""
+    heads = keys.size("num_attention_heads")
+    if keys.flag("new_decoder_architecture"):
+        return keys.size("num_key_value_heads", heads)
+    return 1 if keys.flag("multi_query") else heads
+
+
+def norms_of_falcon(keys: Keys) -> int:
+    """Norms of a layer of Falcon: one where attention and MLP are parallel, else two [1]."""
+    if keys.flag("new_decoder_architecture"):
+        return keys.size("num_ln_in_parallel_attn", 2)
+    return 1 if keys.flag("parallel_attn") else 2
+
+
+def heads_of_chatglm(keys: Keys) -> int:
+    """Key-value heads of ChatGLM: its groups, else all heads [1]."""
+    heads = keys.size("num_attention_heads")
+    return keys.size("multi_query_group_num") if keys.flag("multi_query_attention") else heads
+
+
 def global_size(keys: Keys) -> int:
     """Size of a head of Gemma 4 in layers without a window [1]."""
     _own_sizes(keys)
@@ -231,7 +273,7 @@ def _own_sizes(keys: Keys) -> None:
     if not own:
         return
     full = [each == "full_attention" for each in keys.items("layer_types")]
-    sizes = next(iter(own.values())) if isinstance(own, Mapping) else None
+    sizes: Any = next(iter(own.values())) if isinstance(own, Mapping) else {}
     alike = isinstance(sizes, Mapping) and all(each == sizes for each in own.values())
     layers = {int(each) for each in own if str(each).isdecimal()}
     named = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}

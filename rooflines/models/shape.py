@@ -379,6 +379,10 @@ class Shape(Entry):
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
     norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
+    norm_bias: bool = Field(default=False, description="whether norms of width D have biases")
+    model_norms: Number = Field(1, description="norms of width D beside the layers [1]")
+    positions: Number = Field(0, description="positions with a learned embedding of width D [1]")
+    head_bias: bool = Field(default=False, description="whether the unembedding has a bias")
     mtp: bool = Field(
         default=False,
         description="whether there is one layer for multi-token prediction besides, as the last of "
@@ -453,6 +457,11 @@ class Shape(Entry):
     def table(self) -> int:
         """Elements of the embedding table [1]."""
         return self.V * self.D
+
+    @property
+    def norm(self) -> int:
+        """Elements of a norm of width D [1]."""
+        return self.D * (2 if self.norm_bias else 1)
 
     @property
     def outputs(self) -> int:

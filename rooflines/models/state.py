@@ -86,6 +86,28 @@ class State(Entry):
             Matrix("state-out", out * width, out, width, "row"),
         )
 
+    def modules(self, width: int) -> dict[str, int]:
+        """Elements of the projections by module, as files of checkpoints call them [1].
+
+        Args:
+            width: D [1].
+        """
+        out, keys = self.heads * self.value, self.groups * self.key
+        into, last = self.matrices(width)
+        if self.kind == "mamba2":
+            return {"in_proj": into.weights, "out_proj": last.weights}
+        if self.kind == "gated-delta":
+            parts = {"qkv": self.convolved, "z": out, "b": self.heads, "a": self.heads}
+            found = {f"in_proj_{name}": width * each for name, each in parts.items()}
+            return {**found, "out_proj": last.weights}
+        parts = {"q": keys, "k": keys, "v": out, "b": self.heads, "f_a": self.value}
+        parts |= {"g": out} if self.full_gate else {"g_a": self.value}
+        found = {f"{name}_proj": width * each for name, each in parts.items()}
+        found["f_b_proj"] = self.value * self.heads * self.key
+        if not self.full_gate:
+            found["g_b_proj"] = self.value * out
+        return {**found, "o_proj": last.weights}
+
     def core(self) -> tuple[int, int, int]:
         """FLOP per token [FLOP]; elements read and written per token [1].
 

@@ -114,8 +114,10 @@ def entries_of(
         formats: Names of the formats to include.
         combinations: Names of the combinations to include.
     """
+    listed = [name for name in dtypes.formats if name in formats]
+    grouped = sorted(name for name in {*formats} - {*listed} if name in dtypes.formats)
     used: dict[str, dict[str, Entry]] = {
-        "formats": {name: form for name, form in dtypes.formats.items() if name in formats},
+        "formats": {name: dtypes.formats[name] for name in [*listed, *grouped]},
         "combinations": {name: dtypes.combinations[name] for name in combinations},
     }
     return {

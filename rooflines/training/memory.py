@@ -116,13 +116,14 @@ def vectors_of(shape: Shape) -> dict[str, int]:
     of experts with `gate-up` and `router`, the last norm with the unembedding.
     """
     width, attention, mlp, moe = shape.D, shape.attention, shape.mlp, shape.moe
-    norms = shape.norms_per_layer * width + attention.norms()
+    norms = shape.norms_per_layer * shape.norm + attention.norms()
     found = dict.fromkeys(FIRST, norms + attention.biases(width))
     if mlp is not None:
         found["gate-up"] = mlp.biases(width)
     if moe is not None:
         found["router"] = moe.E * (int(moe.router_bias) + moe.expert.biases(moe.width(width)))
-    return {**found, "unembed": width}
+    last = shape.model_norms * shape.norm + shape.outputs * shape.head_bias
+    return {**found, "unembed": last}
 
 
 DENSE = ("gate-up", "down")

@@ -86,6 +86,10 @@ def models(draw, name="made-up"):
         "tied": draw(lots.booleans()),
         "attention": draw(attentions()),
         "norms_per_layer": draw(lots.sampled_from([0, 2, 4])),
+        "norm_bias": draw(lots.booleans()),
+        "model_norms": draw(lots.sampled_from([1, 1, 2])),
+        "positions": draw(lots.sampled_from([0, 0, 7])),
+        "head_bias": draw(lots.booleans()),
     }
     if sparse < layers:
         model["mlp"] = {"F": draw(widths), "layers": layers - sparse, "bias": draw(lots.booleans())}

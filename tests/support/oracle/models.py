@@ -168,7 +168,9 @@ def pieces(entry):
             mlp = entry["mlp"]
             matrices, biases = _mlp(width, mlp["F"], mlp, bias=mlp.get("bias", False))
             yield _plain(matrices + biases)
-    yield _plain((entry["layers"] * entry.get("norms_per_layer", 2) + 1) * width)
+    norms = entry["layers"] * entry.get("norms_per_layer", 2) + entry.get("model_norms", 1)
+    yield _plain(norms * width + (norms * width if entry.get("norm_bias") else 0))
+    yield _plain(entry["V"] if entry.get("head_bias") else 0)
 
 
 def with_drafter(entry):
@@ -202,6 +204,7 @@ def merging(entry):
 def parameters(entry):
     """All parameters [1]."""
     tables = (1 if entry.get("tied") else 2) * entry["V"] * entry["D"]
+    tables += entry.get("positions", 0) * entry["D"]
     return tables + sum(piece.held for piece in pieces(entry))
 
 
@@ -210,7 +213,9 @@ def active(entry):
     table, used = entry["V"] * entry["D"], sum(piece.used for piece in pieces(entry))
     return {
         "active": used + table,
-        "active_with_embedding": used + table * (1 if entry.get("tied") else 2),
+        "active_with_embedding": used
+        + table * (1 if entry.get("tied") else 2)
+        + entry.get("positions", 0) * entry["D"],
         "active_without_tables": used,
     }
 

@@ -1,0 +1,76 @@
+"""The params.json of Meta's and Mistral's own checkpoints, as the keys of a config.json.
+
+Sources: `params.json` of llama-models and mistral-inference; their code for the width of the MLP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rooflines.basics.errors import RooflinesError, quote
+
+PARAMS_JSON = "params.json"
+"""The file that has the shape in these checkpoints."""
+
+NAMES = {
+    "dim": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_heads": "num_attention_heads",
+    "n_kv_heads": "num_key_value_heads",
+    "hidden_dim": "intermediate_size",
+    "max_seq_len": "max_position_embeddings",
+    "tied_embeddings": "tie_word_embeddings",
+}
+"""Keys of a config.json by those of a params.json, where they differ."""
+
+WITHOUT_EFFECT = ("use_scaled_rope", "rope_theta", "norm_eps", "causal", "rope_scaling_factor")
+"""Keys that change no count, beside those of any config."""
+
+
+def is_params(config: Mapping[str, Any]) -> bool:
+    """Whether a mapping is the content of a params.json."""
+    return "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys()
+
+
+def config_of_params(params: Mapping[str, Any]) -> dict[str, Any]:
+    """The config.json of a params.json: of family llama, mistral with a window, or mixtral.
+
+    Raises:
+        RooflinesError: The vocabulary is not stated, or the experts are stated otherwise.
+    """
+    found = {NAMES.get(key, key): value for key, value in params.items()}
+    for key in WITHOUT_EFFECT:
+        found.pop(key, None)
+    if found.get("vocab_size") == -1:
+        fix = "write the rows of the embedding table, such as 32000 for Llama 2"
+        raise RooflinesError("vocab_size", "is -1: the tokenizer has it", fix)
+    found.setdefault("num_key_value_heads", found.get("num_attention_heads"))
+    multiple, factor = found.pop("multiple_of", None), found.pop("ffn_dim_multiplier", None)
+    if "intermediate_size" not in found and isinstance(found.get("hidden_size"), int):
+        found["intermediate_size"] = mlp_width(found["hidden_size"], multiple, factor)
+    moe = found.pop("moe", None)
+    family = "mistral" if found.get("sliding_window") else "llama"
+    if moe:
+        if not isinstance(moe, Mapping) or not set(moe) <= {"num_experts", "num_experts_per_tok"}:
+            fix = "give the config.json beside it"
+            raise RooflinesError("moe", f"is {quote(moe)}, which is not modelled", fix)
+        family = "mixtral"
+        found |= {"num_local_experts": moe.get("num_experts")}
+        found |= {"num_experts_per_tok": moe.get("num_experts_per_tok")}
+    return {"model_type": family, **found}
+
+
+def mlp_width(width: int, multiple: object, factor: object) -> int:
+    """Width of the MLP in Meta's code: 8/3 D, by a factor, up to a multiple [1].
+
+    Args:
+        width: D [1].
+        multiple: What it is a multiple of; None: 256 [1].
+        factor: `ffn_dim_multiplier`; None: 1 [1].
+    """
+    hidden = int(2 * 4 * width / 3)
+    if isinstance(factor, int | float):
+        hidden = int(factor * hidden)
+    step = multiple if isinstance(multiple, int) and multiple > 0 else 256
+    return -(-hidden // step) * step
