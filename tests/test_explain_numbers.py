@@ -2,12 +2,14 @@
 
 import json
 import math
+import re
 from itertools import accumulate
 from typing import Any
 
 import polars as pl
 import pytest
 from case_files import case
+from command_line import said
 from explained import FOLDER, OWN, as_config
 from hf_configs import config_of
 from pages import text_of
@@ -53,6 +55,9 @@ def summed(found):
         times = sorted(each["count"] * (each[column] or 0) for each in found.get(parts, ()))
         sums = [*times, *accumulate(times)]
         yield [sums, [each / (row[column] or 1) for each in sums], [*range(len(times))]]
+    if row.get("t_estimate_s") and "t_ops_s" in row:
+        slower = row["t_estimate_s"] / row["t_ops_s"]
+        yield [row["tokens_per_s_ops"] / slower, (row["usd_per_mtok_ops"] or 0) * slower]
     yield [LEAST_FACTOR, ATTAINED, [*range(len(found["dtypes"]) + 1)]]
     per_s = {used["resource"]: used["per_s"] for used in found["uses"]}
     for change in found["changes"]:
@@ -308,3 +313,29 @@ def test_a_class_of_tensors_in_two_formats_has_the_bytes_of_its_file(tmp_path):
     assert answer.row["dtypes"].startswith("fp8+bf16,")
     assert "weights are 81% fp8 and 19% bf16, on average 9.54 bit" in str(answer)
     assert answer.measured is None
+
+
+def test_rates_and_costs_of_an_estimate_stand_beside_those_of_the_serial_time():
+    answer = rooflines.explain_model(
+        "h100-sxm", "llama-3.1-70b", B=64, S=8192, dtypes="bf16", split="tp8", calibration="vllm"
+    )
+    screen, row = re.sub(r"\s+", " ", str(answer)), answer.row
+    slower = row["t_estimate_s"] / row["t_ops_s"]
+    assert slower > 1.5
+    rate = re.search(r"tokens/s ([0-9,]+) kernel .*?, ([0-9,]+) at the estimate", screen)
+    assert [int(each.replace(",", "")) for each in rate.groups()] == [
+        round(64 / row["t_ops_s"]),
+        round(64 / row["t_estimate_s"]),
+    ]
+    cost = re.search(r"\$([0-9.]+) a million tokens kernel .*?, \$([0-9.]+) at the", screen)
+    assert float(cost[1]) == pytest.approx(row["usd_per_mtok_ops"], abs=0.005)
+    assert float(cost[2]) == pytest.approx(row["usd_per_mtok_ops"] * slower, abs=0.005)
+
+
+@pytest.mark.parametrize(
+    ("calibration", "title"),
+    [([], "tokens/s/chip (a step)"), (["--calibration", "vllm"], "tokens/s/chip (estimate)")],
+)
+def test_the_rate_of_every_split_is_headed_by_its_time(calibration, title, capsys):
+    asked = ["h100", "llama-3.1-70b", "B=64", "S=8k", "--split", "auto", "--chips", "8"]
+    assert title in said(capsys, "explain", *asked, *calibration)

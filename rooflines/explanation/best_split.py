@@ -188,7 +188,9 @@ def split_cases(
     same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     rate = OF_TRAINING if "bubble" in frame.columns else RATE
-    titles = {rate if name == RATE else name: title for name, title in COLUMNS.items()}
+    estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
+    time = COLUMNS["t_estimate_s" if estimated else "t_ops_s"]
+    titles = {rate if name == RATE else name: title.format(time) for name, title in COLUMNS.items()}
     filled = {
         name: title
         for name, title in titles.items()
@@ -235,12 +237,12 @@ COLUMNS = {
     "t_lower_s": "at least",
     "bound": "bound",
     "bubble": "bubble",
-    RATE: "tokens/s/chip",
+    RATE: "tokens/s/chip ({})",
     "footprint_bytes": "memory",
     "lost_to": "loses by",
     "lost_s": "more time",
 }
-"""What is shown of every split, and the titles of the columns."""
+"""What is shown of every split, and the titles of the columns; the rate's has its time."""
 
 
 def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:

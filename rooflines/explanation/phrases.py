@@ -248,9 +248,12 @@ def _estimate(answer: Answer) -> str:
 def _tokens(row: Mapping[str, Any]) -> str:
     of = "" if row["phase"] == DECODE else " of the prompts"
     room = ", if it had the memory" if row["fits"] is False else ""
+    rate, estimated = row["tokens_per_s_ops"], ""
+    if (estimate := row["t_estimate_s"]) is not None:
+        estimated = f", {count(rate * row['t_ops_s'] / estimate)} at the estimate"
     return (
-        f"{count(row['tokens_per_s_ops'])}{of} kernel after kernel, {count(row['tokens_per_s'])} "
-        f"with full overlap{room}"
+        f"{count(rate)}{of} kernel after kernel, {count(row['tokens_per_s'])} with full overlap"
+        f"{estimated}{room}"
     )
 
 
@@ -302,12 +305,26 @@ def _fewest(answer: Answer) -> str:
 
 
 def _costs(row: Mapping[str, Any]) -> Iterator[str]:
-    """Money and energy of tokens, with kernels one after another as in the table of cases."""
+    """Money and energy of tokens, with the time that each is of.
+
+    USD of a million tokens and J of a token at kernels one after another, `t_ops_s`, as in the
+    table of cases; USD also at the estimate, times t_estimate_s / t_ops_s.
+    """
+    estimated = ""
     if (price := row["usd_per_mtok_ops"]) is not None:
-        text = f"{price:,.2f}" if price >= CENTS else significant(price)
-        yield f"${text} a million tokens ({row['price_provider']}, {row['price_date']})"
+        if (estimate := row["t_estimate_s"]) is not None:
+            estimated = f", ${_usd(price * estimate / row['t_ops_s'])} at the estimate"
+        yield (
+            f"${_usd(price)} a million tokens kernel after kernel{estimated} "
+            f"({row['price_provider']}, {row['price_date']})"
+        )
     if row["j_per_token_ops"] is not None:
-        yield f"{significant(row['j_per_token_ops'])} J a token"
+        yield f"{significant(row['j_per_token_ops'])} J a token kernel after kernel"
+
+
+def _usd(price: float) -> str:
+    """A price in dollars: with cents, or with significant digits where it is below ten cents."""
+    return f"{price:,.2f}" if price >= CENTS else significant(price)
 
 
 # ---------------------------------------------------------------- sections
