@@ -202,7 +202,8 @@ def expected_thresholds(config, off=0):
     """Return the thresholds of a config's one sweep, of shares of the peak that are off."""
     (sweep,) = config["sweeps"].values()
     shares = [oracle.exact(share) * (1 + off) for share in oracle.as_list(sweep.get("shares", 1))]
-    return list(oracle.thresholds({**sweep, "shares": shares}, *given(config)))
+    rate = 25 * Fraction(off)  # an estimate has more roundings
+    return list(oracle.thresholds({**sweep, "shares": shares}, *given(config), off=rate))
 
 
 def near_enough(column, found, ends):

@@ -217,7 +217,8 @@ def config(**choice):
     """A config of these kinds, one of whose plans is possible; None: there is none."""
     parts = PARTS[choice["parts"]]
     runs = parts.get("pp", 1) * parts.get("interleave", 1)
-    more = 1 if choice["parts"] == "uneven" else runs * random.randint(0, 2)
+    whole = runs * random.randint(0, 2)
+    more = {"uneven": 1, "stages alike": 2 + whole}.get(choice["parts"], whole)
     spec = model(choice["family"], runs + more)
     entry = CATALOGUE[spec] if isinstance(spec, str) else spec
     first = split_of(choice)

@@ -47,8 +47,11 @@ NO_SIZE = dict.fromkeys(("critical", "critical_memory", "critical_network", "lim
 """What thresholds of rates have none of."""
 
 
-def thresholds(sweep, chips, dtypes, fits=None):
-    """Yield the thresholds of a sweep: for each axis, a row for each supported combination."""
+def thresholds(sweep, chips, dtypes, fits=None, off=0):
+    """Yield the thresholds of a sweep: for each axis, a row for each supported combination.
+
+    `off` is a share by which the rate of an estimate may be off.
+    """
     operation = operation_of(sweep["operation"])
     supported = [row for row in rows(sweep, chips, dtypes, fits) if row.setting is not None]
     for axis, share in product(sweep["thresholds"], as_list(sweep.get("shares", [1]))):
@@ -70,6 +73,6 @@ def thresholds(sweep, chips, dtypes, fits=None):
                 yield {**keys, **most_chips(setting, row.sizes)}
             else:
                 solved = thresholds_along(setting, axis, row.sizes, row.keys["shards"])
-                attained = first_saturated(row.setting, axis, row.sizes, row.keys["shards"])
+                attained = first_saturated(row.setting, axis, row.sizes, row.keys["shards"], off)
                 yield {**keys, **solved, **attained}
     assert set(sweep["thresholds"]) <= {*operation.dims, "shards", *RATES}

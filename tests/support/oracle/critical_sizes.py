@@ -86,11 +86,12 @@ TIE = Fraction(1, 10**13)
 NO_ESTIMATE: Mapping[str, int | None] = {"saturates_estimate": None}
 
 
-def first_saturated(setting, axis, sizes, chips):
+def first_saturated(setting, axis, sizes, chips, off=0):
     """Return the first size whose estimate attains 90 % of the rate that it tends to.
 
     Where rows are computed in whole tiles, more of the rate is attained at the last row of each
-    than before it; from the last row of one to that of the next it only grows.
+    than before it; from the last row of one to that of the next it only grows. `off` is a share by
+    which the rate may be off.
     """
     fit = setting.fits.kernels["compute"]
     if fit is None:
@@ -107,7 +108,7 @@ def first_saturated(setting, axis, sizes, chips):
     slope = (time(2 * FAR * step) - time(FAR * step)) / (FAR * step)
 
     def attains(size):
-        return 9 * time(size) <= 10 * slope * size * (1 + TIE)
+        return 9 * time(size) <= 10 * slope * size * (1 + TIE + off)
 
     tiles = first(lambda number: attains(number * step), 1)
     rows = range((tiles - 1) * step + 1, tiles * step + 1)
