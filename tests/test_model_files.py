@@ -307,7 +307,13 @@ def test_an_unknown_family_is_read_as_another_and_the_title_says_so(tmp_path, ca
 
 
 def test_a_folder_with_a_params_json_is_read(tmp_path, capsys):
-    params = {"dim": 5120, "n_layers": 40, "head_dim": 128, "hidden_dim": 32768, "n_heads": 32}
+    params: dict[str, Any] = {
+        "dim": 5120,
+        "n_layers": 40,
+        "head_dim": 128,
+        "hidden_dim": 32768,
+        "n_heads": 32,
+    }
     params |= {"n_kv_heads": 8, "vocab_size": 131072, "norm_eps": 1e-05, "rope_theta": 1e9}
     (tmp_path / "params.json").write_text(json.dumps(params), encoding="utf-8")
     for path in (tmp_path, tmp_path / "params.json"):

@@ -31,7 +31,7 @@ FULL, LINEAR, SLIDING, CHUNKED = (
 )
 """Values of `layer_types`."""
 
-BY_TYPE = {"window": (SLIDING, CHUNKED), "state": (LINEAR,)}
+BY_TYPE = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
 """Those of the layers with a window, or with a state."""
 
 ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla}

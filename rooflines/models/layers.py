@@ -68,7 +68,7 @@ def _mlp(mlp: Mlp, width: int) -> Sizes:
     return {**found, "gate-up": (width, 2 * mlp.F)} if mlp.gated else found
 
 
-STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer"}
+STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer", "short-conv": "conv"}
 """The module of a layer with a state, as transformers calls it."""
 
 MIXER = "mixer"

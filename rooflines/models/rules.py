@@ -186,6 +186,12 @@ def kda_layers(keys: Keys) -> list[bool]:
     return [layer in kda for layer in every]
 
 
+def convolutions(keys: Keys) -> list[bool]:
+    """The short convolutions of LFM2, in layers without attention."""
+    full = keys.indices("full_attn_idxs")
+    return [bool(full) and layer not in full for layer in range(keys.layers())]
+
+
 def own_indexers(keys: Keys) -> int | None:
     """Layers of DeepSeek-V3.2 and GLM-5 with an indexer; None: all [1]."""
     types = keys.kinds("indexer_types", ("full", "shared"))
@@ -229,6 +235,22 @@ def four_times_the_width(keys: Keys) -> int:
 def by_expansion(keys: Keys) -> int:
     """Width of the MLP of MPT, by its ratio to D [1]."""
     return keys.size("expansion_ratio") * keys.size("hidden_size")
+
+
+def short_conv(keys: Keys) -> int:
+    """Tokens of the short convolution of LFM2: as stated, else 3 [1]."""
+    return keys.size("conv_L_cache", 3)
+
+
+def width_of_lfm2(keys: Keys) -> int:
+    """Width of the MLP of LFM2: two thirds of that stated, by a factor, up to a multiple [1]."""
+    width, step = keys.size("intermediate_size"), keys.size("block_multiple_of", 256)
+    factor = keys.get("block_ffn_dim_multiplier", 1.0)
+    if not keys.flag("block_auto_adjust_ff_dim", default=True):
+        return width
+    if not isinstance(factor, int | float):
+        raise RooflinesError("block_ffn_dim_multiplier", f"is {quote(factor)}", "write a number")
+    return -(-int(factor * int(2 * width / 3)) // step) * step
 
 
 def positions_and_two(keys: Keys) -> int:

@@ -14,14 +14,19 @@ CONVOLVED_BITS = 16
 """Bits of an input of a short convolution, which engines keep in bf16 beside any state [bit]."""
 
 
+SHORT = "short-conv"
+"""A gated short convolution, without a state: its inputs are all that a sequence keeps."""
+
+
 class State(Entry):
     """Layers whose cache is a state of one size: linear attention, or a state-space model.
 
     Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba-2 (arXiv
-    2405.21060); the classes of transformers under `qwen3_next`, `kimi_linear` and `nemotron_h`.
+    2405.21060); the classes of transformers under `qwen3_next`, `kimi_linear`, `nemotron_h` and
+    `lfm2`.
     """
 
-    kind: Literal["gated-delta", "kda", "mamba2"]
+    kind: Literal["gated-delta", "kda", "mamba2", "short-conv"]
     layers: Size = Field(description="layers with it [1]")
     heads: Size = Field(description="heads, each with a state [1]")
     key: Size = Field(description="size of a key head; of Mamba-2: of the state [1]")
@@ -33,13 +38,13 @@ class State(Entry):
 
     @property
     def elements(self) -> int:
-        """Elements of the state of one sequence in one layer [1]."""
-        return self.heads * self.key * self.value
+        """Elements of the state of one sequence in one layer [1]; a convolution alone has none."""
+        return 0 if self.kind == SHORT else self.heads * self.key * self.value
 
     @property
     def keys(self) -> int:
         """Elements of a token's queries and keys, of all key heads [1]."""
-        return 2 * self.groups * self.key
+        return 0 if self.kind == SHORT else 2 * self.groups * self.key
 
     @property
     def convolved(self) -> int:
@@ -71,6 +76,9 @@ class State(Entry):
         Every chip has the key heads that its heads share, and the low ranks whole.
         """
         out = self.heads * self.value
+        if self.kind == SHORT:
+            gates = Matrix("state-in", width * 3 * out, width, 3 * out)
+            return gates, Matrix("state-out", out * width, out, width, "row")
         into, ranks, low = self.convolved + out + self.heads, 0, 0
         if self.kind == "gated-delta":
             into += self.heads
@@ -94,7 +102,7 @@ class State(Entry):
         """
         out, keys = self.heads * self.value, self.groups * self.key
         into, last = self.matrices(width)
-        if self.kind == "mamba2":
+        if self.kind in ("mamba2", SHORT):
             return {"in_proj": into.weights, "out_proj": last.weights}
         if self.kind == "gated-delta":
             parts = {"qkv": self.convolved, "z": out, "b": self.heads, "a": self.heads}
@@ -114,12 +122,16 @@ class State(Entry):
         The recurrent count, which is the least: three products of the delta rule, two of Mamba-2.
         Chunked kernels of prefill do more.
         """
+        if self.kind == SHORT:
+            return 2 * self.conv * self.convolved, 3 * self.convolved, self.convolved
         products = 2 if self.kind == "mamba2" else 3
         return 2 * products * self.elements, self.convolved, self.heads * self.value
 
     def vectors(self) -> int:
         """Elements of convolutions, decays, steps and norms in one layer [1]."""
         convolution = self.convolved * self.conv
+        if self.kind == SHORT:
+            return convolution
         if self.kind == "mamba2":
             return convolution + self.convolved + 3 * self.heads + self.heads * self.value
         steps = self.heads * (self.key if self.kind == "kda" else 1)

@@ -17,13 +17,15 @@ ROUTING = ("e_score_correction_bias", "expert_bias", "moe_statics")
 
 def saved(config):
     """A config, loaded and saved again, and the parameters of its class."""
-    import torch  # noqa: PLC0415, of the other Python
-    from transformers import (  # noqa: PLC0415, the same
+    import torch  # type: ignore[import-not-found]  # noqa: PLC0415, of the other Python
+    from transformers import (  # type: ignore[import-not-found]  # noqa: PLC0415, the same
         AutoModelForCausalLM,
         AutoModelForImageTextToText,
         logging,
     )
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # noqa: PLC0415, the same
+    from transformers.models.auto.configuration_auto import (  # type: ignore[import-not-found]  # noqa: PLC0415, the same
+        CONFIG_MAPPING,
+    )
 
     logging.set_verbosity_error()
     given = dict(config)
