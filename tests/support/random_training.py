@@ -195,7 +195,10 @@ def chip(network):
     computes = ["bf16", *some(("fp32", "fp8"), ("fp32", "fp8"), ("fp8",))]
     own = {
         "units": {"matrix": {dtype: {"flops_per_s": rate(12, 15)} for dtype in computes}},
-        "memory": {"hbm": {"bytes_per_s": rate(11, 12), "capacity_bytes": rate(5, 8)}},
+        "memory": {
+            "hbm": {"bytes_per_s": rate(11, 12), "capacity_bytes": rate(5, 8)},
+            "l2": {"bytes_per_s": rate(9, 10)},  # binds, of unknown capacity
+        },
         "networks": {"inner": {"bytes_per_s": rate(9, 11), **NETWORKS[network]}},
     }
     outer = {"bytes_per_s": rate(9, 10), "topology": "switch", "domain": "unlimited"}
@@ -240,21 +243,29 @@ def config(**choice):
         sweep["dtypes"].append("bf16")
     two = [["inner", "outer"], some("inner", "outer")]
     sweep["network"] = two if choice["network"] == "two" else "inner"
+    sweep |= some({}, {}, {"memory": "l2"}, {"memory": ["l2", "hbm"]})
     sweep |= some({}, {"tokens": 1e12}) | some({}, {"efficiency": {"memory": 0.95}})
     own = {"source": "made up", "name": "own", "vendor": "Nobody", **made}
     return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
 
 
 def one_by_one():
-    """A config of plans each of which differs from the first in one thing."""
+    """A config of plans each of which differs from the first in one thing.
+
+    Of four stages the middle ones, which are alike, have two layers.
+    """
     first: dict[str, Any] = {"tp": 2, "pp": 2, "dp": 4, "cp": 2, "ep": 2}
     first |= {key: values[0] for key, values in PLAN_KINDS.items() if key != "parts"}
-    others = {"tp": 1, "pp": 1, "dp": 2, "cp": 1, "ep": 4, "interleave": 2}
-    changes: list[dict[str, Any]] = [{}, *({key: value} for key, value in others.items())]
+    others = {"tp": 1, "pp": 1, "dp": 2, "cp": 1, "ep": 4, "interleave": 3}
+    changes: list[dict[str, Any]] = [
+        {},
+        {"pp": 4},
+        *({key: value} for key, value in others.items()),
+    ]
     for key, values in PLAN_KINDS.items():
         changes += [{key: value} for value in values[1:] if key != "parts"]
     own = {"source": "made up", "name": "own", "vendor": "Nobody", **chip("switch")}
-    spec = model("shared experts apart", 4)
+    spec = {**model("shared experts apart", 1), "layers": 6, "V": 100}
     sweep: dict[str, Any] = {"models": [spec], "phase": "train", "chips": ["own"]}
     sweep |= {"dtypes": ["bf16"], "grid": {"B": 24, "S": 64}}
     sweep |= {"splits": [{**first, **each} for each in changes]}
