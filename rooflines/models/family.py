@@ -62,6 +62,7 @@ class Family(Entry):
     only: Mapping[str, tuple[Any, ...]] = {}
     each: Mapping[str, tuple[Any, ...]] | None = None
     absent: Mapping[str, str] = {}
+    parallel: bool = False
     ignore: Annotated[tuple[str, ...], BeforeValidator(lambda words: tuple(words.split()))] = ()
 
 

@@ -43,6 +43,11 @@ HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
 
 TEXT_NOTE = "the text part, without its encoders"
 
+PARALLEL_NOTE = (
+    "attention and MLP may be parallel: under tp two all-reduces of a layer are counted, where one "
+    "can do"
+)
+
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
 """Keys of the text part of a model with encoders."""
 
@@ -211,6 +216,7 @@ def _model(
         _head_note(scores),
         WITHOUT_MTP[0] if any(config.get(key) for key in MTP) else None,
         f"defaults of the family: {filled}" if filled else None,
+        PARALLEL_NOTE if table.parallel else None,
         *keys.assumed,
         published.note,
         f"ignored: {', '.join(keys.unread)}" if keys.unread else None,

@@ -31,7 +31,18 @@ OFF: tuple[object, ...] = (None, False, 0, [], {})
 LISTED = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
 """Tables that are lists of words."""
 
-BESIDE = ("like", "names", "defaults", "types", "absent", "ignore", "mtp", "only", "each", "family")
+BESIDE = (
+    "like",
+    "names",
+    "defaults",
+    "types",
+    "absent",
+    "ignore",
+    "mtp",
+    "only",
+    "each",
+    "parallel",
+)
 """Entries of a family that are no keys which change a count."""
 
 FILE = Path(__file__).with_name("families.yaml")
