@@ -207,8 +207,7 @@ def test_splits_without_a_row_are_named_with_the_reason():
     known = Known(chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, phase="train")
     assert "Left out: dp8: B is no multiple of 8, dp * micro_batch." in found.notes
-    words = ("h100-sxm", "llama-3.1-70b", "S=8192", "bf16")
-    asked = read_words(words, chip_entries())
+    asked = read_words(("h100-sxm", "llama-3.1-70b", "S=8192", "bf16"), chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, within=0.02)
     assert "Left out: tp1-dp8, tp2-dp4: no batch that fits keeps the time." in found.notes
 

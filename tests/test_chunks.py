@@ -45,7 +45,11 @@ def chunked(layers):
 
 
 def means(layers, requests):
-    sweep = {"models": [chunked(layers)], "dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    sweep: dict[str, object] = {
+        "models": [chunked(layers)],
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+    }
     sweep |= {"splits": [{"tp": 1}], "grid": {"B": [300]}, "requests": requests}
     return StepTable(model_sweep(sweep)).frame().collect()["tpot_s"].to_list()
 
@@ -73,20 +77,25 @@ def test_a_pool_beside_an_invalid_model_leaves_the_word_to_the_model():
 
 def test_where_every_layer_attends_in_chunks_only_some_contexts_have_a_compute_bound_batch():
     shape = {key: value for key, value in chunked(4).items() if key != "name"}
-    question = {"model": Model("chunked", Shape.model_validate(shape)), "dtypes": "bf16"}
-    answer = rooflines.explain_model("h100-sxm", B=8, S=8192, **question)
+    model = Model("chunked", Shape.model_validate(shape))
+
+    def asked_at(context):
+        return rooflines.explain_model("h100-sxm", model, B=2**50, S=context, dtypes="bf16")
+
+    answer = rooflines.explain_model("h100-sxm", model, B=8, S=8192, dtypes="bf16")
     bound = {
-        context: rooflines.explain_model("h100-sxm", B=2**50, S=context, **question).row["bound"]
+        context: asked_at(context).row["bound"]
         for end in (8192, 16384, 2**20, 2**30)
         for context in (end, end + 1)
     }
     assert [*bound.values()] == ["memory", "compute"] * 4
+    assert answer.in_chunks is not None
     number = answer.in_chunks["number"]
     assert answer.in_chunks["among"] == 8192
     assert 0 < number < 8192
     for context, expected in ((number, "compute"), (number + 1, "memory")):
         for chunk in (0, 1, 2**20):
-            far = rooflines.explain_model("h100-sxm", B=2**50, S=context + 8192 * chunk, **question)
+            far = asked_at(context + 8192 * chunk)
             assert far.row["bound"] == expected
     screen = " ".join(str(answer).split())
     assert "every long context" not in screen

@@ -323,11 +323,13 @@ def test_rates_and_costs_of_an_estimate_stand_beside_those_of_the_serial_time():
     slower = row["t_estimate_s"] / row["t_ops_s"]
     assert slower > 1.5
     rate = re.search(r"tokens/s ([0-9,]+) kernel .*?, ([0-9,]+) at the estimate", screen)
+    assert rate is not None
     assert [int(each.replace(",", "")) for each in rate.groups()] == [
         round(64 / row["t_ops_s"]),
         round(64 / row["t_estimate_s"]),
     ]
     cost = re.search(r"\$([0-9.]+) a million tokens kernel .*?, \$([0-9.]+) at the", screen)
+    assert cost is not None
     assert float(cost[1]) == pytest.approx(row["usd_per_mtok_ops"], abs=0.005)
     assert float(cost[2]) == pytest.approx(row["usd_per_mtok_ops"] * slower, abs=0.005)
 

@@ -109,6 +109,8 @@ def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys
     assert list(rows) == ["all", "h200-sxm sglang", "h200-sxm vllm"]
     for key, row in rows.items():
         fit = steps[key.replace(" ", "/")]["decode"]
+        assert fit.held_out is not None
+        assert fit.fitted is not None
         assert (row["n"], row["median"], row["p90"]) == (
             *(fit.held_out.n, fit.held_out.median, fit.held_out.p90),
         )

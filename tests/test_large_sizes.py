@@ -1,6 +1,7 @@
 """Products of sizes do not wrap: up to the largest sizes numbers are those of exact arithmetic."""
 
 from fractions import Fraction
+from typing import Any
 
 import polars as pl
 import pytest
@@ -43,7 +44,11 @@ def test_footprints_of_caches_with_copies_are_exact(length):
         "attention": {"N": 16, "K": 1, "H": 128},
         "window": {"tokens": 1024, "layers": 8, "attention": {"N": 16, "K": 16, "H": 128}},
     }  # fmt: skip
-    sizes = {"grid": {"B": 3, "S": length}, "splits": [{"tp": 16}], "thresholds": []}
+    sizes: dict[str, Any] = {
+        "grid": {"B": 3, "S": length},
+        "splits": [{"tp": 16}],
+        "thresholds": [],
+    }
     network = ["nvlink", "infiniband"]
     sweep = sweep_on(form, "h100-sxm", "bf16", phase="decode", network=network, **sizes)
     (case,) = sweep.cases

@@ -265,8 +265,14 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
 def test_auto_stands_for_every_plan_that_some_model_allows():
     catalogue = plain_file("models.yaml")["models"]
     names = ["qwen3-0.6b", "mixtral-8x7b", "llama-3.1-405b"]  # 28, 32, 126 layers
-    form = {"models": names, "phase": "train", "chips": ["b200"], "dtypes": "bf16"}
-    form |= {"splits": "auto", "chips_each": 12, "grid": {"B": 48, "S": 3072}, "recompute": "full"}
+    form: dict[str, object] = {"models": names, "phase": "train", "chips": ["b200"]}
+    form |= {
+        "dtypes": "bf16",
+        "splits": "auto",
+        "chips_each": 12,
+        "grid": {"B": 48, "S": 3072},
+        "recompute": "full",
+    }
     form |= {"network": "infiniband"}
     sweep = rooflines.load_config({"model-sweeps": {"every": form}}).model_sweeps["every"]
     allowed = {

@@ -203,7 +203,8 @@ def expected_thresholds(config, off=0):
     (sweep,) = config["sweeps"].values()
     shares = [oracle.exact(share) * (1 + off) for share in oracle.as_list(sweep.get("shares", 1))]
     rate = 25 * Fraction(off)  # an estimate has more roundings
-    return list(oracle.thresholds({**sweep, "shares": shares}, *given(config), off=rate))
+    chips, dtypes, fits = given(config)
+    return list(oracle.thresholds({**sweep, "shares": shares}, chips, dtypes, fits, off=rate))
 
 
 def near_enough(column, found, ends):
