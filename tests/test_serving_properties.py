@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 from predicates import check_table
 from random_serving import EVERY_KIND, kinds_of
 from random_sweeps import BITS, check
-from serving_tables import KINDS, expected_rows, sweep_of
+from serving_tables import KINDS, expected_rows, model_sweep, sweep_of
 from strata import chosen
 
 from rooflines.sweep.rows import KernelTable, StepTable
@@ -99,3 +99,13 @@ def test_an_exact_tie_goes_to_compute(parts, batch):
     chip["memory"]["hbm"]["bytes_per_s"] = float(scale * work["memory_bytes"])
     table = StepTable(sweep_of(config)).frame().collect()
     assert table["bound"].to_list() == ["memory", "compute", "compute"]
+
+
+@pytest.mark.parametrize(("tp", "allowed"), [(2, True), (3, False), (4, True), (6, True)])
+def test_chips_share_key_value_heads_or_have_as_many_copies_of_each(tp, allowed):
+    model = {**MODEL, "attention": {"N": 12, "K": 2, "H": 2}, "mlp": {"F": 12}}
+    sweep = {"models": [model], "chips": ["h100-sxm"], "dtypes": ["bf16"], "phase": ["decode"]}
+    sweep |= {"splits": [{"tp": 1}, {"tp": tp}], "grid": {"B": [1], "S": [3]}}
+    found = model_sweep(sweep)
+    assert [case.sharing.split.shards for case in found.cases] == [1, *([tp] * allowed)]
+    assert sum(each.rows for each in found.skipped) == (not allowed)

@@ -279,7 +279,8 @@ EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
     *("windows", "chunks", "other windows", "chosen tokens", "gated-delta", "kda", "mamba2"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
-    *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp", "axes", "ring"),
+    *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp"),
+    *("few tokens for ep", "axes", "ring"),
     *("switch", "mesh", "torus", "two networks", "ep on two networks", "by batch", "by heads"),
     *(
         "uniform",
@@ -307,6 +308,9 @@ def kinds_of(config):
             yield from (f"skipped: {reason}" for reason in reasons)
         else:
             yield from kinds_of_case(case)
+            few = case.dp <= min(sweep["grid"]["B"]) <= 8 * case.dp and case.phase == "decode"
+            if few and case.ep > 1 and case.dp > 1 and case.routing == "uniform":
+                yield "few tokens for ep"
     yield from {"T", "draft"} & {*sweep["grid"], *sweep}
     yield from ("format" if isinstance(spec, str) else "by class" for spec in sweep["dtypes"])
     for spec in sweep["dtypes"]:

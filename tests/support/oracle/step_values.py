@@ -61,7 +61,8 @@ def weights_on_chip(case):
     if sparse:
         matrices = 3 if moe.get("gated", True) else 2
         routed = sparse * moe["E"] * matrices * (moe.get("latent") or entry["D"]) * moe["Fe"]
-    tables = Fraction(entry["V"] * entry["D"]) * (1 if entry.get("tied") else 2)
+    rows = entry["V"] * (1 if entry.get("tied") else 2) + entry.get("positions", 0)
+    tables = Fraction(rows * entry["D"])
     others = models.parameters(entry) - routed - tables
     others += models.merging(entry) if case.own_drafts else 0
     few = [*few_heads(entry)]
