@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 from case_files import CASES, case
 
-from rooflines.basics.file_kinds import file_kind, file_kinds
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.file_kinds import FIXES, check_kind, file_kind, file_kinds
 from rooflines.cli.main import run
 from rooflines.fits.nsight import read_launches
 from rooflines.fits.read import read_timings
@@ -254,6 +255,27 @@ def test_results_of_benchmarks_are_served_rows():
     assert sglang.assumed == ("weights in bf16; of others add --where linear=fp8",)
     (trtllm,) = read_timings(FILES / "trtllm-bench.json", {"chip": "h100-sxm"}).frame.to_dicts()
     assert (trtllm["tp"], trtllm["linear"], trtllm["concurrency"]) == (2, "fp8", 32)
+
+
+@pytest.mark.parametrize("reader", ["model", "config", "shapes", "fits"])
+def test_a_file_of_another_command_is_refused_with_what_this_one_reads_too(reader):
+    for path in sorted(FILES.iterdir()):
+        kind = file_kind(path)
+        if kind is None or reader in kind.reads:
+            continue
+        with pytest.raises(RooflinesError) as caught:
+            check_kind(path, reader)
+        fixes = FIXES[reader]
+        assert caught.value.fix.endswith(fixes.get(kind.maker, fixes[""]))
+        assert not kind.use or kind.use in caught.value.fix
+
+
+def test_no_more_requests_run_at_once_than_there_are(tmp_path):
+    path = tmp_path / "vllm-serve.json"
+    text = (FILES / path.name).read_text(encoding="utf-8")
+    path.write_text(text.replace('"max_concurrency": 8', '"max_concurrency": 500'))
+    (run,) = read_timings(path, {"chip": "h100-sxm", "tp": "1"}).frame.to_dicts()
+    assert run["concurrency"] == 64
 
 
 @pytest.mark.parametrize(

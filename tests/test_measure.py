@@ -12,6 +12,7 @@ from command_line import refused
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries
+from rooflines.cli import measure
 from rooflines.config import load_config
 from rooflines.explanation.words import read_words
 from rooflines.fits.read import read_timings
@@ -283,3 +284,18 @@ def test_numpy_may_be_missing(monkeypatch, capsys):
     assert "needs threadpoolctl, which is not installed" in error
     assert "`make setup`" in error
     assert "`pip install 'threadpoolctl'`" in error
+
+
+def test_the_drift_of_a_session_is_of_its_slowest_time_over_its_fastest(
+    tmp_path, monkeypatch, capsys
+):
+    for name, nothing in (("_rates", ()), ("_calibrate", None)):
+        monkeypatch.setattr(measure, name, lambda *_, nothing=nothing: nothing)
+    monkeypatch.setattr(measure, "config_text", lambda *_: "")
+    times = {"fp32": [1.0, 1.5, 1.0], "fp64": [2.0, 2.1, 2.0]}
+    about, frame = {"reference_s": times}, pl.DataFrame({"seconds": [1.0]})
+    made = SimpleNamespace(about=about, frame=frame, path=tmp_path / "m.parquet")
+    measure._finish(made, Known)  # noqa: SLF001, what a session ends with
+    shown = capsys.readouterr().out
+    assert "fp32: the same matmul took up to 50% longer" in shown
+    assert "fp64: the same" not in shown

@@ -22,7 +22,7 @@ from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
-from rooflines.site.data_page import MOST_ROWS, threshold_data
+from rooflines.site.data_page import MOST_ROWS, run_views, threshold_data
 from rooflines.site.explorer import SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
@@ -244,6 +244,21 @@ def test_timings_of_a_run_stand_on_the_page_of_data(site):
     assert f"B200||SGLang||bf16||bound||{'||'.join(shown)}" in text
     lacking = pl.read_csv(site / "data" / "measured-skipped.csv").filter(lacks="row")
     assert f"{lacking['timings'].sum()} timings without a row of the model." in text
+
+
+def test_estimates_of_timings_of_a_run_have_a_number_of_their_own(tmp_path):
+    row = {"set": "mine", "model": None, "collective": None, "split": "held_out", "shards": None}
+    row |= {"chip": "h100-sxm", "software": "vllm", "dtypes": "bf16", "region": "all"}
+    row |= {"n": 10, "n_estimate": 7}
+    for ratio, middle in (("ratio_lower", 1.5), ("ratio_estimate", 1.1)):
+        ends = {"p10": middle - 0.1, "median": middle, "p90": middle + 0.2}
+        row |= {f"{ratio}_{end}": value for end, value in ends.items()}
+    pl.DataFrame([row]).write_csv(tmp_path / "measured.csv")
+    views = run_views(tmp_path / "measured.csv")
+    assert [view[4:] for view in views] == [
+        ["bound", "10 timings", "1.4 ×", "1.5 ×", "1.7 ×"],
+        ["estimate", "7 timings", "1 ×", "1.1 ×", "1.3 ×"],
+    ]
 
 
 def test_a_table_that_is_too_long_for_the_page_is_cut():
