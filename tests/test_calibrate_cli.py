@@ -38,6 +38,9 @@ def test_it_prints_errors_and_writes_a_file(capsys):
     assert printed.endswith("calibrations/h100-sxm-mine.yaml: written\n")
     found = read_calibrations("calibrations/h100-sxm-mine.yaml")
     entry = found.calibrations["h100-sxm/mine"]["bf16"]
+    counts = f"{entry.fitted.n:,} timings fitted, {entry.held_out.n:,} held out\n"
+    assert printed.startswith(f"h100-sxm/mine bf16: {counts}")
+    assert entry.fitted.n != entry.held_out.n
     assert entry.memory == pytest.approx(0.86, rel=0.01)
     assert (entry.source, entry.contents) == ("made up", "scaling of x")
     assert entry.sizes == {size: (GOOD[size].min(), GOOD[size].max()) for size in "BDF"}
