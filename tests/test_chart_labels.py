@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.charts.kit.place import DOT, Box, Label, Plane, Room
+from rooflines.charts.kit.place import CLEAR, DOT, Box, Label, Plane, Room
 from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
 
 SHOWN = case("labels")
@@ -88,3 +88,13 @@ def test_placed_labels_overlap_no_label_and_no_point(labels):
     for index, box in boxes.items():
         own = labels[index].points[0]
         assert not any(box.meets(dot) for point, dot in room.dots if point != own)
+
+
+def test_a_text_along_a_line_ends_before_the_line_does():
+    room = Room((40.0, 20.0), PLANE)
+    label = Label("m" * 16, [(1.0, 4.0)], to=(100.0, 4.0))
+    places = [place for _, place in (room.place(label) for _ in range(4)) if place]
+    assert places
+    for place in places:
+        assert place.dx - label.wide / 2 > 0
+        assert place.dx + label.wide / 2 < 40 - CLEAR / 2
