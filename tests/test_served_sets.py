@@ -234,7 +234,7 @@ def test_prompts_of_other_servers_are_not_between_tokens(tmp_path):
     [
         ("llama-3.1-70,h200-sxm,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no model"),
         ("llama-3.1-70b,h200,vllm,fp8,fp8,1,1024,1024,8,1,0.02", "which is no chip"),
-        ("llama-3.1-70b,h200-sxm,vllm,int3,fp8,1,1024,1024,8,1,0.02", "no format of weights"),
+        ("llama-3.1-70b,h200-sxm,vllm,int1,fp8,1,1024,1024,8,1,0.02", "no format of weights"),
         (f"{LLAMA},2x,1024,1024,8,1,0.02", "of at least zero, the first in row 1: '2x'"),
         (f"{LLAMA},1,1024,1024,8,1,20", "and likely ttft_s, is 1.35e+03 times the bound"),
         (f"{LLAMA},1,1024,1024,500,0.01,0.02", "has no timing that the model has a row for"),

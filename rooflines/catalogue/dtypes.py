@@ -65,7 +65,7 @@ SCALE_BITS = 16
 
 
 class StoredFormats(dict[str, Format]):
-    """StoredFormats by name, with those of grouped integers, which are not listed.
+    """Formats by name, with those of grouped integers, which are not listed.
 
     `int4-g64` has a 16-bit scale for 64 weights; `-zp` a zero point of the same bits beside it,
     `-bias` a 16-bit bias.
