@@ -142,6 +142,10 @@ def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
     mixed = model.dtypes.mixed["head"]
     assert sorted(mixed.values()) == [table, table]
     assert mixed["bf16"] == table
+    answer = rooflines.explain_model("h100-sxm", model, B=1, S=1)
+    (head,) = (each for each in answer.groups if each["group"] == "unembed")
+    assert head["weight_bytes"] == table * 4.125 / 8
+    assert answer.row["t_lower_s"] == pytest.approx(1.16e-3, abs=5e-6)
 
 
 @pytest.mark.parametrize(

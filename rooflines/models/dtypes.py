@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 """The classes of tensors with weights."""
 
+LM_HEAD = "lm_head"
+"""The unembedding apart from the embedding, in `bits`."""
+
 LARGEST_SUM = 2**200
 """More elements than a class of tensors has, whatever its sizes [1]."""
 
@@ -48,6 +51,11 @@ class ModelDtypes(Entry):
     head: Dtype | None = Field(
         default=None, description="of embedding and unembedding; null: as weights"
     )
+    lm_head: Dtype | None = Field(
+        default=None,
+        description="of the unembedding, which a step reads, where the embedding has another; "
+        "null: as head",
+    )
     cache: Dtype | None = Field(default=None, description="of the cache")
     mixed: dict[WeightClass, Annotated[dict[Dtype, Elements], Field(min_length=1)]] = Field(
         default_factory=dict,
@@ -56,13 +64,17 @@ class ModelDtypes(Entry):
 
     @classmethod
     def of_elements(
-        cls, elements: Mapping[str, Mapping[str, int]], cache: str | None
+        cls,
+        elements: Mapping[str, Mapping[str, int]],
+        cache: str | None,
+        lm_head: str | None = None,
     ) -> ModelDtypes:
         """Dtypes of a checkpoint from the elements of each format.
 
         Args:
             elements: By class of tensors, then by format [1].
             cache: The format of the cache; None: not stated.
+            lm_head: The format of the unembedding; None: there is none of its own.
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
         mixed = {
@@ -71,7 +83,8 @@ class ModelDtypes(Entry):
             if len(sums) > 1
         }
         main.setdefault("weights", main.get("experts", main["head"]))
-        return cls(**main, cache=cache, mixed=mixed)
+        own_head = lm_head if "head" in mixed else None
+        return cls(**main, lm_head=own_head, cache=cache, mixed=mixed)
 
     def of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""
@@ -84,7 +97,8 @@ class ModelDtypes(Entry):
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
         """Bits per element of each class of tensors as stored, block scales included [bit].
 
-        Classes with several formats have their average.
+        Classes with several formats have their average; `lm_head` is the unembedding alone, which
+        a step reads, beside `head` with the embedding, for what is stored.
 
         Args:
             formats: Those of a dtype catalogue; by default of the project's.
@@ -94,7 +108,8 @@ class ModelDtypes(Entry):
         for name, sums in self.mixed.items():
             stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
             average[name] = sum(stored, Fraction(0)) / sum(sums.values())
-        return {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
+        bits = {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
+        return {**bits, LM_HEAD: stored_bits(known[self.lm_head]) if self.lm_head else bits["head"]}
 
     def averages(self) -> Iterator[str]:
         """What to say of each class with several formats."""

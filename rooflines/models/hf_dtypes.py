@@ -98,8 +98,8 @@ def published_dtypes(
     base = base or ASSUMED
     if found is None:
         return Published(ModelDtypes(weights=base), notes[0] if notes else None)
-    elements = _elements(found, shape, stack, base)
-    dtypes = ModelDtypes.of_elements(elements, found.cache)
+    elements, lm_head = _elements(found, shape, stack, base)
+    dtypes = ModelDtypes.of_elements(elements, found.cache, lm_head)
     if found.head == LISTED and not found.left_out:
         notes.append(NO_LIST_NOTE.format(base=base))
     notes += [*found.notes, *dtypes.averages()]
@@ -130,8 +130,8 @@ def _base(keys: Keys) -> str | None:
 
 def _elements(
     found: Quantization, shape: Shape, stack: Stack, base: str
-) -> dict[str, Counter[str]]:
-    """Elements of each format, by class of tensors [1]."""
+) -> tuple[dict[str, Counter[str]], str | None]:
+    """Elements of each format, by class of tensors [1]; the format of the unembedding, if any."""
     matrices = {
         f"model.layers.{layer}.{module}": (tensors, size)
         for layer, of in enumerate(zip(stack.mixers, stack.mlps, strict=True))
@@ -154,12 +154,14 @@ def _elements(
         sums.setdefault(tensors, Counter())[formats.get(name, base)] += size
     embedded = formats.get(EMBEDDING, base) if found.embedding else base
     sums["head"] = Counter({embedded: shape.table})
+    lm_head: str | None = None
     if shape.unembedding:
         listed = found.head == LISTED and found.left_out
         by_name = any(pattern == HEAD for pattern, _ in named)
         quantized = found.head == QUANTIZED or listed or by_name
-        sums["head"][formats.get(HEAD, base) if quantized else base] += shape.unembedding
-    return sums
+        lm_head = formats.get(HEAD, base) if quantized else base
+        sums["head"][lm_head] += shape.unembedding
+    return sums, lm_head
 
 
 def _without_effect(pattern: str, layers: int) -> bool:

@@ -17,6 +17,7 @@ from rooflines.model.network import ALL_TO_ALL, Route, placed_axes
 from rooflines.model.poly import TOUCHED, ZERO, Poly, constant, total
 from rooflines.models.cache import cache_shards
 from rooflines.models.drafter import drafting
+from rooflines.models.dtypes import LM_HEAD
 from rooflines.models.groups import (
     DRAFT,
     MATMULS,
@@ -230,7 +231,8 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         group = replace(group, layout="heads", copied=())  # chips have sequences of their own
     share = group.share("weights", split.shards)
     weights = split.share("experts") if over_all else share
-    weight_bytes = amount(group.weights, weights * sharing.bytes_of(group.tensors or "weights"))
+    tensors = LM_HEAD if group.tensors == "head" else group.tensors or "weights"
+    weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
         weight_bytes = constant(used * next(iter(weight_bytes.terms.values())))
