@@ -38,6 +38,8 @@ def test_it_prints_errors_and_writes_a_file(capsys):
     assert printed.endswith("calibrations/h100-sxm-mine.yaml: written\n")
     found = read_calibrations("calibrations/h100-sxm-mine.yaml")
     entry = found.calibrations["h100-sxm/mine"]["bf16"]
+    assert entry.fitted is not None
+    assert entry.held_out is not None
     counts = f"{entry.fitted.n:,} timings fitted, {entry.held_out.n:,} held out\n"
     assert printed.startswith(f"h100-sxm/mine bf16: {counts}")
     assert entry.fitted.n != entry.held_out.n

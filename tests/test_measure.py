@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -294,7 +295,7 @@ def test_the_drift_of_a_session_is_of_its_slowest_time_over_its_fastest(
     monkeypatch.setattr(measure, "config_text", lambda *_: "")
     times = {"fp32": [1.0, 1.5, 1.0], "fp64": [2.0, 2.1, 2.0]}
     about, frame = {"reference_s": times}, pl.DataFrame({"seconds": [1.0]})
-    made = SimpleNamespace(about=about, frame=frame, path=tmp_path / "m.parquet")
+    made: Any = SimpleNamespace(about=about, frame=frame, path=tmp_path / "m.parquet")
     measure._finish(made, Known)  # noqa: SLF001, what a session ends with
     shown = capsys.readouterr().out
     assert "fp32: the same matmul took up to 50% longer" in shown

@@ -60,7 +60,8 @@ def test_an_output_says_what_made_it(written, name):
     sweep = result.sweeps["small"]
     assert sweep["config"]["grid"]["B"] == [1, 64, 4096]
     assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["bytes_per_s"] == 8.19e11
-    assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["source"] == ["gcp-v5e-old"]
+    sources = {"bytes_per_s": ["gcp-v5e-old"], "capacity_bytes": ["memory-jax"]}
+    assert sweep["chips"]["tpu-v5e"]["memory"]["hbm"]["source"] == sources
     assert "v5e" in str(yaml.safe_load(result.text())["sources"]["gcp-v5e-old"])
     assert ("other" in result.sweeps) == (
         name not in ("tables/small/part-00000.parquet", "charts/chips")

@@ -247,7 +247,13 @@ def test_timings_of_a_run_stand_on_the_page_of_data(site):
 
 
 def test_estimates_of_timings_of_a_run_have_a_number_of_their_own(tmp_path):
-    row = {"set": "mine", "model": None, "collective": None, "split": "held_out", "shards": None}
+    row: dict[str, object] = {
+        "set": "mine",
+        "model": None,
+        "collective": None,
+        "split": "held_out",
+        "shards": None,
+    }
     row |= {"chip": "h100-sxm", "software": "vllm", "dtypes": "bf16", "region": "all"}
     row |= {"n": 10, "n_estimate": 7}
     for ratio, middle in (("ratio_lower", 1.5), ("ratio_estimate", 1.1)):
