@@ -152,6 +152,9 @@ def test_a_chip_is_named_as_elsewhere(torch_of, capsys, tmp_path, monkeypatch):
     printed = capsys.readouterr().err
     assert printed.startswith("h100 is taken as h100-sxm, the usual one")
     assert "--out is 'csv', which is no format" in printed
+    assert "NVIDIA H200 is measured as h100-sxm, as --chip says" in printed
+    assert cli.run(["measure", "--backend", "torch", "--chip", "h200", "--out", "x.csv"]) == 2
+    assert "is measured as" not in capsys.readouterr().err
 
 
 def test_fp8_takes_sides_in_steps(torch_of):

@@ -148,6 +148,11 @@ def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
     assert answer.row["t_lower_s"] == pytest.approx(1.16e-3, abs=5e-6)
 
 
+def test_a_quantized_head_is_true_or_false():
+    with pytest.raises(RooflinesError, match="lm_head is 'yes', which is neither true nor false"):
+        quantized(quant_method="gptq", bits=4, group_size=128, lm_head="yes")
+
+
 @pytest.mark.parametrize(
     ("group", "said_of_zeros"), [(32, "0.125 bit"), (128, "0.0312 bit"), (-1, None)]
 )

@@ -110,7 +110,10 @@ def command(  # noqa: PLR0913, the options
         library = next(name for name, one in BACKENDS.items() if one is multiplier)
         problem = f"no dtype that {library} multiplies here"
         check_known(names, multiplier.COMBINATIONS, problem)
-    known = one_chip("--chip", chip) if chip else _id_of(machine)
+    here = _id_of(machine)
+    known = one_chip("--chip", chip) if chip else here
+    if known != here:
+        click.echo(f"{machine.name} is measured as {known}, as --chip says", err=True)
     path = Path(out or f"{FOLDER}/{known}-{machine.software}.parquet")
     format_of(path, ["parquet"])
     unit = f", {counted(machine.threads, 'thread')}" if machine.threads else ""

@@ -260,7 +260,7 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
             zeros = own.get("sym", symmetric) is False
             sizes = own.get("bits", bits), own.get("group_size", group)
             formats.append((module, _integer(*sizes, zeros=zeros)))
-    quantized = stated.get("lm_head") or stated.get("quant_lm_head")
+    quantized = _flag(stated, "lm_head") or _flag(stated, "quant_lm_head")
     notes: tuple[str, ...] = ()
     if symmetric and type(bits) is int and type(group) is int and group > 0:
         notes = (ZEROS_NOTE.format(bits=bits, each=f"{bits / group:.3g}"),)
@@ -280,6 +280,18 @@ WIDE = 16
 def _flat(parts: object) -> Iterator[object]:
     for part in parts if isinstance(parts, list) else [parts]:
         yield from part if isinstance(part, list) else [part]
+
+
+def _flag(stated: Mapping[str, Any], key: str) -> bool:
+    """True or false, false where it is absent.
+
+    Raises:
+        RooflinesError: It is neither.
+    """
+    value = stated.get(key) or False
+    if not isinstance(value, bool):
+        raise RooflinesError(key, f"is {quote(value)}, which is neither true nor false", FIX)
+    return value
 
 
 def _object(stated: Mapping[str, Any], key: str) -> Mapping[str, Any]:
