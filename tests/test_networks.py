@@ -1,11 +1,13 @@
 """Routes between chips: which interconnects a question takes, what it refuses, and its hops."""
 
 import math
+import re
 from fractions import Fraction
 from typing import Any
 
 import pytest
 from command_line import said
+from pages import text_of
 from small_config import matmul
 
 import rooflines
@@ -14,7 +16,8 @@ from rooflines.catalogue.unsupported import joining, route_for
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.explanation.question import Known, question_sweep
 from rooflines.explanation.words import Question
-from rooflines.model.network import NetworkLevel, axes_text, fastest_axes, torus_axes
+from rooflines.fits.form import ring_steps
+from rooflines.model.network import NetworkLevel, Route, axes_text, fastest_axes, torus_axes
 
 ON_TWO = ["nvlink", "infiniband"]
 
@@ -205,3 +208,20 @@ def test_no_published_step_on_a_torus_is_below_its_bound(model, chips, dtypes, B
     row = rooflines.train(model, "tpu-7x", B=B, S=S, dtypes=dtypes, **plan).row(0, named=True)
     assert row["network"] == "ici"
     assert 1 < measured / row["t_lower_s"] < 4
+
+
+def words_of(page):
+    return " ".join(text_of(page).split())
+
+
+def test_the_docs_say_the_steps_that_an_estimate_of_a_collective_takes():
+    link = chip_entries()["h100-sxm"].networks["nvlink"].exact
+    steps = ring_steps(Route((link,), (8,)), "all-reduce")
+    said_steps = re.search(r"N-1 a pass, (\d+) for an all-reduce over 8", words_of("networks.md"))
+    assert said_steps is not None
+    assert int(said_steps[1]) == steps
+
+
+@pytest.mark.parametrize("page", ["networks.md", "model.md"])
+def test_pages_agree_on_collectives_that_overlap(page):
+    assert "Collectives of one operation or step overlap in `t_lower_s`" in words_of(page)
