@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import partial
 
 import polars as pl
@@ -12,13 +13,16 @@ from hypothesis import strategies as st
 from random_sweeps import check
 
 import rooflines
+from rooflines import models
 from rooflines.basics.errors import RooflinesError
 from rooflines.catalogue.chips import chip_entries, resolve_chips
+from rooflines.catalogue.forms import checked
 from rooflines.explanation.best_split import best_splits, split_cases
 from rooflines.explanation.question import Known
 from rooflines.explanation.words import read_words
 from rooflines.models.library import models_of
 from rooflines.models.split import Split
+from rooflines.sweep.every_split import plans_of
 from rooflines.training.plan import TrainingPlan
 
 LLAMA = "llama-3.1-70b"
@@ -269,3 +273,15 @@ def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
 def test_a_part_of_a_name_that_is_no_key_or_a_default_is_refused(part):
     with pytest.raises(RooflinesError, match="which is no split"):
         TrainingPlan.named(f"tp2-{part}")
+
+
+def test_every_split_without_a_row_is_counted_in_one_note():
+    asked = read_words(("h100-sxm", "llama-3.1-8b", "B=60", "S=8192", "bf16"), chip_entries())
+    found = split_cases(asked, Known(chip_entries()), split="auto", chips=24, phase="train")
+    notes = [note for note in found.notes if note.startswith("Left out")]
+    assert not [note for note in found.notes if "left out" in note]
+    numbers = [re.match(r"Left out: (\d+) splits, such as", note) for note in notes]
+    plans = plans_of(models.load("llama-3.1-8b").shape, 24, checked(TrainingPlan, {}))
+    missing = {plan.name for plan in plans} - {row["split"] for row in found.rows}
+    assert len(notes) == 2
+    assert sum(int(match[1]) if match else 1 for match in numbers) == len(missing) > 2

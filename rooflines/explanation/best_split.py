@@ -17,7 +17,7 @@ from rooflines.explanation.assumptions import as_column, as_note, assumptions_of
 from rooflines.explanation.cases import Cases
 from rooflines.explanation.phrases import asked as words_of
 from rooflines.explanation.question import Known, question_sweep
-from rooflines.explanation.routes import left_out, routes_of
+from rooflines.explanation.routes import routes_of
 from rooflines.explanation.words import Question
 from rooflines.model.resources import RESOURCES
 from rooflines.models.shape import TRAIN
@@ -197,7 +197,7 @@ def split_cases(
         if any(row.get(name) is not None for row in rows)
     }
     notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
-    notes += [*left_out(every), *(f"Route: {each}." for each in routes_of(every))]
+    notes += [f"Route: {route}." for route in routes_of(every)]
     if rest := rows[MOST_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
         too_large = f", {large} of them too large for the memory" if large else ""
@@ -208,20 +208,23 @@ def split_cases(
 
 
 def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
-    """The splits that have no row, by what they lack."""
-    reasons = {each.split: each.reason for each in every.skipped}
+    """Splits without a row, by the kind of reason: few of one reason by name, others counted."""
+    reasons = {skipped.split: skipped.reason for skipped in every.skipped}
     ranked = {*rows["split"].cast(pl.String)}
-    missing: dict[str, list[str]] = {}
+    missing: dict[str, list[tuple[str, str]]] = {}
     for split in (split.name for split in every.config.splits):
         if split not in ranked:
             reason = reasons.get(split, "no batch that fits keeps the time")
-            missing.setdefault(reason, []).append(split)
-    for reason, splits in missing.items():
-        more = f" and {len(splits) - NAMED} more" if len(splits) > NAMED else ""
-        yield f"Left out: {', '.join(splits[:NAMED])}{more}: {reason}."
+            missing.setdefault(getattr(reason, "need", reason), []).append((split, reason))
+    for splits in missing.values():
+        first, reason = splits[0]
+        named = ", ".join(split for split, _ in splits)
+        if len({reason for _, reason in splits}) > 1 or len(splits) > MAX_NAMED:
+            named = f"{len(splits):,} splits, such as {first}"
+        yield f"Left out: {named}: {reason}."
 
 
-NAMED = 4
+MAX_NAMED = 4
 """Splits that a note names [1]."""
 
 RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_ops"

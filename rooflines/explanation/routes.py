@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.basics.text import counted
 from rooflines.explanation.values import ONE_AXIS
 from rooflines.model.network import TORUS, axes_text
 from rooflines.sweep.operations import OperationCase
@@ -25,23 +24,6 @@ def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
         for phrase in _phrases(sweep, case)
     )
     return list(dict.fromkeys(found))
-
-
-def left_out(sweep: ModelSweep) -> list[str]:
-    """Splits that a sweep of every split skips: how many, and the reason of one of each kind."""
-    kinds: dict[str, dict[str, str]] = {}
-    splits = {case.split.name for case in sweep.cases}
-    for each in sweep.skipped:
-        if each.split and each.split not in splits:
-            kind = getattr(each.reason, "need", each.reason)
-            kinds.setdefault(kind, {}).setdefault(each.split, each.reason)
-    notes = []
-    for named in kinds.values():
-        name, reason = next(iter(named.items()))
-        example = "" if len(named) == 1 else f", such as {name}"
-        only = f" {name}" if len(named) == 1 else ""
-        notes.append(f"{counted(len(named), 'split')} left out{only}{example}: {reason}.")
-    return notes
 
 
 def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Iterator[str]:
