@@ -5,6 +5,7 @@ under the same `model_type`, publishers' counts, or sums by hand.
 """
 
 import json
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
@@ -139,13 +140,28 @@ def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
     model = quantized(quant_method="gptq", bits=4, group_size=128, lm_head=True)
     assert model.dtypes is not None
     table = 128256 * 4096
-    mixed = model.dtypes.mixed["head"]
-    assert sorted(mixed.values()) == [table, table]
-    assert mixed["bf16"] == table
+    stored = model.dtypes.stored
+    assert (stored["head"], stored["lm_head"]) == ("bf16", "int4-g128")
+    quantized_bytes = Fraction(4125, 8000)
+    assert model.weights_bytes() == (PARAMETERS - table) * quantized_bytes + 2 * table
     answer = rooflines.explain_model("h100-sxm", model, B=1, S=1)
     (head,) = (each for each in answer.groups if each["group"] == "unembed")
     assert head["weight_bytes"] == table * 4.125 / 8
     assert answer.row["t_lower_s"] == pytest.approx(1.16e-3, abs=5e-6)
+    assert "the embedding is bf16, the LM head int4-g128" in " ".join(str(answer).split())
+
+
+def test_a_typed_lm_head_is_read_held_and_named():
+    form = {"weights": "bf16", "cache": "bf16", "activations": "bf16", "compute": "bf16"}
+    head = {"lm_head": "int4"}
+    rows = []
+    for dtypes in (form, form | head):
+        answer = rooflines.explain_model("h100-sxm", "llama-3.1-8b", B=1, S=1, dtypes=dtypes)
+        (unembed,) = (each for each in answer.groups if each["group"] == "unembed")
+        rows.append((answer.row["weights_footprint_bytes"], unembed["weight_bytes"]))
+        assert ("lm_head:int4" in answer.row["dtypes"]) == (dtypes != form)
+    saved = 128256 * 4096 * Fraction(3, 2)
+    assert [before - after for before, after in zip(*rows, strict=True)] == [saved, saved]
 
 
 def test_a_quantized_head_is_true_or_false():
@@ -263,7 +279,8 @@ def test_layouts_of_quantizations_are_read_or_refused_by_name(name):
     assert dtypes is not None
     bits = dtypes.bits()
     assert float(bits["weights"]) == pytest.approx(row["weights"], abs=1e-4)
-    assert float(bits["head"]) == pytest.approx(row.get("head", 16), abs=1e-4)
+    heads = (float(bits["head"]) + float(bits["lm_head"])) / 2
+    assert heads == pytest.approx(row.get("head", 16), abs=1e-4)
 
 
 # ---------------------------------------------------------------- keys, names, files beside

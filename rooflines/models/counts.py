@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rooflines.models.matrix import Matrix
-    from rooflines.models.shape import Shape, TensorClass
+    from rooflines.models.shape import Shape
 
 
 @dataclass(frozen=True)
@@ -71,16 +71,16 @@ class Parameters:
         return self.active_with_embedding - self.embedding - self.unembedding
 
     @property
-    def by_class(self) -> Mapping[TensorClass, int]:
+    def by_class(self) -> Mapping[str, int]:
         """All parameters by the class of tensors that shares a dtype.
 
-        Norms, biases and routers are `weights`.
+        Norms, biases and routers are `weights`, the embedding is `head`, a tied one too.
         """
-        head = self.embedding + self.unembedding
         return {
-            "weights": self.total - self.experts - head,
+            "weights": self.total - self.experts - self.embedding - self.unembedding,
             "experts": self.experts,
-            "head": head,
+            "head": self.embedding,
+            "lm_head": self.unembedding,
         }
 
 

@@ -23,7 +23,7 @@ CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 """The classes of tensors with weights."""
 
 LM_HEAD = "lm_head"
-"""The unembedding apart from the embedding, in `bits`."""
+"""The class of the unembedding, where it has another format than the embedding."""
 
 LARGEST_SUM = 2**200
 """More elements than a class of tensors has, whatever its sizes [1]."""
@@ -74,7 +74,7 @@ class ModelDtypes(Entry):
         Args:
             elements: By class of tensors, then by format [1].
             cache: The format of the cache; None: not stated.
-            lm_head: The format of the unembedding; None: there is none of its own.
+            lm_head: The format of the unembedding; None: there is none, or it is tied.
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
         mixed = {
@@ -83,8 +83,8 @@ class ModelDtypes(Entry):
             if len(sums) > 1
         }
         main.setdefault("weights", main.get("experts", main["head"]))
-        own_head = lm_head if "head" in mixed else None
-        return cls(**main, lm_head=own_head, cache=cache, mixed=mixed)
+        apart = None if lm_head == main["head"] else lm_head
+        return cls(**main, lm_head=apart, cache=cache, mixed=mixed)
 
     def of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""
@@ -97,8 +97,7 @@ class ModelDtypes(Entry):
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
         """Bits per element of each class of tensors as stored, block scales included [bit].
 
-        Classes with several formats have their average; `lm_head` is the unembedding alone, which
-        a step reads, beside `head` with the embedding, for what is stored.
+        Classes with several formats have their average; `lm_head` is always there.
 
         Args:
             formats: Those of a dtype catalogue; by default of the project's.
@@ -109,10 +108,12 @@ class ModelDtypes(Entry):
             stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
             average[name] = sum(stored, Fraction(0)) / sum(sums.values())
         bits = {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
-        return {**bits, LM_HEAD: stored_bits(known[self.lm_head]) if self.lm_head else bits["head"]}
+        return {LM_HEAD: bits["head"], **bits}
 
     def averages(self) -> Iterator[str]:
-        """What to say of each class with several formats."""
+        """What to say of each class with several formats, and of an LM head with its own."""
+        if self.lm_head is not None:
+            yield f"the embedding is {self.of('head')}, the LM head {self.lm_head}"
         for name, sums in self.mixed.items():
             whole = sum(sums.values())
             parts = (f"{100 * count / whole:.0f}% {dtype}" for dtype, count in sums.items())
@@ -121,8 +122,9 @@ class ModelDtypes(Entry):
     @property
     def stored(self) -> dict[str, str]:
         """The dtype of each class of tensors; without the cache where it is not given."""
-        cache = {} if self.cache is None else {"cache": self.cache}
-        return {name: self.of(name) for name in CLASSES} | cache
+        others = {LM_HEAD: self.lm_head, "cache": self.cache}
+        stated = {name: dtype for name, dtype in others.items() if dtype is not None}
+        return {name: self.of(name) for name in CLASSES} | stated
 
 
 OF_TRAINING = ("gradients", "master", "moments", "saved")
@@ -168,7 +170,7 @@ class StepDtypes(ModelDtypes):
             return self.name
         own = (
             f"{key}:{'+'.join(self.mixed.get(key, [value]))}"
-            for key in ("experts", "head", "combine", "attention", *OF_TRAINING)
+            for key in ("experts", "head", LM_HEAD, "combine", "attention", *OF_TRAINING)
             if (value := getattr(self, key)) is not None
             and (key not in OF_TRAINING or value != SUMS)
         )

@@ -131,7 +131,10 @@ def _base(keys: Keys) -> str | None:
 def _elements(
     found: Quantization, shape: Shape, stack: Stack, base: str
 ) -> tuple[dict[str, Counter[str]], str | None]:
-    """Elements of each format, by class of tensors [1]; the format of the unembedding, if any."""
+    """Elements of each format, by class of tensors [1]; the format of the unembedding, if any.
+
+    Those of `head` are of the embedding.
+    """
     matrices = {
         f"model.layers.{layer}.{module}": (tensors, size)
         for layer, of in enumerate(zip(stack.mixers, stack.mlps, strict=True))
@@ -160,7 +163,6 @@ def _elements(
         by_name = any(pattern == HEAD for pattern, _ in named)
         quantized = found.head == QUANTIZED or listed or by_name
         lm_head = formats.get(HEAD, base) if quantized else base
-        sums["head"][lm_head] += shape.unembedding
     return sums, lm_head
 
 
