@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Reader = Literal["kernels", "timings", "fit", "model", "config", "fits", "shapes"]
-"""What a command reads: profiled kernels, timings, timings to fit, a model, a config, fits, or
-sizes of matmuls."""
+"""Content that a command reads: profiled kernels, timings, timings to fit, a model, a config, fits,
+or sizes of matmuls."""
 
 HEAD = 2**17
 """Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
@@ -47,7 +47,7 @@ WANTED: dict[Reader, str] = {
     "fits": "fits of a chip and software",
     "shapes": "columns D and F",
 }
-"""What a command wants."""
+"""Content that a command reads, in words, by reader."""
 
 FIXES: dict[Reader, dict[str, str]] = {
     "kernels": {
@@ -79,11 +79,11 @@ FIXES: dict[Reader, dict[str, str]] = {
     "fits": {"": "make them with `rooflines measured calibrate`"},
     "shapes": {"": "write a CSV file with a row for each matmul"},
 }
-"""What to do about another kind, by what is wanted and by `maker`."""
+"""Fixes for a file of another kind, by the reader and by `maker` of the file."""
 
 
 class Sign(NamedTuple):
-    """What tells a kind of file; all of it has to be there.
+    """Marks of a kind of file, all of which it has.
 
     Attributes:
         begins: Its first bytes.
@@ -164,7 +164,7 @@ def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
 
 @contextmanager
 def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
-    """Where reading a file fails, say what kind of file it is, if it is one of another command.
+    """Name the kind of a file in the error of reading it, where another command reads that kind.
 
     Args:
         path: The file.
@@ -204,7 +204,7 @@ def file_kinds() -> tuple[FileKind, ...]:
 
 
 def _sign(entry: dict[str, object]) -> Sign:
-    """What tells a kind, as patterns."""
+    """Marks of a kind as patterns, from its entry."""
     texts, columns = entry.get("text", []), entry.get("columns", [])
     assert isinstance(texts, list) and isinstance(columns, list)  # noqa: S101, PT018, for types
     return Sign(
@@ -216,7 +216,7 @@ def _sign(entry: dict[str, object]) -> Sign:
 
 
 def _is_of(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set[str]]) -> bool:
-    """Whether a file has a sign."""
+    """Say whether a file has all marks of a sign."""
     return (
         content.startswith(sign.begins)
         and name.endswith(sign.ends)

@@ -45,7 +45,7 @@ ABOUT = {
     "flops_per_s": (PRINTED, "halved"),
     "capacity_bytes": ("label", "driver_reserved_bytes"),
 }
-"""What is said of a number that a variant replaces, and does not inherit with it."""
+"""Keys about a number that a variant does not inherit where it replaces the number."""
 
 PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""

@@ -107,7 +107,7 @@ class Group:
         writes: Elements of activations written to memory [1].
         moe: The experts, for their number and those per token; None without experts.
         layout: How the chips of a tensor-parallel group share it.
-        copied: Its parts that only so many chips can share.
+        copied: Its parts that fewer chips can share, of which there are copies.
         heads: Parts that its cache can be split into by heads [1].
         bits: Bits of an element of its cache; None: as the dtype of the cache.
         attends: The phase, of grouped-query attention; else None.

@@ -57,7 +57,7 @@ class Matrix:
         reads: Elements of the input per token [1].
         writes: Elements of the output per token [1].
         layout: How chips share it.
-        copied: Its parts that only so many chips can share.
+        copied: Its parts that fewer chips can share, of which there are copies.
     """
 
     name: str
