@@ -214,7 +214,7 @@ def test_the_keyboard_is_enough(visit):
     page = visit.open("index.html")
     page.locator("#add").focus()
     page.keyboard.type("h200 sx")
-    page.keyboard.press("Enter")  # no ArrowDown: the browser's own list of suggestions may be a letter behind
+    page.keyboard.press("Enter")  # no ArrowDown: the browser's list may be a letter behind
     expect(page.locator("#chosen")).to_contain_text("H200 SXM")
     assert "chips=h100-sxm,b200,mi300x,tpu-v6e,h200-sxm" in page.url
     page.get_by_label("Remove B200").first.focus()
