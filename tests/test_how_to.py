@@ -5,12 +5,11 @@ import re
 import shlex
 import subprocess
 import sys
-from importlib import resources
 
 import click
 import pytest
 import yaml
-from documents import DOCS, ROOT
+from documents import ROOT
 from pages import (
     FENCED,
     HOW_TO,
@@ -144,11 +143,6 @@ def test_the_module_of_another_workflow_is_that_of_the_tests():
     tested = (ROOT / "tests/test_workflow.py").read_text(encoding="utf-8")
     statements = ("module rooflines:", "snakefile:", "config:", "use rule * from rooflines as")
     assert all(statement in snippet and statement in tested for statement in statements)
-
-
-def test_the_page_of_own_chips_has_the_config_that_new_writes():
-    written = resources.files("rooflines.cli") / "examples" / "own-chip.yaml"
-    assert written.read_text("utf-8") in blocks(DOCS / "own-chip.md", "yaml")
 
 
 def test_every_step_of_the_first_ones_is_timed():

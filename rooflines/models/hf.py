@@ -237,7 +237,7 @@ def _scores(config: Mapping[str, Any]) -> int | None:
         if not isinstance(name, str) or name.endswith(WITH_HEAD):
             continue
         if name.endswith(OTHER_HEADS):
-            fix = "use the model that it was made from, or write it out as docs/own-model.md says"
+            fix = "use its base model, or write the model out as docs/write-a-config.md says"
             raise RooflinesError(
                 "architectures", f"is {quote(name)}, whose head is not modelled", fix
             )
@@ -317,7 +317,9 @@ def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dic
 
 def _checked_family(family: object) -> str:
     """The family, refused without a shape."""
-    fix = "use a model of a family of docs/models.md, or write it out as docs/own-model.md says"
+    fix = (
+        "use a model of a family of docs/models.md, or write it out as docs/write-a-config.md says"
+    )
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):

@@ -137,7 +137,7 @@ class Keys:
                 raise RooflinesError(
                     "",
                     "differs per layer, which is not modelled",
-                    "write the model out as docs/own-model.md says if its layers are equal",
+                    "write the model out as docs/write-a-config.md says if its layers are equal",
                 )
             return whole(value, least=least, largest=LARGEST)
 
@@ -258,7 +258,7 @@ class Keys:
         """
         fix = (
             f"remove it if it changes neither weights nor cache, read the file with --as "
-            f"{self.family}, or write the model out as docs/own-model.md says"
+            f"{self.family}, or write the model out as docs/write-a-config.md says"
         )
         with Mistakes() as mistakes:
             for key, value in map(_as_text, self.config.items()):

@@ -340,7 +340,9 @@ def shared_experts(keys: Keys, together: str, each: str, *, required: bool = Fal
     whole = keys.size(together) if required else keys.size(together, 0, least=0)
     if whole % width:
         problem = f"is {whole}, no multiple of the {width} of an expert"
-        raise RooflinesError(together, problem, "write the model out as docs/own-model.md says")
+        raise RooflinesError(
+            together, problem, "write the model out as docs/write-a-config.md says"
+        )
     return whole // width
 
 

@@ -73,7 +73,7 @@ def example(folder, repository):
         folder: Where the command is run.
         repository: The checkout whose workflow it names.
     """
-    text = text_of("own-sweep.md")
+    text = text_of("write-a-config.md")
     (config,) = re.findall(r"^```yaml\n(sweeps:.*?)^```$", text, flags=re.DOTALL | re.MULTILINE)
     (folder / "my.yaml").write_text(config, encoding="utf-8")
     (command,) = re.findall(
@@ -92,8 +92,8 @@ LONG = "rooflines measured measure"
 def prepare(folder):
     """Write the files that pages name: a model, its config.json, timings, a profile."""
     TIMINGS.write_csv(folder / "timings.csv")
-    (model,) = blocks(DOCS / "own-model.md", "yaml")
-    (folder / "own-model.yaml").write_text(model, encoding="utf-8")
+    own_model = blocks(DOCS / "write-a-config.md", "yaml")[-1]
+    (folder / "own-model.yaml").write_text(own_model, encoding="utf-8")
     (folder / "path/to").mkdir(parents=True)
     (folder / "path/to/config.json").write_text(
         json.dumps(config_of("llama-3.1-8b")), encoding="utf-8"

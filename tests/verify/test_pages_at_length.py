@@ -1,4 +1,4 @@
-"""The example of docs/own-sweep.md with its charts and its site; pages with a run, in full."""
+"""The example of docs/write-a-config.md with its charts and its site; pages with a run, in full."""
 
 import subprocess
 import sys
