@@ -10,6 +10,7 @@ import gallery
 import jsonschema
 import performance
 import pytest
+import screens
 from answers import _said, critical_batches
 from blocks import with_values
 from case_files import case
@@ -149,3 +150,16 @@ def test_figures_follow_from_the_results():
     hours = re.findall(r"core-hours[^|]*\| ([\d.]+)", SCALING.read_text(encoding="utf-8"))
     expected = 1e12 / rows * by["rooflines"]["rows_s"] / 3600
     assert float(hours[0]) == pytest.approx(expected, 0.01)
+
+
+def test_a_screen_keeps_its_number_of_lines_where_it_is_cut():
+    """A whole screen has all lines; one with a cut in between is left to its writer."""
+    whole = f"```text\n$ rooflines list dtypes\n{screens.printed('list dtypes')}```\n"
+    assert screens.with_screens("```text\n$ rooflines list dtypes\n```\n") == whole
+    lines = screens.printed("list dtypes").splitlines()
+    cut = screens.with_screens("```text\n$ rooflines list dtypes\nold\nolder\n...\n```\n")
+    assert cut.splitlines()[2:5] == [*lines[:2], "..."]
+    between = "```text\n$ rooflines list dtypes\nold\n...\nolder\n```\n"
+    assert screens.with_screens(between) == between
+    with pytest.raises(ValueError, match="h100-smx"):
+        screens.printed("list chips h100-smx")

@@ -32,6 +32,7 @@ IN_TEST_README = ("snakemake --cores 4 --configfile my.yaml ",)
 
 NEEDS_MORE = {
     LONG: "minutes: tests/verify/test_measure.py",
+    "counters": "a variable of the shell, for ncu",
     "ncu": "a GPU and Nsight Compute",
     "snakemake --profile profiles/": "a cluster: tests/engines run these profiles",
     "snakemake --cores 4 --profile profiles/s3 ": "object storage: tests/engines run this profile",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-PAGES = (DOCS / "charts.md", DOCS / "book.md", DOCS / "kernels.md")
+PAGES = (DOCS / "charts.md", DOCS / "book.md", DOCS / "measure.md")
 """Pages with a snippet that makes charts, and a table of their pictures."""
 
 HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"

@@ -36,7 +36,7 @@ COUNTERS = (
     "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
     "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
 )
-"""The counters of Nsight Compute that a roofline needs; docs/kernels.md has those of all dtypes."""
+"""The counters of Nsight Compute that a roofline needs; docs/measure.md has those of all dtypes."""
 
 WANTED: dict[Reader, str] = {
     "kernels": "operations and bytes of kernels",
@@ -69,7 +69,7 @@ FIXES: dict[Reader, dict[str, str]] = {
         "mlperf": "give published steps as docs/training.md has them, or a result of "
         "`vllm bench serve`",
         "": "time matmuls with `rooflines measured measure`, or write a table with a row for each "
-        "timing, as docs/calibrate.md has it",
+        "timing, as docs/measure.md has it",
     },
     "model": {
         "beside": "give the config.json beside it, or an id of `rooflines list models`",
