@@ -6,11 +6,11 @@ import json
 import re
 from fractions import Fraction
 
+import command_output
 import gallery
 import jsonschema
 import performance
 import pytest
-import screens
 from answers import _said, critical_batches
 from blocks import with_values
 from case_files import case
@@ -154,12 +154,12 @@ def test_figures_follow_from_the_results():
 
 def test_a_screen_keeps_its_number_of_lines_where_it_is_cut():
     """A whole screen has all lines; one with a cut in between is left to its writer."""
-    whole = f"```text\n$ rooflines list dtypes\n{screens.printed('list dtypes')}```\n"
-    assert screens.with_screens("```text\n$ rooflines list dtypes\n```\n") == whole
-    lines = screens.printed("list dtypes").splitlines()
-    cut = screens.with_screens("```text\n$ rooflines list dtypes\nold\nolder\n...\n```\n")
+    whole = f"```text\n$ rooflines list dtypes\n{command_output.printed('list dtypes')}```\n"
+    assert command_output.with_output("```text\n$ rooflines list dtypes\n```\n") == whole
+    lines = command_output.printed("list dtypes").splitlines()
+    cut = command_output.with_output("```text\n$ rooflines list dtypes\nold\nolder\n...\n```\n")
     assert cut.splitlines()[2:5] == [*lines[:2], "..."]
     between = "```text\n$ rooflines list dtypes\nold\n...\nolder\n```\n"
-    assert screens.with_screens(between) == between
+    assert command_output.with_output(between) == between
     with pytest.raises(ValueError, match="h100-smx"):
-        screens.printed("list chips h100-smx")
+        command_output.printed("list chips h100-smx")

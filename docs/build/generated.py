@@ -15,6 +15,7 @@ from answers import (
     with_judgement,
     with_step_errors,
 )
+from command_output import MEASURE, with_output
 from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from outputs import OUTPUTS, with_outputs
 from performance import (
@@ -28,7 +29,6 @@ from performance import (
     with_run_time,
     with_times,
 )
-from screens import MEASURE, with_screens
 from training_page import TRAINING, with_runs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _schema(_: str) -> str:
 
 TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     SCHEMA: (_schema,),
-    README: (with_answers, with_run_time, with_screens),
+    README: (with_answers, with_run_time, with_output),
     SERVED: (with_judgement, with_step_errors),
     CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
@@ -54,7 +54,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     TRAINING: (with_runs,),
     PERFORMANCE: (with_performance,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
-    MEASURE: (gallery.with_gallery, with_screens),
+    MEASURE: (gallery.with_gallery, with_output),
 }
 """What makes the current text of a document from its text: whole, or the generated blocks."""
 

@@ -17,20 +17,20 @@ from rooflines.cli.main import run
 
 MEASURE = DOCS / "measure.md"
 
-SCREEN = re.compile(r"^```text\n\$ rooflines ([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND_BLOCK = re.compile(r"^```text\n\$ rooflines ([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """A block with a command and its output."""
 
 CUT = "...\n"
 """The line of a screen that stands for the lines left out."""
 
 
-def with_screens(page: str) -> str:
+def with_output(page: str) -> str:
     """Page with the current output of the commands in its blocks.
 
     A screen that ends with `...` keeps its number of lines, a whole one has all; one with `...` in
     between is left as it is.
     """
-    return SCREEN.sub(_current, page)
+    return COMMAND_BLOCK.sub(_current, page)
 
 
 def _current(screen: re.Match[str]) -> str:
