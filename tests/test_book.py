@@ -2,7 +2,7 @@
 
 They are rows of tests/cases/book-models.yaml and book-networks.yaml. The book often takes (N-1)/N
 of a collective over N chips for 1, so a number of networks is between (N-1)/N of the printed one
-and all of it. docs/networks.md lists them, and those that differ.
+and all of it. docs/book.md lists them, and those that differ.
 """
 
 import re
@@ -48,7 +48,7 @@ def test_the_models_have_the_sizes_that_are_printed():
     assert 5 * fewer.cache_elements(1) == llama.cache_elements(1)
 
 
-PAGE = Path(__file__).parents[1] / "docs" / "networks.md"
+PAGE = Path(__file__).parents[1] / "docs" / "book.md"
 
 PRINTED_ROUNDING = 0.02
 """The printed numbers have two or three digits."""
@@ -135,7 +135,7 @@ def test_a_worked_number_of_the_book_comes_out_or_is_listed_as_different(row):
 
 
 def test_the_page_has_these_numbers():
-    _, worked = PAGE.read_text("utf-8").split("## Worked numbers")
+    _, worked = PAGE.read_text("utf-8").split("## Networks")
     cells = re.compile(r"^\|[^|]+\| ([\d.e+-]+) \| ([\d.e+-]+) \|", re.MULTILINE)
     shown = [(float(printed), float(ours)) for printed, ours in cells.findall(worked)]
     assert shown == [(row[0], float(f"{found(row):.3g}")) for row in ROWS]

@@ -16,11 +16,13 @@ from blocks import with_values
 from case_files import case
 from documents import PICTURES, README, SCHEMA, VEGA, vega_script
 from generated import FIX, TEXTS, current, out_of_date
+from pages import words_of
 from performance import CONFIG, PERFORMANCE, SCALING, default_rows
 
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.keys import every_key
+from rooflines.fits.entries import CALIBRATIONS_FILE
 
 CHART_FUNCTIONS = {
     name
@@ -163,3 +165,16 @@ def test_a_screen_keeps_its_number_of_lines_where_it_is_cut():
     assert command_output.with_output(between) == between
     with pytest.raises(ValueError, match="h100-smx"):
         command_output.printed("list chips h100-smx")
+
+
+def test_held_out_errors_come_before_those_in_sample():
+    """By hand from the file of fits: the served model's error by chip and engine, and its range."""
+    steps = read_yaml(CALIBRATIONS_FILE)["steps"]
+    errors = {key: fit["decode"]["held_out"]["median"] for key, fit in steps.items()}
+    by_engine = [100 * error for key, error in errors.items() if "/" in key]
+    page = words_of("accuracy.md")
+    in_sample = f"{100 * steps['all']['decode']['fitted']['median']:.1f} %"
+    unseen = f"off by {100 * errors['all']:.1f} % in the median"
+    assert 0 < page.index(unseen) < page.index("| b200 | SGLang |") < page.index(in_sample)
+    assert f"is {min(by_engine):.0f} to {max(by_engine):.0f} %." in page
+    assert f"| h200-sxm | vLLM | 164 | {100 * errors['h200-sxm/vllm']:.1f} % |" in page

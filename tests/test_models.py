@@ -67,12 +67,6 @@ def test_the_published_counts_follow_from_the_shape(name):
         assert (published.convention in fits) if published.convention else not fits
 
 
-def test_docs_say_how_many_published_counts_are_met_to_the_last_parameter(repository):
-    exact = [name for name, entry in model_entries().items() if entry.published.match == "exact"]
-    page = (repository / "docs" / "models.md").read_text(encoding="utf-8")
-    assert f"The parameters of {len(exact)} models equal the publisher's count" in page
-
-
 @pytest.mark.parametrize(
     "row", [row for row in READ.values() if "entry" in row], ids=lambda row: row["entry"]
 )

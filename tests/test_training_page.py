@@ -1,4 +1,4 @@
-"""The numbers of docs/training.md: measured and published steps, and those of a book."""
+"""Numbers of docs/accuracy.md, train.md and book.md: measured, published and worked-out steps."""
 
 from fractions import Fraction
 

@@ -1,27 +1,21 @@
-"""README's answers, and errors of fits: at held-out sites, and at public runs of served models."""
+"""README's answers, and errors of matmul fits at held-out sites."""
 
 from __future__ import annotations
 
-import os
-from contextlib import redirect_stdout
-from io import StringIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blocks import table, with_block, with_values
-from documents import DOCS, ROOT
+from documents import ROOT
 
 import rooflines
 from rooflines.basics.text import seconds, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.cli.main import run
 from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
-from rooflines.measured.served import SHORTEST
+from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import FOUND
 
-SERVED, CONFIGURATION = DOCS / "served.md", ROOT / "config" / "README.md"
+CONFIGURATION = ROOT / "config" / "README.md"
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,9 +28,6 @@ WIDTH = 8192
 TOKENS, DTYPE = 128, "bf16"
 FAR = 0.07
 """Median error of a fit at held-out sites from which on it is said [1]."""
-
-NOMINAL_TOKENS = 1024
-"""A nominal length of answers, of which docs/served.md says what is counted [1]."""
 
 CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
 
@@ -103,34 +94,6 @@ def _said(text: str, row: Mapping[str, Any], moves: str | None = None) -> str:
 def with_answers(readme: str) -> str:
     """README with the current answers between its markers."""
     return with_block(readme, "answers", answers())
-
-
-def with_judgement(page: str) -> str:
-    """docs/served.md with the current judgement, where `ROOFLINES_PUBLIC_DATA` names its runs."""
-    folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
-    if folder is None:
-        return page
-    table = Path(folder) / "models" / "served.csv"
-    with redirect_stdout(StringIO()) as printed:
-        run(["measured", "judge", str(table)])
-    said = printed.getvalue().replace(str(table), table.name).rstrip()
-    return with_block(page, "judged", f"```text\n{said}\n```")
-
-
-def with_step_errors(page: str) -> str:
-    """docs/served.md with the held-out errors of steps, and what a nominal length is cut to."""
-    steps = {key: by_phase["decode"] for key, by_phase in shipped_calibrations().steps.items()}
-    medians = {key: fit.held_out.median for key, fit in steps.items() if fit.held_out}
-    of_chips = [100 * error for key, error in medians.items() if "/" in key]
-    shorter, nominal = SHORTEST
-    values = {
-        "unseen": f"{100 * medians[ALL_ENGINES]:.1f} %",
-        "spread": f"{min(of_chips):.0f} to {max(of_chips):.0f} %",
-        "seen": f"{100 * steps[ALL_ENGINES].fitted.median:.1f} %",
-        "nominal": f"{NOMINAL_TOKENS:,}",
-        "cut": f"{NOMINAL_TOKENS * shorter // nominal:,}",
-    }
-    return with_values(page, values)
 
 
 def with_fit_errors(page: str) -> str:

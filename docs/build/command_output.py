@@ -6,7 +6,7 @@ import re
 import shlex
 import shutil
 from contextlib import chdir, redirect_stderr, redirect_stdout
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -53,8 +53,10 @@ def printed(typed: str) -> str:
     """
     with TemporaryDirectory() as folder, chdir(folder):
         shutil.copy(PROFILE, Path("kernels.csv"))
-        with redirect_stdout(StringIO()) as output, redirect_stderr(StringIO()) as errors:
+        output, errors = BytesIO(), StringIO()
+        screen = TextIOWrapper(output, encoding="utf-8", write_through=True)
+        with redirect_stdout(screen), redirect_stderr(errors):
             status = run(shlex.split(typed))
     if status:
         raise ValueError(errors.getvalue())
-    return output.getvalue()
+    return output.getvalue().decode()

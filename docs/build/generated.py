@@ -7,13 +7,11 @@ import json
 from typing import TYPE_CHECKING
 
 import gallery
+from accuracy_page import ACCURACY, JUDGED_RUNS, judged_text, with_errors
 from answers import (
     CONFIGURATION,
-    SERVED,
     with_answers,
     with_fit_errors,
-    with_judgement,
-    with_step_errors,
 )
 from command_output import MEASURE, with_output
 from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
@@ -29,7 +27,8 @@ from performance import (
     with_run_time,
     with_times,
 )
-from training_page import TRAINING, with_runs
+from serving_page import SERVE, with_serving_values
+from training_page import BOOK, TRAIN, with_book_numbers, with_step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -45,16 +44,19 @@ def _schema(_: str) -> str:
 TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     SCHEMA: (_schema,),
     README: (with_answers, with_run_time, with_output),
-    SERVED: (with_judgement, with_step_errors),
+    JUDGED_RUNS: (judged_text,),
+    ACCURACY: (with_errors,),
+    SERVE: (with_output, with_serving_values),
+    TRAIN: (with_output, with_step),
     CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
     SCALING: (with_estimate,),
     FIRST_STEPS: (with_times,),
     OUTPUTS: (with_outputs,),
-    TRAINING: (with_runs,),
     PERFORMANCE: (with_performance,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
     MEASURE: (gallery.with_gallery, with_output),
+    BOOK: (gallery.with_gallery, with_book_numbers),
 }
 """What makes the current text of a document from its text: whole, or the generated blocks."""
 

@@ -1,4 +1,4 @@
-"""The numbers of docs/training.md: steps that others published or measured, beside their bound."""
+"""Published and measured training steps beside their bound, and the numbers of docs/train.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from documents import DOCS
 
 import rooflines
 from rooflines import models
-from rooflines.basics.text import significant
+from rooflines.basics.text import seconds, significant
 from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.entries import Errors, FittedTraining
 from rooflines.models.counts import parameters_of
@@ -28,7 +28,7 @@ from rooflines.sweep.rows import KernelTable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-TRAINING = DOCS / "training.md"
+BOOK, TRAIN = DOCS / "book.md", DOCS / "train.md"
 RUNS = yaml.safe_load((DOCS / "build" / "training.yaml").read_text(encoding="utf-8"))
 
 GIB = 2**30
@@ -226,9 +226,9 @@ def published_runs() -> Iterator[PublishedRun]:
     for row in RUNS["runs"]:
         work = work_of(row)
         flops, shares = row.get("tflops", ()), row.get("percent", ())
-        for index, (number, unit, seconds) in enumerate(published_values(row)):
-            mfu, mfu_full = work.mfu / seconds, work.mfu_full / seconds
-            off = work.flops / seconds / 1e12 / flops[index] if flops else None
+        for index, (number, unit, token_s) in enumerate(published_values(row)):
+            mfu, mfu_full = work.mfu / token_s, work.mfu_full / token_s
+            off = work.flops / token_s / 1e12 / flops[index] if flops else None
             off = 100 * mfu_full / shares[index] if shares else off
             yield PublishedRun(row, number, unit, mfu, mfu_full, off)
 
@@ -319,12 +319,13 @@ def gathered_from(chip: str, shards: int | str, network: Sequence[str]) -> str:
     return f"{found['critical'][0]:,}"
 
 
-def with_runs(page: str) -> str:
-    """The page with current numbers of published and of measured steps, and their tables."""
+def with_steps(page: str) -> tuple[str, dict[str, str]]:
+    """Tables of published and of measured steps in a page, and the values of its sentences."""
     runs, steps = list(published_runs()), list(measured_steps())
     counted = [each.off for each in runs if each.off is not None]
     shares, ratios = [each.peak_share for each in steps], [each.over_upper for each in steps]
-    left_out = training_fit(steps).held_out or shown_errors(ratios)
+    fit = training_fit(steps)
+    left_out = fit.held_out or fit.fitted
     values = {
         "counted": str(len(counted)),
         "off": f"{max(abs(ratio - 1) for ratio in counted):.1%}",
@@ -337,17 +338,38 @@ def with_runs(page: str) -> str:
         "judged": f"{judged_on(steps, DENSE[0], DENSE[1]):.1%}",
         "reverse": f"{judged_on(steps, DENSE[1], DENSE[0]):.1%}",
         "heldout": f"{left_out.median:.1%}",
-        **mixes(),
-        **{f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()},
+        "insample": f"{fit.fitted.median:.1%}",
     }
-    rows = ((name, book, sent_of_layer(plan)) for name, (book, plan) in LAYERS.items())
-    page = with_block(page, "layers", table(("", "book", "here"), rows))
     measured = table(
         ("model", "split", "ms", "no overlap", "states and saved"), longest_steps(steps)
     )
     page = with_block(page, "measured", measured)
-    head = ("model", "chips", "published", "bound", "mfu", "all pairs")
-    return with_values(with_block(page, "published", table(head, runs_of_models(runs))), values)
+    head = ("model", "chips", "published", "bound", "MFU", "all pairs")
+    return with_block(page, "published", table(head, runs_of_models(runs))), values
+
+
+def with_book_numbers(page: str) -> str:
+    """docs/book.md with current numbers of the chapter on training."""
+    rows = ((name, book, sent_of_layer(plan)) for name, (book, plan) in LAYERS.items())
+    page = with_block(page, "layers", table(("", "book", "here"), rows))
+    gathers = {f"fsdp{name}": gathered_from(*case) for name, case in FSDP.items()}
+    return with_values(page, mixes() | gathers)
+
+
+def with_step(page: str) -> str:
+    """docs/train.md with the times of the step that it shows."""
+    frame = rooflines.train(
+        "llama-3.1-8b",
+        "b200",
+        B=64,
+        S=8192,
+        split={"dp": 8},
+        shard="weights",
+        calibration=["megatron"],
+    )
+    row = frame.row(0, named=True)
+    times = {"estimate": "t_estimate_s", "serialized": "t_ops_s", "lower": "t_lower_s"}
+    return with_values(page, {name: seconds(row[column]) for name, column in times.items()})
 
 
 def longest_steps(steps: Sequence[MeasuredStep]) -> Iterator[Sequence[str]]:

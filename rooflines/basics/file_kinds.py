@@ -66,7 +66,7 @@ FIXES: dict[Reader, dict[str, str]] = {
         "measure`",
         "engine": "run `vllm bench serve --save-result --max-concurrency N`, or "
         "`python -m sglang.bench_serving --output-file`, and give the JSON",
-        "mlperf": "give published steps as docs/training.md has them, or a result of "
+        "mlperf": "give published steps as docs/accuracy.md has them, or a result of "
         "`vllm bench serve`",
         "": "time matmuls with `rooflines measured measure`, or write a table with a row for each "
         "timing, as docs/measure.md has it",

@@ -317,9 +317,7 @@ def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dic
 
 def _checked_family(family: object) -> str:
     """The family, refused without a shape."""
-    fix = (
-        "use a model of a family of docs/models.md, or write it out as docs/write-a-config.md says"
-    )
+    fix = "use a model of a family of docs/serve.md, or write it out as docs/write-a-config.md says"
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):

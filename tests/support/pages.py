@@ -34,6 +34,11 @@ def text_of(name):
     return (DOCS / name).read_text(encoding="utf-8")
 
 
+def words_of(name):
+    """The text of a page in docs on one line, without the markers of computed values."""
+    return " ".join(re.sub(r"<!--/?\w*-->", "", text_of(name)).split())
+
+
 def code(page):
     """Every block of code of a page, fenced or indented."""
     text = page.read_text(encoding="utf-8")

@@ -1,0 +1,255 @@
+"""Errors on docs/accuracy.md: held-out errors first, then in-sample ones and published steps."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import redirect_stdout
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import polars as pl
+from blocks import table, with_block, with_values
+from documents import DOCS
+from training_page import with_steps
+
+from rooflines.basics.files import CONFIG_DIR
+from rooflines.basics.text import significant
+from rooflines.catalogue.chips import chip_entries
+from rooflines.catalogue.dtypes import dtype_entries
+from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
+from rooflines.cli.main import run
+from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
+from rooflines.fits.read import read_timings
+from rooflines.measured.catalogues import Catalogues
+from rooflines.measured.join import joined
+from rooflines.measured.served import SHORTEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rooflines.fits.entries import Errors, Fitted
+
+ACCURACY = DOCS / "accuracy.md"
+JUDGED_RUNS = DOCS / "judged-runs.txt"
+"""What `rooflines measured judge` prints of public runs of served models."""
+
+ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
+SOFTWARE = {**ENGINES, "torch": "torch"}
+NCCL = "nccl"
+
+NOMINAL_TOKENS = 1024
+"""A nominal length of answers, with which the page shows what is counted [1]."""
+
+MIN_SITE = 1024
+"""D and F from which on fits to engines are judged at the project's own timings [1]."""
+
+
+def percent(error: float) -> str:
+    """An error as the page writes it."""
+    return f"{100 * error:.1f} %"
+
+
+def percents(errors: Iterable[float]) -> str:
+    """The smallest and largest of several errors; a dash where there are none."""
+    ends = sorted(errors)
+    if not ends:
+        return "-"
+    low, high = percent(ends[0]), percent(ends[-1])
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def held_out_fits(kind: str, prefix: str = "") -> list[tuple[str, Errors]]:
+    """Keys and held-out errors of the fits of a kind whose names begin with a prefix."""
+    fits: Mapping[str, Mapping[str, Fitted]] = getattr(shipped_calibrations(), kind)
+    return [
+        (key, fit.held_out)
+        for key, by_name in fits.items()
+        for name, fit in by_name.items()
+        if name.startswith(prefix) and fit.held_out
+    ]
+
+
+def engine_steps() -> dict[tuple[str, str], Fitted]:
+    """Fits of decode steps by chip and engine."""
+    return {
+        (chip, engine): by_phase["decode"]
+        for key, by_phase in shipped_calibrations().steps.items()
+        for chip, split, engine in [key.partition("/")]
+        if split
+    }
+
+
+def all_runs() -> Fitted:
+    """The fit of decode steps to the runs of all chips and engines."""
+    return shipped_calibrations().steps[ALL_ENGINES]["decode"]
+
+
+def held_out_of(fit: Fitted) -> Errors:
+    """Held-out errors of a fit.
+
+    Raises:
+        ValueError: It has none.
+    """
+    if fit.held_out is None:
+        raise ValueError(fit.source)
+    return fit.held_out
+
+
+def kinds_of_estimates() -> Iterator[Sequence[str]]:
+    """Cells of each kind of estimate: what is held out, fits, and their median errors."""
+    for label, unseen, kind, prefix in (
+        ("one matmul", "a quarter of the sites (D, F)", "calibrations", ""),
+        ("attention in decode", "a quarter of the head counts (N, K)", "attention", "decode"),
+        ("attention in prefill", "a quarter of the head counts (N, K)", "attention", "prefill"),
+        ("one collective", "a quarter of the payloads", "collectives", ""),
+    ):
+        medians = [errors.median for _, errors in held_out_fits(kind, prefix)]
+        yield label, unseen, f"{len(medians)}", percent(median(medians)), percents(medians)
+    by_engine = [held_out_of(fit).median for fit in engine_steps().values()]
+    served = held_out_of(all_runs())
+    yield (
+        "**TPOT of a served model**",
+        "the model",
+        f"{len(by_engine)}",
+        f"**{percent(served.median)}**",
+        percents(by_engine),
+    )
+    training = [errors for _, errors in held_out_fits("training")]
+    middle = median(errors.median for errors in training)
+    yield "a training step", "the model", f"{len(training)}", percent(middle), percent(middle)
+
+
+def served_errors() -> Iterator[Sequence[str]]:
+    """Cells of each chip and engine at models left out: runs, errors, and the band."""
+    rows = {("all", "all"): all_runs(), **engine_steps()}
+    for (chip, engine), fit in rows.items():
+        errors, (low, high) = held_out_of(fit), fit.bands["step"]
+        ends = f"{significant(low)} to {significant(high)}"
+        name = ENGINES.get(engine, engine)
+        yield chip, name, f"{errors.n:,}", percent(errors.median), percent(errors.p90), ends
+
+
+def by_software(kind: str, names: Sequence[str], prefix: str = "") -> Iterator[Sequence[str]]:
+    """Cells of each chip: the median held-out errors of its fits by software, variants included."""
+    cells: dict[str, dict[str, list[float]]] = {}
+    for key, errors in held_out_fits(kind, prefix):
+        chip, _, software = key.partition("/")
+        name = software.partition("-")[0]
+        cells.setdefault(chip, {}).setdefault(name, []).append(errors.median)
+    for chip, by_name in cells.items():
+        yield chip, *(percents(by_name.get(name, ())) for name in names)
+
+
+def over_bound() -> Iterator[Sequence[str]]:
+    """Cells of each chip: median measured time over the bound, by software and dtypes."""
+    frame = measured_quantiles().filter(pl.col("over") == BOUND)
+    kinds = [
+        pl.col("length").eq_missing(length) & pl.col("of").eq(kind)
+        for kind, length in ((MATMUL, LONG), (MATMUL, SHORT), (STEP, None))
+    ]
+    for chip in frame["chip"].drop_nulls().unique(maintain_order=True):
+        parts = [frame.filter(kind, pl.col("chip") == chip)["p50"].to_list() for kind in kinds]
+        yield chip, *(_factors(part) for part in parts)
+
+
+def _factors(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    low, high = significant(min(values), 3), significant(max(values), 3)
+    return low if low == high else f"{low} to {high}"
+
+
+def own_timings() -> dict[str, str]:
+    """The project's own timings, and the errors of fits to engines at them in bf16."""
+    files = sorted((CONFIG_DIR / "timings").glob("*.parquet"))
+    shipped = Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
+    errors, count = [], 0
+    for file in files:
+        timings = read_timings(file)
+        count += timings.frame.height
+        inside = pl.col("D").ge(MIN_SITE) & pl.col("F").ge(MIN_SITE) & pl.col("compute").eq("bf16")
+        for engine in ENGINES:
+            frame = timings.frame.filter(inside).with_columns(software=pl.lit(engine))
+            rows = joined(replace(timings, frame=frame), shipped).frame
+            errors.append(median(abs(1 / ratio - 1) for ratio in rows["ratio_estimate"]))
+    return {"timed": f"{count:,}", "engines": percents(errors)}
+
+
+def judged_text(text: str) -> str:
+    """The current judgement of public runs, where `ROOFLINES_PUBLIC_DATA` names their folder."""
+    folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
+    if folder is None:
+        return text
+    runs = Path(folder) / "models" / "served.csv"
+    with redirect_stdout(StringIO()) as printed:
+        run(["measured", "judge", str(runs)])
+    return printed.getvalue().replace(str(runs), runs.name).rstrip() + "\n"
+
+
+PAIRS = re.compile(
+    r"^(\w+) +([\d,]+) +([\d,]+) +([\d.]+%) +([\d.]+%) +([\d.]+) +([\d.]+)$", re.MULTILINE
+)
+"""A line of the judgement: pairs that differ in one thing, and how many are in the right order."""
+
+
+def ordered_pairs(text: str) -> Iterator[Sequence[str]]:
+    """Cells of each kind of pairs in the judgement."""
+    for name, _, apart, bound, estimate, _, tau in PAIRS.findall(text):
+        yield name, apart, bound, estimate, tau
+
+
+def values_of(text: str) -> dict[str, str]:
+    """Values of sentences about served models, by their names."""
+    shorter, nominal = SHORTEST
+    counts = re.search(
+        r"([\d,]+) timings with a bound, ([\d,]+) with an estimate, (\d+) below", text
+    )
+    if counts is None:
+        raise ValueError(JUDGED_RUNS)
+    errors = [held_out_of(fit).median for fit in engine_steps().values()]
+    return {
+        "unseen": percent(held_out_of(all_runs()).median),
+        "worst": percent(held_out_of(all_runs()).p90),
+        "spread": f"{100 * min(errors):.0f} to {100 * max(errors):.0f} %",
+        "seen": percent(all_runs().fitted.median),
+        "bounded": counts[1],
+        "estimated": counts[2],
+        "below": counts[3],
+        "nominal": f"{NOMINAL_TOKENS:,}",
+        "cut": f"{NOMINAL_TOKENS * shorter // nominal:,}",
+        **own_timings(),
+    }
+
+
+def with_errors(page: str) -> str:
+    """docs/accuracy.md with current errors."""
+    page, training = with_steps(page)
+    text = JUDGED_RUNS.read_text(encoding="utf-8")
+    all_reduces = [f"{name} all-reduce" for name in ENGINES.values()]
+    blocks: Mapping[str, tuple[Sequence[str], Iterable[Sequence[str]]]] = {
+        "held_out": (
+            ("estimate", "held out", "fits", "median error", "by fit"),
+            kinds_of_estimates(),
+        ),
+        "served": (
+            ("chip", "engine", "runs", "median error", "p90", "measured / estimate, 8 of 10"),
+            served_errors(),
+        ),
+        "matmuls": (("chip", *SOFTWARE.values()), by_software("calibrations", [*SOFTWARE])),
+        "collectives": (
+            ("chip", "NCCL", *all_reduces),
+            by_software("collectives", [NCCL, *ENGINES]),
+        ),
+        "pairs": (
+            ("pairs of", "counted", "right by bound", "right by estimate", "Kendall's tau"),
+            ordered_pairs(text),
+        ),
+        "bounds": (("chip", "matmuls", "short matmuls", "decode steps"), over_bound()),
+    }
+    for name, (head, rows) in blocks.items():
+        page = with_block(page, name, table(head, rows))
+    return with_values(page, values_of(text) | training)
