@@ -102,6 +102,7 @@ def test_the_file_of_the_workflow_has_the_models(tmp_path):
     by_id = {row["model"]: row for row in rows}
     windowed = {name: row["windowed_elements_per_token"] for name, row in by_id.items()}
     assert windowed["gpt-oss-20b"] == "12288"
+    assert windowed["gemma-4-26b-a4b"] == "102400"  # 25 layers, 8 heads of 256 where others have 2
     assert by_id["llama-3.1-8b"]["window"] == ""
     assert by_id["llama-3.1-8b"]["context"] == "131072"
     assert by_id["glm-4.5-air"]["note"].endswith("the count is without both token tables")

@@ -91,7 +91,6 @@ def shape_rows() -> list[dict[str, Any]]:
 def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
     counts, published, window = parameters_of(entry), entry.published, entry.window
     notes = [note for note in (entry.note, published.note) if note]
-    per_layer = entry.attention.cache_elements
     model = entry.model(name)
     state = model.state_bytes()
     return {
@@ -108,7 +107,7 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "match": published.match,
         "cache_elements_per_token": cache_elements(entry, 1),
         "window": None if window is None else window.tokens,
-        "windowed_elements_per_token": 0 if window is None else window.layers * per_layer,
+        "windowed_elements_per_token": cache_elements(entry, 1, near=True),
         **{
             f"cache_bytes_per_token_{dtype}": float(model.cache_bytes(1, dtype) - state)
             for dtype in CACHE_DTYPES
