@@ -1,5 +1,6 @@
 """Files of other tools: every command names them, reads them, or says what makes what it reads."""
 
+import gzip
 import json
 import sqlite3
 from fractions import Fraction
@@ -141,6 +142,15 @@ def test_kinds_are_told_by_content(text, kind, tmp_path):
     path.write_text(text, encoding="utf-8")
     found = file_kind(path)
     assert (found and found.id) == kind
+
+
+def test_neither_a_byte_order_mark_nor_packing_hides_a_kind(tmp_path):
+    texts = [name for name in TABLE if name.endswith((".csv", ".txt", ".json", ".jsonl"))]
+    for name in texts:
+        content, path = (FILES / name).read_bytes(), tmp_path / name
+        for other in (b"\xef\xbb\xbf" + content, gzip.compress(content)):
+            path.write_bytes(other)
+            assert file_kind(path) == file_kind(FILES / name)
 
 
 def test_rates_and_labels_are_amounts():
