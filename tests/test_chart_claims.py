@@ -161,3 +161,10 @@ def test_a_timing_attains_its_flops_over_its_measured_time():
         dots = view.data["dots"]
         flops = 2.0 * dots["B"] * dots["D"] * dots["F"]
         assert dots["flops_per_s"].to_list() == pytest.approx((flops / dots["seconds"]).to_list())
+
+
+def test_a_percentage_of_the_peak_is_cut_so_that_only_the_whole_peak_is_100():
+    cells = pl.concat([view.data["cells"] for view in pictures("who-binds")], how="diagonal")
+    for text, share in cells.select("text", "utilization").rows():
+        percent = 100 * share + 1e-7
+        assert text == "<1" if percent < 1 else int(text) <= percent < int(text) + 1

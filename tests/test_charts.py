@@ -3,6 +3,7 @@
 import random
 from functools import cache
 from io import BytesIO
+from math import isclose
 from typing import Any
 
 import charted
@@ -25,7 +26,7 @@ from rooflines.charts.kit.render import SMALLER, limited, thumbnail
 from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import SIZES, Margins
 from rooflines.charts.models import layers_run
-from rooflines.charts.options import MOST_VIEWS
+from rooflines.charts.options import ALL, MOST_VIEWS, Menu, choices_of
 from rooflines.charts.registry import kinds
 from rooflines.explanation.sentences import LEAST_FACTOR, broken
 
@@ -185,6 +186,25 @@ def test_the_file_of_views_makes_the_specification_of_each(chart):
             spec["datasets"],
             spec["layer"],
         )
+
+
+@pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
+def test_marks_have_the_numbers_of_their_rows_to_seven_digits(chart):
+    _, view = charted.views(chart)[0]
+    for name, rows in view.datasets().items():
+        for column in view.data[name].select(pl.selectors.float()).columns:
+            exact = view.data[name][column].to_list()
+            shown = [row[column] for row in rows]
+            pairs = zip(shown, exact, strict=True)
+            assert all(isclose(one, other, rel_tol=5e-7) for one, other in pairs if one)
+
+
+def test_the_gallery_offers_all_chips_together_however_many_there_are():
+    menu = Menu("chip", (*(f"chip-{number}" for number in range(9)), ALL))
+    for offered in ({}, {"chip": ["chip-3", "chip-7"]}):
+        first, *_, last = choices_of(lambda _: [menu], offered)
+        assert first == {"chip": offered.get("chip", menu.options)[0]}
+        assert last == {"chip": ALL}
 
 
 def test_a_thumbnail_shows_all_of_a_chart_but_its_title():
