@@ -4,7 +4,7 @@ import time
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from random_sweeps import check
 from serving_tables import model_sweep
@@ -17,10 +17,22 @@ from rooflines.sweep.rows import StepTable
 from rooflines.sweep.sawtooth import ContextTime, sum_of_largest
 
 seconds = st.floats(0, 10) | st.sampled_from([0.0, 1.0, 2.0, 50.0])
-TIMES = st.lists(st.builds(ContextTime, seconds, seconds, seconds), min_size=1, max_size=4)
+shares = st.floats(0, 0.05)
+TURNING = st.builds(ContextTime, st.floats(0, 60), shares, st.floats(0, 2) | shares)
+"""Times whose turns move slowly over the ends of chunks."""
+TIMES = st.lists(
+    st.builds(ContextTime, seconds, seconds, seconds) | TURNING, min_size=1, max_size=4
+)
+BEFORE_FIRST, AFTER_LAST = (
+    [ContextTime(0.0, 0.017, 0.0), ContextTime(2.0, 0.0, 1.0)],
+    [ContextTime(1.0, 0.0176, 0.0), ContextTime(0.0, 0.0, 1.0)],
+)
+"""The turn of the first leaves the tokens at the beginning of chunks, of the second at the end."""
 
 
 @check(300)
+@example(times=BEFORE_FIRST, chunk=2, first=23, more=229)
+@example(times=AFTER_LAST, chunk=4, first=54, more=243)
 @given(times=TIMES, chunk=st.integers(1, 40), first=st.integers(1, 300), more=st.integers(0, 900))
 def test_a_sum_over_chunks_is_that_of_every_context(times, chunk, first, more):
     each = (
