@@ -28,7 +28,7 @@ from rooflines.fits.entries import (
     text_of,
 )
 from rooflines.fits.fitting import COLLECTIVE_FIT, judged
-from rooflines.fits.folds import held_out, with_folds
+from rooflines.fits.folds import held_out, held_out_below, with_folds
 from rooflines.fits.form import CollectiveNumbers
 from rooflines.fits.judge import FEWEST_IN_BAND, bands
 from rooflines.fits.nominal import with_nominal_times
@@ -83,6 +83,19 @@ def test_many_timings_find_an_extension(tmp_path, name, number, batches):
     found = numbers_of(fitted(tmp_path, frame))
     assert found[name] == pytest.approx(number, rel=0.05)
     assert found.keys() == {*KNOWN, "network", "tile", name}
+
+
+def test_what_is_fitted_is_chosen_by_sites_that_choose_alone(tmp_path):
+    """Batches that are multiples of 128 do not tell whole tiles of 128 rows from none."""
+    ((name, number, batches),) = (each for each in GIVEN["extensions"] if each[0] == "tile")
+    whole, others = (
+        with_folds(timings({**KNOWN, name: number}, sizes=(*SIZES, 3072), batches=of))
+        for of in (range(128, 17 * 128, 128), batches)
+    )
+    rest = whole.filter(~held_out(held_out_below(whole)))
+    inner = held_out(held_out_below(rest, inner=True), inner=True)
+    frame = pl.concat([whole.filter(~inner), others.filter(inner)]).drop("fold")
+    assert numbers_of(fitted(tmp_path, frame))[name] == number
 
 
 def few_small():

@@ -145,6 +145,16 @@ def test_timings_of_unknown_chips_or_dtypes_alone_are_refused(chips, dtype, wher
     assert "h100-sxm" in str(raised.value) or where == "dtype_x"
 
 
+def test_a_timing_of_an_unknown_chip_and_dtype_is_left_out_once():
+    both = [
+        timed([(chip, 16, 16, 16, 1e-5) for chip in ("h100-sxm", "h100", "h100")], dtype).frame
+        for dtype in ("bf16", "bfloat16")
+    ]
+    found = in_catalogues(Timings("t.csv", pl.concat(both)), shipped())
+    assert found.frame.height == 1
+    assert [*found.left_out.values()] == [4, 1]
+
+
 @pytest.mark.parametrize(("factor", "fix"), [(1e3, "1e-3"), (1e6, "1e-6"), (1e-3, "1e3")])
 def test_a_slip_of_units_is_told(factor, fix):
     right: list[Row] = [("b200", 2**n, 4096, 4096, 1e-3) for n in range(8)]
