@@ -189,6 +189,28 @@ def test_chips_of_tp_compute_the_only_key_value_head_as_often_as_they_have_it():
     assert two == 2 * 128 * 64 * (2 + 2 * 1) * 8
 
 
+@pytest.mark.parametrize(("heads", "copied"), [(1, 1), (2, 1), (4, 1), (8, 2)])
+def test_chips_of_cp_hand_on_every_key_value_head_that_a_chip_of_tp_has(heads, copied):
+    """Of 128 tokens a chip has 64, of a head 8 elements of keys and 4 of values, in two bytes."""
+    attention = {"N": 8, "K": heads, "H": 8, "v": 4}
+    model = {
+        "name": "few",
+        "layers": 1,
+        "D": 64,
+        "V": 100,
+        "mlp": {"F": 64},
+        "attention": attention,
+    }
+    own, queries = copied * (8 + 4), 8 // 4 * (8 + 4)
+    for context, sent in (("ring", 64 * own * 2), ("heads", 64 * (own + queries) * 2 / 2)):
+        forward, backward = (
+            kernel_of(f"attention-{of}", model, "h100-sxm", 1, 128, tp=4, cp=2, context=context)
+            for of in ("fwd", "bwd")
+        )
+        assert forward["network_bytes"] == sent
+        assert backward["network_bytes"] == sent * (2 if context == "ring" else 1)
+
+
 def test_results_of_experts_are_sent_back_in_a_dtype_of_their_own():
     of = "mixtral-8x7b", "h100-sxm", 8, 1024
     two, four = (

@@ -10,7 +10,7 @@ import pytest
 from case_files import CASES, case
 
 import rooflines
-from rooflines.model.columns import METRICS
+from rooflines.model.columns import METRICS, column_records
 
 CONFIG = rooflines.load_config(CASES / "worked.yaml")
 VALUES = case("worked-values")
@@ -76,3 +76,14 @@ def test_groups_of_a_step_are_those_worked_out_by_hand(known):
 def test_every_metric_has_a_worked_value():
     known = {name for each in VALUES for name in each.get("row", ())}
     assert {column.name for column in METRICS} <= known
+
+
+@pytest.mark.parametrize(
+    ("file", "sweep"), [("thresholds", "h100"), ("model-thresholds", "llama-h100")]
+)
+def test_the_meaning_of_an_outcome_names_every_one(file, sweep):
+    outcomes = frame_of(sweep, "threshold").schema["outcome"].categories
+    (known,) = (
+        each for each in column_records() if (each["file"], each["column"]) == (file, "outcome")
+    )
+    assert [outcome for outcome in outcomes if outcome not in known["meaning"]] == []

@@ -120,6 +120,7 @@ PARTS = {
     "one": {},
     "tp": {"tp": 2},
     "copies of heads": {"tp": 4},
+    "copies of heads over cp": {"tp": 4, "cp": 2},
     "pp": {"pp": 2},
     "uneven": {"pp": 3},
     "stages alike": {"pp": 4},
