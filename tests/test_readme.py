@@ -5,7 +5,7 @@ import re
 
 import pytest
 import yaml
-from documents import DOCS, README
+from documents import README, RESULTS
 from gallery import PROFILE
 from outputs import declared
 from pages import PAGES, blocks, example
@@ -17,7 +17,7 @@ from rooflines.run.plan import plan
 
 TEXT = README.read_text(encoding="utf-8")
 WITH_SNIPPETS = [page for page in PAGES if blocks(page, "python")]
-LOADING = blocks(DOCS / "load-tables.md", "python")[:4]
+LOADING = blocks(RESULTS, "python")[:4]
 
 
 @pytest.fixture(scope="session")

@@ -16,6 +16,7 @@ from rooflines.settings.schema import ConfigFile
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
+RESULTS = DOCS / "results.md"
 PICTURES = DOCS / "pictures"
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.json"
 VEGA = ROOT / "rooflines" / "site" / "vendor" / "vega.js.gz"

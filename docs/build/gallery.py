@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from blocks import with_block
-from documents import DOCS
+from documents import DOCS, RESULTS
 
 import rooflines
 from rooflines import charts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-PAGES = (DOCS / "charts.md", DOCS / "book.md", DOCS / "measure.md")
+PAGES = (RESULTS, DOCS / "book.md", DOCS / "measure.md")
 """Pages with a snippet that makes charts, and a table of their pictures."""
 
 HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"

@@ -14,12 +14,11 @@ from answers import (
     with_fit_errors,
 )
 from command_output import MEASURE, with_output
-from documents import PICTURES, README, ROOT, SCHEMA, VEGA, config_schema, vega_script
-from outputs import OUTPUTS, with_outputs
+from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
+from outputs import with_outputs
 from performance import (
     CONFIG,
     FIRST_STEPS,
-    PERFORMANCE,
     SCALING,
     with_estimate,
     with_performance,
@@ -50,13 +49,12 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     TRAIN: (with_output, with_step),
     CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
-    SCALING: (with_estimate,),
+    SCALING: (with_performance, with_estimate),
     FIRST_STEPS: (with_times,),
-    OUTPUTS: (with_outputs,),
-    PERFORMANCE: (with_performance,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
     MEASURE: (gallery.with_gallery, with_output),
     BOOK: (gallery.with_gallery, with_book_numbers),
+    RESULTS: (with_outputs, gallery.with_gallery),
 }
 """What makes the current text of a document from its text: whole, or the generated blocks."""
 

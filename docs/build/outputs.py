@@ -1,4 +1,4 @@
-"""The table of docs/outputs.md: what the rules of the workflow declare, and their docstrings."""
+"""The table of docs/results.md: what the rules of the workflow declare, and their docstrings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from blocks import table, with_block
-from documents import DOCS, ROOT
+from documents import ROOT
 
 import rooflines
 from rooflines.run.plan import plan
@@ -15,7 +15,6 @@ from rooflines.run.plan import plan
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OUTPUTS = DOCS / "outputs.md"
 WORKFLOW = ROOT / "workflow"
 
 RULE = re.compile(r'^rule \w+:\n    """(.*?)"""\n(.*?)(?=^rule |\Z)', re.DOTALL | re.MULTILINE)

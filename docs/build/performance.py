@@ -1,4 +1,4 @@
-"""Figures of benchmarks/results.json in docs/performance.md, docs/scaling.md, README and others."""
+"""Figures of benchmarks/results.json in docs/scaling.md, README and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rooflines.basics.text import significant
 from rooflines.config import load_config
 from rooflines.run.plan import plan
 
-PERFORMANCE, SCALING = DOCS / "performance.md", DOCS / "scaling.md"
+SCALING = DOCS / "scaling.md"
 FIRST_STEPS = DOCS / "first-steps.md"
 CONFIG = ROOT / "config" / "config.yaml"
 RESULTS = ROOT / "benchmarks" / "results.json"
@@ -75,7 +75,7 @@ def with_run_time(readme: str) -> str:
 
 
 def with_performance(page: str) -> str:
-    """docs/performance.md with current figures."""
+    """docs/scaling.md with current figures of runs, rows and thresholds."""
     found = results()
     machine, by = found["machine"], found["rows"]["by"]
     values = {

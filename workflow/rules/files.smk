@@ -3,7 +3,7 @@
 for file in plan.files:
 
     rule:
-        """A file of the results; docs/outputs.md says what each has in it."""
+        """A file of the results; docs/results.md says what each has in it."""
         name:
             file.rule
         input:
