@@ -1,21 +1,15 @@
-"""README's answers, and errors of matmul fits at held-out sites."""
+"""README's answers: critical batches of a layer, and a step of a model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from blocks import table, with_block, with_values
-from documents import ROOT
+from blocks import table, with_block
 
 import rooflines
 from rooflines.basics.text import seconds, significant
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.fits.entries import shipped_calibrations
 from rooflines.model.columns import FOUND
-
-CONFIGURATION = ROOT / "config" / "README.md"
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +20,6 @@ CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")
 WIDTH = 8192
 TOKENS, DTYPE = 128, "bf16"
-FAR = 0.07
-"""Median error of a fit at held-out sites from which on it is said [1]."""
 
 CHIP, MODEL, BATCH, CONTEXT, SPLIT = "h100-sxm", "llama-3.1-70b", 64, 8192, 8
 
@@ -94,17 +86,3 @@ def _said(text: str, row: Mapping[str, Any], moves: str | None = None) -> str:
 def with_answers(readme: str) -> str:
     """README with the current answers between its markers."""
     return with_block(readme, "answers", answers())
-
-
-def with_fit_errors(page: str) -> str:
-    """config/README.md with the median errors of matmul fits of HBM chips at held-out sites."""
-    main = {name: chip.memory[MAIN_MEMORY] for name, chip in chip_entries().items()}
-    errors = [
-        fit.held_out.median
-        for key, fits in shipped_calibrations().calibrations.items()
-        for fit in fits.values()
-        if fit.held_out and (main[key.partition("/")[0]].technology or "").startswith("HBM")
-    ]
-    far = str(sum(error > FAR for error in errors))
-    values = {"fits": str(len(errors)), "far": far, "farthest": f"{100 * max(errors):.1f} %"}
-    return with_values(page, values)

@@ -8,11 +8,7 @@ from typing import TYPE_CHECKING
 
 import gallery
 from accuracy_page import ACCURACY, JUDGED_RUNS, judged_text, with_errors
-from answers import (
-    CONFIGURATION,
-    with_answers,
-    with_fit_errors,
-)
+from answers import with_answers
 from command_output import MEASURE, with_output
 from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from outputs import with_outputs
@@ -47,7 +43,6 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     ACCURACY: (with_errors,),
     SERVE: (with_output, with_serving_values),
     TRAIN: (with_output, with_step),
-    CONFIGURATION: (with_fit_errors,),
     CONFIG: (with_rows,),
     SCALING: (with_performance, with_estimate),
     FIRST_STEPS: (with_times,),
