@@ -1,11 +1,12 @@
 """The commands and snippets of README and docs run unchanged."""
 
+import inspect
 import json
 import re
 
 import pytest
 import yaml
-from documents import README, RESULTS
+from documents import DOCS, README, RESULTS
 from gallery import PROFILE
 from outputs import declared
 from pages import PAGES, blocks, example
@@ -49,6 +50,12 @@ def test_the_snippets_of_a_page_run_on_what_the_workflow_made(page, swept):
         counted = f"\nassert len({last.partition('  #')[0]}) > 1, 'no rows'"
         snippets.append((code.strip().splitlines()[0], code + (counted if code in LOADING else "")))
     python("-c", RUN, cwd=swept, input=json.dumps(snippets))
+
+
+def test_the_page_on_python_has_every_public_function():
+    named = set(re.findall(r"`rooflines\.(\w+)\(", (DOCS / "python.md").read_text("utf-8")))
+    public = {name for name in rooflines.__all__ if inspect.isfunction(getattr(rooflines, name))}
+    assert named == public
 
 
 def test_the_results_are_those_that_are_listed(swept):
