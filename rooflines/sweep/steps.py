@@ -90,7 +90,8 @@ class StepCase(Case):
     @property
     def band(self) -> tuple[float | None, float | None]:
         """The p10 and p90 of measured over estimated time of a token [1]; None without a fit."""
-        return bands_of(self.engine)["step"] if self.engine else (None, None)
+        none = (None, None)
+        return bands_of(self.engine).get("step", none) if self.engine else none
 
     @property
     def split(self) -> Split:

@@ -135,7 +135,8 @@ class TrainingCase(StepCase):
     @property
     def band(self) -> tuple[float | None, float | None]:
         """The p10 and p90 of measured over estimated time [1]; None without a calibration."""
-        return bands_of(self.fit)["step"] if self.fit else (None, None)
+        none = (None, None)
+        return bands_of(self.fit).get("step", none) if self.fit else none
 
     @cached_property
     def held(self) -> tuple[StageMemory, ...]:

@@ -17,6 +17,7 @@ from rooflines.model.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.model.network import ALL_TO_ALL, Route, placed_axes
 from rooflines.model.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
 from rooflines.model.resources import MATH, Resource, apart, apart_total, math_rate, work_of
+from rooflines.models.dtypes import LM_HEAD
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
 from rooflines.models.kernels import StepKernels, copies_of
 from rooflines.models.shape import PREFILL, TRAIN, Gqa
@@ -374,9 +375,10 @@ def _embedding(setting: Setting) -> Iterator[KernelRun]:
     moved, saved = setting.activations(2 * width), setting.activations(width, "saved")
     works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
     yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), EVERY)
-    if setting.shape.tied and setting.plan.pp == 1:
-        return  # the unembedding's, which is sent with that
-    table = Fraction(setting.shape.table, setting.plan.tp)
+    shape = setting.shape
+    once = shape.tied and setting.plan.pp == 1  # the unembedding's, which is sent with that
+    rows = shape.positions + (0 if once else shape.V)
+    table = Fraction(rows * width, setting.plan.tp)
     sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
     sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
     if sent:
@@ -483,7 +485,7 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
     plan, sizes = setting.plan, setting.sizes
     if not group.weights:
         return WeightBytes()
-    size = sizes[group.tensors or "weights"]
+    size = sizes[LM_HEAD if group.tensors == "head" else group.tensors or "weights"]
     (elements,) = group.weights.values()
     if group.moe is None:
         count = elements * group.share("weights", plan.tp)

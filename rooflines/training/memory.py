@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import exact
 from rooflines.models.counts import copied_beside_experts, copied_weights, parameters_of
+from rooflines.models.dtypes import LM_HEAD
 from rooflines.models.shape import Gqa
 from rooflines.training.plan import MOMENTS
 
@@ -65,7 +66,8 @@ def saved_tensors(
     """What each kernel saves, by its name.
 
     A norm saves its input, a linear kernel its input, attention q, k, v, its output and the sums of
-    its softmax, an activation its inputs, a router its scores and choices. A residual belongs to
+    its softmax, an activation its inputs, those of gates of attention too, a router its scores and
+    choices. A residual belongs to
     the kernel before it. Inputs that are saved whole are there once for each chip of tp.
 
     Args:
@@ -76,13 +78,13 @@ def saved_tensors(
     width, attention = shape.D, shape.attention
     found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
     if isinstance(attention, Gqa):
-        values = attention.N * attention.value
+        values, gates = attention.N * attention.value, attention.gates
         into = attention.N * attention.H + attention.cache_elements
         found["qkv"] = Saved(dropped=width)
     else:
         key, rank = attention.N * (attention.nope + attention.rope), attention.q_rank
         values = attention.N * attention.v
-        into = 2 * key + values
+        into, gates = 2 * key + values, values * attention.gate
         if rank is None:
             found["qkv"] = Saved(attention.kv_rank, width)
         else:
@@ -91,7 +93,7 @@ def saved_tensors(
         found["kv-up"] = Saved(dropped=attention.kv_rank)
     sums = attention.N * FP32_BYTES / element_bytes
     found["attention"] = Saved(into + values + sums)
-    found["o"] = Saved(width)
+    found["o"] = Saved(width + gates, values * (gates > 0))
     if (mlp := shape.mlp) is not None:
         found["gate-up"] = Saved((1 + mlp.gated) * mlp.F, width)
         found["down"] = Saved(dropped=mlp.F, first=width)
@@ -273,16 +275,20 @@ class TrainedModel:
         return saved_tensors(self.shape, None, self.sizes["activations"])
 
     @cached_property
-    def _on_stages(self) -> dict[Stage, tuple[int, int, int]]:
+    def _on_stages(self) -> dict[Stage, tuple[int, int, int, int]]:
         return {}
 
-    def parameters_on(self, stage: Stage) -> tuple[int, int, int]:
-        """Parameters of a stage over all its chips [1]: weights, experts, and token tables."""
+    def parameters_on(self, stage: Stage) -> tuple[int, int, int, int]:
+        """Parameters of a stage over all its chips [1].
+
+        Returns:
+            Weights, experts, the embedding and the unembedding.
+        """
         if stage not in self._on_stages:
             self._on_stages[stage] = self._counted(stage)
         return self._on_stages[stage]
 
-    def _counted(self, stage: Stage) -> tuple[int, int, int]:
+    def _counted(self, stage: Stage) -> tuple[int, int, int, int]:
         """The parameters of `parameters_on`."""
         shape, whole = self.shape, self._parameters
         routed = whole.experts // max(shape.moe_layers, 1)
@@ -294,9 +300,9 @@ class TrainedModel:
             + stage.moe * (beside + self.vectors.get("router", 0))
             + stage.heads * self.vectors["unembed"]
         )
-        once = shape.tied and stage.embeds and stage.heads
-        tables = 1 if once else stage.embeds + stage.heads
-        return weights, stage.moe * routed, shape.table * tables
+        once = shape.tied and stage.embeds
+        head = 0 if once else stage.heads * shape.table
+        return weights, stage.moe * routed, stage.embeds * whole.embedding, head
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,11 +347,14 @@ class PlannedModel:
     def parameters(self, stage: Stage) -> tuple[ParameterShare, ...]:
         """The parameters of a chip of a stage: weights, token tables, and experts."""
         plan, sizes, shards = self.plan, self.sizes, self.plan.expert_shards
-        weights, experts, head = self.model.parameters_on(stage)
+        weights, experts, embedding, head = self.model.parameters_on(stage)
         held = Fraction(weights, plan.tp) + self._copied(stage)
+        tables = Fraction(embedding + head, plan.tp)
+        table_bytes = embedding * sizes["head"] + head * sizes[LM_HEAD]
+        of_table = table_bytes / max(embedding + head, 1)  # in the mean of both
         return (
             ParameterShare(held, sizes["weights"], plan.replicas, plan.tp),
-            ParameterShare(Fraction(head, plan.tp), sizes["head"], plan.replicas, plan.tp),
+            ParameterShare(tables, of_table, plan.replicas, plan.tp),
             ParameterShare(
                 Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards
             ),
