@@ -80,8 +80,8 @@ class PoolSheet(RequestSheet):
     def servers(self) -> list[StepCase | None]:
         """What prefills for every case; None where the pool lacks a dtype."""
         pool = cast("ModelSweep", self.cases[0].place.sweep).prefill_pool
-        known = {(case.name, case.dtypes.label): case for case in pool.cases} if pool else {}
-        return [known.get((case.name, case.dtypes.label)) for case in self.cases]
+        known = {_served(case): case for case in pool.cases} if pool else {}
+        return [known.get(_served(case)) for case in self.cases]
 
     def _of_servers(self, number: Callable[[StepCase], float | None]) -> pl.Expr:
         """A number of the server of every case."""
@@ -104,6 +104,11 @@ class PoolSheet(RequestSheet):
             rows.append((first_s, float(moved), None if longest is None else float(longest)))
         columns = zip(HANDED_OVER, zip(*rows, strict=True), strict=True)
         return {name: self.of_requests(values) for name, values in columns}
+
+
+def _served(case: StepCase) -> tuple[str, str, str]:
+    """What the servers of a row have in common: its model, memory level and dtypes."""
+    return case.name, case.memory, case.dtypes.label
 
 
 def handover_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
