@@ -15,6 +15,7 @@ from comparison import (
     table_of,
     threshold_differences,
 )
+from failing import check_each, check_one
 from hypothesis import assume, given
 from lots import of
 from random_fits import calibrated_configs
@@ -35,7 +36,8 @@ import rooflines
 
 def test_every_row_and_threshold_of_every_kind_of_sweep_is_the_exact_one():
     """And a null means what the dictionary says."""
-    for config in chosen(configs(), kinds_of, EVERY_KIND):
+
+    def check_all(config):
         assert row_differences(config) == []
         loaded = rooflines.load_config(config)
         predicates.check_table(table_of(config), loaded.sweep("random").columns)
@@ -43,12 +45,14 @@ def test_every_row_and_threshold_of_every_kind_of_sweep_is_the_exact_one():
         assert skipped["rows"].sum() == sum(row.setting is None for row in expected_rows(config))
         check_thresholds(config)
 
+    check_each(chosen(configs(), kinds_of, EVERY_KIND), check_all)
+
 
 @check(20, at_length=6_000)
 @given(config=of(configs()))
 def test_every_threshold_of_a_random_sweep_is_the_exact_one(config):
     assume(config["sweeps"]["random"]["thresholds"])
-    check_thresholds(config)
+    check_one(config, check_thresholds)
 
 
 def check_thresholds(config):
@@ -60,8 +64,11 @@ def check_thresholds(config):
 @check(60, at_length=2_500)
 @given(config=of(calibrated_configs()))
 def test_every_estimate_of_a_random_sweep_is_the_exact_one(config):
-    assert row_differences(config) == []
-    assert threshold_differences(config) == []
+    def check_both(config):
+        assert row_differences(config) == []
+        assert threshold_differences(config) == []
+
+    check_one(config, check_both)
 
 
 @lots.composite

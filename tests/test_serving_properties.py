@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 import random_serving
 from comparison import wrong_rows, wrong_skips
+from failing import check_each
 from hypothesis import given
 from hypothesis import strategies as st
 from lots import of
@@ -25,27 +26,29 @@ CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.co
 """With the calibrations of chips, and of software."""
 
 
+def check_rows(config):
+    """Check rows, kernels, and what is skipped."""
+    (form,) = config["model-sweeps"].values()
+    rows, sweep = expected_rows(config), sweep_of(config)
+    truth = [{**row.keys, **row.values} for row in rows if row.values is not None]
+    table = StepTable(sweep).frame().collect()
+    keys = table.columns[: table.columns.index("S") + 1]
+    assert wrong_rows(table, truth, keys) == []
+    assert table.select(keys).rows() == [tuple(row[key] for key in keys) for row in truth]
+    check_table(table, sweep.columns)
+    skipped = [(row.keys, row.reasons) for row in rows if row.values is None]
+    assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+    parts = config["chips"], BITS, config.get("fits")
+    layers = [*step_table.layer_rows(form, {}, *parts)]
+    kernels = KernelTable(sweep).frame().collect()
+    assert wrong_rows(kernels, layers, [*keys, "group"], beside=("calibration", "t_lower_s")) == []
+    check_table(kernels, sweep.layer_columns)
+    unfitted = kernels["calibration"].is_null()
+    assert (kernels["t_estimate_s"].is_not_null() | unfitted).all()
+
+
 def test_every_row_and_kernel_of_every_kind_of_step_is_the_exact_one():
-    for config in chosen(CONFIGS, kinds_of, EVERY_KIND):
-        (form,) = config["model-sweeps"].values()
-        rows, sweep = expected_rows(config), sweep_of(config)
-        truth = [{**row.keys, **row.values} for row in rows if row.values is not None]
-        table = StepTable(sweep).frame().collect()
-        keys = table.columns[: table.columns.index("S") + 1]
-        assert wrong_rows(table, truth, keys) == []
-        assert table.select(keys).rows() == [tuple(row[key] for key in keys) for row in truth]
-        check_table(table, sweep.columns)
-        skipped = [(row.keys, row.reasons) for row in rows if row.values is None]
-        assert wrong_skips(sweep.skipped, skipped, KINDS) == []
-        parts = config["chips"], BITS, config.get("fits")
-        layers = [*step_table.layer_rows(form, {}, *parts)]
-        kernels = KernelTable(sweep).frame().collect()
-        assert (
-            wrong_rows(kernels, layers, [*keys, "group"], beside=("calibration", "t_lower_s")) == []
-        )
-        check_table(kernels, sweep.layer_columns)
-        unfitted = kernels["calibration"].is_null()
-        assert (kernels["t_estimate_s"].is_not_null() | unfitted).all()
+    check_each(chosen(CONFIGS, kinds_of, EVERY_KIND), check_rows)
 
 
 @check(50)

@@ -2,14 +2,17 @@
 
 import random_serving
 from comparison import same, wrong_columns, wrong_keys, wrong_skips
+from failing import check_each, check_one
 from hypothesis import given
 from lots import of
 from oracle import step_table
 from oracle.step_values import times
 from oracle.steps import Step
 from oracle.values import bound_of
+from random_serving import EVERY_REQUEST, parts_of
 from random_sweeps import BITS, check
 from serving_tables import KINDS, model_sweep, sweep_of
+from strata import parts_of_every
 
 from rooflines.critical.thresholds import sweep_thresholds
 from rooflines.sweep.rows import StepTable
@@ -28,15 +31,13 @@ CONFIGS |= random_serving.calibrated(random_serving.request_configs())
 """With the calibrations of chips, and of software."""
 
 
-@check(24)
-@given(config=of(CONFIGS))
-def test_random_requests(config):
+def check_rows(config):
+    """Check rows, the means of their steps, and what is skipped."""
     (form,) = config["model-sweeps"].values()
-    form["grid"]["B"] = sorted({8, *form["grid"]["B"]})
     parts = config["chips"], BITS, config.get("fits")
     cases = {
         tuple(keys[name] for name in CASE): case
-        for keys, case, _ in step_table.cases(form, {}, *parts)
+        for keys, case, _ in step_table.cases(step_table.decoding(form), {}, *parts)
     }
     every = [*step_table.request_rows(form, {}, *parts)]
     skipped = [(row.keys, row.reasons) for row in every if row.values is None]
@@ -65,6 +66,18 @@ def test_random_requests(config):
         assert row["bound"] == bound_of(means)
         for name, mean in means.items():
             assert same(row[name], mean), name
+
+
+def test_every_row_of_every_kind_of_requests_is_the_exact_one():
+    check_each(parts_of_every(CONFIGS, parts_of, EVERY_REQUEST), check_rows)
+
+
+@check(10)
+@given(config=of(CONFIGS))
+def test_random_requests(config):
+    (form,) = config["model-sweeps"].values()
+    form["grid"]["B"] = sorted({8, *form["grid"]["B"]})
+    check_one(config, check_rows)
 
 
 LLAMA = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "chips": ["h100-sxm"]}

@@ -1,5 +1,6 @@
 """Thresholds of random steps of whole models, against evaluation and bisection in fractions."""
 
+import copy
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -10,8 +11,8 @@ from typing import Any
 import pytest
 import random_serving
 from comparison import wrong_keys
+from failing import check_each, check_one
 from hypothesis import given
-from hypothesis import strategies as st
 from lots import of
 from oracle import step_limits as limits
 from oracle import step_table
@@ -20,8 +21,10 @@ from oracle.step_values import times
 from oracle.steps import Step, kernels
 from oracle.values import bound_of
 from plain_files import plain_file
+from random_serving import EVERY_CASE, parts_of
 from random_sweeps import BITS, check
 from serving_tables import expected_rows, model_sweep, sweep_of
+from strata import parts_of_every
 
 import rooflines
 from rooflines.basics.numbers import exact
@@ -31,6 +34,8 @@ from rooflines.model.columns import columns_of
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""
 
+REQUESTS = random_serving.request_configs()
+REQUESTS |= random_serving.calibrated(random_serving.request_configs())
 CONFIGS = random_serving.calibrated(random_serving.configs()) | random_serving.configs()
 """With the calibrations of software, and of chips."""
 
@@ -43,7 +48,8 @@ FAR = 2**80
 
 def cases_of(config):
     (sweep,) = config["model-sweeps"].values()
-    found = step_table.cases(sweep, {}, config["chips"], BITS, config.get("fits"))
+    asked = step_table.decoding(sweep)
+    found = step_table.cases(asked, {}, config["chips"], BITS, config.get("fits"))
     return {tuple(keys[key] for key in KEYS): case for keys, case, _ in found if case is not None}
 
 
@@ -51,19 +57,18 @@ def new_tokens(case, row):
     return row["S"] if case.phase == "prefill" else row.get("T") or 1
 
 
-@check(60, at_length=1_000)
-@given(config=of(CONFIGS), target=st.integers(1, 40), share=st.fractions(0, 1))
-def test_thresholds_of_random_sweeps(config, target, share):
+def check_sizes(config):
+    """Check the thresholds along batches, with a target that some batch attains, and contexts."""
     (sweep,) = config["model-sweeps"].values()
     sweep["thresholds"], sweep["grid"]["B"] = ["B", "S"], [8]
-    cases = cases_of(config)
-    some = [*cases.values()][target % len(cases)]
-    context = sweep["grid"]["S"][0]
+    cases, target = cases_of(config), random.randint(1, 40)
+    some = random.choice([*cases.values()])
+    context = context_of(sweep)
     new = sweep["draft"]["tokens"] + 1 if "draft" in sweep else sweep["grid"].get("T", [1])[0]
     new = context if some.phase == "prefill" else new
     seconds = times(some, Step(some.dp * target, new, context))["t_ops_s"]
-    time = ["t_lower_s", "t_ops_s"][target % 2]
-    sweep["targets"] = {"t_step_s": float(seconds * (1 + share)), "time": time}
+    share, time = 1 + Fraction(random.random()), random.choice(["t_lower_s", "t_ops_s"])
+    sweep["targets"] = {"t_step_s": float(seconds * share), "time": time}
     rows = sweep_thresholds(sweep_of(config))
     asked = [
         each for key in cases for each in along_sizes(sweep, dict(zip(KEYS, key, strict=True)))
@@ -77,15 +82,112 @@ def test_thresholds_of_random_sweeps(config, target, share):
             check_context(case, row)
         else:
             check_batch(case, row)
-    for row in rows.sample(min(3, rows.height), seed=target).to_dicts():
+    for row in random.sample(rows.to_dicts(), min(3, rows.height)):
         check_saturation(cases[tuple(row[key] for key in KEYS)], row)
+    return rows
+
+
+def context_of(sweep):
+    """The first context of a sweep, of requests that of their last token [1]."""
+    if "requests" in sweep:
+        return min(each["input"] + each["output"] for each in sweep["requests"])
+    return sweep["grid"]["S"][0]
+
+
+def check_chips(config):
+    """Check the fewest chips of every batch and context, as many as fit and one more among them."""
+    (sweep,) = config["model-sweeps"].values()
+    sweep["thresholds"] = ["chips"]
+    cases = {keys[:6]: case for keys, case in cases_of(config).items()}
+    alone = replace(next(iter(cases.values())), axes=(1,), dp=1, ep_axes=(1,))
+    full = limits.largest_batch_that_fits(alone, context_of(sweep))
+    full = min(full or 8, 2**50)  # not one more
+    sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], 8, full, full + 1})
+    table = sweep_thresholds(sweep_of(config))
+    sizes = [{"B": B, "S": S} for B, S in product(sweep["grid"]["B"], contexts_of(sweep))]
+    asked = [{**dict(zip(KEYS, case, strict=False)), **size} for case in cases for size in sizes]
+    assert wrong_keys(table, asked, [*KEYS[:6], *"BS"]) == []
+    for row in table.to_dicts():
+        case = cases[tuple(row[key] for key in KEYS[:6])]
+        if case.capacity is None:
+            assert row["outcome"] == "capacity-unknown"
+        else:
+            assert row["critical"] == limits.fewest_chips(case, row["B"], row["S"])
+    return table
+
+
+def contexts_of(sweep):
+    """The contexts of a sweep, of requests those of their last tokens [1]."""
+    if "requests" in sweep:
+        return sorted({each["input"] + each["output"] for each in sweep["requests"]})
+    return sweep["grid"]["S"]
+
+
+def check_all(config):
+    """Check the thresholds along every axis."""
+    whole = copy.deepcopy(config)
+    return [check_sizes(config), check_chips(whole)]
+
+
+def outcomes_of(tables):
+    """The outcomes of thresholds along an axis, and the resources that limit them."""
+    for table in tables:
+        for row in table.select("axis", "outcome", "limit").unique().iter_rows():
+            yield " ".join(each for each in row if each)
+
+
+OUTCOMES = {
+    *("B always", "B found memory", "B found network", "B never memory", "B never network"),
+    *("S without-end", "S found memory", "S never memory", "S never network"),
+    *("chips found", "chips never heads", "chips never network", "chips capacity-unknown"),
+}
+"""Outcomes along every axis, with the resource that is the limit."""
+
+
+def test_thresholds_of_every_kind_of_step_and_outcome_are_the_exact_ones():
+    seen: set[str] = set()
+
+    def check(config):
+        seen.update(outcomes_of(check_all(config)))
+
+    check_each(parts_of_every(CONFIGS, parts_of, EVERY_CASE), check)
+
+    def more(config):
+        """A case of a config, with its outcomes."""
+        for make, _ in random.sample(found := [*parts_of(config)], min(1, len(found))):
+            one = make()
+            (sweep,) = one["model-sweeps"].values()
+            sweep |= {"thresholds": ["B", "S", "chips"], "grid": {**sweep["grid"], "B": [8]}}
+            yield make, outcomes_of([sweep_thresholds(sweep_of(one))])
+
+    check_each(parts_of_every(CONFIGS, more, OUTCOMES - seen), check)
+
+
+OF_REQUESTS = {
+    *("heads", "latent", "windows", "chunks", "chosen tokens", "mamba2", "experts", "by batch"),
+    *("switch", "mesh", "torus", "two networks", "ep", "l2", "fit of software", "own lm_head"),
+    *("pool", "pool that decodes", "two chips"),
+}
+"""What requests are of whose thresholds are drawn."""
+
+
+def test_thresholds_of_every_kind_of_request_are_the_exact_ones():
+    check_each(parts_of_every(REQUESTS, parts_of, OF_REQUESTS), check_all)
+
+
+@check(20, at_length=1_000)
+@given(config=of(CONFIGS | REQUESTS))
+def test_thresholds_of_random_sweeps(config):
+    check_one(config, check_all)
 
 
 def along_sizes(sweep, keys):
     """The keys of the thresholds of a case along batches and contexts: of a decode step these."""
-    steps = [sizes for sizes, _ in step_table.steps_of(sweep, keys["phase"])]
-    for new in dict.fromkeys(each.get("T") for each in steps):
-        for context in dict.fromkeys(each["S"] for each in steps):
+    contexts, news = contexts_of(sweep), sweep["grid"].get("T", [None])
+    if "draft" in sweep:
+        news = [sweep["draft"]["tokens"] + 1]
+    for new in dict.fromkeys(news):
+        for context in dict.fromkeys(contexts):
             target = {"T": new, "S": context, "target_s": sweep["targets"]["t_step_s"]}
             yield {**keys, "axis": "B", **target}
         if keys["phase"] == "decode":
@@ -200,28 +302,6 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     for row in estimated.sample(12, seed=random.randrange(2**32)).to_dicts():
         engine = engine_of(row["chip"], sweep["calibration"], fits)
         check_saturation(cases[tuple(row[key] for key in KEYS)], row, engine)
-
-
-@check(60)
-@given(config=of(random_serving.configs()))
-def test_fewest_chips_of_random_sweeps(config):
-    (sweep,) = config["model-sweeps"].values()
-    sweep["thresholds"] = ["chips"]
-    cases = {keys[:6]: case for keys, case in cases_of(config).items()}
-    alone = replace(next(iter(cases.values())), axes=(1,), dp=1, ep_axes=(1,))
-    full = limits.largest_batch_that_fits(alone, sweep["grid"]["S"][0])
-    full = min(full or 8, 2**50)  # not one more
-    sweep["grid"]["B"] = sorted({*sweep["grid"]["B"], 8, full, full + 1})
-    table = sweep_thresholds(sweep_of(config))
-    sizes = [{"B": B, "S": S} for B, S in product(*(sweep["grid"][size] for size in "BS"))]
-    asked = [{**dict(zip(KEYS, case, strict=False)), **size} for case in cases for size in sizes]
-    assert wrong_keys(table, asked, [*KEYS[:6], *"BS"]) == []
-    for row in table.to_dicts():
-        case = cases[tuple(row[key] for key in KEYS[:6])]
-        if case.capacity is None:
-            assert row["outcome"] == "capacity-unknown"
-        else:
-            assert row["critical"] == limits.fewest_chips(case, row["B"], row["S"])
 
 
 DENSE: dict[str, Any] = {"name": "dense", "layers": 1, "D": 4, "V": 8, "mlp": {"F": 2}}

@@ -1,5 +1,7 @@
 """Random sweeps of small models on random chips, as `lots`."""
 
+import copy
+from functools import partial
 from typing import Any
 
 import lots
@@ -132,6 +134,11 @@ def chips(draw):
     if draw(lots.integers(0, 3)) == 0:
         torus = {"topology": "torus", "links": 4, "domain": 16, "ring_multiple": 4}
         chip["networks"]["fabric"] = {"bytes_per_s": draw(drawn.rates(9, 12)), **torus}
+    if "second" in chip["networks"] and draw(lots.booleans()):
+        group = {"topology": "switch", "domain": draw(lots.sampled_from([2, 4]))}
+        chip["networks"]["fabric"] = {"bytes_per_s": draw(drawn.rates(9, 12)), **group}
+        around = {"topology": "switch", "domain": "unlimited"}
+        chip["networks"]["second"] = {"bytes_per_s": draw(drawn.rates(9, 12)), **around}
     if draw(lots.integers(0, 4)) == 0:
         del chip["networks"]
     if draw(lots.integers(0, 3)) == 0:
@@ -154,8 +161,11 @@ def dtypes(draw, name):
     stored, computed = lots.sampled_from(list(BITS)), lots.sampled_from(COMPUTE)
     found = {"name": name, "compute": draw(computed)}
     found |= {part: draw(stored) for part in ("weights", "cache", "activations")}
-    more = draw(lots.sets(lots.sampled_from(["combine", "experts", "head"])))
+    more = draw(lots.sets(lots.sampled_from(["combine", "experts", "head", "lm_head"])))
     found |= {part: draw(stored) for part in sorted(more)}
+    if draw(lots.integers(0, 3)) == 0:
+        part = draw(lots.sampled_from(["weights", "experts", "head"]))
+        found["mixed"] = {part: {"fp8": draw(lots.integers(1, 9)), "bf16": 4}}
     return found | ({"attention": draw(computed)} if draw(lots.booleans()) else {})
 
 
@@ -204,7 +214,7 @@ def parts(draw):
         "routing": lots.sampled_from(["uniform", "same", "all"]),
         "memory": lots.sampled_from(["hbm", ["l2", "hbm"]]),
         "network": lots.sampled_from(
-            [None, "fabric", ["fabric", "second"], [["second", "fabric"], "fabric"]]
+            [None, "fabric", *[["fabric", "second"]] * 3, [["second", "fabric"], "fabric"]]
         ),
         "efficiency": lots.dictionaries(
             lots.sampled_from(oracle.RESOURCES), drawn.fractions_of_one
@@ -228,6 +238,7 @@ def parts(draw):
 def supported(config):
     """Whether some chip supports a row, with a sequence for every replica."""
     sweep = config["model-sweeps"]["random"]
+    sweep = step_table.decoding(sweep)
     found = list(step_table.cases(sweep, {}, config["chips"], BITS))
     largest = max(sweep["grid"]["B"])
     return any(case is not None and case.dp <= largest for _, case, _ in found)
@@ -246,6 +257,8 @@ def configs(draw):
     if more == 2:
         drafted = draw(lots.integers(1, 7))
         sweep["draft"] = {"tokens": drafted, "accepted": draw(lots.sampled_from([0, 0.5, drafted]))}
+        for each in sweep["models"]:
+            each.update({} if {"window", "single"} & {*each} else {"mtp": draw(lots.booleans())})
     sweep["grid"] = {**grid, "S": draw(sizes(8 if more in (1, 2) else 1, 10**5))}
     assume(supported(config))
     return config
@@ -261,6 +274,25 @@ def calibrated(draw, drawn_configs):
 
 
 @lots.composite
+def pools(draw, sweep, own):
+    """Draw servers that prefill, and at times the only ones that decode."""
+
+    def server():
+        name = f"chip-{len(own)}"
+        if draw(lots.booleans()):
+            own[name] = draw(chips())
+        found = {"chip": [*own][-1], "split": draw(splits())}
+        networks = [*own[found["chip"]].get("networks", {})]
+        return found | ({"network": networks[-1:]} if networks and draw(lots.booleans()) else {})
+
+    if draw(lots.booleans()):
+        return {"prefill": server()}
+    for key in ("chips", "splits", "network"):
+        sweep.pop(key, None)
+    return {"prefill": server(), "decode": server()}
+
+
+@lots.composite
 def request_configs(draw):
     """Draw a config of one model sweep over requests, a case of which some chip supports."""
     config = draw(parts())
@@ -271,6 +303,10 @@ def request_configs(draw):
         one, min_size=1, max_size=2, unique_by=lambda r: (r["input"], r["output"])
     )
     sweep["requests"] = draw(each_once)
+    if draw(lots.booleans()):
+        sweep["pools"] = draw(pools(sweep, config["chips"]))
+        servers = step_table.prefill_servers(sweep, {}, config["chips"], BITS)
+        assume(any(case for case in servers.values()))
     assume(supported(config))
     return config
 
@@ -294,10 +330,15 @@ EVERY_KIND = {
         "l2",
         "no capacity",
     ),
-    *("price", "watts", "format", "by class", "own experts", "own head", "own attention"),
+    *("price", "watts", "format", "by class", "own experts", "own head", "own lm_head"),
+    *("own attention", "own mixed"),
     *(f"skipped: {why}" for why in ("heads", "dense", "experts", "domain", "axes", "network")),
 }
 """What sweeps of steps are of."""
+
+
+OWN_DTYPES = ("experts", "head", "lm_head", "attention", "mixed")
+"""Classes of dtypes that need not be given."""
 
 
 def kinds_of(config):
@@ -312,12 +353,88 @@ def kinds_of(config):
             if few and case.ep > 1 and case.dp > 1 and case.routing == "uniform":
                 yield "few tokens for ep"
     yield from {"T", "draft"} & {*sweep["grid"], *sweep}
-    yield from ("format" if isinstance(spec, str) else "by class" for spec in sweep["dtypes"])
     for spec in sweep["dtypes"]:
-        yield from (f"own {part}" for part in spec if part in ("experts", "head", "attention"))
+        yield from kinds_of_dtypes(spec)
     yield from (
         level for level in [sweep.get("memory", "hbm")] if "l2" in level for level in ["l2"]
     )
+
+
+def single(config, keys, *, every_dtype=False):
+    """The config of one of its cases, by its keys, with its first sizes; in all dtypes, if so."""
+    (sweep,) = config["model-sweeps"].values()
+    one = copy.deepcopy(sweep)
+    one["models"] = [model for model in one["models"] if model["name"] == keys["model"]]
+    if not every_dtype:
+        one["dtypes"] = [spec for spec in one["dtypes"] if dtypes_name(spec) == keys["dtypes"]]
+    if "pools" not in one:
+        one["memory"] = keys["memory"]
+    one |= {"phase": [keys["phase"]]} if "phase" in keys else {}
+    if "requests" in one:
+        one["requests"] = one["requests"][:1]
+    one["grid"] = {axis: sizes if axis == "B" else sizes[:1] for axis, sizes in one["grid"].items()}
+    if "decode" not in one.get("pools", {}):
+        one["chips"] = [keys["chip"]]
+        splits = one["splits"]
+        one["splits"] = [each for each in splits if step_table.split_name(each) == keys["split"]]
+        one["network"] = [keys["network"].split("+")] if keys["network"] else None
+    return {**config, "model-sweeps": {"random": one}}
+
+
+MOST_REPLICAS = 8
+"""Replicas of the cases that are drawn by kind, at most [1]."""
+
+EVERY_CASE = {kind for kind in EVERY_KIND if not kind.startswith("skipped: ")}
+EVERY_CASE -= {"few tokens for ep", "price", "watts"}
+EVERY_CASE |= {"fit of a chip", "fit of software", "fit of collectives", "two dtypes"}
+"""What cases of sweeps of steps are of."""
+
+OF_PHASES = {"decode", "prefill", "T", "draft", "own draft"}
+EVERY_REQUEST = (EVERY_CASE - OF_PHASES) | {"pool", "pool that decodes", "two chips"}
+EVERY_REQUEST |= {"pool without dtypes", "pool of two levels"}
+"""What cases of sweeps of requests are of."""
+
+
+def parts_of(config):
+    """Every case of a config as a config of its own, which a function makes, and its kinds."""
+    (asked,) = config["model-sweeps"].values()
+    sweep, most = step_table.decoding(asked), min(MOST_REPLICAS, max(asked["grid"]["B"]))
+    specs = {dtypes_name(spec): spec for spec in sweep["dtypes"]}
+    servers = {}
+    if "pools" in asked:
+        servers = step_table.prefill_servers(asked, {}, config["chips"], BITS)
+    for keys, case, _ in step_table.cases(sweep, {}, config["chips"], BITS, config.get("fits")):
+        named, lacking = dict(keys), False
+        if "requests" in asked:
+            del named["phase"]
+        if case is None or case.dp > most or (keys["network"] is None and sweep.get("network")):
+            continue
+        kinds = [*kinds_of_case(case), *kinds_of_dtypes(specs[keys["dtypes"]])]
+        kinds += {"T", "draft"} & {*sweep["grid"], *sweep}
+        kinds += ["l2"] if keys["memory"] == "l2" else []
+        if any(case.fits.kernels.values()):
+            kinds.append("fit of software" if "fits" in config else "fit of a chip")
+            kinds += ["fit of collectives"] if case.fits.collectives and case.tp > 1 else []
+        if servers:
+            at = keys["model"], keys["memory"]
+            lacking = servers[*at, keys["dtypes"]] is None
+            if lacking and not any(servers[*at, name] for name in specs):
+                continue
+            kinds += ["pool that decodes" if "decode" in asked["pools"] else "pool"]
+            kinds += ["pool without dtypes"] if lacking else []
+            levels = isinstance(asked.get("memory"), list) and keys["memory"] == "l2"
+            kinds += ["pool of two levels"] if levels else []
+            kinds += ["two chips"] if asked["pools"]["prefill"]["chip"] != keys["chip"] else []
+        yield partial(single, config, named, every_dtype=lacking), kinds
+        if len(specs) > 1:
+            yield partial(single, config, named, every_dtype=True), [*kinds, "two dtypes"]
+
+
+def kinds_of_dtypes(spec):
+    """The kinds of dtypes."""
+    if isinstance(spec, str):
+        return ["format"]
+    return ["by class", *(f"own {part}" for part in spec if part in OWN_DTYPES)]
 
 
 def kinds_of_case(case):

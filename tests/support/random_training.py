@@ -4,8 +4,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from oracle.network import fastest_axes, why_cut, why_not_joined
 from oracle.step_table import UNITS
-from oracle.training_table import dtypes_of, impossible, plan_name, plans_of
+from oracle.sweeps import network_of, routes
+from oracle.training_table import dtypes_of, impossible, plan_name, plan_of, plans_of
 from plain_files import plain_file
 from random_sweeps import BITS
 from strata import covering
@@ -78,7 +80,7 @@ def window(layers, **more):
     return {"window": {"tokens": some(3, 16), "layers": random.randint(1, layers), **more}}
 
 
-FAMILIES = {
+FAMILIES: dict[str, Callable[[int], Any]] = {
     "dense": lambda _: {"attention": grouped(), **mlp()},
     "latent": lambda _: {"attention": latent(q_rank=some(24, 32)), **mlp()},
     "latent queries": lambda layers: {"attention": latent(), **experts(layers)},
@@ -93,25 +95,69 @@ FAMILIES = {
         **experts(layers, shared=some(1, 3)),
     },
     "windows": lambda layers: {
-        "attention": grouped(),
+        "attention": some(grouped(), latent(q_rank=24)),
         **some(mlp(), experts(layers)),
         **window(layers),
     },
-    "chunks": lambda layers: {"attention": grouped(), **mlp(), **window(layers, chunked=True)},
+    "chunks": lambda layers: {
+        "attention": grouped(),
+        **some(mlp(), experts(layers)),
+        **window(layers, chunked=True),
+    },
+    "gates": lambda layers: {
+        "attention": {**grouped(), "gate": some("element", "head")},
+        **some(mlp(), experts(layers)),
+    },
+    "latent gates": lambda _: {"attention": latent(gate=True), **mlp()},
+    "one tensor": lambda _: {"attention": {**grouped(), "one_tensor": True}, **mlp()},
+    "tables": lambda _: {
+        "attention": grouped(),
+        **mlp(),
+        "positions": 70,
+        "head_bias": True,
+        "norm_bias": True,
+        "model_norms": 2,
+    },
+    "drafter": lambda layers: {"attention": grouped(), **experts(layers), "mtp": True},
     "published": lambda _: None,
 }
 """Parts of models, by family; one of the catalogue is whole."""
 
+STATE = {"kind": "gated-delta", "key": 4, "value": 4, "groups": 2, "conv": 4, "heads": 4}
 
-def model(family, layers):
+REFUSED: dict[str, Callable[[int], dict[str, Any]]] = {
+    "states": lambda _: {"attention": grouped(), **mlp(), "state": {**STATE, "layers": 1}},
+    "chosen tokens": lambda layers: {
+        "attention": grouped(),
+        **mlp(),
+        "sparse": {"tokens": 9, "layers": layers, "heads": 2, "dim": 8},
+    },
+    "single": lambda layers: {
+        "attention": grouped(),
+        "single": True,
+        "mlp": {"F": 100, "layers": max(layers - 1, 1)},
+        "layers": max(layers, 2),
+    },
+    "latent width": lambda layers: {"attention": grouped(), **experts(layers, latent=24)},
+    "other windows": lambda layers: {
+        "attention": grouped(),
+        **mlp(),
+        **window(layers, attention={"N": 16, "K": 4, "H": 8}),
+    },
+}
+"""Those whose training is not modelled."""
+
+
+def model(family, layers, name="a"):
     """A model of a family."""
-    parts = FAMILIES[family](layers)
+    parts = {**FAMILIES, **REFUSED}[family](layers)
     if parts is None:
-        known = [name for name in CATALOGUE if not impossible(CATALOGUE[name], *plans_of(ONE))]
+        known = [each for each in CATALOGUE if not impossible(CATALOGUE[each], *plans_of(ONE))]
         return some(*known)
     sizes = {"D": some(48, 100, 512), "V": some(100, 1000), "tied": flip()}
     own = {"norms_per_layer": some(2, 4)} if flip() else {}
-    return {"name": f"a {family}".replace(" ", "-"), "layers": layers, **sizes, **own, **parts}
+    label = f"{name} {family}".replace(" ", "-")
+    return {"name": label, "layers": layers, **sizes, **own, **parts}
 
 
 ONE: dict[str, Any] = {"splits": [{}]}
@@ -135,6 +181,14 @@ PARTS = {
 }
 """Numbers of chips, by what they share."""
 
+ON_TORUS: dict[str, dict[str, tuple[int, ...]]] = {
+    "tp on a torus": {"tp": (2, 4, 8, 16)},
+    "dp on a torus": {"dp": (3, 4, 8, 12, 16, 32)},
+    "ring on a torus": {"cp": (2, 4, 8, 16)},
+    "heads on a torus": {"cp": (2, 4, 8, 16)},
+}
+"""Numbers of chips of the only one that a torus has."""
+
 BEYOND = {
     "heads": {"tp": 7},
     "heads by cp": {"tp": 4, "cp": 8, "context": "heads"},
@@ -143,21 +197,57 @@ BEYOND = {
     "experts": {"dp": 5, "ep": 5},
     "copies": {"dp": 2, "ep": 4},
     "chips": {"dp": 64},
+    "two at once": {"tp": 2, "dp": 2},
     "none": {},
 }
 """What most models or networks do not allow."""
 
-NETWORKS = {
-    "switch": {"topology": "switch", "links": 3, "domain": "unlimited"},
-    "mesh": {"topology": "mesh", "links": 15, "domain": 16},
-    "two": {"topology": "switch", "links": 2, "domain": 4},
+SWITCH = {"topology": "switch", "links": 2, "domain": 4}
+OUTSIDE = {"topology": "switch", "domain": "unlimited"}
+
+NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "switch": ({"topology": "switch", "links": 3, "domain": "unlimited"}, OUTSIDE),
+    "mesh": ({"topology": "mesh", "links": 15, "domain": 16}, OUTSIDE),
+    "unpublished": ({"topology": "switch", "links": 3}, OUTSIDE),
+    "two": (SWITCH, OUTSIDE),
+    "mesh inside": ({"topology": "mesh", "links": 3}, {**OUTSIDE, "domain": 32}),
+    "torus outside": (
+        SWITCH,
+        {"topology": "torus", "links": 4, "domain": 16, "ring_multiple": 4},
+    ),
+    "torus inside": ({"topology": "torus", "links": 4, "domain": 16}, OUTSIDE),
+    "outer alone": (SWITCH, OUTSIDE),
 }
-"""Interconnects; of two the inner one."""
+"""Interconnects, inner and outer, by what is asked for."""
+
+TORI: dict[str, dict[str, Any]] = {
+    "lines": {"links": 4, "domain": 16},
+    "rings of three axes": {"links": 6, "domain": 16, "ring_multiple": 4},
+    "a ring of all": {"links": 4, "domain": 16, "ring_multiple": 16},
+    "one axis": {"links": 2, "domain": "unlimited", "ring_multiple": 2},
+}
+
+ROUTES: dict[str, Callable[[], Any]] = {
+    **dict.fromkeys(("two", "mesh inside", "torus outside"), lambda: ["inner", "outer"]),
+    "torus inside": lambda: [["inner", "outer"], "outer"],
+    "outer alone": lambda: "outer",
+}
+"""The networks of a sweep; of others the inner one."""
 
 DTYPES: dict[str, Callable[[], Any]] = {
     "format": lambda: some("bf16", "fp8", "fp32"),
     "narrow gradients": lambda: {"name": "narrow", "gradients": "bf16", "moments": "bf16"},
     "wide saved": lambda: {"name": "wide", "activations": "fp8", "saved": some("bf16", "fp32")},
+    "own head": lambda: {"name": "head", "head": "fp8", "lm_head": "fp32"},
+    "several formats": lambda: {
+        "name": "several",
+        "mixed": {
+            "weights": {"fp8": 3, "bf16": 1},
+            "experts": {"fp8": 1, "fp32": 6},
+            "head": {"bf16": 2, "fp8": 5},
+        },
+        **some({}, {"lm_head": "fp32"}),
+    },
     "every class": lambda: {
         "name": "mixed",
         **{part: some(*CHIP_DTYPES) for part in ("compute", "attention")},
@@ -182,13 +272,47 @@ PLAN_KINDS: dict[str, list[Any]] = {
 }
 """What a plan has of each."""
 
+SPELLINGS = ("keys", "names", "of the sweep", "ZeRO", "auto")
+"""How plans are given."""
+
+BESIDE = ("tokens", "prices", "efficiency", "levels", "calibration", "another software", "sizes")
+"""What else a sweep asks for."""
+
+CHIPS = ("one", "no network", "no level", "no dtype", "no capacity", "variant")
+"""What else there is besides a chip that computes the first plan, or what that lacks."""
+
 KINDS = {
     "family": [*FAMILIES],
+    "other": ["none", *REFUSED, "one more"],
     "beyond": [*BEYOND],
-    "network": [*NETWORKS],
+    "network": [*NETWORKS, *TORI],
+    "chips": [*CHIPS],
     "dtypes": [*DTYPES],
+    "spelling": [*SPELLINGS],
+    "beside": [*BESIDE],
     **PLAN_KINDS,
+    "parts": [*PARTS, *ON_TORUS],
 }
+
+
+def networks_of(kind):
+    """The interconnects of a chip."""
+    inner, outer = NETWORKS.get(kind) or ({"topology": "torus", **TORI[kind]}, OUTSIDE)
+    found = {"inner": {"bytes_per_s": rate(9, 11), **inner}}
+    found["outer"] = {"bytes_per_s": rate(9, 10), **outer}
+    for link in found.values():
+        link.update(some({}, {"hop_latency_s": some(1e-6, 2.5e-5)}))
+    return found
+
+
+SOLD = [
+    {"usd_per_hour": usd, "provider": provider, "date": date, "sku": sku}
+    for usd, provider, date, sku in (
+        (3.43, "Nobody", "2026-01-01", "8 chips, on demand"),
+        (2.5, "Somebody", "2025-12-31", "8 chips, on demand"),
+        (1.75, "Nobody", "2026-01-01", "8 chips, reserved"),
+    )
+]
 
 
 def chip(network):
@@ -200,54 +324,165 @@ def chip(network):
             "hbm": {"bytes_per_s": rate(11, 12), "capacity_bytes": rate(5, 8)},
             "l2": {"bytes_per_s": rate(9, 10)},  # binds, of unknown capacity
         },
-        "networks": {"inner": {"bytes_per_s": rate(9, 11), **NETWORKS[network]}},
+        "networks": networks_of(network),
     }
-    outer = {"bytes_per_s": rate(9, 10), "topology": "switch", "domain": "unlimited"}
-    own["networks"]["outer"] = outer
-    for link in own["networks"].values():
-        link.update(some({}, {"hop_latency_s": some(1e-6, 2.5e-5)}))
     own |= some({}, {"power": {"watts": 700}})
     own |= some({}, {"efficiency": {"math": 0.8, "network": 0.5}})
-    price = {"usd_per_hour": 3.43, "provider": "Nobody", "date": "2026-01-01"}
-    return own | some({}, {"prices": [price]})
+    return own | some({}, {"prices": random.sample(SOLD, 2)})
+
+
+ABOUT = {"source": "made up", "name": "own", "vendor": "Nobody"}
+
+
+def chips_of(kind, network):
+    """The chips of a sweep by id; the first computes its first plan."""
+    own = {**ABOUT, **chip(network)}
+    other: dict[str, Any] = {**ABOUT, **chip(network)}
+    if kind == "one":
+        return {"own": own}
+    if kind == "no capacity":
+        del own["memory"]["hbm"]["capacity_bytes"]
+        return {"own": own}
+    if kind == "variant":
+        rates = {"memory.hbm.bytes_per_s": rate(11, 12), "networks.inner.bytes_per_s": rate(9, 11)}
+        return {"own": own, "other": {"base": "own", **rates, "plausible": [*rates], **SOURCE}}
+    if kind == "no network":
+        del other["networks"]
+    if kind == "no level":
+        del other["memory"]["l2"]
+    if kind == "no dtype":
+        del other["units"]["matrix"]["bf16"]
+    return {"own": own, "other": other}
+
+
+SOURCE = {"source": "made up"}
+
+
+def fits_of(chips, every):
+    """Fits of steps of training, of some chips by one software and of all by another one."""
+    errors = {"n": 30, "median": 0.05, "mean": 0.06, "p90": 0.1}
+    about = {"fitted": errors, "source": "made up", "date": "2026-01-01"}
+
+    def fit():
+        bands = some({}, {"step": [0.9, some(1, 1.3)]})
+        return {"train": {"times": some(1, 2.04, 3.5), "bands": bands, **about}}
+
+    some_of = [name for name in chips if every or name == "own"]
+    found = {f"{name}/mine": fit() for name in some_of}
+    return {"training": found | {f"{name}/other": fit() for name in chips}}
 
 
 def split_of(choice):
     """The keys of a plan of these kinds."""
-    return {**PARTS[choice["parts"]], **{key: choice[key] for key in PLAN_KINDS if key != "parts"}}
+    parts: dict[str, Any] = PARTS.get(choice["parts"]) or {}
+    for key, sizes in ON_TORUS.get(choice["parts"], {}).items():
+        parts = {key: some(*sizes)}
+    of = {**choice, **CONTEXTS.get(choice["parts"], {})}
+    return {**parts, **{key: of[key] for key in PLAN_KINDS if key != "parts"}}
+
+
+CONTEXTS = {"ring on a torus": {"context": "ring"}, "heads on a torus": {"context": "heads"}}
+
+
+def layers_for(parts, split):
+    """Layers that stages of a plan can share, equal ones or not."""
+    runs = split.get("pp", 1) * split.get("interleave", 1)
+    whole = runs * random.randint(0, 2)
+    return runs + {"uneven": 1, "stages alike": 2 + whole}.get(parts, whole)
+
+
+def spelled(spelling, splits):
+    """The plans of a sweep, and the keys that it has for all of them."""
+    if spelling == "names":
+        return {"splits": [plan_name(*plans_of({"splits": [each]})) for each in splits]}
+    shared = {key: splits[0][key] for key in SHARED if key in splits[0]}
+    if spelling == "auto":
+        (plan,) = plans_of({"splits": splits[:1]})
+        return {"splits": "auto", "chips_each": plan.chips, **shared}
+    if spelling == "of the sweep":
+        own = (
+            {key: value for key, value in each.items() if shared.get(key) != value}
+            for each in splits
+        )
+        named = {plan_name(*plans_of({**shared, "splits": [each]})): each for each in own}
+        return {"splits": [*named.values()], **shared}
+    if spelling == "ZeRO":
+        words = {"none": "zero0", "optimizer": "zero1", "gradients": "zero2"}
+        words["weights"] = some("zero3", "fsdp", "ZeRO3")
+        shards = (words[each.get("shard", "optimizer")] for each in splits)
+        return {"splits": [{**a, "shard": b} for a, b in zip(splits, shards, strict=True)]}
+    return {"splits": splits}
+
+
+FEW = (2, 3, 4)
+"""Chips over which all plans are tried [1]."""
+
+SHARED = ("interleave", *(key for key in PLAN_KINDS if key != "parts"))
+"""Keys of a plan that a sweep may have for all."""
+
+
+def asked_beside(kind, sweep, config):
+    """What a sweep asks for besides, and the fits that it needs."""
+    sweep |= {"tokens": 1e12} if kind == "tokens" or flip() else {}
+    if kind == "prices":
+        sweep["prices"] = some({"provider": "Nobody"}, {"kind": "on demand"})
+        for own in config["chips"].values():
+            own.update({} if "base" in own else {"prices": SOLD})
+    if kind == "efficiency":
+        sweep["efficiency"] = some({"memory": 0.95}, {"math": 0.7, "network": 0.9})
+    if kind == "levels":
+        sweep["memory"] = some("l2", ["l2", "hbm"])
+    if kind in ("calibration", "another software"):
+        config["fits"] = fits_of(config["chips"], kind == "calibration")
+        sweep["calibration"] = some("mine", ["mine", "other"]) if kind == "calibration" else "mine"
+    if kind == "sizes":
+        low, high = min(sweep["grid"]["B"]), max(sweep["grid"]["B"])
+        sweep["grid"]["B"] = {"from": low, "to": max(high, 2 * low), "factor": 2}
+        sweep["grid"]["S"] = min(sweep["grid"]["S"])
 
 
 def config(**choice):
     """A config of these kinds, one of whose plans is possible; None: there is none."""
-    parts = PARTS[choice["parts"]]
-    runs = parts.get("pp", 1) * parts.get("interleave", 1)
-    whole = runs * random.randint(0, 2)
-    more = {"uneven": 1, "stages alike": 2 + whole}.get(choice["parts"], whole)
-    spec = model(choice["family"], runs + more)
-    entry = CATALOGUE[spec] if isinstance(spec, str) else spec
+    if (choice["parts"] in ON_TORUS) != (choice["network"] in TORI):
+        return None
     first = split_of(choice)
+    layers = layers_for(choice["parts"], first)
+    spec = model(choice["family"], layers)
+    entry = CATALOGUE[spec] if isinstance(spec, str) else spec
     if choice["family"] == "shared experts apart" and not {"tp", "ep"} <= first.keys():
         return None
-    if impossible(entry, *plans_of({"splits": [first]})) or not joined(first, choice["network"]):
+    own = chips_of(choice["chips"], choice["network"])
+    route = ROUTES.get(choice["network"], lambda: some("inner", None))()
+    if impossible(entry, plan_of(first)) or not joined(first, route, own["own"]):
         return None
     key = some(*PLAN_KINDS)
-    splits = [first, split_of({**choice, key: some(*PLAN_KINDS[key])}), BEYOND[choice["beyond"]]]
-    named = {plan_name(*plans_of({"splits": [each]})): each for each in reversed(splits)}
-    made = chip(choice["network"])
+    others = [each for each in PLAN_KINDS[key] if each != choice[key]]
+    changed = {**choice, key: some(*others) if others else choice[key]}
+    if choice["spelling"] == "auto" and plan_of(first).chips not in FEW:
+        return None
+    splits = [first, split_of(changed), BEYOND[choice["beyond"]]]
+    named = {plan_name(plan_of(each)): each for each in [*splits[1:], first]}
+    splits = [first, *(each for each in named.values() if each is not first)]
     m, together = random.randint(1, 4), first["micro_batch"] * first.get("dp", 1)
     sizes = {"B": sorted({m * together, random.randint(1, 24)})}
     sizes["S"] = sorted({first.get("cp", 1) * random.randint(1, 300), random.randint(1, 90)})
-    sweep: dict[str, Any] = {"models": [spec], "phase": "train", "chips": ["own"], "grid": sizes}
-    sweep |= {"splits": [*named.values()], "dtypes": [DTYPES[choice["dtypes"]]()], "thresholds": []}
+    other = some("dense", "experts") if choice["other"] == "one more" else choice["other"]
+    more = [] if other == "none" else [model(other, layers, "another")]
+    if more or len(own) > 1:  # instead of more sizes
+        sizes = {"B": [m * together], "S": sizes["S"][-1:]}
+        sizes["S"] = [each - each % first.get("cp", 1) or first.get("cp", 1) for each in sizes["S"]]
+    sweep: dict[str, Any] = {"models": random.sample([spec, *more], 1 + len(more))}
+    sweep |= {"phase": "train", "chips": random.sample([*own], len(own)), "grid": sizes}
+    sweep |= {**spelled(choice["spelling"], splits), "thresholds": []}
+    sweep["dtypes"] = [DTYPES[choice["dtypes"]]()]
     computing = {dtypes_of(sweep["dtypes"][0], BITS)[1][unit] for unit in UNITS}
-    if not computing <= made["units"]["matrix"].keys() or (sweep["dtypes"] != ["bf16"] and flip()):
+    supported = own["own"]["units"]["matrix"].keys()
+    if not computing <= supported or (sweep["dtypes"] != ["bf16"] and flip()):
         sweep["dtypes"].append("bf16")
-    two = [["inner", "outer"], some("inner", "outer")]
-    sweep["network"] = two if choice["network"] == "two" else "inner"
-    sweep |= some({}, {}, {"memory": "l2"}, {"memory": ["l2", "hbm"]})
-    sweep |= some({}, {"tokens": 1e12}) | some({}, {"efficiency": {"memory": 0.95}})
-    own = {"source": "made up", "name": "own", "vendor": "Nobody", **made}
-    return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
+    sweep |= {"network": route} if route else {}
+    found = {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
+    asked_beside(choice["beside"], sweep, found)
+    return found
 
 
 def one_by_one():
@@ -274,10 +509,14 @@ def one_by_one():
     return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
 
 
-def joined(split, network):
-    """Whether the inner of two networks divides the chips of a plan, or joins them all."""
-    (found,) = plans_of({"splits": [split]})
-    return network != "two" or found.chips <= 4 or found.chips % 4 == 0
+def joined(split, route, own):
+    """Whether the interconnects of a chip join a plan, by some route."""
+    plan = plan_of(split)
+    for each in routes({"network": route}):
+        _, links = network_of(own, each)
+        if not why_not_joined(links, fastest_axes(links, plan.chips)) and not why_cut(links, plan):
+            return True
+    return False
 
 
 def configs():

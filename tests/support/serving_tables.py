@@ -9,6 +9,7 @@ from rooflines.fits.entries import Calibrations, shipped_calibrations
 from rooflines.models.library import models_of
 from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.training import sweep_of_models
 
 KINDS = {
@@ -20,6 +21,7 @@ KINDS = {
     "network": "^no interconnect",
     "inner torus": "cannot be the inner of two networks",
     "axes": "^no axes on|too few for",
+    "torus": "^no all-to-all of experts on a torus|^a torus, .*, on which training",
     "domain": "^no published number of chips|chips at most on (one|an axis)",
     "groups": "^groups of",
     "B": "^fewer sequences than|^B is no multiple",
@@ -48,7 +50,9 @@ def model_sweep(sweep, chips=None, fits=None):
     config = ModelSweepConfig.model_validate(dict(sweep))
     entries = {**chip_entries(), **resolve_chips(chips or {}, chip_entries())}
     catalogues = entries, dtype_entries(), fits or shipped_calibrations()
-    return checked_sweep(sweep_of_models("explain", config, *catalogues, models_of(config.models)))
+    models = models_of(config.models)
+    config = with_every_split(config, models, entries)
+    return checked_sweep(sweep_of_models("explain", config, *catalogues, models))
 
 
 def sweep_of(config):

@@ -62,3 +62,31 @@ def chosen(lot, kinds_of, every, more=0):
             missing -= new
             found.append(drawn)
     raise AssertionError(f"no example of {missing}")
+
+
+def parts_of_every(lot, parts_of, every):
+    """Yield parts of random examples until they have every kind, each the best of its example.
+
+    `make verify` draws ten times as many.
+
+    Args:
+        lot: What examples are drawn from.
+        parts_of: The parts of an example, each as a function that makes it, and its kinds.
+        every: All kinds.
+    """
+    for _ in range(10 if effort.THOROUGH else 1):
+        yield from _parts_of_every(lot, parts_of, every)
+
+
+def _parts_of_every(lot, parts_of, every):
+    """The parts of a run."""
+    missing = {*every}
+    for _ in range(MANY):
+        parts = [(make, missing & {*kinds}) for make, kinds in parts_of(example(lot))]
+        make, new = max(parts, key=lambda part: len(part[1]), default=(None, set()))
+        if make and new:
+            missing -= new
+            yield make()
+        if not missing:
+            return
+    raise AssertionError(f"no example of {missing}")

@@ -133,11 +133,20 @@ def attention_parameters(entry):
     return sum(piece.held for piece in _attention(entry["attention"], entry["D"]))
 
 
+def norm(entry):
+    """Parameters of a norm of width D [1]."""
+    return entry["D"] * (2 if entry.get("norm_bias") else 1)
+
+
 def layer_vectors(entry):
     """Parameters of norms and biases of a layer, but of its MLP or experts [1]."""
-    a, width = entry["attention"], entry["D"]
-    *_, vectors = _attention(a, width)
-    return entry.get("norms_per_layer", 2) * width + vectors.held
+    *_, vectors = _attention(entry["attention"], entry["D"])
+    return entry.get("norms_per_layer", 2) * norm(entry) + vectors.held
+
+
+def last_vectors(entry):
+    """Parameters of norms beside the layers, and of the bias of the unembedding [1]."""
+    return entry.get("model_norms", 1) * norm(entry) + entry["V"] * bool(entry.get("head_bias"))
 
 
 def mlp_parameters(entry):

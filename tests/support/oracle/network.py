@@ -99,6 +99,20 @@ def why_not_joined(links, axes):
     return why_not_grouped(inner, links[1], chips)
 
 
+def fastest_axes(links, chips):
+    """Return the axes along which chips are, of one number of them.
+
+    On a torus those of the most links, two of which are for an axis, then of the fewest hops; one
+    axis where none joins them.
+    """
+    if len(links) != 1 or links[0].topology != "torus":
+        return (chips,)
+    (link,) = links
+    forms = axes_of(chips, max(link.links // 2, 1))
+    joined = [form for form in forms if link.domain is None or max(form) <= link.domain]
+    return max(joined, key=lambda form: (link.links_used(form), -link.hops(form)), default=(chips,))
+
+
 def why_not_grouped(inner, outer, chips):
     """Return why two levels do not join chips; None if they do."""
     if inner.domain is None or chips <= inner.domain:
@@ -110,7 +124,13 @@ def why_not_grouped(inner, outer, chips):
 
 
 def why_cut(links, plan):
-    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
+    """Return why links have no place for what a plan shares; None: they have.
+
+    Groups of the inner of two networks cut it, or a torus has it alone, over all of its chips.
+    """
+    if links and links[0].topology == "torus" and plan.chips > 1:
+        alone = plan.chips in (plan.tp, plan.cp, plan.dp) and plan.ep == 1
+        return None if alone else "torus"
     domain = links[0].domain if len(links) > 1 else None
     found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
     if plan.ep > 1:

@@ -68,7 +68,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class Case:
-    """A model on chips by a plan, all but the sizes of a step."""
+    """A model on chips by a plan, all but the sizes of a step.
+
+    `stretch` is the fit of steps: how often they take the time without overlap, and bands.
+    """
 
     entry: Entry
     plan: Plan
@@ -81,6 +84,7 @@ class Case:
     price: Mapping[str, Any] | None = None
     watts: Fraction | None = None
     fits: Fits = NO_FITS
+    stretch: Mapping[str, Any] | None = None
     routing: str = "uniform"
     known: dict[Any, Any] = field(default_factory=dict, compare=False)
 
@@ -163,12 +167,14 @@ class Weights(NamedTuple):
 def parameters_on(case, stage):
     """The parameters of a chip of a stage, as `Weights`: of layers, of token tables, of experts.
 
-    Of layers with copies of what not all chips of tp can share.
+    Of layers with copies of what not all chips of tp can share. A table of both ends is that of the
+    embedding.
     """
     entry, plan, width = case.entry, case.plan, case.entry["D"]
     moe = entry.get("moe") or {}
-    every = entry.get("norms_per_layer", 2) * width + models.attention_parameters(entry)
-    beside = every * (stage.dense + stage.moe) + width * stage.last
+    every = entry.get("norms_per_layer", 2) * models.norm(entry)
+    every += models.attention_parameters(entry)
+    beside = every * (stage.dense + stage.moe) + models.last_vectors(entry) * stage.last
     (_, _, _, _, _, few), *_ = projections(entry["attention"], width, "prefill")
     parts = [(heads, part * (stage.dense + stage.moe)) for heads, part, _ in few]
     routed = 0
@@ -183,15 +189,16 @@ def parameters_on(case, stage):
     copies = sum(
         Fraction(part, min(heads, plan.tp)) - Fraction(part, plan.tp) for heads, part in parts
     )
-    tables = stage.first + stage.last
-    if entry.get("tied") and stage.first and stage.last:
-        tables = 1
+    once = entry.get("tied") and stage.first and stage.last
+    table = entry["V"] * width
+    rows = stage.first * (table + entry.get("positions", 0) * width)
     apart = plan.ep > 1
     shards = plan.ep if apart else plan.tp
     replicas = plan.stage_chips // plan.ep if apart else plan.replicas
     for elements, chips, alike, tensors, more in (
         (beside, plan.tp, plan.replicas, "weights", copies),
-        (tables * entry["V"] * width, plan.tp, plan.replicas, "head", 0),
+        (rows, plan.tp, plan.replicas, "head", 0),
+        (0 if once else stage.last * table, plan.tp, plan.replicas, "lm_head", 0),
         (routed, shards, replicas, "experts", 0),
     ):
         held = Fraction(elements, chips) + more

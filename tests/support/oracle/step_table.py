@@ -15,7 +15,7 @@ Conventions, where the model leaves a choice:
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -47,9 +47,10 @@ def dtypes_of(spec):
     instead |= {"attention": "compute"}
     parts = (*STORED, "compute", "attention")
     short = "-".join(spec[part] for part in ("weights", "cache", "activations", "compute"))
-    return spec.get("name", short), {
-        part: spec.get(part, spec[instead.get(part, part)]) for part in parts
-    }
+    found = {part: spec[part] if part in spec else spec.get(instead.get(part)) for part in parts}
+    found |= spec.get("mixed", {})
+    found["lm_head"] = spec.get("lm_head", found["head"])
+    return spec.get("name", short), found
 
 
 def split_name(split):
@@ -220,28 +221,60 @@ def layer_rows(sweep, models, chips, formats, fits=None):
                 yield {**keys, **sizes, **group, **row, "bound": bound}
 
 
+def decoding(sweep):
+    """The sweep of servers that decode: the only ones of pools, or all of them."""
+    server = (sweep.get("pools") or {}).get("decode")
+    return sweep if server is None else of_server(sweep, server)
+
+
+def of_server(sweep, server):
+    """The sweep of servers of one kind."""
+    own = {"chips": [server["chip"]], "splits": [server.get("split", {})]}
+    network = server.get("network")
+    return {**sweep, **own, "network": None if network is None else [network]}
+
+
+def prefill_servers(sweep, models, chips, formats):
+    """The servers that prefill, by model, memory and dtypes; None where a pool lacks these."""
+    asked = {**of_server(sweep, sweep["pools"]["prefill"]), "phase": "prefill"}
+    return {
+        (keys["model"], keys["memory"], keys["dtypes"]): case
+        for keys, case, _ in cases(asked, models, chips, formats)
+    }
+
+
 def request_rows(sweep, models, chips, formats, fits=None):
     """Yield the rows of a sweep of requests: each B, then each {input, output}.
 
     The keys have no phase: a request has both.
     """
+    servers = prefill_servers(sweep, models, chips, formats) if sweep.get("pools") else {}
+    asked = decoding(sweep)
     prefills = {
         tuple(value for name, value in keys.items() if name != "phase"): case
-        for keys, case, _ in cases({**sweep, "phase": "prefill"}, models, chips, formats, fits)
+        for keys, case, _ in cases({**asked, "phase": "prefill"}, models, chips, formats, fits)
     }
-    for keys, case, why in cases({**sweep, "phase": "decode"}, models, chips, formats, fits):
+    resolved = sweeps.resolve_chips(chips, chips)
+    for keys, case, why in cases({**asked, "phase": "decode"}, models, chips, formats, fits):
         named = {name: value for name, value in keys.items() if name != "phase"}
         prefill = prefills[tuple(named.values())]
+        server = servers.get((keys["model"], keys["memory"], keys["dtypes"]))
         for size, request in product(sizes_of(sweep["grid"]["B"]), sweep["requests"]):
             problems = no_step(why, keys, Step(size, 1, request["input"] + 1))
             values = None
             if not problems and case is not None and prefill is not None:
-                values = request_values(prefill, case, size, request)
+                values = request_values(prefill, case, size, request, server)
+                if servers:
+                    ends = (resolved[sweep["pools"]["prefill"]["chip"]], resolved[keys["chip"]])
+                    values |= pool_values(server, case, values, size, request, ends)
             yield Row({**named, "B": size, **request}, values, problems)
 
 
-def request_values(prefill, decode, size, request):
-    """Times of a request: one prefill on each replica, then every token, one by one."""
+def request_values(prefill, decode, size, request, server=None):
+    """Times of a request: one prefill on each replica, then every token, one by one.
+
+    What decodes has room if the server that reads the prompt has room for one, too.
+    """
     prompt, new = request["input"], request["output"]
     first = step_values.times(prefill, Step(decode.dp, prompt, prompt))
     last = prompt + new
@@ -249,8 +282,50 @@ def request_values(prefill, decode, size, request):
         step_values.times(decode, Step(size, 1, context)) for context in range(prompt + 1, last + 1)
     ]
     found = step_values.footprints(decode, size, last)
+    if server is not None:
+        room = step_values.footprints(server, server.dp, prompt)["fits"]
+        found["fits"] = False if False in (room, found["fits"]) else found["fits"] and room
     for of_step, middle in (("t_lower_s", ""), ("t_ops_s", "_ops")):
         mean = sum((step[of_step] for step in steps), Fraction(0)) / new
         found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
         found |= step_values.price_and_power(decode, size / mean, middle, fits=found["fits"])
     return found
+
+
+OF_POOLS = (
+    *("ttft_pool_s", "handover_bytes", "handover_s", "prefill_servers"),
+    *("tokens_per_s_per_chip_pools", "usd_per_mtok_input"),
+)
+
+
+def pool_values(server, decode, values, size, request, chips):  # noqa: PLR0913, PLR0917, a question
+    """What servers that prefill take beside those that decode; null without a server.
+
+    Args:
+        server: What prefills.
+        decode: What decodes.
+        values: The values of the request where it decodes.
+        size: B [1].
+        request: The request.
+        chips: The chips of both; caches go over the network around their first one.
+    """
+    if server is None:
+        return dict.fromkeys(OF_POOLS)
+    prompt, answer = request["input"], request["output"]
+    first_s = step_values.times(server, Step(server.dp, prompt, prompt))["t_ops_s"]
+    moved = step_values.cache_of_one(replace(server, axes=(1,)), prompt)
+    times = list[Fraction]()
+    for chip, case in zip(chips, (server, decode), strict=True):
+        around = [*(chip.get("networks") or {}).values()][:2][-1:]
+        for link in around:
+            rate = exact(link["bytes_per_s"]) * link.get("links", 1) * case.tp
+            times.append(moved / rate)
+    slowest = max(times) if len(times) == len(chips) else None
+    servers = first_s / server.dp * size / (answer * values["tpot_ops_s"])
+    usd = None
+    if server.price is not None and values["fits"] is not False:
+        hourly = server.chips * exact(server.price["usd_per_hour"])
+        usd = hourly / 3600 * first_s / server.dp / prompt * 10**6
+    of_both = decode.chips + servers * server.chips
+    found = (first_s, moved, slowest, servers, values["tokens_per_s_ops"] / of_both, usd)
+    return dict(zip(OF_POOLS, found, strict=True))

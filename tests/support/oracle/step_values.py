@@ -61,16 +61,17 @@ def weights_on_chip(case):
     if sparse:
         matrices = 3 if moe.get("gated", True) else 2
         routed = sparse * moe["E"] * matrices * (moe.get("latent") or entry["D"]) * moe["Fe"]
-    rows = entry["V"] * (1 if entry.get("tied") else 2) + entry.get("positions", 0)
-    tables = Fraction(rows * entry["D"])
-    others = models.parameters(entry) - routed - tables
+    embedding = (entry["V"] + entry.get("positions", 0)) * entry["D"]
+    unembedding = 0 if entry.get("tied") else entry["V"] * entry["D"]
+    others = models.parameters(entry) - routed - embedding - unembedding
     others += models.merging(entry) if case.own_drafts else 0
     few = [*few_heads(entry)]
     if case.own_drafts:
         few.append((EVERY_CHIP, 2 * entry["D"] ** 2))
     held = sum((Fraction(part, min(heads, case.tp)) for heads, part in few), Fraction(0))
     held += Fraction(others - sum(part for _, part in few), case.tp)
-    bits = held * case.bits["weights"] + tables * case.bits["head"] / case.tp
+    bits = embedding * case.bits["head"] + unembedding * case.bits["lm_head"]
+    bits = held * case.bits["weights"] + bits / case.tp
     bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
     return bits / 8
 

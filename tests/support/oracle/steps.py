@@ -18,7 +18,7 @@ from oracle.fits import Fits
 from oracle.kernels import Collective, Kernel, Matmul
 from oracle.network import Link
 
-STORED = ("weights", "experts", "head", "cache", "activations", "combine")
+STORED = ("weights", "experts", "head", "lm_head", "cache", "activations", "combine")
 WHOLE_TOKENS = 4096  # up to here touched experts are exact rationals
 DIGITS = decimal.Context(prec=60, Emin=-5000, Emax=5000, traps=[])
 Entry = dict[str, Any]
@@ -367,7 +367,7 @@ class OneChip:
         return Kernel(
             "unembed",
             1,
-            self.bytes_of(Fraction(rows * width, tp), "head"),
+            self.bytes_of(Fraction(rows * width, tp), "lm_head"),
             2 * scored * rows * width / self.case.tp,
             Fraction(0),
             inputs + outputs,

@@ -33,7 +33,13 @@ def resolve_chips(chips, names):
 
 
 def stored_bits(formats, name):
-    """Return the bits one element takes, its share of a block's scale included."""
+    """Return the bits one element takes, its share of a block's scale included.
+
+    Of several formats, by their numbers of elements, it is the mean.
+    """
+    if isinstance(name, Mapping):
+        bits = sum(stored_bits(formats, each) * count for each, count in name.items())
+        return bits / sum(name.values())
     entry = formats[name]
     if "scale_bits" in entry:
         return exact(entry["bits"]) + exact(entry["scale_bits"]) / exact(entry["block"])

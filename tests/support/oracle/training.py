@@ -11,15 +11,18 @@ Conventions, where the contract leaves a choice:
 - Norms and biases are sent between replicas with a kernel: those of attention and of width D with
   the first of a layer, those of an MLP with its first, those of experts with their router, the last
   norm with the unembedding. A tied table on one stage is sent with the unembedding.
+- A gate of attention is an activation behind it, in the kernel of its output projection.
 - Every stage sends as much to others as the mean of them.
 """
 
 from collections import Counter
 from fractions import Fraction
+from itertools import groupby
 from typing import NamedTuple
 
 from oracle import models
 from oracle.kernels import Collective, Kernel
+from oracle.network import fastest_axes
 from oracle.plans import Weights, parameters_on
 from oracle.steps import (
     ATTENTION,
@@ -133,7 +136,10 @@ class OneChip:
 
     def over(self, name, chips, stride, payload):
         """A collective of so many chips that are so far apart, if there are several."""
-        return [Collective(name, (chips,), payload, None, stride)] if chips > 1 and payload else []
+        if chips == 1 or not payload:
+            return []
+        axes = fastest_axes(self.case.links, chips)
+        return [Collective(name, axes, payload, None, stride)]
 
     def hidden(self, times):
         """Gathers, or scatters, of all tokens over tp."""
@@ -294,7 +300,9 @@ class OneChip:
             )
         name, elements, inside, outside, _ = out
         ends = self.between_layers(1, 1, 1, 0)
-        yield self.linear(name, elements, (inside, outside), Saved(width), ends)
+        gates = {True: values, "element": values, "head": a["N"]}.get(a.get("gate"), 0)
+        saved = Saved(width + gates, values if gates else 0)
+        yield self.linear(name, elements, (inside, outside), saved, ends)
 
     def mlp(self):
         """The kernels of an MLP."""
@@ -346,10 +354,9 @@ class OneChip:
         works = [*self.attention(), *(self.experts() if kind == "moe" else self.mlp())]
         return [each for work in works for each in self.passes(work)]
 
-    @property
-    def table(self):
-        """A token table on a chip."""
-        held = Fraction(self.entry["V"] * self.width, self.plan.tp)
+    def table(self, rows):
+        """So many rows of the embedding, on a chip."""
+        held = Fraction(rows * self.width, self.plan.tp)
         return Weights(held, held, self.plan.replicas, self.plan.tp, "head")
 
     def embedding(self):
@@ -358,8 +365,9 @@ class OneChip:
         none, handed = Fraction(0), 6 * self.width * self.token
         yield Pass(Kernel("embed", 1, none, none, saved, handed, self.hidden(2)), EVERY)
         tied = self.entry.get("tied") and self.plan.pp == 1
-        sent = [each for kind in self.shared_by_replicas(self.table) for each in kind]
-        if sent and not tied:
+        rows = self.entry.get("positions", 0) + (0 if tied else self.entry["V"])
+        sent = [each for kind in self.shared_by_replicas(self.table(rows)) for each in kind]
+        if sent:
             yield Pass(Kernel("embed-replicas", 1, none, none, none, none, sent), EVERY)
 
     def head(self):
@@ -367,7 +375,8 @@ class OneChip:
         rows, width = self.entry["V"], self.width
         saved = Saved(rows, width, copies=self.gathered)
         between = self.between_layers(1, 0, 1, 1)
-        more = {"tensors": "head", "unit": "attention", "in_layer": False, "vectors": width}
+        more = {"tensors": "lm_head", "unit": "attention", "in_layer": False}
+        more |= {"vectors": models.last_vectors(self.entry)}
         work = self.linear("unembed", rows * width, (width, rows), saved, between, **more)
         yield from self.passes(work)
 
@@ -414,12 +423,14 @@ class OneChip:
         """The optimizer of a chip's share of the states, and the collectives of the step."""
         case, plan, none = self.case, self.plan, Fraction(0)
         moved, sent = none, []
-        for each in parameters_on(case, stage):
-            sizes = case.bytes_of("gradients"), case.bytes_of(each.tensors)
-            all_of_it = sum(sizes) + 2 * case.optimizer_bytes
-            moved += each.held * all_of_it / (each.replicas if plan.shared else 1)
+        parts = groupby(parameters_on(case, stage), lambda of: of.tensors.removeprefix("lm_"))
+        for alike in ([*of] for _, of in parts):  # both token tables are sent together
+            each = alike[0]
+            gradients = sum(of.held for of in alike) * case.bytes_of("gradients")
+            weights = sum((of.held * case.bytes_of(of.tensors) for of in alike), none)
+            states = sum(of.held for of in alike) * case.optimizer_bytes
+            moved += (gradients + weights + 2 * states) / (each.replicas if plan.shared else 1)
             kind = "all-reduce" if plan.shard == "none" else "reduce-scatter"
-            gradients, weights = (each.held * size for size in sizes)
             if plan.shared <= 1:
                 sent += self.over(kind, each.replicas, each.stride, gradients)
             if plan.shared in (1, 2):

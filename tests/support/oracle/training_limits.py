@@ -4,16 +4,19 @@ Conventions, where the contract leaves a choice:
 
 - B grows by whole micro-batches of all replicas, S by what chips share evenly, from one of them on.
 - Along `micro_batch`, and among mixes of tp and dp, a step has as many micro-batches as its own.
-- The largest tp is of one replica on one stage, over the first network as if it had no end.
+- The largest tp is of one replica on one stage, over the first network as if it had no end; on a
+  torus along axes as long as it has.
 - Replicas are 1, 2, 4, ... up to 2^20, each stage of which has many micro-batches; memory is the
   limit where more of them do not need less.
 - A mix of tp and dp has as many chips; its least batch is the least of all mixes.
 """
 
+import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import combinations_with_replacement
 
-from oracle.network import why_cut, why_not_joined
+from oracle.network import fastest_axes, why_cut, why_not_joined
 from oracle.plans import Plan, states
 from oracle.training import saved
 from oracle.training_table import impossible, times
@@ -133,9 +136,29 @@ def largest_tp(case, row):
     links = (replace(case.links[0], domain=None),)
     pair = replace(at(case, tp=2, pp=1, dp=1, cp=1, ep=1, interleave=1), links=links)
     seconds = times(pair, pair.plan.micro_batch, row["S"])
-    real = 1 + seconds["t_math_s"] / seconds["t_network_s"]
+    ratio = seconds["t_math_s"] / seconds["t_network_s"]  # over one link of a torus
+    critical, real = int(1 + ratio), 1 + ratio
+    if case.links[0].topology == "torus":
+        critical, real = largest_on_torus(case.links[0], ratio)
     own = {"outcome": "found", "limit": "network"}
-    return {**own, "critical": int(real), "critical_exact": real}
+    return {**own, "critical": critical, "critical_exact": real}
+
+
+def largest_on_torus(link, ratio):
+    """The most chips along axes of a torus, of a plain number of them, and 1 + M / N over these."""
+    axes, most = max(link.links // 2, 1), int(1 + max(link.links, 2) * ratio)
+    longest = most if link.domain is None else min(link.domain, most)
+    shorter = range(1, longest + 1) if axes > 1 else [1]
+    forms = [(1,) * axes]
+    for lengths in combinations_with_replacement(shorter, axes - 1):
+        for last in range(longest, 1, -1):
+            form = tuple(n for n in (*lengths, last) if n > 1)
+            if math.prod(form) <= 1 + link.links_used(form) * ratio:
+                forms.append(form)
+                break
+    largest = max(forms, key=lambda form: (math.prod(form), link.links_used(form)))
+    chips = math.prod(largest)
+    return chips, 1 + (link.links_used(largest) if chips > 1 else 1) * ratio
 
 
 def fewest_replicas(case, row):
@@ -147,7 +170,8 @@ def fewest_replicas(case, row):
         of = at(case, dp=2**exponent)
         while why_not_joined(case.links, (of.plan.chips,)) == "groups":
             of = at(case, dp=of.plan.dp + 1)
-        if of.plan.chips > 1 and why_not_joined(case.links, (of.plan.chips,)):
+        axes = fastest_axes(case.links, of.plan.chips)
+        if of.plan.chips > 1 and why_not_joined(case.links, axes):
             return {"outcome": "never", "limit": "network", "critical": None}
         if of.plan.dp in tried or of.plan.stage_chips % of.plan.ep:
             continue

@@ -10,12 +10,14 @@ Conventions, where the contract leaves a choice:
 - A skipped row has every reason that holds: a program may give any one of them.
 """
 
+import re
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
-from oracle.network import why_cut, why_not_joined
+from oracle.network import fastest_axes, why_cut, why_not_joined
 from oracle.plans import Case, Plan, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
@@ -26,7 +28,7 @@ from oracle.training import OneChip, Pass, saved
 from oracle.values import LABELS, SENT, bound_of, layer_values, summed
 
 STORED = (
-    *("weights", "experts", "head", "activations", "combine"),
+    *("weights", "experts", "head", "lm_head", "activations", "combine"),
     *("saved", "gradients", "master", "moments"),
 )
 WIDE = 16  # bits of bf16
@@ -38,19 +40,25 @@ KEYS = (
 
 def dtypes_of(spec, formats):
     """The name of dtypes, and the dtype of every class of tensors and of both kinds of math."""
-    wide, given = "bf16", {}
+    wide: str = "bf16"
+    given: dict[str, Any]
     if isinstance(spec, str):
         wide = wide if exact(formats[spec]["bits"]) < WIDE else spec
         given = {"name": spec, "weights": spec, "compute": spec}
     else:
         given = spec
-    usual = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
+    usual: dict[str, Any] = dict.fromkeys(
+        ("weights", "activations", "compute", "head", "attention"), wide
+    )
     usual |= dict.fromkeys(("gradients", "master", "moments"), "fp32")
     found = {**usual, **given}
     instead = {"experts": "weights", "combine": "activations", "saved": "activations"}
-    return found["name"], {
-        part: found.get(part) or found[instead[part]] for part in (*STORED, *UNITS)
-    }
+    instead |= {"lm_head": "head"}
+    dtypes = {part: found.get(part) or found[instead[part]] for part in (*STORED, *UNITS)}
+    mixed = found.get("mixed", {})
+    if "lm_head" not in found and "head" in mixed:
+        mixed = {**mixed, "lm_head": mixed["head"]}
+    return found["name"], {**dtypes, **mixed}
 
 
 OF_SERVING = (*ESTIMATES, SENT, "cache_bytes")
@@ -117,20 +125,88 @@ def case_of(asked, chip, links, formats, sweep):
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
         price=price_of(chip, **(sweep.get("prices") or {})),
         watts=exact(power["watts"]) if power else None,
+        stretch=asked["stretch"],
     )
 
 
-def plans_of(sweep):
+ZERO = {"zero0": "none", "zero1": "optimizer", "zero2": "gradients", "zero3": "weights"}
+ZERO["fsdp"] = "weights"
+
+PARTS_OF_NAMES = {
+    **{f"{key}(\\d+)": key for key in ("tp", "pp", "cp", "ep", "dp")},
+    "v(\\d+)": "interleave",
+    "b(\\d+)": "micro_batch",
+    "optimizer([\\d.]+)": "optimizer",
+}
+"""The keys of what names of plans have, by their form."""
+
+
+def keys_of(split):
+    """The keys of a plan, written out or by its name."""
+    if not isinstance(split, str):
+        return dict(split)
+    found: dict[str, Any] = {}
+    words = {word: (key, value) for key, of in NAMES.items() for value, word in of.items()}
+    for part in split.split("-"):
+        if part in words:
+            found |= [words[part]]
+            continue
+        key, number = next(
+            (key, match[1])
+            for form, key in PARTS_OF_NAMES.items()
+            if (match := re.fullmatch(form, part))
+        )
+        found[key] = float(number) if key == "optimizer" else int(number)
+    return found
+
+
+def plan_of(keys):
+    """The plan of some keys; the name of a stage of ZeRO stands for what is shared."""
+    shard = keys.get("shard", "optimizer")
+    return Plan(**{**keys, "shard": ZERO.get(shard.lower(), shard)})
+
+
+def plans_of(sweep, catalogue=None):
     """The plans of a sweep, with the keys that it has for all of them."""
     shared = {key: sweep[key] for key in Plan.__dataclass_fields__ if key in sweep}
-    return [Plan(**{**shared, **split}) for split in as_list(sweep["splits"])]
+    if sweep.get("splits") == "auto":
+        return every_plan(sweep, shared, catalogue or {})
+    return [plan_of({**shared, **keys_of(split)}) for split in as_list(sweep["splits"])]
 
 
-def cases(sweep, catalogue, chips, formats):
+def every_plan(sweep, shared, catalogue):
+    """Every plan over some chips that a model of a sweep allows.
+
+    In the order of pp, dp, tp and ep; those that share no weights come last, of each model.
+    """
+    chips, found = sweep["chips_each"], dict[str, Plan]()
+    sizes = [n for n in range(1, chips + 1) if chips % n == 0]
+    for spec in as_list(sweep["models"]):
+        entry, own = entry_of(spec, catalogue)[1], list[Plan]()
+        for pp, dp, tp, cp in product(sizes, repeat=4):
+            if pp * dp * tp * cp != chips:
+                continue
+            for ep in sizes if entry.get("moe") else [1]:
+                keys = {"tp": tp, "pp": pp, "dp": dp, "cp": cp, "ep": ep}
+                runs = shared.get("interleave", 1) if pp > 1 else 1
+                plan = plan_of({**shared, **keys, "interleave": runs})
+                own += [] if impossible(entry, plan) else [plan]
+        found |= {plan_name(plan): plan for plan in sorted(own, key=lambda p: p.replicas == 1)}
+    return [*found.values()]
+
+
+def stretch_of(chip, softwares, fits):
+    """The fit of steps of training of the first software that has one; None without."""
+    found = (fits.get("training", {}).get(f"{chip}/{software}", {}) for software in softwares)
+    return next((each["train"] for each in found if "train" in each), None)
+
+
+def cases(sweep, catalogue, chips, formats, fits=None):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
+    softwares = as_list(sweep.get("calibration") or [])
     resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
     levels = as_list(sweep.get("memory", "hbm"))
-    for spec, plan in product(as_list(sweep["models"]), plans_of(sweep)):
+    for spec, plan in product(as_list(sweep["models"]), plans_of(sweep, catalogue)):
         model, entry = entry_of(spec, catalogue)
         never = impossible(entry, plan)
         for name, memory in product(as_list(sweep["chips"]), levels):
@@ -142,8 +218,10 @@ def cases(sweep, catalogue, chips, formats):
                 for spelled in as_list(sweep["dtypes"]):
                     label, dtypes = dtypes_of(spelled, formats)
                     asked = {"entry": entry, "plan": plan, "memory": memory, "dtypes": dtypes}
+                    asked["stretch"] = stretch_of(name, softwares, fits or {})
                     supported = chip["units"].get("matrix", {})
-                    why = [*never, why_not_joined(links, (plan.chips,)), why_cut(links, plan)]
+                    axes = fastest_axes(links, plan.chips)
+                    why = [*never, why_not_joined(links, axes), why_cut(links, plan)]
                     why.append(
                         "compute dtype" if any(dtypes[u] not in supported for u in UNITS) else None
                     )
@@ -232,7 +310,17 @@ def step_values(case, batch, length):
         row["mfu_full" + suffix] = shares["all_pairs"] / row[time]
         row["hfu" + suffix] = shares["done"] / row[time]
         row["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
-    return {**row, **dict.fromkeys(ESTIMATES[:1])}
+    return row | estimate_of(case, row)
+
+
+def estimate_of(case, row):
+    """The estimate of a step and its band; null without a fit."""
+    if case.stretch is None:
+        return dict.fromkeys(ESTIMATES[:3])
+    seconds = exact(case.stretch["times"]) * row["t_upper_s"]
+    band = case.stretch["bands"].get("step")
+    low, high = [seconds * exact(end) for end in band] if band else (None, None)
+    return {"t_estimate_s": seconds, "t_estimate_p10_s": low, "t_estimate_p90_s": high}
 
 
 def seconds(case, each):
