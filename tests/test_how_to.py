@@ -9,7 +9,7 @@ import sys
 import click
 import pytest
 import yaml
-from documents import ROOT
+from documents import DOCS, ROOT
 from pages import (
     FENCED,
     HOW_TO,
@@ -156,3 +156,17 @@ def test_every_step_of_the_first_ones_is_timed():
         assert float(seconds) > 0
         assert float(end) - past == pytest.approx(float(seconds), abs=0.11)
         past = float(end)
+
+
+CONFIGS = [
+    pytest.param(text, id=f"{page.stem} {number}")
+    for page in sorted(DOCS.glob("*.md"))
+    for number, text in enumerate(blocks(page, "yaml"))
+    if re.search(r"^(model-)?sweeps:", text, re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("text", CONFIGS)
+def test_every_config_of_a_page_is_valid(text, tmp_path):
+    (tmp_path / "config.yaml").write_text(text, encoding="utf-8")
+    assert run(["check", str(tmp_path / "config.yaml")]) == 0
