@@ -22,11 +22,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.files import CONFIG_DIR
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
-from rooflines.fits.entries import (
+from rooflines.fits.calibration_files import (
     CALIBRATIONS_FILE,
     Calibrations,
     Errors,
@@ -34,15 +32,17 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.engine_overhead import step_fits
+from rooflines.fits.fit_errors import band
+from rooflines.fits.fit_errors import errors as regions_of
 from rooflines.fits.fitting import judged, kernel_fit
-from rooflines.fits.folds import FOLDS, quarters
-from rooflines.fits.judge import band
-from rooflines.fits.judge import errors as regions_of
+from rooflines.fits.held_out import FOLDS, quarters
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.read import read_timings
-from rooflines.fits.steps import step_fits
+from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import ATTENTION, MATMUL
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of
@@ -53,7 +53,7 @@ from rooflines.results.tables import metadata_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.fits.entries import FittedCollective, FittedMatmul
+    from rooflines.fits.calibration_files import FittedCollective, FittedMatmul
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 

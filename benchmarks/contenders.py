@@ -19,16 +19,16 @@ import polars as pl
 
 from benchmarks.sweeps import DTYPES, SHARDINGS, SHARDS, SIZES, config
 from rooflines import load_config
-from rooflines.model.columns import columns_of
-from rooflines.model.resources import RESOURCES, collective_rate, math_rate, memory_rate
+from rooflines.dictionary.columns import columns_of
+from rooflines.evaluation.row_frames import OperationTable
 from rooflines.run.jobs import ROWS_AT_ONCE, write_part
 from rooflines.run.plan import plan
-from rooflines.sweep.rows import OperationTable
+from rooflines.theory.resources import RESOURCES, collective_rate, math_rate, memory_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.operation_sweep import Sweep
 
 BOUNDS = [resource.bound for resource in RESOURCES]
 

@@ -17,7 +17,9 @@ import polars as pl
 
 from benchmarks.calibration import DATA, DYNAMIC, OWN, public_tables, served_runs
 from rooflines import load_config, measurements
-from rooflines.catalogue.measured import (
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.fits.engine_overhead import step_fits
+from rooflines.hardware.timing_errors import (
     BOUND,
     ESTIMATE,
     LONG,
@@ -27,8 +29,6 @@ from rooflines.catalogue.measured import (
     SHORTEST_LONG,
     STEP,
 )
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.fits.steps import step_fits
 from rooflines.measured.machine import timings_source
 from rooflines.results.tables import metadata_of
 

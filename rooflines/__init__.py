@@ -20,6 +20,11 @@ from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rooflines import models as models
+    from rooflines.answers.answer import Explanation as Explanation
+    from rooflines.answers.best_split import best_splits as best_splits
+    from rooflines.answers.explain import explain as explain
+    from rooflines.answers.explain import explain_model as explain_model
+    from rooflines.answers.train import train as train
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
@@ -33,13 +38,8 @@ if TYPE_CHECKING:
     from rooflines.api import thresholds as thresholds
     from rooflines.basics.errors import PlausibilityWarning as PlausibilityWarning
     from rooflines.basics.errors import RooflinesError as RooflinesError
-    from rooflines.config import Config as Config
-    from rooflines.config import load_config as load_config
-    from rooflines.explanation.answer import Explanation as Explanation
-    from rooflines.explanation.best_split import best_splits as best_splits
-    from rooflines.explanation.explain import explain as explain
-    from rooflines.explanation.explain import explain_model as explain_model
-    from rooflines.explanation.training import train as train
+    from rooflines.loading import Config as Config
+    from rooflines.loading import load_config as load_config
     from rooflines.results.provenance import Origin as Origin
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import metadata_of as metadata_of
@@ -51,11 +51,11 @@ HOMES = {
         *("model_layers", "model_shapes", "rows", "skipped", "thresholds"),
     ),
     "basics.errors": ("PlausibilityWarning", "RooflinesError"),
-    "config": ("Config", "load_config"),
-    "explanation.answer": ("Explanation",),
-    "explanation.best_split": ("best_splits",),
-    "explanation.explain": ("explain", "explain_model"),
-    "explanation.training": ("train",),
+    "loading": ("Config", "load_config"),
+    "answers.answer": ("Explanation",),
+    "answers.best_split": ("best_splits",),
+    "answers.explain": ("explain", "explain_model"),
+    "answers.train": ("train",),
     "models": (),
     "results.provenance": ("Origin", "origin"),
     "results.tables": ("metadata_of", "scan"),

@@ -8,24 +8,24 @@ import polars as pl
 
 from rooflines.basics.errors import at_path, one_of
 from rooflines.basics.file_kinds import check_kind
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import combinations_of, dtype_entries
-from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
+from rooflines.dictionary.columns import column_records
+from rooflines.evaluation.row_frames import KernelTable, skipped_frame, table_of
 from rooflines.fits.nsight import read_launches
 from rooflines.fits.rocm_counters import read_dispatches
-from rooflines.measured.kernels import kernel_frame
-from rooflines.measured.summary import measured_frame, summaries
-from rooflines.model.columns import column_records
-from rooflines.models.sheet import shape_rows
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import combinations_of, dtype_entries
+from rooflines.measured.profiled_kernels import kernel_frame
+from rooflines.measured.timing_summary import measured_frame, summaries
+from rooflines.models.model_sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
+from rooflines.solvers.threshold_frames import all_thresholds, sweep_thresholds
 from rooflines.sweep.recipes import skipped_records
-from rooflines.sweep.rows import KernelTable, skipped_frame, table_of
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from rooflines.config import Config
+    from rooflines.loading import Config
 
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:

@@ -21,8 +21,8 @@ from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
 from rooflines.basics.yaml_file import LARGEST_FILE
+from rooflines.evaluation.row_frames import OperationTable
 from rooflines.run.plan import plan
-from rooflines.sweep.rows import OperationTable
 
 YAML = case("yaml")
 

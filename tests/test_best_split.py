@@ -14,16 +14,16 @@ from random_sweeps import check
 
 import rooflines
 from rooflines import models
+from rooflines.answers.best_split import best_splits, split_cases
+from rooflines.answers.question import Known
+from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries, resolve_chips
-from rooflines.catalogue.forms import checked
-from rooflines.explanation.best_split import best_splits, split_cases
-from rooflines.explanation.question import Known
-from rooflines.explanation.words import read_words
+from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
+from rooflines.hardware.entry_forms import checked
 from rooflines.models.library import models_of
 from rooflines.models.split import Split
 from rooflines.sweep.every_split import plans_of
-from rooflines.training.plan import TrainingPlan
+from rooflines.training.parallel_plan import TrainingPlan
 
 LLAMA = "llama-3.1-70b"
 EXPERTS = ("mixtral-8x7b", "deepseek-v3")

@@ -10,7 +10,7 @@ from small_config import matmul
 from timed import timings
 
 from rooflines.cli import main as cli
-from rooflines.fits.entries import read_calibrations
+from rooflines.fits.calibration_files import read_calibrations
 
 KNOWN = {"math": 0.72, "memory": 0.86, "overhead_s": 4e-6, "mixed_memory": 0.9}
 GRID = {"B": [1, 64], "D": 4096, "F": 4096}
@@ -123,9 +123,9 @@ def test_an_unknown_chip_or_a_wrong_name(capsys):
 
 def test_nothing_but_a_fit_imports_scipy_or_numpy():
     code = (
-        "import sys, rooflines.config, rooflines.fits.calibrate, rooflines.cli.calibrate\n"
-        "from rooflines.fits.entries import shipped_calibrations\n"
-        "rooflines.config.load_config(); shipped_calibrations()\n"
+        "import sys, rooflines.loading, rooflines.fits.calibrate, rooflines.cli.calibrate\n"
+        "from rooflines.fits.calibration_files import shipped_calibrations\n"
+        "rooflines.loading.load_config(); shipped_calibrations()\n"
         "import rooflines.charts as charts, rooflines.run.jobs\n"
         f"config = rooflines.load_config({SWEEP!r})\n"
         "rooflines.thresholds(config); rooflines.rows(config, 'own').collect()\n"

@@ -16,9 +16,8 @@ from timed import SIZES, timings
 from benchmarks.calibration import OWN, public_tables
 from benchmarks.calibration import fitted as refitted
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.calibrate import FitRequest, calibrate
-from rooflines.fits.entries import (
+from rooflines.fits.calibration_files import (
     CALIBRATIONS_FILE,
     Calibrations,
     FittedAttention,
@@ -27,14 +26,15 @@ from rooflines.fits.entries import (
     shipped_calibrations,
     text_of,
 )
+from rooflines.fits.fit_errors import FEWEST_IN_BAND, bands
 from rooflines.fits.fitting import COLLECTIVE_FIT, judged
-from rooflines.fits.folds import held_out, held_out_below, with_folds
-from rooflines.fits.form import CollectiveNumbers
-from rooflines.fits.judge import FEWEST_IN_BAND, bands
+from rooflines.fits.held_out import held_out, held_out_below, with_folds
+from rooflines.fits.least_squares import Problem
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.read import read_timings
-from rooflines.fits.solving import Problem
+from rooflines.fits.time_form import CollectiveNumbers
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.measured.join import joined
 
 GIVEN = case("fits")

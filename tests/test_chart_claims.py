@@ -7,7 +7,7 @@ from scenes import struck, texts
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.chart_text import chip_label
 
 CHARTS = {chart.chart: chart for chart in charted.loaded().charts}
 SWEEP = {"operation": "matmul", "grid": {"B": [1, 64], "D": 64, "F": 64}, "dtypes": ["bf16"]}

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.charts.kit.place import CLEAR, DOT, Box, Label, Plane, Room
-from rooflines.charts.kit.text import listed, shorten, sizes_text, width_em, wrapped
+from rooflines.charts.kit.chart_text import listed, shorten, sizes_text, width_em, wrapped
+from rooflines.charts.kit.label_placement import CLEAR, DOT, Box, Label, Plane, Room
 
 SHOWN = case("labels")
 

@@ -19,16 +19,16 @@ from shown import unexplained
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.charts.files import draw, entry_of, views_file
+from rooflines.answers.claims import LEAST_FACTOR, broken
+from rooflines.charts.chart_files import draw, entry_of, views_file
+from rooflines.charts.chart_models import layers_run
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
+from rooflines.charts.kit.chart_text import chip_label
 from rooflines.charts.kit.render import SMALLER, limited, thumbnail
-from rooflines.charts.kit.text import chip_label
 from rooflines.charts.kit.themes import SIZES, Margins
-from rooflines.charts.models import layers_run
 from rooflines.charts.options import ALL, MOST_VIEWS, Menu, choices_of
 from rooflines.charts.registry import kinds
-from rooflines.explanation.sentences import LEAST_FACTOR, broken
 
 SEED, DRAWN = 4, 2
 """Views of each chart that are drawn in a test, at random."""

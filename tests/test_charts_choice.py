@@ -8,9 +8,9 @@ from processes import python
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.charts.files import write_chart
+from rooflines.charts.chart_data import of_config
+from rooflines.charts.chart_files import write_chart
 from rooflines.charts.registry import REPLACED, kinds
-from rooflines.charts.results import of_config
 from rooflines.run.plan import plan
 
 SWEEP: dict[str, Any] = {

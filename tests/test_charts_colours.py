@@ -8,12 +8,12 @@ import polars as pl
 import pytest
 from case_files import case
 
-from rooflines.catalogue.chips import base_chips, chip_entries
 from rooflines.charts.kinds.critical import DARK_FROM
+from rooflines.charts.kit.chart_text import width_em, with_value
 from rooflines.charts.kit.chip_colours import CHIPS, PLACES, chip_order
 from rooflines.charts.kit.layers import chip_colour
-from rooflines.charts.kit.text import width_em, with_value
 from rooflines.charts.kit.themes import SIZES, config, theme
+from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 
 LEAST, LEAST_LINE = 4.5, 2.98
 """Contrast of small text and of lines by WCAG 2, level AA [1]; a B200's line is at 2.99."""

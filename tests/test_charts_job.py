@@ -12,12 +12,12 @@ from processes import python
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.charts import job, of_config
-from rooflines.charts.files import StoredViews, write_chart
-from rooflines.charts.job import write_charts
+from rooflines.charts import chart_job, of_config
+from rooflines.charts.chart_files import StoredViews, write_chart
+from rooflines.charts.chart_job import write_charts
 from rooflines.results.records import FOLDER, files_in, made_with, record_of
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_thresholds
+from rooflines.run.threshold_job import write_thresholds
 
 CONFIG: dict[str, Any] = case("configs/three-charts")
 IDS = ("chips-own", "watts", "critical-own")
@@ -94,7 +94,7 @@ def test_views_of_other_chips_are_kept_and_all_are_those_of_a_run_from_nothing(
         folder.mkdir(parents=True)
         return write_chart(numbers(name), chart, ["svg"], folder, views), folder
 
-    monkeypatch.setattr("rooflines.charts.files._write_pictures", drawn)
+    monkeypatch.setattr("rooflines.charts.chart_files._write_pictures", drawn)
     first, edited = config(8e12), config(7e12)
     kept, new = set(), set()
     for chart in edited.charts:
@@ -124,7 +124,7 @@ def test_a_drawn_chart_that_was_changed_or_is_of_other_versions_is_not_used_agai
     assert redrawn(first, second) == {"chips-own"}
     assert picture.read_bytes() == content
     now = made_with()
-    monkeypatch.setattr(job, "made_with", lambda: {**now, "altair": "0"})
+    monkeypatch.setattr(chart_job, "made_with", lambda: {**now, "altair": "0"})
     assert redrawn(second, draw(results, planned())) == set(IDS)
 
 
@@ -144,7 +144,7 @@ def test_formats_are_those_of_the_config(results):
 SEVERAL = """
 import json, sys
 from pathlib import Path
-from rooflines.charts.job import write_charts
+from rooflines.charts.chart_job import write_charts
 spec, results, drawn = sys.argv[1:]
 write_charts(spec, results, Path(drawn), 2)
 """
@@ -170,7 +170,7 @@ def test_a_process_that_draws_ends_with_the_job():
 
     def parent():
         def child():
-            job._end_with_parent()  # noqa: SLF001, the start of each process
+            chart_job._end_with_parent()  # noqa: SLF001, the start of each process
             multiprocessing.Event().wait()
 
         fork.Process(target=child).start()

@@ -9,9 +9,9 @@ from command_line import said
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.chips import CHIPS_FILE, chip_entries, chip_sources, resolve_chips
-from rooflines.catalogue.entries import Chip, Power
-from rooflines.catalogue.parts import described, numbers, parts, source_of
+from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries, chip_sources, resolve_chips
+from rooflines.hardware.chip_parts import described, numbers, parts, source_of
+from rooflines.hardware.entries import Chip, Power
 from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.site.chip_page import chip_details
 

@@ -11,10 +11,10 @@ from serving_tables import model_sweep
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
+from rooflines.evaluation.row_frames import StepTable
+from rooflines.evaluation.sawtooth import ContextTime, sum_of_largest
+from rooflines.models.architecture import Shape
 from rooflines.models.model import Model
-from rooflines.models.shape import Shape
-from rooflines.sweep.rows import StepTable
-from rooflines.sweep.sawtooth import ContextTime, sum_of_largest
 
 seconds = st.floats(0, 10) | st.sampled_from([0.0, 1.0, 2.0, 50.0])
 shares = st.floats(0, 0.05)

@@ -14,11 +14,11 @@ from small_config import SMALL, matmul
 from timed_sets import BF16, HEAD
 
 import rooflines
+from rooflines.answers.claims import Sentence
 from rooflines.cli import main as cli
 from rooflines.cli.main import COMMANDS
 from rooflines.cli.new import QUESTIONS
 from rooflines.cli.output import as_table
-from rooflines.explanation.sentences import Sentence
 from rooflines.run.plan import plan
 from rooflines.run.run_summary import final_lines, findings, skipped_reasons
 

@@ -8,7 +8,7 @@ from polars.testing import assert_frame_equal
 from small_config import matmul
 
 import rooflines
-from rooflines.charts.choice import absent
+from rooflines.charts.chart_choice import absent
 from rooflines.charts.registry import kinds
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan

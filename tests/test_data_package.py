@@ -10,9 +10,9 @@ from bundles import HOSTILE
 from key_sets import key_differences
 from processes import python
 
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.measured import measured_quantiles
-from rooflines.models.layers import layers_of
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.timing_errors import measured_quantiles
+from rooflines.models.layer_matrices import layers_of
 from rooflines.models.library import model_entries, model_named
 from rooflines.site.data_package import TYPES
 

@@ -2,7 +2,7 @@
 
 import rooflines
 from rooflines import models
-from rooflines.models.layers import LAYERS, layers_of
+from rooflines.models.layer_matrices import LAYERS, layers_of
 from rooflines.models.library import model_entries
 
 MATRICES = {

@@ -22,7 +22,7 @@ from performance import CONFIG, SCALING, default_rows
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.keys import every_key
-from rooflines.fits.entries import CALIBRATIONS_FILE
+from rooflines.fits.calibration_files import CALIBRATIONS_FILE
 
 CHART_FUNCTIONS = {
     name

@@ -7,11 +7,11 @@ import pytest
 import rooflines
 from rooflines import models
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.forms import checked
-from rooflines.models.counts import parameters_of
-from rooflines.models.drafter import drafting, merge_elements
+from rooflines.hardware.entry_forms import checked
+from rooflines.models.architecture import PREFILL, Shape
 from rooflines.models.groups import Step, groups_of, work
-from rooflines.models.shape import PREFILL, Shape
+from rooflines.models.mtp import drafting, merge_elements
+from rooflines.models.parameter_counts import parameters_of
 
 LLAMA = ("h100-sxm", "llama-3.1-70b")
 THREE = {"tokens": 3, "accepted": 1.8}

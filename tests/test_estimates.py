@@ -9,8 +9,8 @@ from catalogues import NOMINAL
 from small_config import matmul
 
 import rooflines
+from rooflines.evaluation.row_frames import StepTable
 from rooflines.sweep.recipes import recipe_of, sweep_of
-from rooflines.sweep.rows import StepTable
 
 FIT: dict[str, Any] = {**NOMINAL, "overhead_s": 1.0, "bands": {"memory": [0.5, 2]}}
 """An overhead of a second, which no shipped fit has."""

@@ -14,9 +14,9 @@ from comparison import row_differences, table_of, threshold_differences
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.model.columns import text_columns
-from rooflines.sweep import blocked, sheet
-from rooflines.sweep.rows import OperationTable
+from rooflines.dictionary.columns import text_columns
+from rooflines.evaluation import blocked, compiler
+from rooflines.evaluation.row_frames import OperationTable
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -49,7 +49,7 @@ def test_every_split_ends_where_a_search_ends(link):
 
 
 def test_thresholds_are_the_same_in_slices(monkeypatch):
-    monkeypatch.setattr(sheet, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(compiler, "ROWS_AT_ONCE", 7)
     for name in ("of a tie", "counted exactly"):
         assert threshold_differences(config_of(SWEEPS[name])) == []
 

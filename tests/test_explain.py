@@ -17,14 +17,14 @@ from transcripts import asked_in
 
 import rooflines
 from rooflines import models
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
+from rooflines.answers.screen import WIDTH, as_text
 from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
-from rooflines.explanation.text import WIDTH, as_text
-from rooflines.model.operation import NAMED
-from rooflines.model.sharding import NAMED as SHARDED
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
+from rooflines.theory.operation import NAMED
+from rooflines.theory.sharding import NAMED as SHARDED
 
 CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(path)]
 
@@ -192,7 +192,7 @@ def test_ctrl_c_is_one_line(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflines.explanation.explain.explained", interrupted)
+    monkeypatch.setattr("rooflines.answers.explain.explained", interrupted)
     assert run(["explain", *EXAMPLE.split()]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted."
 

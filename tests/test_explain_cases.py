@@ -7,14 +7,14 @@ import pytest
 from command_line import said
 
 import rooflines
+from rooflines.answers.overrides import with_own_numbers
+from rooflines.answers.question import Known
+from rooflines.answers.question_words import Question
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import base_chips, chip_entries
-from rooflines.catalogue.measured import measured_quantiles
 from rooflines.cli.main import run
-from rooflines.explanation.changed import with_own_numbers
-from rooflines.explanation.question import Known
-from rooflines.explanation.words import Question
-from rooflines.fits.entries import Calibrations
+from rooflines.fits.calibration_files import Calibrations
+from rooflines.hardware.chip_catalogue import base_chips, chip_entries
+from rooflines.hardware.timing_errors import measured_quantiles
 
 EXAMPLE = ("128x8192x8192", "bf16")
 

@@ -18,13 +18,13 @@ from shown import unexplained
 from small_config import matmul
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import measured_quantiles
-from rooflines.critical.saturation import ATTAINED
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.sentences import LEAST_FACTOR
-from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.answers.claims import LEAST_FACTOR
+from rooflines.evaluation.row_frames import KernelTable, StepTable
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.timing_errors import measured_quantiles
+from rooflines.solvers.plateau import ATTAINED
+from rooflines.solvers.threshold_frames import sweep_thresholds
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
 QUESTIONS = case("explained/questions")

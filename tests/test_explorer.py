@@ -18,11 +18,11 @@ from visits import visiting
 
 import rooflines.site
 from rooflines import explain, load_config, thresholds
-from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.answers.claims import Ranking, Sentence, broken
 from rooflines.cli.main import run
-from rooflines.explanation.sentences import Ranking, Sentence, broken
-from rooflines.model.operation import MATRIX
+from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.site.explorer import PLANS, offered_plans
+from rooflines.theory.operation import MATRIX
 
 VERDICTS = case("verdicts")
 STATES = effort.cases(100)

@@ -13,8 +13,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.file_kinds import FIXES, check_kind, file_kind, file_kinds
 from rooflines.cli.main import run
 from rooflines.fits.nsight import read_launches
-from rooflines.fits.read import read_timings
 from rooflines.fits.rocm_counters import read_dispatches
+from rooflines.fits.timing_tables import read_timings
 
 FILES = CASES / "foreign"
 TABLE = case("foreign")

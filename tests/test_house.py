@@ -8,9 +8,9 @@ from itertools import pairwise
 import pytest
 
 FLOORS = (
-    *("basics", "model", "catalogue", "models", "training", "fits", "settings", "sweep"),
-    *("critical", "explanation", "results", "measured", "charts", "site", "workbook"),
-    *("config", "run", "api", "cli"),
+    *("basics", "theory", "dictionary", "hardware", "models", "training", "fits", "config"),
+    *("sweep", "evaluation", "solvers", "answers", "results", "measured", "charts", "site"),
+    *("workbook", "loading", "run", "api", "cli"),
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""
 
@@ -122,6 +122,25 @@ def shared(trees, *kinds):
             if isinstance(node, kinds) and not node.name.startswith("_"):
                 found[node.name].append(module)
     return {name: modules for name, modules in found.items() if len(modules) > 1}
+
+
+ALIKE = {"cli", "charts/kinds"}
+"""Rooms whose modules are named by what they serve: commands, and kinds of charts."""
+
+
+def test_no_two_modules_share_a_file_name(texts):
+    rooms = defaultdict(list)
+    for path in texts:
+        room, _, name = path.rpartition("/")
+        if room not in ALIKE and name not in FACES:
+            rooms[name].append(path)
+    assert {name: paths for name, paths in rooms.items() if len(paths) > 1} == {}
+
+
+def test_the_map_has_every_room_in_the_order_of_imports(repository):
+    text = (repository / "docs" / "map.md").read_text(encoding="utf-8")
+    rooms = re.findall(r"^\| `([a-z]+)(?:/|\.py)` \|", text, re.MULTILINE)
+    assert rooms == list(FLOORS)
 
 
 def test_no_two_classes_share_a_name(trees):

@@ -15,7 +15,7 @@ import pytest
 from processes import python
 from small_config import matmul
 
-from rooflines.config import load_config
+from rooflines.loading import load_config
 from rooflines.run.plan import plan
 from rooflines.run.start import JobError, Server, run_job
 

@@ -8,7 +8,7 @@ from catalogues import NOMINAL, shipped
 from command_line import said
 from timed_sets import BF16, HEAD
 
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.timings import Timings
 from rooflines.measured.join import joined
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs

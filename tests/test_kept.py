@@ -9,19 +9,19 @@ from case_files import case
 from polars.testing import assert_frame_equal
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import Chip
-from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entries import Chip
 from rooflines.results.records import FOLDER, record_file
 from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import write_part
-from rooflines.run.kept import of_chips, rows_kept
 from rooflines.run.lock import STATE
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_thresholds
+from rooflines.run.reused_rows import of_chips, rows_kept
+from rooflines.run.threshold_job import write_thresholds
 from rooflines.site import explorer
+from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.recipes import recipe_of, sweep_of
-from rooflines.sweep.rows import KernelTable, table_of
 
 CONFIG, EDITS = case("configs/kept"), case("kept-edits")
 CHIP, _, MORE, *_ = EDITS

@@ -10,8 +10,8 @@ from command_line import refused, said
 from gallery import PROFILE
 
 import rooflines
+from rooflines.dictionary.columns import KERNELS
 from rooflines.fits.nsight import read_launches, short_name
-from rooflines.model.columns import KERNELS
 from rooflines.results.tables import metadata_of
 
 ROUND = PROFILE.with_name("raw.csv")

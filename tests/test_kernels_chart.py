@@ -13,13 +13,13 @@ from test_kernels import BF16, ONE, raw
 
 import rooflines
 from rooflines import charts
-from rooflines.catalogue.chips import chip_entries
 from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES, kernels_view
 from rooflines.charts.kit.render import limited
-from rooflines.charts.roofs import Roof, plain_lines
+from rooflines.charts.roofline_layers import Roof, plain_lines
 from rooflines.fits.nsight import Launch
-from rooflines.measured.kernels import kernel_frame
-from rooflines.model.operation import Unit
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.measured.profiled_kernels import kernel_frame
+from rooflines.theory.operation import Unit
 
 ROUND = PROFILE.with_name("raw.csv")
 """A profile of round numbers."""

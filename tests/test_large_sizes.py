@@ -8,10 +8,10 @@ import pytest
 
 import rooflines
 from rooflines.basics.numbers import LARGEST_SIZE
-from rooflines.sweep.footprints import Footprint
+from rooflines.evaluation.compiler import extent
+from rooflines.evaluation.footprints import Footprint
+from rooflines.evaluation.row_frames import StepTable
 from rooflines.sweep.one_chip import sweep_on
-from rooflines.sweep.rows import StepTable
-from rooflines.sweep.sheet import extent
 
 SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, LARGEST_SIZE - 1, LARGEST_SIZE]
 

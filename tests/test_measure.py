@@ -11,19 +11,19 @@ import pytest
 import yaml
 from command_line import refused
 
+from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
 from rooflines.cli import measure
-from rooflines.config import load_config
-from rooflines.explanation.words import read_words
-from rooflines.fits.read import read_timings
+from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import DTYPES
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.loading import load_config
 from rooflines.measured import blas
 from rooflines.measured.blas import Blas
 from rooflines.measured.machine import Host, chip_of, config_text, this_processor, timings_source
 from rooflines.measured.multiplier import REFERENCE, STREAMS, MachineState, Multiplier
 from rooflines.measured.session import Session
-from rooflines.measured.shapes import MatmulSizes, chosen_shapes, read_shapes
+from rooflines.measured.timed_shapes import MatmulSizes, chosen_shapes, read_shapes
 
 MACHINE = Host("Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2")
 

@@ -10,7 +10,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.cli import main as cli
 from rooflines.measured import gpu
 from rooflines.measured.gpu import FORMATS, Gpu
-from rooflines.measured.shapes import MatmulSizes
+from rooflines.measured.timed_shapes import MatmulSizes
 
 MATMUL_S = 2e-6
 """The time of every matmul."""

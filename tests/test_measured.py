@@ -9,11 +9,11 @@ from catalogues import shipped
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
-from rooflines.config import load_config
 from rooflines.fits.timings import Timings
+from rooflines.loading import load_config
 from rooflines.measured.catalogues import in_catalogues
 from rooflines.measured.join import joined
-from rooflines.measured.summary import summary
+from rooflines.measured.timing_summary import summary
 
 STORED = ("dtype_x", "dtype_w", "dtype_out", "compute")
 

@@ -11,9 +11,9 @@ from run_folder import RunFolder
 from timed_sets import BF16, HEAD, write_timings
 
 import rooflines
-from rooflines.measured.sets import measured_set_of
-from rooflines.settings.measurements import AboutTimings
-from rooflines.settings.schema import SiteConfig
+from rooflines.config.measurement_fields import AboutTimings
+from rooflines.config.schema import SiteConfig
+from rooflines.measured.timing_sets import measured_set_of
 
 CONFIG = {key: case("configs/workflow")[key] for key in ("measurements", "chips")}
 

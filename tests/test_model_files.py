@@ -16,8 +16,8 @@ from hf_configs import config_of
 
 import rooflines
 from rooflines import RooflinesError, models
-from rooflines.models.cache import stores_of
 from rooflines.models.library import models_of
+from rooflines.models.memory import stores_of
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",

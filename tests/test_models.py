@@ -21,10 +21,10 @@ from processes import python
 from random_sweeps import check
 
 from rooflines import RooflinesError, models
-from rooflines.catalogue.forms import checked
+from rooflines.hardware.entry_forms import checked
+from rooflines.models.architecture import Shape
+from rooflines.models.attention_window import AttentionReach
 from rooflines.models.library import CONVENTIONS, NAME, model_entries
-from rooflines.models.reach import AttentionReach
-from rooflines.models.shape import Shape
 from rooflines.models.split import Split
 
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]

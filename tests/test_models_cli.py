@@ -12,13 +12,13 @@ from pages import words_of
 from small_config import matmul
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries
 from rooflines.cli import main as cli
-from rooflines.model.columns import MODEL_SHAPES
-from rooflines.models.family import families
+from rooflines.dictionary.columns import MODEL_SHAPES
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.models.architecture import Shape
+from rooflines.models.hf.families import families
 from rooflines.models.library import model_entries
-from rooflines.models.shape import Shape
-from rooflines.models.sheet import chips_that_hold, model_numbers
+from rooflines.models.model_sheet import chips_that_hold, model_numbers
 from rooflines.results.records import record_file
 
 

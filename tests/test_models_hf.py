@@ -11,9 +11,9 @@ from case_files import case
 from hf_configs import FAMILIES, config_of, small
 
 from rooflines import RooflinesError, models
-from rooflines.models.family import families
-from rooflines.models.keys import tables
-from rooflines.models.shape import Shape
+from rooflines.models.architecture import Shape
+from rooflines.models.hf.config_keys import tables
+from rooflines.models.hf.families import families
 
 TEXT_PARTS = tables()["text-parts"]
 

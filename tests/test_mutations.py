@@ -24,8 +24,8 @@ def mutate():
 
 LINES = Counter(
     {
-        "rooflines/training/kernels.py": 500,
-        "rooflines/training/memory.py": 99,
+        "rooflines/training/training_kernels.py": 500,
+        "rooflines/training/stage_memory.py": 99,
         "rooflines/training/gone.py": 101,
         "rooflines/cli/explain.py": 200,
         "rooflines/api.py": 100,
@@ -34,7 +34,7 @@ LINES = Counter(
 )
 EVERY = [
     *(path for path in LINES if "gone" not in path and "whole" not in path),
-    *(f"rooflines/model/quiet_{number}.py" for number in range(9)),
+    *(f"rooflines/theory/quiet_{number}.py" for number in range(9)),
     *(f"rooflines/training/{name}.py" for name in "abcdefgh"),
     *(f"rooflines/cli/{name}.py" for name in "abcdefgh"),
 ]
@@ -52,8 +52,8 @@ def test_sub_packages_are_drawn_in_proportion_to_their_changed_lines(mutate):
 def test_modules_that_changed_most_are_drawn_most(mutate):
     draws = (mutate.drawn(EVERY, LINES, 1, random.Random(seed)) for seed in range(200))
     counts = Counter(path for found in draws for path in found)
-    assert counts["rooflines/training/kernels.py"] > 120
-    assert counts["rooflines/training/memory.py"] > 10
+    assert counts["rooflines/training/training_kernels.py"] > 120
+    assert counts["rooflines/training/stage_memory.py"] > 10
     assert all(mutate.package_of(path) == "training" for path in counts)
 
 
@@ -76,12 +76,12 @@ def test_lines_are_added_up_over_commits(mutate):
 
 
 def test_survivors_are_a_page_with_the_lines_around_each(mutate):
-    path = "rooflines/model/__init__.py"
+    path = "rooflines/theory/__init__.py"
     first = (PROGRAM.parents[2] / path).read_text(encoding="utf-8").splitlines()[0]
     tests = ["tests/test_a.py", "tests/test_b.py"]
-    page = mutate.report(7, "abc1234", {"model": 3, "cli": 2}, [(path, 1, "a -> b", tests)])
+    page = mutate.report(7, "abc1234", {"theory": 3, "cli": 2}, [(path, 1, "a -> b", tests)])
     assert page.startswith("# 1 of 5 changes were noticed by no test\n")
     assert "mutate.py --seed 7` at abc1234" in page
-    assert "| cli | 2 | 0 |\n| model | 3 | 1 |\n" in page
+    assert "| cli | 2 | 0 |\n| theory | 3 | 1 |\n" in page
     assert f"## {path}:1\n\n`a -> b`\n\n```text\n>    1 {first}\n" in page
     assert page.endswith("```\n\ntests/test_a.py, tests/test_b.py\n")

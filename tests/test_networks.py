@@ -11,13 +11,13 @@ from pages import words_of
 from small_config import matmul
 
 import rooflines
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.unsupported import joining, route_for
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.question import Known, question_sweep
-from rooflines.explanation.words import Question
-from rooflines.fits.form import ring_steps
-from rooflines.model.network import NetworkLevel, Route, axes_text, fastest_axes, torus_axes
+from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question_words import Question
+from rooflines.fits.time_form import ring_steps
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.support import joining, route_for
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.theory.network import NetworkLevel, Route, axes_text, fastest_axes, torus_axes
 
 ON_TWO = ["nvlink", "infiniband"]
 

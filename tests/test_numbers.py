@@ -9,7 +9,7 @@ from case_files import case
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import exact, number, whole
-from rooflines.settings.sizes import Sizes
+from rooflines.config.axis_sizes import Sizes
 
 SPELT = (
     *("7", "7.5", "1.97e14", "1.97e+14", "4_096", "-3", "+3", ".5"),

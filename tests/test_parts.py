@@ -10,12 +10,12 @@ from small_config import matmul
 
 import rooflines
 from rooflines.basics.files import CONFIG_DIR
+from rooflines.evaluation.row_frames import KernelTable, OperationTable, StepTable
 from rooflines.results.folders import LAYERS, MODELS
-from rooflines.run import code
+from rooflines.run import code_digests
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, OperationTable, StepTable
 
 
 def config(rows_per_part, **chips):
@@ -104,18 +104,18 @@ def test_an_edited_sweep_changes_its_own_parts_and_no_other():
 @pytest.mark.parametrize(
     ("package", "within", "without"),
     [
-        ("sweep", {"sweep", "model", "catalogue", "settings", "fits"}, {"critical", "explanation"}),
-        ("critical", {"critical", "sweep", "model"}, {"explanation", "charts", "site"}),
-        ("measured", {"measured", "sweep"}, {"explanation", "charts", "site"}),
-        ("site", {"site", "charts", "critical"}, {"workbook"}),
+        ("evaluation", {"sweep", "theory", "hardware", "config", "fits"}, {"solvers", "answers"}),
+        ("solvers", {"solvers", "evaluation", "theory"}, {"answers", "charts", "site"}),
+        ("measured", {"measured", "evaluation"}, {"answers", "charts", "site"}),
+        ("site", {"site", "charts", "solvers"}, {"workbook"}),
     ],
 )
 def test_code_behind_an_output_is_a_sub_package_and_those_below_that_it_imports(
     package, within, without
 ):
-    found = code.closure(package)
+    found = code_digests.closure(package)
     assert found >= within
-    assert not found & (without | {"run", "cli", "api", "config"})
+    assert not found & (without | {"run", "cli", "api", "loading"})
 
 
 EVERYTHING = {
@@ -139,10 +139,10 @@ LATER = {"bundle", "rooflines.xlsx", "summary.csv"}
 NOT_SHAPES = {PART, STEPS, "bundle", "rooflines.xlsx"} | SOLVED | CHARTS | LISTS
 
 BEHIND = {
-    "model/costs.py": NOT_SHAPES | {"model-shapes.csv"},
-    "model/columns.yaml": NOT_SHAPES | {"model-shapes.csv"},
-    "critical/sizes.py": SOLVED | CHARTS | LATER,
-    "run/solving.py": SOLVED | CHARTS | LATER,
+    "theory/costs.py": NOT_SHAPES | {"model-shapes.csv"},
+    "dictionary/columns.yaml": NOT_SHAPES | {"model-shapes.csv"},
+    "solvers/critical_sizes.py": SOLVED | CHARTS | LATER,
+    "run/threshold_job.py": SOLVED | CHARTS | LATER,
     "run/progress.py": set(),
     "charts/kinds/chips.py": CHARTS | {"bundle"},
     "charts/kinds.json": CHARTS | {"bundle"},
@@ -155,7 +155,7 @@ BEHIND = {
     "site/assets/sentences.js": {"bundle"},
     "site/assets/icon.svg": {"bundle"},
     "site/vendor/vega.js.gz": {"bundle"},
-    "workbook/what_if.py": {"rooflines.xlsx"},
+    "workbook/what_if_sheet.py": {"rooflines.xlsx"},
     "data/measured.csv": {"bundle"},
     "data/models.yaml": {"bundle"} | CHARTS,
 }
@@ -166,16 +166,27 @@ BEHIND = {
 def copied(tmp_path, monkeypatch):
     """A copy of the package and of the catalogues, whose digests are those of outputs."""
     package = shutil.copytree(
-        code.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc", "data")
+        code_digests.ROOT, tmp_path / "rooflines", ignore=shutil.ignore_patterns("*.pyc", "data")
     )
     shutil.copytree(CONFIG_DIR, package / "data")
-    caches = (code.code_digest, code.closure, code.imported, code.files_of, code.content)
+    caches = (
+        code_digests.code_digest,
+        code_digests.closure,
+        code_digests.imported,
+        code_digests.files_of,
+        code_digests.content,
+    )
+
+    def forget():
+        for cached in caches:
+            cached.cache_clear()
+
     with monkeypatch.context() as patched:
-        patched.setattr(code, "ROOT", package)
-        patched.setattr(code, "CONFIG_DIR", package / "data")
-        yield package, lambda: [cached.cache_clear() for cached in caches]
-    for cached in caches:
-        cached.cache_clear()
+        forget()
+        patched.setattr(code_digests, "ROOT", package)
+        patched.setattr(code_digests, "CONFIG_DIR", package / "data")
+        yield package, forget
+    forget()
 
 
 def test_an_edit_makes_everything_again_that_it_is_behind_and_nothing_else(copied):
@@ -202,7 +213,9 @@ def test_every_file_of_a_page_and_of_a_chart_is_behind_it(copied):
     """Scripts, styles, templates, fonts and data, not only modules."""
     package, _ = copied
     known = {
-        file.relative_to(package) for name in ("site", "charts") for file in code.files_of(name)
+        file.relative_to(package)
+        for name in ("site", "charts")
+        for file in code_digests.files_of(name)
     }
     assert {path.suffix for path in known} >= {
         ".py",

@@ -13,8 +13,8 @@ from small_config import matmul
 
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.catalogue.chips import CHIPS_FILE, chip_entries
-from rooflines.catalogue.plausibility import doubts
+from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries
+from rooflines.hardware.plausibility import doubts
 from rooflines.run.workflow import plan_or_exit
 
 ROWS = case("doubts")

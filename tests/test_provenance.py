@@ -12,7 +12,7 @@ from command_line import refused, said
 from outputs_made import make_outputs
 
 import rooflines
-from rooflines.charts.job import write_charts
+from rooflines.charts.chart_job import write_charts
 from rooflines.cli.main import run
 from rooflines.results import provenance
 from rooflines.results.records import record_file, recorded_outputs

@@ -12,7 +12,7 @@ from case_files import case
 from processes import python
 
 import rooflines
-from rooflines.run.code import closure
+from rooflines.run.code_digests import closure
 
 SCRIPT = """
 import hashlib, json, sys, locale

@@ -3,7 +3,7 @@
 import pytest
 from case_files import case
 
-from rooflines.explanation.sentences import Ranking, Sentence, broken, first_true
+from rooflines.answers.claims import Ranking, Sentence, broken, first_true
 
 DEFECTS = case("sentences")
 

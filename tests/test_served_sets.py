@@ -13,13 +13,13 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines import RooflinesError
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import Chip
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.layouts import SAME_RUN
-from rooflines.fits.read import read_timings
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entries import Chip
 from rooflines.measured.served import missing_step_reason
-from rooflines.measured.sets import measured_set_of
+from rooflines.measured.timing_sets import measured_set_of
 
 HEAD = "model,chip,software,linear,experts,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 LLAMA = "llama-3.1-70b,h200-sxm,vllm,fp8,fp8"

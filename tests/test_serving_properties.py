@@ -20,7 +20,7 @@ from random_sweeps import BITS, check
 from serving_tables import KINDS, expected_rows, model_sweep, sweep_of
 from strata import chosen
 
-from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.evaluation.row_frames import KernelTable, StepTable
 
 CONFIGS = random_serving.configs() | random_serving.calibrated(random_serving.configs())
 """With the calibrations of chips, and of software."""

@@ -14,8 +14,8 @@ from random_sweeps import BITS, check
 from serving_tables import KINDS, model_sweep, sweep_of
 from strata import parts_of_every
 
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.sweep.rows import StepTable
+from rooflines.evaluation.row_frames import StepTable
+from rooflines.solvers.threshold_frames import sweep_thresholds
 
 MEANS = (
     *("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_bytes"),

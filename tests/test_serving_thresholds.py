@@ -28,8 +28,8 @@ from strata import parts_of_every
 
 import rooflines
 from rooflines.basics.numbers import exact
-from rooflines.critical.thresholds import all_thresholds, sweep_thresholds
-from rooflines.model.columns import columns_of
+from rooflines.dictionary.columns import columns_of
+from rooflines.solvers.threshold_frames import all_thresholds, sweep_thresholds
 
 KEYS = ("model", "phase", "chip", "memory", "network", "dtypes", "split")
 """Keys that name a case."""

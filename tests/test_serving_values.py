@@ -11,8 +11,8 @@ from serving_tables import expected_rows, sweep_of
 
 import rooflines
 from rooflines import models
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.sweep.rows import StepTable
+from rooflines.evaluation.row_frames import StepTable
+from rooflines.solvers.threshold_frames import sweep_thresholds
 
 LLAMA: dict[str, Any] = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "splits": [{"tp": 8}]}
 

@@ -12,9 +12,11 @@ from catalogues import shipped
 from benchmarks.measured import FEWEST, KEYS, quantiles
 from rooflines import load_config, measurements
 from rooflines.basics.files import CONFIG_DIR
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import (
+from rooflines.fits.calibration_files import ALL_ENGINES, shipped_calibrations
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.timing_errors import (
     BOUND,
     ESTIMATE,
     LONG,
@@ -23,8 +25,6 @@ from rooflines.catalogue.measured import (
     STEP,
     measured_quantiles,
 )
-from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
-from rooflines.fits.read import read_timings
 from rooflines.measured.join import joined
 from rooflines.results.tables import metadata_of
 from rooflines.site.data_page import measured_views

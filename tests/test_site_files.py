@@ -18,7 +18,7 @@ from site_data import Page, put
 import rooflines
 from rooflines import RooflinesError, load_config
 from rooflines.basics.text import significant
-from rooflines.catalogue.chips import base_chips, chip_entries
+from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages

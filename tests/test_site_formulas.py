@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.entries import Chip, shares_of
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.network import Route, most_chips
-from rooflines.model.resources import collective_rate
-from rooflines.site.fits import OWN, SOFTWARE, first_fits
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entries import Chip, shares_of
+from rooflines.site.calibration_data import OWN, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
+from rooflines.theory.network import Route, most_chips
+from rooflines.theory.resources import collective_rate
 
 CHIPS = 70
 """Numbers of chips tried [1]: more than one ring of every torus of the catalogue."""

@@ -8,8 +8,8 @@ from case_files import case
 from outputs_made import make_outputs
 
 import rooflines
-from rooflines.model.columns import SUMMARY
-from rooflines.results.summary import write_summary
+from rooflines.dictionary.columns import SUMMARY
+from rooflines.results.overview import write_summary
 from rooflines.results.tables import NO_TEXT, write_csv
 from rooflines.run.plan import plan
 

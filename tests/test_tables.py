@@ -14,8 +14,8 @@ from small_config import matmul
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
-from rooflines.fits.read import read_timings
-from rooflines.measured.shapes import read_shapes
+from rooflines.fits.timing_tables import read_timings
+from rooflines.measured.timed_shapes import read_shapes
 from rooflines.results import tables
 from rooflines.results.atomic import atomic_file
 from rooflines.results.tables import metadata_of, scan, write_parquet

@@ -8,10 +8,10 @@ from command_line import said
 from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
 from rooflines.fits.nominal import with_nominal_times
-from rooflines.fits.read import read_timings
+from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import ROW
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.measured.join import joined
 
 H100 = {"chip": "h100-sxm"}

@@ -20,18 +20,18 @@ from random_sweeps import check
 import rooflines
 from rooflines import models
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.forms import checked
+from rooflines.charts.chart_data import of_config
 from rooflines.charts.kinds import time
-from rooflines.charts.results import of_config
-from rooflines.critical.thresholds import sweep_thresholds
+from rooflines.evaluation.row_frames import KernelTable, StepTable
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entry_forms import checked
+from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
 from rooflines.sweep.recipes import recipe_of
 from rooflines.sweep.recipes import sweep_of as sweep_from
-from rooflines.sweep.rows import KernelTable, StepTable
-from rooflines.training.memory import saved_tensors
-from rooflines.training.plan import TrainingPlan
+from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.stage_memory import saved_tensors
 
 GIB = 2**30
 

@@ -8,9 +8,9 @@ from case_files import case
 from command_line import said
 
 import rooflines
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.training.memory import saved_tensors
-from rooflines.training.plan import TrainingPlan
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.stage_memory import saved_tensors
 
 GIB = 2**30
 LARGE, XL = training_page.DENSE

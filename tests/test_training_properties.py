@@ -13,8 +13,8 @@ from random_sweeps import BITS
 from random_training import CATALOGUE, configs, one_by_one
 from serving_tables import KINDS, sweep_of
 
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.sweep.rows import KernelTable, StepTable
+from rooflines.evaluation.row_frames import KernelTable, StepTable
+from rooflines.solvers.threshold_frames import sweep_thresholds
 
 SIZES = ("B", "S")
 ROW = (*training_table.KEYS, *SIZES)

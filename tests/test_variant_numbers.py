@@ -10,9 +10,9 @@ import valid_files
 from valid_files import PLAIN
 
 import rooflines
-from rooflines.catalogue import chips as catalogue
-from rooflines.catalogue.entries import Level, Network, Peak, Power
-from rooflines.catalogue.parts import NUMBERS, PRINTED, source_in
+from rooflines.hardware import chip_catalogue as catalogue
+from rooflines.hardware.chip_parts import NUMBERS, PRINTED, source_in
+from rooflines.hardware.entries import Level, Network, Peak, Power
 
 
 @pytest.fixture(autouse=True)

@@ -19,8 +19,8 @@ from spreadsheet import METRICS, QUESTIONS, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
-from rooflines.workbook import what_if, workbook
-from rooflines.workbook.summary import HEAD_ROW, MOST_CASES
+from rooflines.workbook import what_if_sheet, workbook
+from rooflines.workbook.summary_sheet import HEAD_ROW, MOST_CASES
 
 CONFIG = case("configs/workbook")
 
@@ -211,7 +211,7 @@ def test_what_if_begins_with_the_numbers_of_the_table(book):
 
 
 def test_what_if_has_every_chip_where_it_has_not_every_dtypes(tmp_path, monkeypatch):
-    monkeypatch.setattr(what_if, "MOST_ROWS", 5)
+    monkeypatch.setattr(what_if_sheet, "MOST_ROWS", 5)
     cells = read_workbook(written(tmp_path / "results", CONFIG))["What-if"]
     shown = [(row["chip"], row["dtypes"]) for row in table_of(cells, 8)]
     assert shown == [("h100-sxm", "bf16"), ("tpu-v5e", "bf16"), ("mine", "bf16")]

@@ -10,7 +10,7 @@ import pytest
 from case_files import CASES, case
 
 import rooflines
-from rooflines.model.columns import METRICS, column_records
+from rooflines.dictionary.columns import METRICS, column_records
 
 CONFIG = rooflines.load_config(CASES / "worked.yaml")
 VALUES = case("worked-values")

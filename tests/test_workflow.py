@@ -17,8 +17,8 @@ from run_folder import SNAKEFILE, RunFolder
 from timed_sets import COLLECTIVES, TIMINGS, write_timings
 
 import rooflines
-from rooflines.fits.entries import Calibrations, shipped_calibrations, text_of
-from rooflines.model.columns import MEASURED, MEASURED_SKIPPED, measured_columns
+from rooflines.dictionary.columns import MEASURED, MEASURED_SKIPPED, measured_columns
+from rooflines.fits.calibration_files import Calibrations, shipped_calibrations, text_of
 from rooflines.run.plan import plan
 
 CONFIG = case("configs/workflow")

@@ -17,9 +17,9 @@ from run_folder import SNAKEFILE
 from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
+from rooflines.config.lists import as_list
 from rooflines.run.plan import plan
 from rooflines.run.workflow import plan_or_exit
-from rooflines.settings.lists import as_list
 
 FILE = "wrong.yaml"
 WRONG, SKIPPED = case("wrong"), case("skipped")

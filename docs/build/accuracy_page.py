@@ -18,12 +18,12 @@ from training_page import with_steps
 
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.text import significant
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
 from rooflines.cli.main import run
-from rooflines.fits.entries import ALL_ENGINES, shipped_calibrations
-from rooflines.fits.read import read_timings
+from rooflines.fits.calibration_files import ALL_ENGINES, shipped_calibrations
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.timing_errors import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import joined
 from rooflines.measured.served import SHORTEST
@@ -31,7 +31,7 @@ from rooflines.measured.served import SHORTEST
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.fits.entries import Errors, Fitted
+    from rooflines.fits.calibration_files import Errors, Fitted
 
 ACCURACY = DOCS / "accuracy.md"
 JUDGED_RUNS = DOCS / "judged-runs.txt"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from blocks import table, with_block
 
 import rooflines
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.text import seconds, significant
-from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.model.columns import FOUND
+from rooflines.dictionary.columns import FOUND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.explanation.answer import Explanation
+    from rooflines.answers.answer import Explanation
 
 CHIPS = ("tpu-v5e", "tpu-v6e", "h100-sxm", "b200", "mi300x")
 DTYPES = ("bf16", "w8a16", "w4a16", "fp8-out-bf16")

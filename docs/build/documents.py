@@ -8,10 +8,10 @@ from typing import Any
 
 import vl_convert as vlc
 
-from rooflines.catalogue.entries import Chip
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.registry import kinds
-from rooflines.settings.schema import ConfigFile
+from rooflines.config.schema import ConfigFile
+from rooflines.hardware.entries import Chip
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"

@@ -11,7 +11,7 @@ from blocks import table, with_block, with_values
 from documents import DOCS, ROOT
 
 from rooflines.basics.text import significant
-from rooflines.config import load_config
+from rooflines.loading import load_config
 from rooflines.run.plan import plan
 
 SCALING = DOCS / "scaling.md"

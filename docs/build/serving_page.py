@@ -7,7 +7,7 @@ from documents import DOCS
 
 import rooflines
 from rooflines.basics.text import seconds
-from rooflines.models.family import families
+from rooflines.models.hf.families import families
 from rooflines.models.library import model_entries
 
 SERVE = DOCS / "serve.md"

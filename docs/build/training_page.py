@@ -16,14 +16,12 @@ from documents import DOCS
 import rooflines
 from rooflines import models
 from rooflines.basics.text import seconds, significant
-from rooflines.catalogue.chips import chip_entries
-from rooflines.fits.entries import Errors, FittedTraining
-from rooflines.models.counts import parameters_of
-from rooflines.models.drafter import drafting
+from rooflines.fits.calibration_files import Errors, FittedTraining
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.model import Model
-from rooflines.models.shape import Shape
+from rooflines.models.mtp import drafting
+from rooflines.models.parameter_counts import parameters_of
 from rooflines.sweep.one_chip import sweep_on
-from rooflines.sweep.rows import KernelTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -17,34 +17,34 @@ from typing import TYPE_CHECKING
 from rooflines.basics.lazy import lazily
 
 if TYPE_CHECKING:
-    from rooflines.charts.drawn import attained as attained
-    from rooflines.charts.drawn import chips as chips
-    from rooflines.charts.drawn import critical as critical
-    from rooflines.charts.drawn import front as front
-    from rooflines.charts.drawn import kernels as kernels
-    from rooflines.charts.drawn import measured as measured
-    from rooflines.charts.drawn import menus as menus
-    from rooflines.charts.drawn import roofline as roofline
-    from rooflines.charts.drawn import time as time
-    from rooflines.charts.drawn import view as view
-    from rooflines.charts.drawn import who_binds as who_binds
+    from rooflines.charts.chart_data import Results as Results
+    from rooflines.charts.chart_data import of_config as of_config
+    from rooflines.charts.chart_data import on_disk as on_disk
+    from rooflines.charts.functions import attained as attained
+    from rooflines.charts.functions import chips as chips
+    from rooflines.charts.functions import critical as critical
+    from rooflines.charts.functions import front as front
+    from rooflines.charts.functions import kernels as kernels
+    from rooflines.charts.functions import measured as measured
+    from rooflines.charts.functions import menus as menus
+    from rooflines.charts.functions import roofline as roofline
+    from rooflines.charts.functions import time as time
+    from rooflines.charts.functions import view as view
+    from rooflines.charts.functions import who_binds as who_binds
     from rooflines.charts.kit.render import enable_theme as enable_theme
     from rooflines.charts.kit.render import html as html
     from rooflines.charts.kit.render import pdf as pdf
     from rooflines.charts.kit.render import png as png
     from rooflines.charts.kit.render import spec_of as spec_of
     from rooflines.charts.kit.render import svg as svg
-    from rooflines.charts.results import Results as Results
-    from rooflines.charts.results import of_config as of_config
-    from rooflines.charts.results import on_disk as on_disk
 
 HOMES = {
-    "drawn": (
+    "functions": (
         *("attained", "chips", "critical", "front", "kernels", "measured", "menus", "roofline"),
         *("time", "view", "who_binds"),
     ),
     "kit.render": ("enable_theme", "html", "pdf", "png", "spec_of", "svg"),
-    "results": ("Results", "of_config", "on_disk"),
+    "chart_data": ("Results", "of_config", "on_disk"),
 }
 """The modules of public names, which are loaded when one is first used."""
 

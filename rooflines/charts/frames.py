@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known
 from rooflines.basics.lazy import pl
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.model.network import axes_text
-from rooflines.model.resources import RESOURCES
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.theory.network import axes_text
+from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.measured.sets import TimedCase
-    from rooflines.sweep.operations import OperationCase, Sweep
+    from rooflines.hardware.entries import Chip
+    from rooflines.measured.timing_sets import TimedCase
+    from rooflines.sweep.operation_sweep import OperationCase, Sweep
 
 TIMES = {resource.bound: f"t_{resource.name}_s" for resource in RESOURCES}
 """The column of each resource's time, by the name of the bottleneck."""

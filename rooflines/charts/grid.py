@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import LAYOUTS
-from rooflines.charts.kit.text import chip_label, shorten, width_em
+from rooflines.charts.kit.chart_text import chip_label, shorten, width_em
+from rooflines.charts.kit.label_placement import LAYOUTS
 from rooflines.charts.kit.themes import plot_size
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.charts.frames import bases_of, chips_with_rows
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.chart_text import chip_label
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.operation_sweep import Sweep
 
     Menus = Callable[[Mapping[str, "Option"]], Sequence["Menu"]]
     """The menus of a chart, given what has been chosen."""

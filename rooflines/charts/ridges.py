@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.lazy import pl
-from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.charts.frames import chips_with_rows, has_bandwidth
-from rooflines.model.resources import math_rate, memory_rate
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.theory.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
-    from rooflines.catalogue.entries import Chip, Price
-    from rooflines.charts.results import Selection
-    from rooflines.sweep.operations import Sweep
+    from rooflines.charts.chart_data import Selection
+    from rooflines.hardware.entries import Chip, Price
+    from rooflines.sweep.operation_sweep import Sweep
 
 SECONDS_PER_HOUR = 3600
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rooflines.answers.claims import Sentence
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.layers import SUBTITLE, expr
 from rooflines.charts.kit.themes import plot_sizes
 from rooflines.charts.kit.titles import fitted_subtitle, fitted_title
 from rooflines.charts.options import Option  # noqa: TC001, pydantic reads the types of `Spec`
-from rooflines.explanation.sentences import Sentence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.themes import Margins
     from rooflines.charts.options import Menu
-    from rooflines.charts.results import Results
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 

@@ -11,10 +11,16 @@ import click
 from rooflines.basics.file_kinds import check_kind
 from rooflines.cli import output
 from rooflines.fits.calibrate import FitRequest, calibrate
-from rooflines.fits.entries import Calibrations, Fitted, key_of, read_calibrations, text_of
-from rooflines.fits.form import FORMS
-from rooflines.fits.read import read_timings
-from rooflines.fits.solving import require_scipy
+from rooflines.fits.calibration_files import (
+    Calibrations,
+    Fitted,
+    key_of,
+    read_calibrations,
+    text_of,
+)
+from rooflines.fits.least_squares import require_scipy
+from rooflines.fits.time_form import FORMS
+from rooflines.fits.timing_tables import read_timings
 from rooflines.results.atomic import write_bytes
 
 if TYPE_CHECKING:

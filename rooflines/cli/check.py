@@ -11,10 +11,10 @@ from rooflines import api
 from rooflines.basics.errors import Mistakes, PlausibilityWarning
 from rooflines.basics.text import counted, si
 from rooflines.cli.output import WithExamples
-from rooflines.config import load_config
+from rooflines.dictionary.columns import METRICS, STEP_METRICS
+from rooflines.loading import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
-from rooflines.measured.summary import timings_lacking
-from rooflines.model.columns import METRICS, STEP_METRICS
+from rooflines.measured.timing_summary import timings_lacking
 from rooflines.results.folders import MODELS, TABLES
 from rooflines.run.plan import plan
 from rooflines.run.run_summary import skipped_reasons
@@ -22,7 +22,7 @@ from rooflines.run.run_summary import skipped_reasons
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rooflines.config import Config
+    from rooflines.loading import Config
     from rooflines.run.outputs import Output
 
 BYTES_PER_METRIC = {TABLES: 1.1, MODELS: 4.7}

@@ -8,9 +8,9 @@ import click
 import polars as pl
 
 from rooflines import api
-from rooflines.catalogue.chips import chip_sources
 from rooflines.cli import output
-from rooflines.config import load_config
+from rooflines.hardware.chip_catalogue import chip_sources
+from rooflines.loading import load_config
 
 PEAK, BANDWIDTH, CAPACITY = (
     "units.matrix.bf16.flops_per_s",

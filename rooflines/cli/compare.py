@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 import click
 import polars as pl
 
+from rooflines.answers.question import question_sweep
+from rooflines.answers.question_words import Question
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import counted, significant
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli import output
 from rooflines.cli.chips import BANDWIDTH, PEAK
-from rooflines.critical.thresholds import sweep_thresholds
-from rooflines.explanation.question import question_sweep
-from rooflines.explanation.words import Question
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.results.catalogue_frames import chip_numbers
+from rooflines.solvers.threshold_frames import sweep_thresholds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.question import Known
+    from rooflines.answers.question import Known
+    from rooflines.hardware.entries import Chip
 
 SIZE = 8192
 """D and F of the matmul whose critical batches are compared [1]."""

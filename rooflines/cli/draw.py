@@ -11,13 +11,13 @@ import click
 
 from rooflines import charts
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known, one_of
-from rooflines.charts.files import SPEC
+from rooflines.charts.chart_files import SPEC
 from rooflines.charts.kit.render import PNG_SCALE, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli.output import WithExamples, picture_options
+from rooflines.config.chart_fields import FORMATS
 from rooflines.results.atomic import write_bytes
 from rooflines.results.provenance import unreadable
-from rooflines.settings.charts import FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

@@ -9,9 +9,9 @@ import polars as pl
 
 from rooflines import api
 from rooflines.basics.text import significant
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import WithExamples, prints_frame, table
-from rooflines.model.operation import OPERANDS
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.theory.operation import OPERANDS
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed

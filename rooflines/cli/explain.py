@@ -10,25 +10,25 @@ import click
 import polars as pl
 import yaml
 
+from rooflines.answers.assumptions import as_note
+from rooflines.answers.case_table import Cases
+from rooflines.answers.explain import answered
+from rooflines.answers.overrides import with_own_numbers
+from rooflines.answers.question_words import read_words
+from rooflines.answers.screen import as_ascii, as_text
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame, table
-from rooflines.explanation.assumptions import as_note
-from rooflines.explanation.cases import Cases
-from rooflines.explanation.changed import with_own_numbers
-from rooflines.explanation.explain import answered
-from rooflines.explanation.text import as_ascii, as_text
-from rooflines.explanation.words import read_words
-from rooflines.model.operation import NAMED
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
+from rooflines.theory.operation import NAMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from rooflines.answers.answer import Explanation
+    from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
-    from rooflines.explanation.answer import Explanation
-    from rooflines.explanation.words import Question
 
 SHARDINGS = {
     "batch": "every chip has a part of the rows B, and all weights; nothing is sent",

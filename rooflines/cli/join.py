@@ -10,23 +10,27 @@ import click
 from rooflines.basics.errors import RooflinesError, close_to, printable
 from rooflines.basics.file_kinds import file_kind
 from rooflines.basics.text import counted
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.cli import output
-from rooflines.fits.entries import joined_calibrations, read_calibrations, shipped_calibrations
+from rooflines.config.measurement_fields import MeasurementConfig
+from rooflines.dictionary.columns import measured_columns
+from rooflines.fits.calibration_files import (
+    joined_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import NO_CALIBRATION
-from rooflines.measured.sets import checked_set
-from rooflines.measured.summary import measured_frame
-from rooflines.model.columns import measured_columns
+from rooflines.measured.timing_sets import checked_set
+from rooflines.measured.timing_summary import measured_frame
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.jobs import about
-from rooflines.settings.measurements import MeasurementConfig
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.measured.join import JoinedTimings
-    from rooflines.measured.sets import MeasuredSet
+    from rooflines.measured.timing_sets import MeasuredSet
 
 MOST_ROWS = 20
 """Timings that are shown [1]; CSV, JSON and files have all."""

@@ -12,13 +12,13 @@ from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli import output
-from rooflines.config import load_config
+from rooflines.config.chart_fields import FORMATS
+from rooflines.dictionary.columns import KERNELS
 from rooflines.fits.nsight import short_name
-from rooflines.model.columns import KERNELS
+from rooflines.loading import load_config
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
 from rooflines.run.jobs import about
-from rooflines.settings.charts import FORMATS
 
 TABLE = "parquet"
 

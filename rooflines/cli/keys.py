@@ -9,13 +9,13 @@ import click
 import polars as pl
 
 from rooflines.basics.errors import at_path
-from rooflines.catalogue.dtypes import DtypeFile
-from rooflines.catalogue.entries import Chip
-from rooflines.catalogue.forms import Entry
 from rooflines.cli.output import WithExamples, looked_up, prints_frame
-from rooflines.fits.entries import Calibrations
+from rooflines.config.schema import ConfigFile
+from rooflines.fits.calibration_files import Calibrations
+from rooflines.hardware.dtype_catalogue import DtypeFile
+from rooflines.hardware.entries import Chip
+from rooflines.hardware.entry_forms import Entry
 from rooflines.models.library import ModelEntry
-from rooflines.settings.schema import ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,27 +16,27 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
+from rooflines.answers.name_search import chip_named
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_known
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.text import counted, si
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import MAIN_MEMORY
 from rooflines.cli.calibrate import FOLDER as FITS
 from rooflines.cli.calibrate import fit_and_write
 from rooflines.cli.output import WithExamples, format_of, one_chip
-from rooflines.explanation.names import chip_named
 from rooflines.fits.calibrate import FitRequest
-from rooflines.fits.entries import key_of
-from rooflines.fits.read import read_timings
+from rooflines.fits.calibration_files import key_of
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.measured.blas import Blas
 from rooflines.measured.gpu import Gpu
 from rooflines.measured.machine import chip_of, config_text, timings_source
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.session import Session
-from rooflines.measured.shapes import chosen_shapes, cost, read_shapes
-from rooflines.model.operation import MATRIX
+from rooflines.measured.timed_shapes import chosen_shapes, cost, read_shapes
 from rooflines.results.atomic import write_bytes
+from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

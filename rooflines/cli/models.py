@@ -12,9 +12,9 @@ import yaml
 from rooflines import api
 from rooflines.basics.text import si
 from rooflines.cli.output import WithExamples, one_model, prints_frame, table
-from rooflines.models import sheet
+from rooflines.models import model_sheet
+from rooflines.models.architecture import Shape
 from rooflines.models.library import model_entries, model_named
-from rooflines.models.shape import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,7 @@ def command(model: str | None, family: str | None) -> Printed:
         frame = api.model_shapes()
         return frame, _list(frame)
     one = model_named(one_model(model), family=family)
-    rows = [(one.name, *line) for line in sheet.model_numbers(one)]
+    rows = [(one.name, *line) for line in model_sheet.model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     frame = frame.with_columns(pl.lit(one.note, pl.String).alias("note"))
@@ -100,8 +100,8 @@ def _sheet(model: Model, numbers: pl.DataFrame) -> Iterator[str]:
 def _chips(model: Model) -> str:
     """Chips that hold the model alone, by capacity, with the largest batch."""
     by_capacity: dict[tuple[float, ...], list[str]] = {}
-    for chip, capacity, batches in sheet.chips_that_hold(model):
-        key = (capacity, *(batches[dtype] for dtype in sheet.CACHE_DTYPES))
+    for chip, capacity, batches in model_sheet.chips_that_hold(model):
+        key = (capacity, *(batches[dtype] for dtype in model_sheet.CACHE_DTYPES))
         by_capacity.setdefault(key, []).append(chip)
     if not by_capacity:
         return "No single chip of the catalogue holds it in fp8, with a cache of 8k tokens."
@@ -109,9 +109,11 @@ def _chips(model: Model) -> str:
         {"memory": si(capacity, "B"), "chips": ", ".join(chips)}
         | {
             dtype: f"{int(batch):,}" if batch else "-"
-            for dtype, batch in zip(sheet.CACHE_DTYPES, most, strict=True)
+            for dtype, batch in zip(model_sheet.CACHE_DTYPES, most, strict=True)
         }
         for (capacity, *most), chips in sorted(by_capacity.items(), reverse=True)
     ]
-    head = f"One chip holds it with this many caches of {sheet.BATCH_CONTEXT // 1024}k tokens:"
-    return f"{head}\n{table(('memory', *sheet.CACHE_DTYPES, 'chips'), rows)}"
+    head = (
+        f"One chip holds it with this many caches of {model_sheet.BATCH_CONTEXT // 1024}k tokens:"
+    )
+    return f"{head}\n{table(('memory', *model_sheet.CACHE_DTYPES, 'chips'), rows)}"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
+from rooflines.answers.question import as_published
 from rooflines.basics.errors import RooflinesError, at_path, one_of
-from rooflines.catalogue.chips import chip_entries
 from rooflines.cli.output import WithExamples, one_model
-from rooflines.explanation.question import as_published
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_path, model_named
 
 QUESTIONS = {

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from polars import selectors as cs
 
+from rooflines.answers.name_search import chip_named, chip_near, model_near
+from rooflines.answers.phrases import percent
+from rooflines.answers.question import Known
 from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
 from rooflines.basics.text import count, seconds, si, significant
-from rooflines.catalogue.chips import chip_entries
-from rooflines.explanation.names import chip_named, chip_near, model_near
-from rooflines.explanation.phrases import percent
-from rooflines.explanation.question import Known
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_named, is_path
 from rooflines.results.tables import csv_text
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.explanation.names import Found
+    from rooflines.answers.name_search import Found
+    from rooflines.hardware.entries import Chip
 
     Printed = tuple[pl.DataFrame, str, *tuple[object, ...]]
     """A frame, the same as text, and perhaps more than the frame has, for JSON."""
@@ -181,7 +181,7 @@ def known_of(config: str | None) -> Known:
     """
     if config is None:
         return Known(chip_entries())
-    from rooflines.config import load_config  # noqa: PLC0415 - most questions have no config
+    from rooflines.loading import load_config  # noqa: PLC0415 - most questions have no config
 
     own = load_config(config, needs_sweeps=False)
     return Known(own.chips, own.calibrations)

@@ -15,7 +15,7 @@ import click
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.output import WithExamples
-from rooflines.config import DEFAULT_CONFIG, load_config
+from rooflines.loading import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import config_of_results
 from rooflines.run.interrupt import MESSAGE, noticed
 from rooflines.run.workflow import directory_of

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.answers.explain import answered
+from rooflines.answers.overrides import with_own_numbers
+from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import (
     OF_BOTH,
@@ -16,10 +19,7 @@ from rooflines.cli.explain import (
     set_option,
 )
 from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
-from rooflines.explanation.changed import with_own_numbers
-from rooflines.explanation.explain import answered
-from rooflines.explanation.words import read_words
-from rooflines.models.shape import TRAIN
+from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed

@@ -9,25 +9,25 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.forms import MOST_REACHED
-from rooflines.fits.entries import ENTRIES, REACHED, Errors
+from rooflines.fits.calibration_files import ENTRIES, REACHED, Errors
+from rooflines.fits.fit_errors import REGIONS, band, bands, errors
 from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE_FIT, judged, kernel_fit
-from rooflines.fits.folds import held_out, held_out_below, sites_in
-from rooflines.fits.judge import REGIONS, band, bands, errors
+from rooflines.fits.held_out import held_out, held_out_below, sites_in
+from rooflines.fits.least_squares import rounded
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.solving import rounded
 from rooflines.fits.timings import COLLECTIVE, FEWEST, MATMUL
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entry_forms import MOST_REACHED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.fits.entries import Calibrations, FittedCollective, FittedMatmul
+    from rooflines.fits.calibration_files import Calibrations, FittedCollective, FittedMatmul
     from rooflines.fits.fitting import FormFit
-    from rooflines.fits.form import Form, FormNumbers
+    from rooflines.fits.time_form import Form, FormNumbers
     from rooflines.fits.timings import Timings
+    from rooflines.hardware.entries import Chip
 
 ENOUGH = 30
 """Timings that determine the numbers of a fit [1]."""

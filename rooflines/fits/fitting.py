@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.fits.folds import held_out, held_out_below
-from rooflines.fits.form import (
+from rooflines.fits.fit_errors import with_errors
+from rooflines.fits.held_out import held_out, held_out_below
+from rooflines.fits.least_squares import Problem
+from rooflines.fits.nominal import TILES, math_column
+from rooflines.fits.time_form import (
     QUANTITIES,
     CollectiveNumbers,
     Extremes,
@@ -19,15 +22,12 @@ from rooflines.fits.form import (
     estimate,
     piece_values,
 )
-from rooflines.fits.judge import with_errors
-from rooflines.fits.nominal import TILES, math_column
-from rooflines.fits.solving import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.fits.form import Form
-    from rooflines.fits.solving import Array, Named
+    from rooflines.fits.least_squares import Array, Named
+    from rooflines.fits.time_form import Form
 
 SHARES = ("math", "memory", "overhead_s")
 MIXED = ("activation_passes", "mixed_math", "mixed_memory", "mixed_depth_s")

@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL
-from rooflines.models.shape import DECODE, PREFILL
+from rooflines.models.architecture import DECODE, PREFILL
 
 PER_MS = 1e-3
 """Seconds of a millisecond [s]."""

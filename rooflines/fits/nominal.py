@@ -17,34 +17,34 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.text import counted
-from rooflines.catalogue.dtypes import (
+from rooflines.fits.held_out import with_folds
+from rooflines.fits.time_form import nominal_quantities, ring_steps
+from rooflines.fits.time_units import IMPOSSIBLE, check_units, is_possible
+from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPES, MATMUL, medians
+from rooflines.hardware.dtype_catalogue import (
     NamedCombination,
     StoredDtypes,
     combinations_of,
     dtype_entries,
     stored_bits,
 )
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.fits.folds import with_folds
-from rooflines.fits.form import nominal_quantities, ring_steps
-from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPES, MATMUL, medians
-from rooflines.fits.units import IMPOSSIBLE, check_units, is_possible
-from rooflines.model.costs import BITS_PER_BYTE, Workload
-from rooflines.model.kernel import operation_kernel
-from rooflines.model.network import PAIR, Route
-from rooflines.model.operation import MATRIX, NAMED, OPERANDS
-from rooflines.model.resources import MATH, collective_rate
-from rooflines.model.sharding import sharding
-from rooflines.models.reach import TO_ALL
-from rooflines.models.shape import DECODE, Gqa
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.models.architecture import DECODE, Gqa
+from rooflines.models.attention_window import TO_ALL
+from rooflines.theory.costs import BITS_PER_BYTE, Workload
+from rooflines.theory.kernel import operation_kernel
+from rooflines.theory.network import PAIR, Route
+from rooflines.theory.operation import MATRIX, NAMED, OPERANDS
+from rooflines.theory.resources import MATH, collective_rate
+from rooflines.theory.sharding import sharding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.fits.timings import TimedKind, Timings
-    from rooflines.model.network import Link
-    from rooflines.model.poly import Poly
+    from rooflines.hardware.entries import Chip
+    from rooflines.theory.network import Link
+    from rooflines.theory.poly import Poly
 
 OPERATION = NAMED["matmul"]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.fits.decimal_marks import Marks
-    from rooflines.model.operation import Unit
+    from rooflines.theory.operation import Unit
 
 DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 READ_WRITTEN = ("dram__bytes_read.sum", "dram__bytes_write.sum")

@@ -6,12 +6,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.fits.form import Numbers
+from rooflines.fits.time_form import Numbers
+from rooflines.hardware.dtype_catalogue import dtype_entries
 
 if TYPE_CHECKING:
-    from rooflines.catalogue.dtypes import Format
-    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.dtype_catalogue import Format
 
 
 ORDER = (

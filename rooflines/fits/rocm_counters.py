@@ -20,7 +20,7 @@ from rooflines.fits.nsight import Launch
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.model.operation import Unit
+    from rooflines.theory.operation import Unit
 
 NANO = Fraction(1, 10**9)
 """Seconds of a nanosecond [s]."""

@@ -12,8 +12,8 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.text import MOST_SHOWN, counted
-from rooflines.model.columns import MEASURED, RECORDED
-from rooflines.models.shape import DECODE
+from rooflines.dictionary.columns import MEASURED, RECORDED
+from rooflines.models.architecture import DECODE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

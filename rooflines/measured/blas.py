@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.measured.machine import Host, this_processor
 from rooflines.measured.multiplier import STREAMS, Multiplier, Ring
-from rooflines.measured.shapes import ShapeRange
+from rooflines.measured.timed_shapes import ShapeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rooflines.measured.shapes import MatmulSizes
+    from rooflines.measured.timed_shapes import MatmulSizes
 
 BYTES = {"fp32": 4, "fp64": 8}
 """Bytes of an element, by the dtypes that numpy multiplies with BLAS [byte]."""

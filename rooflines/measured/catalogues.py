@@ -15,10 +15,10 @@ from rooflines.models.library import model_entries
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.catalogue.dtypes import DtypeFile
-    from rooflines.catalogue.entries import Chip
-    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.calibration_files import Calibrations
     from rooflines.fits.timings import Timings
+    from rooflines.hardware.dtype_catalogue import DtypeFile
+    from rooflines.hardware.entries import Chip
 
 UNQUANTIZED = "bf16"
 """The format of weights that is not stated."""

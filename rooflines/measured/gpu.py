@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.measured.machine import Host
 from rooflines.measured.multiplier import STREAMS, MachineState, Multiplier, Ring
-from rooflines.measured.shapes import ShapeRange
+from rooflines.measured.timed_shapes import ShapeRange
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rooflines.measured.shapes import MatmulSizes
+    from rooflines.measured.timed_shapes import MatmulSizes
 
 
 class Formats(NamedTuple):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
-from rooflines.fits.judge import BIN
+from rooflines.fits.fit_errors import BIN
+from rooflines.fits.time_units import IMPOSSIBLE, check_units, is_possible
 from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL, OPTIONAL, ROW
-from rooflines.fits.units import IMPOSSIBLE, check_units, is_possible
 from rooflines.measured.kernel_rows import kernel_rows, missing_row_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
@@ -18,8 +18,8 @@ from rooflines.measured.served_estimates import LACKS, with_estimates
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
     from rooflines.fits.timings import TimedKind, Timings
+    from rooflines.hardware.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.fits.entries import ALL_ENGINES, Calibrations
-from rooflines.fits.judge import with_errors
+from rooflines.fits.calibration_files import ALL_ENGINES, Calibrations
+from rooflines.fits.fit_errors import with_errors
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL, SIZES
-from rooflines.measured.summary import error_columns, summaries
+from rooflines.measured.timing_summary import error_columns, summaries
 
 if TYPE_CHECKING:
     from rooflines.measured.join import JoinedTimings
-    from rooflines.measured.sets import MeasuredSet
+    from rooflines.measured.timing_sets import MeasuredSet
 
 APART = 1.25
 """Pairs whose measured times differ by more than this factor are counted as right or wrong [1]."""

@@ -6,29 +6,29 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.catalogue.dtypes import name_of
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.unsupported import (
+from rooflines.evaluation.operation_rows import ESTIMATES
+from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.fits.fit_errors import with_band
+from rooflines.fits.fitting import judged
+from rooflines.fits.nominal import OPERATION, nominal_times
+from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
+from rooflines.hardware.dtype_catalogue import name_of
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.hardware.support import (
     interconnects,
     missing_level_reason,
     missing_peak_reason,
     not_joined,
 )
-from rooflines.fits.choice import CalibrationChoice
-from rooflines.fits.fitting import judged
-from rooflines.fits.judge import with_band
-from rooflines.fits.nominal import OPERATION, nominal_times
-from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
-from rooflines.model.operation import MATRIX
-from rooflines.model.resources import RESOURCES
-from rooflines.sweep.operation_rows import ESTIMATES
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from rooflines.catalogue.dtypes import DtypeFile
-    from rooflines.catalogue.entries import Chip
     from rooflines.fits.timings import TimedKind
+    from rooflines.hardware.dtype_catalogue import DtypeFile
+    from rooflines.hardware.entries import Chip
     from rooflines.measured.catalogues import Catalogues
 
 METRICS = (

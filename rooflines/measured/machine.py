@@ -13,9 +13,9 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError, not_installed
 from rooflines.basics.text import counted
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import MAIN_MEMORY, Chip
-from rooflines.model.operation import MATRIX
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entries import MAIN_MEMORY, Chip
+from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import si
-from rooflines.measured.shapes import MatmulSizes, cost
+from rooflines.measured.timed_shapes import MatmulSizes, cost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.measured.machine import Host
-    from rooflines.measured.shapes import ShapeRange
+    from rooflines.measured.timed_shapes import ShapeRange
 
 Array = TypeVar("Array", bound=Sized)
 

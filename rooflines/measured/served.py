@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.fits.judge import BIN
+from rooflines.fits.fit_errors import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
+from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.kernel_rows import NOMINAL, missing_bound_reason
-from rooflines.models.cache import cache_on_chip, weights_on_chip
+from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import sweep_on
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.steps import StepCase as Case
+    from rooflines.hardware.entries import Chip
+    from rooflines.sweep.step_sweep import StepCase as Case
 
 SHORTEST = 4, 5
 """Prompts and answers of a run have at least 0.8 of the nominal length."""

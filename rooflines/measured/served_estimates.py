@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.evaluation.operation_rows import ESTIMATES
+from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
 from rooflines.measured.served import ONE_BYTE, in_decode
 from rooflines.models.library import model_entries, models_of
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.sweep.operation_rows import ESTIMATES
-from rooflines.sweep.rows import StepTable
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.sweep.steps import StepCase as Case
+    from rooflines.sweep.step_sweep import StepCase as Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 """Keys of a sweep of runs; these differ in B and in their requests."""

@@ -12,10 +12,10 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.files import read_parquet
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.fits.timings import DTYPES, SIZES
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.multiplier import REFERENCE
-from rooflines.measured.shapes import cost
+from rooflines.measured.timed_shapes import cost
 from rooflines.results.records import recording
 from rooflines.results.tables import metadata_of, write_parquet
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rooflines.measured.machine import Host
     from rooflines.measured.multiplier import MachineState, Multiplier
-    from rooflines.measured.shapes import MatmulSizes
+    from rooflines.measured.timed_shapes import MatmulSizes
 
 BLOCK = 20
 """Shapes that are timed in turn, between two looks at the reference shape [1]."""

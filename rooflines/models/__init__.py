@@ -9,7 +9,7 @@
 """
 
 from rooflines.models.groups import Step, work
-from rooflines.models.hf import from_hf
+from rooflines.models.hf.config_json import from_hf
 from rooflines.models.library import load
 from rooflines.models.model import Model
 

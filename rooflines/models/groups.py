@@ -2,7 +2,7 @@
 
 Tensors that are made and used up inside a group cost no memory traffic. Softmax, norms, rotary
 embeddings and biases are not counted as work. A cost is a sum of products of extents, as in
-`rooflines.model.costs`; its variables are those of `StepExtents`.
+`rooflines.theory.costs`; its variables are those of `StepExtents`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,26 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
-from rooflines.model.poly import TOUCHED, WINDOWED, Poly, touching
-from rooflines.models.drafter import drafting
+from rooflines.models.architecture import DECODE, Gqa, check_phase
+from rooflines.models.attention_window import TO_ALL, AttentionReach
 from rooflines.models.matrix import Copied, Matrix, replicated
-from rooflines.models.reach import TO_ALL, AttentionReach
-from rooflines.models.shape import DECODE, Gqa, check_phase
+from rooflines.models.mtp import drafting
+from rooflines.theory.poly import TOUCHED, WINDOWED, Poly, touching
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from rooflines.models.architecture import (
+        Attention,
+        Indexer,
+        Moe,
+        Phase,
+        Shape,
+        Spanned,
+        TensorClass,
+    )
     from rooflines.models.matrix import Layout
-    from rooflines.models.shape import Attention, Indexer, Moe, Phase, Shape, Spanned, TensorClass
-    from rooflines.models.state import State
+    from rooflines.models.state_layers import State
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""

@@ -16,12 +16,12 @@ from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.catalogue.forms import Entry, Text, checked
-from rooflines.models.dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
-from rooflines.models.hf import CONFIG_JSON, NOT_READ, from_hf
+from rooflines.hardware.entry_forms import Entry, Text, checked
+from rooflines.models.architecture import Shape
+from rooflines.models.hf.config_json import CONFIG_JSON, NOT_READ, from_hf
+from rooflines.models.hf.params_json import PARAMS_JSON
 from rooflines.models.model import Model
-from rooflines.models.params import PARAMS_JSON
-from rooflines.models.shape import Shape
+from rooflines.models.tensor_dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator
 
 from rooflines.basics.numbers import whole
-from rooflines.catalogue.forms import Count
+from rooflines.hardware.entry_forms import Count
 
 LARGEST = 2**40
 """No size of a model is as large [1]."""

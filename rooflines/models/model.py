@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import count
-from rooflines.catalogue.forms import checked
-from rooflines.models import cache
-from rooflines.models.counts import Parameters, parameters_of
-from rooflines.models.dtypes import ModelDtypes, bits_of, model_dtypes
+from rooflines.hardware.entry_forms import checked
+from rooflines.models import memory
 from rooflines.models.groups import Group, groups_of
+from rooflines.models.parameter_counts import Parameters, parameters_of
 from rooflines.models.split import BY_HEADS, Split
+from rooflines.models.tensor_dtypes import ModelDtypes, bits_of, model_dtypes
 
 if TYPE_CHECKING:
-    from rooflines.models.shape import Phase, Shape
+    from rooflines.models.architecture import Phase, Shape
 
 
 WITHOUT_MTP = (
@@ -47,7 +47,7 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, parameters, layers and cache, in one line."""
-        total, per_token = self.parameters().total, cache.cache_elements(self.shape, 1)
+        total, per_token = self.parameters().total, memory.cache_elements(self.shape, 1)
         return (
             f"<Model {self.name}: {count(total)} parameters, {self.shape.layers} layers, "
             f"{count(per_token)} cache elements a token>"
@@ -69,7 +69,7 @@ class Model:
 
     def cache_elements(self, S: int) -> int:  # noqa: N803, the letter of the docs
         """Cache elements of one sequence of S tokens [1]."""
-        return cache.cache_elements(self.shape, S)
+        return memory.cache_elements(self.shape, S)
 
     def cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
         """Bytes of the cache of one sequence of S tokens, states included [byte], exact.
@@ -86,12 +86,12 @@ class Model:
             tokens = whole(S)
         with at_path("dtype"):
             bits = bits_of(dtype)
-        size = cache.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
+        size = memory.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
         return _whole(size)
 
     def state_bytes(self) -> int | Fraction:
         """Bytes of the cache of one sequence that do not depend on its tokens [byte], exact."""
-        return _whole(cache.state_bytes(self.shape))
+        return _whole(memory.state_bytes(self.shape))
 
     def weights_bytes(self, dtypes: object = None) -> int | Fraction:
         """Bytes of all parameters [byte], exact.
@@ -103,7 +103,7 @@ class Model:
             RooflinesError: A dtype is unknown, or the published ones are.
         """
         one_chip = checked(Split, {})
-        size = cache.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
+        size = memory.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
         return _whole(size)
 
     def max_batch(  # noqa: PLR0913, all but the first two have a default
@@ -134,13 +134,13 @@ class Model:
             RooflinesError: An argument is invalid, or the dtypes have none for the cache.
         """
         with at_path("capacity"):
-            memory = capacity if isinstance(capacity, Fraction) else exact(capacity)
-            if memory <= 0:
+            capacity_bytes = capacity if isinstance(capacity, Fraction) else exact(capacity)
+            if capacity_bytes <= 0:
                 problem = f"is {quote(capacity)}, which is not above zero"
                 raise RooflinesError("", problem, "write bytes, such as 80e9")
         bits, split = self._dtypes(dtypes).bits(), checked(Split, {"tp": tp, "dp": dp})
-        free = memory - cache.weights_on_chip(self.shape, bits, split)
-        of_one = cache.cache_on_chip(self.shape, S, bits, split, cache_split)
+        free = capacity_bytes - memory.weights_on_chip(self.shape, bits, split)
+        of_one = memory.cache_on_chip(self.shape, S, bits, split, cache_split)
         return dp * max(int(free // of_one), 0)
 
     def groups(self, phase: Phase) -> tuple[Group, ...]:

@@ -11,11 +11,11 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
 from rooflines.basics.numbers import LARGEST_SIZE, whole
-from rooflines.catalogue.forms import Count, Entry
-from rooflines.model.network import PAIR, axes_text, parse_axes
+from rooflines.hardware.entry_forms import Count, Entry
+from rooflines.theory.network import PAIR, axes_text, parse_axes
 
 if TYPE_CHECKING:
-    from rooflines.models.shape import Shape
+    from rooflines.models.architecture import Shape
 
 BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
 """How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by

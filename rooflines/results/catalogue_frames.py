@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 
 import polars as pl
 
-from rooflines.catalogue.parts import NumberRecord, described
-from rooflines.model.columns import MODEL_SHAPES
+from rooflines.dictionary.columns import MODEL_SHAPES
+from rooflines.hardware.chip_parts import NumberRecord, described
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rooflines.catalogue.entries import Chip
+    from rooflines.hardware.entries import Chip
 
 KINDS: Mapping[Any, Any] = {float: pl.Float64, float | None: pl.Float64, bool: pl.Boolean}
 """Types of columns that are not text, by the type of their key in a `NumberRecord`."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.chips import chip_sources
+from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER
 from rooflines.results.folders import FOLDERS, MEASURED

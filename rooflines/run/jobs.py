@@ -10,19 +10,19 @@ import polars as pl
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.catalogue.dtypes import DtypeFile, dtype_entries
-from rooflines.catalogue.entries import Chip
-from rooflines.fits.entries import Calibrations
-from rooflines.model.columns import Column, text_columns
-from rooflines.models.shape import Shape
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.config.schema import SweepConfig
+from rooflines.dictionary.columns import Column, text_columns
+from rooflines.evaluation.row_frames import KernelTable, skipped_frame, table_of
+from rooflines.fits.calibration_files import Calibrations
+from rooflines.hardware.dtype_catalogue import DtypeFile, dtype_entries
+from rooflines.hardware.entries import Chip
+from rooflines.models.architecture import Shape
 from rooflines.results.folders import LAYERS, TABLES
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.run.kept import Kept, keep
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.settings.schema import SweepConfig
+from rooflines.run.reused_rows import Kept, keep
 from rooflines.sweep.recipes import sweep_of
-from rooflines.sweep.rows import KernelTable, skipped_frame, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

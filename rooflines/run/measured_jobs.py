@@ -6,15 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 from rooflines.basics.files import read_parquet
+from rooflines.dictionary.columns import MEASURED_SKIPPED, measured_columns
+from rooflines.evaluation.row_frames import skipped_frame
 from rooflines.measured.join import WITHOUT_ROW
-from rooflines.measured.sets import measured_set_of
-from rooflines.measured.summary import measured_frame, summaries, timings_lacking
-from rooflines.model.columns import MEASURED_SKIPPED, measured_columns
+from rooflines.measured.timing_sets import measured_set_of
+from rooflines.measured.timing_summary import measured_frame, summaries, timings_lacking
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, write_csv, write_parquet
 from rooflines.run.jobs import about
 from rooflines.sweep.recipes import fits_of
-from rooflines.sweep.rows import skipped_frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

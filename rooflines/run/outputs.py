@@ -11,7 +11,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Self
 
 from rooflines.results.folders import CHARTS, FOLDERS
-from rooflines.run.code import code_digest
+from rooflines.run.code_digests import code_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,11 +6,12 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
-from rooflines.catalogue.chips import chip_entries, chip_sources
-from rooflines.catalogue.dtypes import dtype_entries
 from rooflines.charts import registry
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.models.sheet import shape_rows
+from rooflines.config.model_fields import AXES
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries, chip_sources
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.models.model_sheet import shape_rows
 from rooflines.results.folders import (
     CHARTS,
     LAYERS,
@@ -27,19 +28,18 @@ from rooflines.results.folders import (
     THRESHOLDS,
     WORKBOOK,
 )
-from rooflines.run.code import catalogue_digest, code_digest, file_digest
+from rooflines.run.code_digests import catalogue_digest, code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, short_digest
-from rooflines.run.parts import parts_of
-from rooflines.settings.model_sweeps import AXES
+from rooflines.run.table_parts import parts_of
 from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
-from rooflines.sweep.steps import ModelSweep
+from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
-    from rooflines.config import Config
+    from rooflines.loading import Config
     from rooflines.sweep.checks import AnySweep
 
 
@@ -66,7 +66,7 @@ def _parts(config: Config) -> Iterator[Output]:
 
 def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
     """Thresholds of operations and of whole models."""
-    job = "run.solving.write_thresholds"
+    job = "run.threshold_job.write_thresholds"
     of_models = [recipe for recipe in recipes if "models" in recipe]
     yield Output.of(
         THRESHOLDS,
@@ -99,7 +99,7 @@ def _lists(
         {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
         for part in parts
     ]
-    yield Output.of(PARTS, "results.summary.write_parts", {"parts": rows}, {"tables": parts})
+    yield Output.of(PARTS, "results.overview.write_parts", {"parts": rows}, {"tables": parts})
     yield Output.of(
         SKIPPED,
         "run.jobs.write_skipped",
@@ -110,7 +110,7 @@ def _lists(
     )
     yield Output.of(
         SUMMARY,
-        "results.summary.write_summary",
+        "results.overview.write_summary",
         {"of": [_summarized(sweep, parts) for sweep in sweeps]},
         {"tables": [part for part in parts if part.folder != LAYERS], "thresholds": solved},
         rule="summary",
@@ -177,7 +177,7 @@ def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
             "charts": [chart.plain() for chart in charts],
             "shown": [_shown(config, chart) for chart in charts],
         }
-        job = "charts.job.write_charts"
+        job = "charts.chart_job.write_charts"
         yield Output.of(f"{CHARTS}/{family}", job, spec, {"numbers": inputs})
 
 
@@ -250,7 +250,7 @@ def _shown(config: Config, chart: Spec) -> dict[str, str]:
     rest = {
         "formats": config.formats,
         "chart": chart.plain(),
-        "code": code_digest("charts.job.write_charts", but="charts/kinds"),
+        "code": code_digest("charts.chart_job.write_charts", but="charts/kinds"),
         "own": file_digest([registry.file_of(chart.chart)]),
         "data": without_chips(recipe),
         "names": _names(),

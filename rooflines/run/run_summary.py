@@ -11,8 +11,8 @@ from pathlib import Path
 from statistics import mode
 from typing import TYPE_CHECKING
 
+from rooflines.answers.claims import Sentence, broken
 from rooflines.basics.text import counted
-from rooflines.explanation.sentences import Sentence, broken
 from rooflines.results.folders import (
     MEASURED_SUMMARIES,
     MODEL_THRESHOLDS,

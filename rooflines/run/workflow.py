@@ -13,16 +13,16 @@ from typing import Any
 from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.config import DEFAULT_CONFIG, load_config
+from rooflines.loading import DEFAULT_CONFIG, load_config
 from rooflines.run import Workflow
 from rooflines.run.guard import Guard, require_writable
 from rooflines.run.interrupt import Interruption
-from rooflines.run.kept import rows_kept
 from rooflines.run.lock import STATE
 from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
+from rooflines.run.reused_rows import rows_kept
 from rooflines.run.run_summary import final_lines
 from rooflines.run.start import end_jobs
 

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import seconds, si
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.catalogue.parts import described
+from rooflines.hardware.chip_parts import described
+from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.site.data_page import page_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.entries import Chip
-    from rooflines.catalogue.parts import NumberRecord
+    from rooflines.hardware.chip_parts import NumberRecord
+    from rooflines.hardware.entries import Chip
 
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers that are written out although they have a unit."""

@@ -17,11 +17,11 @@ import polars as pl
 
 from rooflines.basics.files import read_parquet
 from rooflines.basics.version import __version__
-from rooflines.catalogue.measured import measured_quantiles
-from rooflines.model.columns import column_records
-from rooflines.models.layers import layers_of
+from rooflines.dictionary.columns import column_records
+from rooflines.hardware.timing_errors import measured_quantiles
+from rooflines.models.layer_matrices import layers_of
 from rooflines.models.library import model_entries, model_named
-from rooflines.models.sheet import shape_rows
+from rooflines.models.model_sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.results.tables import NO_TEXT, csv_text
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.entries import Chip
+    from rooflines.hardware.entries import Chip
 
 FOLDER = "data"
 

@@ -8,14 +8,14 @@ import polars as pl
 
 from rooflines.basics.files import read_csv
 from rooflines.basics.text import counted, significant
-from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.chart_text import chip_label
+from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
-from rooflines.measured.summary import FIT, HELD_OUT, SITES, SPREAD
-from rooflines.model.resources import RATES
-from rooflines.model.sharding import SHARDS
+from rooflines.measured.timing_summary import FIT, HELD_OUT, SITES, SPREAD
+from rooflines.site.calibration_data import SOFTWARE
 from rooflines.site.explorer import FIRST_CHIPS
-from rooflines.site.fits import SOFTWARE
+from rooflines.theory.resources import RATES
+from rooflines.theory.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -19,37 +19,37 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.text import FORMULA, counted
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.measured import (
+from rooflines.charts.kit.chart_text import chip_label
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.fits.calibration_files import joined_calibrations, shipped_calibrations
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.timing_errors import (
     ESTIMATE,
     MATMUL,
     SHORTEST_LONG,
     STEP,
     measured_quantiles,
 )
-from rooflines.charts.kit.text import chip_label
-from rooflines.fits.entries import joined_calibrations, shipped_calibrations
-from rooflines.models.layers import layers_of
+from rooflines.models.architecture import DECODE, TRAIN
+from rooflines.models.layer_matrices import layers_of
 from rooflines.models.library import model_entries, model_named
-from rooflines.models.shape import DECODE, TRAIN
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.site.fits import SOFTWARE, first_fits
+from rooflines.site.calibration_data import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
-from rooflines.site.steps import NOTHING, EarlierSteps, split_data, step_data
+from rooflines.site.model_steps import NOTHING, EarlierSteps, split_data, step_data
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.recipes import fits_of, shape_recipe, sweep_of
-from rooflines.sweep.training import sweep_of_models
-from rooflines.training.kernels import MICRO_BATCH
-from rooflines.training.plan import TrainingPlan
+from rooflines.sweep.training_sweep import sweep_of_models
+from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.training_kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.entries import Chip
-    from rooflines.fits.entries import Calibrations
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.entries import Chip
     from rooflines.models.model import Model
-    from rooflines.sweep.steps import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 MATMULS = "explorer"
 """The name of the data of matmuls."""

@@ -1,8 +1,8 @@
 """Matmuls as data of the first page: sums of products that the page evaluates.
 
-No formula is written here, nor in the page: works are those of `model.kernel`, rates those of
-`model.resources`. A work or a time on one of N chips is a polynomial in N over N, on each segment
-of `critical.chips`.
+No formula is written here, nor in the page: works are those of `theory.kernel`, rates those of
+`theory.resources`. A work or a time on one of N chips is a polynomial in N over N, on each segment
+of `solvers.chip_limit`.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.dtypes import combinations_of
-from rooflines.catalogue.entries import MAIN_MEMORY, shares_of
 from rooflines.charts.frames import has_bandwidth
+from rooflines.charts.kit.chart_text import chip_label, part_name
 from rooflines.charts.kit.chip_colours import chip_order, shades
-from rooflines.charts.kit.text import chip_label, part_name
 from rooflines.charts.kit.themes import theme
-from rooflines.critical.chips import SINGLE, interpolated, numbers_of, through
-from rooflines.model.costs import BITS_PER_BYTE, Workload
-from rooflines.model.kernel import operation_kernel
-from rooflines.model.network import Route
-from rooflines.model.operation import MATRIX, NAMED, OPERANDS
-from rooflines.model.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
-from rooflines.model.sharding import NAMED as SHARDINGS
-from rooflines.model.sharding import Sharding, sharding
+from rooflines.hardware.dtype_catalogue import combinations_of
+from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.site.coefficients import Pool, Terms, json_number, over_chips
+from rooflines.solvers.chip_limit import SINGLE, interpolated, numbers_of, through
+from rooflines.theory.costs import BITS_PER_BYTE, Workload
+from rooflines.theory.kernel import operation_kernel
+from rooflines.theory.network import Route
+from rooflines.theory.operation import MATRIX, NAMED, OPERANDS
+from rooflines.theory.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
+from rooflines.theory.sharding import NAMED as SHARDINGS
+from rooflines.theory.sharding import Sharding, sharding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.dtypes import DtypeFile, StoredDtypes
-    from rooflines.catalogue.entries import Chip
+    from rooflines.hardware.dtype_catalogue import DtypeFile, StoredDtypes
+    from rooflines.hardware.entries import Chip
 
 MATMUL = next(iter(NAMED.values()))
 """The operation of the page."""

@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from rooflines.basics.text import counted
 from rooflines.basics.version import __version__
-from rooflines.catalogue.measured import measured_quantiles
+from rooflines.hardware.timing_errors import measured_quantiles
 from rooflines.site.data_package import README, SNIPPETS, THRESHOLDS
 from rooflines.site.data_page import lacking_text, measured_views, run_views
 

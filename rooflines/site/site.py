@@ -24,14 +24,14 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.text import FORMULA
 from rooflines.basics.version import __version__
-from rooflines.catalogue.chips import chip_entries, chip_sources
-from rooflines.catalogue.entries import Chip
-from rooflines.charts.files import SPEC, VIEWS
+from rooflines.charts.chart_files import SPEC, VIEWS
 from rooflines.charts.frames import NOMINAL
 from rooflines.charts.kit import VEGA_LITE
 from rooflines.charts.kit.render import dumps
 from rooflines.charts.kit.themes import SIZES, config
 from rooflines.charts.options import ALL
+from rooflines.hardware.chip_catalogue import chip_entries, chip_sources
+from rooflines.hardware.entries import Chip
 from rooflines.results.atomic import atomic_folder
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of

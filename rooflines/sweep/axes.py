@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of
 from rooflines.basics.numbers import whole
-from rooflines.settings.sizes import LONGEST_AXIS
+from rooflines.config.axis_sizes import LONGEST_AXIS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.model.operation import Operation
-    from rooflines.settings.schema import SweepConfig
-    from rooflines.settings.shapes import NamedShape
-    from rooflines.settings.sizes import Sizes
+    from rooflines.config.axis_sizes import Sizes
+    from rooflines.config.grid_shapes import NamedShape
+    from rooflines.config.schema import SweepConfig
+    from rooflines.theory.operation import Operation
 
 
 MOST_PARTS = 100_000

@@ -10,32 +10,32 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rooflines.basics.errors import at_path, check_known
-from rooflines.catalogue.unsupported import (
+from rooflines.config.sweep_fields import ALL
+from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
+from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.hardware.support import (
     interconnects,
     missing_level_reason,
     missing_peak_reason,
     not_joined,
 )
-from rooflines.fits.choice import CalibrationChoice
-from rooflines.model.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
-from rooflines.model.network import BETWEEN, Link, placed_axes
-from rooflines.model.resources import apart, in_turn, nominal, work_of
-from rooflines.model.times import Times
-from rooflines.settings.fields import ALL
-from rooflines.sweep.calibrated import calibrated
+from rooflines.sweep.calibrated_times import calibrated
+from rooflines.theory.network import BETWEEN, Link, placed_axes
+from rooflines.theory.resources import apart, in_turn, nominal, work_of
+from rooflines.theory.times import Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.dtypes import DtypeFile
-    from rooflines.catalogue.entries import Chip
-    from rooflines.fits.entries import Calibrations
-    from rooflines.model.columns import Column
-    from rooflines.model.kernel import Kernel
-    from rooflines.model.operation import Unit
-    from rooflines.model.poly import Poly
-    from rooflines.model.resources import Apart, Count, Machine, Resource
+    from rooflines.dictionary.columns import Column
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.dtype_catalogue import DtypeFile
+    from rooflines.hardware.entries import Chip
     from rooflines.sweep.axes import Axis
+    from rooflines.theory.kernel import Kernel
+    from rooflines.theory.operation import Unit
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.resources import Apart, Count, Machine, Resource
 
 Axes = tuple[int, ...]
 """Chips along each axis of a network [1]."""

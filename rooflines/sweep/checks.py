@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
 from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.model.columns import OF_LEVELS
-from rooflines.model.network import ALL_TO_ALL, TORUS, axes_text
-from rooflines.model.resources import RATES
-from rooflines.model.sharding import SHARDS
-from rooflines.models.shape import DECODE, PREFILL, TRAIN
+from rooflines.dictionary.columns import OF_LEVELS
+from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MOST_PARTS, check_dim
-from rooflines.sweep.operations import Sweep
-from rooflines.sweep.steps import ModelSweep
-from rooflines.sweep.training import TrainingSweep
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.training_sweep import TrainingSweep
+from rooflines.theory.network import ALL_TO_ALL, TORUS, axes_text
+from rooflines.theory.resources import RATES
+from rooflines.theory.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

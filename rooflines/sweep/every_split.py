@@ -7,20 +7,20 @@ from itertools import product
 from typing import TYPE_CHECKING, cast
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.catalogue.unsupported import interconnects
-from rooflines.model.network import TORUS, axes_text, torus_axes
-from rooflines.models.shape import TRAIN
+from rooflines.hardware.support import interconnects
+from rooflines.models.architecture import TRAIN
 from rooflines.models.split import Split
+from rooflines.theory.network import TORUS, axes_text, torus_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.model.network import Link
+    from rooflines.config.model_fields import ModelSweepConfig
+    from rooflines.hardware.entries import Chip
+    from rooflines.models.architecture import Shape
     from rooflines.models.model import Model
-    from rooflines.models.shape import Shape
-    from rooflines.settings.model_sweeps import ModelSweepConfig
-    from rooflines.training.plan import TrainingPlan
+    from rooflines.theory.network import Link
+    from rooflines.training.parallel_plan import TrainingPlan
 
 
 def with_every_split(

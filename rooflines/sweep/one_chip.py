@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import models_of
-from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
-from rooflines.sweep.training import sweep_of_models
+from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.catalogue.entries import Chip
-    from rooflines.sweep.steps import ModelSweep
+    from rooflines.hardware.entries import Chip
+    from rooflines.sweep.step_sweep import ModelSweep
 
 
 def sweep_on(

@@ -6,25 +6,25 @@ from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.catalogue.dtypes import DtypeFile
-from rooflines.catalogue.entries import Chip
-from rooflines.fits.entries import Calibrations, key_of
-from rooflines.models.dtypes import StepDtypes
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.config.schema import SweepConfig
+from rooflines.fits.calibration_files import Calibrations, key_of
+from rooflines.hardware.dtype_catalogue import DtypeFile
+from rooflines.hardware.entries import Chip
+from rooflines.models.architecture import Shape
 from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
-from rooflines.models.shape import Shape
-from rooflines.settings.model_sweeps import ModelSweepConfig
-from rooflines.settings.schema import SweepConfig
+from rooflines.models.tensor_dtypes import StepDtypes
 from rooflines.sweep.checks import AnySweep, checked_sweep
-from rooflines.sweep.operations import Sweep
-from rooflines.sweep.steps import ModelSweep
-from rooflines.sweep.training import sweep_of_models
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from rooflines.basics.yaml_file import JSON
-    from rooflines.catalogue.forms import Entry
+    from rooflines.hardware.entry_forms import Entry
 
 
 IN_CONFIG = "the config"

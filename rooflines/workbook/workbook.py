@@ -17,12 +17,12 @@ import xlsxwriter
 from polars import selectors as cs
 
 from rooflines.basics.version import __version__
-from rooflines.model.columns import column_records
+from rooflines.dictionary.columns import column_records
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, scan_sweeps
-from rooflines.workbook.summary import summary_sheet
-from rooflines.workbook.what_if import what_if_sheet
+from rooflines.workbook.summary_sheet import summary_sheet
+from rooflines.workbook.what_if_sheet import what_if_sheet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

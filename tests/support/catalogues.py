@@ -1,8 +1,8 @@
 """The catalogues that come with the package."""
 
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
 
 

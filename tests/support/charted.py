@@ -13,7 +13,7 @@ from case_files import case
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.files import views_of
+from rooflines.charts.chart_files import views_of
 from rooflines.charts.views import View
 
 CONFIG: dict[str, Any] = case("configs/charted")

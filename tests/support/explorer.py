@@ -8,17 +8,17 @@ import polars as pl
 from shown import rounds_to, unexplained
 
 from rooflines import RooflinesError, explain, explain_model, train
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.catalogue.entries import MAIN_MEMORY, Chip
-from rooflines.catalogue.measured import SHORTEST_LONG, measured_quantiles
-from rooflines.charts.kit.text import chip_label
-from rooflines.critical.saturation import ATTAINED
-from rooflines.fits.entries import shipped_calibrations
-from rooflines.model.operation import MATRIX
-from rooflines.model.sharding import NAMED
+from rooflines.charts.kit.chart_text import chip_label
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entries import MAIN_MEMORY, Chip
+from rooflines.hardware.timing_errors import SHORTEST_LONG, measured_quantiles
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
-from rooflines.training.plan import TrainingPlan
+from rooflines.solvers.plateau import ATTAINED
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.sharding import NAMED
+from rooflines.training.parallel_plan import TrainingPlan
 
 State = dict[str, Any]
 

@@ -19,7 +19,7 @@ from playwright.sync_api import expect
 from shown import rounds_to
 
 import rooflines
-from rooflines.model.operation import MATRIX
+from rooflines.theory.operation import MATRIX
 
 State = dict[str, Any]
 

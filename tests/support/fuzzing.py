@@ -16,16 +16,16 @@ from messages import assert_form
 from valid_files import CHIPS, DTYPES, ODD
 
 import rooflines
-from rooflines.catalogue import chips as catalogue
-from rooflines.catalogue import dtypes as formats
-from rooflines.fits.entries import shipped_calibrations
+from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.hardware import chip_catalogue as catalogue
+from rooflines.hardware import dtype_catalogue as formats
 from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_thresholds
-from rooflines.sweep.rows import KernelTable, table_of
-from rooflines.sweep.steps import ModelSweep
+from rooflines.run.threshold_job import write_thresholds
+from rooflines.sweep.step_sweep import ModelSweep
 
 SECONDS = 20
 """Time limit of a case [s]."""

@@ -4,7 +4,7 @@ import pytest
 from case_files import case
 
 from rooflines import models
-from rooflines.models.cache import stores_of
+from rooflines.models.memory import stores_of
 
 READ = case("published-configs")["read"]
 

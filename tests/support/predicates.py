@@ -8,8 +8,8 @@ from itertools import pairwise
 import polars as pl
 from comparison import KEYS
 
-from rooflines.model.columns import columns_of
-from rooflines.model.resources import RATES
+from rooflines.dictionary.columns import columns_of
+from rooflines.theory.resources import RATES
 
 ROUNDINGS = 1e-12
 """Relative tolerance of sums that are rounded in another order [1]."""

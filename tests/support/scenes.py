@@ -14,8 +14,8 @@ import vl_convert as vlc
 from jsonschema import ValidationError
 
 from rooflines.charts.kit import VEGA_LITE
+from rooflines.charts.kit.chart_text import width_em
 from rooflines.charts.kit.render import dumps, register_fonts
-from rooflines.charts.kit.text import width_em
 from rooflines.charts.kit.themes import SIZES, theme, themed
 
 TALL = 0.76

@@ -3,14 +3,14 @@
 from oracle import step_table
 from random_sweeps import BITS
 
-from rooflines.catalogue.chips import chip_entries, resolve_chips
-from rooflines.catalogue.dtypes import dtype_entries
-from rooflines.fits.entries import Calibrations, shipped_calibrations
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.fits.calibration_files import Calibrations, shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import models_of
-from rooflines.settings.model_sweeps import ModelSweepConfig
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
-from rooflines.sweep.training import sweep_of_models
+from rooflines.sweep.training_sweep import sweep_of_models
 
 KINDS = {
     "compute dtype": "^no .* peak of its",

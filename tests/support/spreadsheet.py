@@ -8,7 +8,7 @@ from typing import Any
 import rooflines
 from rooflines.results.records import FOLDER
 from rooflines.run.plan import plan
-from rooflines.run.solving import write_thresholds
+from rooflines.run.threshold_job import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 METRICS = (

@@ -9,7 +9,7 @@ read: the change, the lines around it, and the tests that passed.
     python tests/verify/mutate.py                           one change in each of 40 modules
     python tests/verify/mutate.py --seed 7 --modules 10     others, and fewer of them
     python tests/verify/mutate.py --changed main --each 5   five in each module changed since main
-    python tests/verify/mutate.py rooflines/model/poly.py --each 1000   all changes of a module
+    python tests/verify/mutate.py rooflines/theory/poly.py --each 1000   all changes of a module
     python tests/verify/mutate.py --tests tests/test_x.py   by these tests, in place of the nearest
 """
 
@@ -199,7 +199,7 @@ def changed_lines(numstat):
 
 
 def package_of(path):
-    """The sub-package of a path such as `rooflines/model/costs.py`; of a top module its name."""
+    """The sub-package of a path such as `rooflines/theory/costs.py`; of a top module its name."""
     return path.split("/")[1].removesuffix(".py")
 
 

@@ -7,9 +7,9 @@ import pytest
 from catalogues import shipped
 
 from rooflines.cli import main as cli
-from rooflines.config import load_config
-from rooflines.fits.entries import read_calibrations
-from rooflines.fits.read import read_timings
+from rooflines.fits.calibration_files import read_calibrations
+from rooflines.fits.timing_tables import read_timings
+from rooflines.loading import load_config
 from rooflines.measured.join import joined
 
 

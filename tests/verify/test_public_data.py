@@ -18,8 +18,8 @@ from polars.testing import assert_frame_equal
 from benchmarks import measured as benchmark
 from benchmarks.measured import public_timings, quantiles
 from rooflines import RooflinesError, models
-from rooflines.catalogue.measured import BOUND, STEP, measured_quantiles
-from rooflines.fits.read import read_timings
+from rooflines.fits.timing_tables import read_timings
+from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
 from rooflines.measured.join import joined
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")

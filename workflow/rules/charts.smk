@@ -30,7 +30,7 @@ rule charts:
         spec=plan.charts_spec(),
     run:
         run_job(
-            "charts.job.write_charts",
+            "charts.chart_job.write_charts",
             log[0],
             1,  # of polars, in each process that draws
             params.spec,

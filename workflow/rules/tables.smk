@@ -31,4 +31,4 @@ rule parts:
     params:
         spec=plan.spec("parts.csv"),
     run:
-        run_job("results.summary.write_parts", log[0], threads, params.spec, output.csv)
+        run_job("results.overview.write_parts", log[0], threads, params.spec, output.csv)

@@ -6,9 +6,11 @@ from bisect import bisect_left
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, si
 from rooflines.charts import frames
+from rooflines.charts.chart_models import layers_by_model
 from rooflines.charts.frames import (
     BAND,
     CALIBRATED,
@@ -19,24 +21,22 @@ from rooflines.charts.frames import (
     lead_of,
 )
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Label, Place, Plane, labelled
-from rooflines.charts.kit.text import chip_label, named_sizes, shorten, sizes_text
+from rooflines.charts.kit.chart_text import chip_label, named_sizes, shorten, sizes_text
+from rooflines.charts.kit.label_placement import Label, Place, Plane, labelled
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
-from rooflines.charts.models import layers_by_model
 from rooflines.charts.options import Menu, basis_menus, chosen
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.model.resources import math_rate
+from rooflines.theory.resources import math_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results, Selection
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results, Selection
-    from rooflines.model.operation import Operation
-    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.operation_sweep import Sweep
+    from rooflines.theory.operation import Operation
 
 MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
 """Room around the plot, and its height over the peak [1]."""

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rooflines.answers.claims import Ranking, Sentence, first_true
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import si, significant
-from rooflines.catalogue.chips import chip_entries
 from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label
+from rooflines.charts.kit.chart_text import chip_label
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu, chosen
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Ranking, Sentence, first_true
+from rooflines.hardware.chip_catalogue import chip_entries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
+    from rooflines.charts.chart_data import Results
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results
-    from rooflines.sweep.operations import Sweep
+    from rooflines.hardware.entries import Chip
+    from rooflines.sweep.operation_sweep import Sweep
 
 MARGINS = Margins(left=10.4, right=8.6)
 NAME_ROOM = 9.5

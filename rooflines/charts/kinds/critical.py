@@ -5,26 +5,26 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted
 from rooflines.charts import frames, grid
+from rooflines.charts.chart_models import layers_by_model, layers_run
 from rooflines.charts.frames import SHORT_AXIS, TWO, dimension_sizes, has_axis, pair_of
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label, on_chips, sizes_text
+from rooflines.charts.kit.chart_text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
-from rooflines.charts.models import layers_by_model, layers_run
 from rooflines.charts.options import Menu, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Sentence, first_true
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results, Selection
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results, Selection
-    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.operation_sweep import Sweep
 
 MARGINS, NAME_ROOM = Margins(left=10.4, right=8.6), 9.5
 OF_SIZES = Margins(left=4.2, right=8.6)

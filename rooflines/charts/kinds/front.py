@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import LEAST_FACTOR, Ranking, Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts import frames
+from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.frames import BASES, NOMINAL, dtypes_by_chip
+from rooflines.charts.kit import label_placement
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit import place
-from rooflines.charts.kit.place import DOT, Label, Plane
-from rooflines.charts.kit.text import chip_label, with_value
+from rooflines.charts.kit.chart_text import chip_label, with_value
+from rooflines.charts.kit.label_placement import DOT, Label, Plane
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import LEAST_FACTOR, Ranking, Sentence, first_true
-from rooflines.models.shape import DECODE
+from rooflines.models.architecture import DECODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results
-    from rooflines.sweep.steps import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 
@@ -139,7 +139,9 @@ def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     fronts = found.filter(state=FRONT).sort("chip", "user")
     paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
     points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]
-    counts = paths.select("chip", beneath=pl.Series(place.overlaps(points, plane), dtype=pl.Int64))
+    counts = paths.select(
+        "chip", beneath=pl.Series(label_placement.overlaps(points, plane), dtype=pl.Int64)
+    )
     columns = ("chip", "split", "chips", "B", "user", "rate")
     return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
@@ -157,7 +159,7 @@ def _target(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     ]
     dots = [(point, DOT) for point in found.select("user", "rate").iter_rows()]
     labels = [label] if plane.x[0] < TARGET < plane.x[1] else []
-    placed = place.labelled(MARGINS, plane, labels, lines, dots)
+    placed = label_placement.labelled(MARGINS, plane, labels, lines, dots)
     return placed.rename({"x": "user", "y": "rate"})
 
 
@@ -178,7 +180,7 @@ def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
     ]
     schema = {"chip": pl.String, "rate": pl.Float64, "text": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
-    return table.hstack(place.at_ends(MARGINS, plane, table["rate"].to_list()))
+    return table.hstack(label_placement.at_ends(MARGINS, plane, table["rate"].to_list()))
 
 
 def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:

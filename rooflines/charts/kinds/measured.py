@@ -9,31 +9,31 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.errors import RooflinesError, printable
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, si, significant
-from rooflines.catalogue.chips import chip_entries
-from rooflines.catalogue.entries import MAIN_MEMORY
-from rooflines.charts import frames, roofs
+from rooflines.charts import frames, roofline_layers
 from rooflines.charts.frames import CASE, NO_SOFTWARE
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import Label, Plane, at_ends
-from rooflines.charts.kit.text import chip_label, part_name, with_value
+from rooflines.charts.kit.chart_text import chip_label, part_name, with_value
+from rooflines.charts.kit.label_placement import Label, Plane, at_ends
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Sentence, first_true
 from rooflines.fits.nsight import short_name
-from rooflines.model.operation import MATRIX
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
+    from rooflines.charts.chart_data import MeasuredRows, Results
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import MeasuredRows, Results
-    from rooflines.model.resources import Machine
+    from rooflines.hardware.entries import Chip
+    from rooflines.theory.resources import Machine
 
 ROOF, RATIO = "roof", "ratio"
 
@@ -90,7 +90,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
         f"{about} {words}",
         layers,
         data,
-        roofs.MARGINS if under else OF_RATIO,
+        roofline_layers.MARGINS if under else OF_RATIO,
         timings.drop("flops", "fits_cache"),
         kit.plane_params(plane),
         (chip, software, dtypes),
@@ -122,12 +122,13 @@ def _under_roof(
         hollow=pl.col("fits_cache").fill_null(value=False),
     )
     drawn = sampled(dots, "intensity", "flops_per_s")
-    roof = roofs.Roof(
-        roofs.plain_lines(rate, {"bound": peak}), drawn.select("intensity", "flops_per_s").rows()
+    roof = roofline_layers.Roof(
+        roofline_layers.plain_lines(rate, {"bound": peak}),
+        drawn.select("intensity", "flops_per_s").rows(),
     )
     hollow = "; hollow: the operands fit the last-level cache" if drawn["hollow"].any() else ""
     words = f"{_dots_text(drawn.height, dots.height)}{hollow}."
-    layers = roofs.roof_layers("Attained FLOP/s", _timing_layers)
+    layers = roofline_layers.roof_layers("Attained FLOP/s", _timing_layers)
     return layers, {**roof.data(), "dots": drawn}, roof.plane, words
 
 
@@ -254,14 +255,14 @@ def kernels_view(
         Label(text, [point], distance=radius + AWAY)
         for text, point, radius in zip(texts[:MOST_NAMES], at, radii, strict=False)
     ]
-    roof = roofs.Roof(_kernel_lines(kernels, entry), at)
+    roof = roofline_layers.Roof(_kernel_lines(kernels, entry), at)
     found = roof.data(labels, list(zip(at, radii, strict=True)), regions=False)
     return View(
         _says(kernels, chip, title),
         _subtitle(kernels, dots, entry),
-        roofs.roof_layers("Attained FLOP/s", _kernel_layers),
+        roofline_layers.roof_layers("Attained FLOP/s", _kernel_layers),
         {**found, "dots": dots},
-        roofs.MARGINS,
+        roofline_layers.MARGINS,
         drawn.drop("area"),
         kit.plane_params(roof.plane),
         (chip,),
@@ -275,7 +276,7 @@ def _kernel_lines(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         f"{compute}, {unit}": float(entry.units[unit][compute].exact)
         for unit, compute in compared.iter_rows()
     }
-    return roofs.plain_lines(float(entry.memory[MAIN_MEMORY].exact.bytes_per_s), peaks)
+    return roofline_layers.plain_lines(float(entry.memory[MAIN_MEMORY].exact.bytes_per_s), peaks)
 
 
 def _kernel_layers(at: Layer) -> list[Layer]:

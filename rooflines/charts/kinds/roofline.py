@@ -6,30 +6,30 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted, si, significant
-from rooflines.charts import frames, ridges, roofs
+from rooflines.charts import frames, ridges, roofline_layers
 from rooflines.charts.frames import BAND, CALIBRATED, NOMINAL, dimension_sizes
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import DOT, Label, Plane, at_ends, labelled, overlaps
-from rooflines.charts.kit.text import chip_label, part_name, with_value
+from rooflines.charts.kit.chart_text import chip_label, part_name, with_value
+from rooflines.charts.kit.label_placement import DOT, Label, Plane, at_ends, labelled, overlaps
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import ALL, Menu, basis_menus, chosen, shape_menus
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.model.network import PAIR, NetworkLevel
-from rooflines.model.resources import NETWORK, collective_rate, math_rate, memory_rate
+from rooflines.theory.network import PAIR, NetworkLevel
+from rooflines.theory.resources import NETWORK, collective_rate, math_rate, memory_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.catalogue.entries import Chip
+    from rooflines.charts.chart_data import Results, Selection
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results, Selection
-    from rooflines.model.resources import Machine
+    from rooflines.hardware.entries import Chip
     from rooflines.sweep.cases import Block
-    from rooflines.sweep.operations import OperationCase, Sweep
+    from rooflines.sweep.operation_sweep import OperationCase, Sweep
+    from rooflines.theory.resources import Machine
 
 TOGETHER, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
 
@@ -92,7 +92,7 @@ def _together(of: Selection, dtypes: str) -> View:
     bottom = left * frames.lowest(rows, "bytes_per_s") * 0.8
     plane = Plane((left, right), (bottom, frames.highest(rows, "flops_per_s") * 1.8))
     rates = rows.select("bytes_per_s", "flops_per_s").iter_rows()
-    paths = [roofs.corners(rate, peak, plane) for rate, peak in rates]
+    paths = [roofline_layers.corners(rate, peak, plane) for rate, peak in rates]
     texts = [
         with_value(chip_label(chip), si(peak, "FLOP/s"), NAME_ROOM)
         for chip, peak in rows.select("chip", "flops_per_s").iter_rows()
@@ -241,7 +241,7 @@ def _view_of_one(of: Selection, rows: pl.DataFrame, basis: str) -> View:
     """The roofline of one chip."""
     points = rows.filter(kind="point")
     places = points.select("intensity", "flops_per_s").rows()
-    roof = roofs.Roof(rows, places)
+    roof = roofline_layers.Roof(rows, places)
     labels = [
         Label(f"{name} = {count(size)}", [at], "label", sides=POINT_SIDES)
         for at, (name, size) in zip(places, points.select("name", "size").rows(), strict=True)
@@ -259,14 +259,14 @@ def _view_of_one(of: Selection, rows: pl.DataFrame, basis: str) -> View:
     return View(
         first_true([Sentence(text=text, rows=[row], chosen=chip, ridge=True)]),
         f"{dtypes} in the {unit} unit at {rates}.{dots}",
-        roofs.roof_layers(
+        roofline_layers.roof_layers(
             "Attainable FLOP/s", partial(_point_layers, calibrated=basis == CALIBRATED)
         ),
         {
             **roof.data(labels, [(at, DOT) for at in places]),
             "point": points.select("size", "shape", *ESTIMATES, x="intensity", y="flops_per_s"),
         },
-        roofs.MARGINS,
+        roofline_layers.MARGINS,
         rows,
         kit.plane_params(roof.plane),
         (chip, dtypes),

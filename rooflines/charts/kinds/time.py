@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
+from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.place import LAYOUTS
-from rooflines.charts.kit.text import chip_label, on_chips, width_em
+from rooflines.charts.kit.chart_text import chip_label, on_chips, width_em
+from rooflines.charts.kit.label_placement import LAYOUTS
 from rooflines.charts.kit.themes import Margins, plot_size
-from rooflines.charts.models import STEP_NEEDS, named_model, published_in
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, View
-from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.model.resources import MEMORY, NETWORK, RESOURCES
-from rooflines.models.shape import TRAIN
+from rooflines.models.architecture import TRAIN
+from rooflines.theory.resources import MEMORY, NETWORK, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results
-    from rooflines.sweep.steps import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep
 
 MARGINS, NAME_ROOM = Margins(left=8.6, right=7.0), 7.8
 

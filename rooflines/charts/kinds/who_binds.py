@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args
 
+from rooflines.answers.claims import Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.charts import frames, grid
 from rooflines.charts.frames import (
@@ -17,22 +18,21 @@ from rooflines.charts.frames import (
     lead_of,
 )
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.text import chip_label, listed, on_chips, over_text
+from rooflines.charts.kit.chart_text import chip_label, listed, on_chips, over_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
 from rooflines.charts.options import Menu, basis_menus, chosen, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
-from rooflines.explanation.sentences import Sentence, first_true
-from rooflines.fits.entries import Bound
-from rooflines.model.sharding import SHARDS
+from rooflines.fits.calibration_files import Bound
+from rooflines.theory.sharding import SHARDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.charts.chart_data import Results, Selection
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
-    from rooflines.charts.results import Results, Selection
-    from rooflines.sweep.operations import Sweep
+    from rooflines.sweep.operation_sweep import Sweep
 
 MARGINS, OF_CHIPS, NAME_ROOM = Margins(left=4.6, right=8.2), Margins(left=10.4, right=8.2), 9.5
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
+from rooflines.charts.kit.chart_text import shorten
 from rooflines.charts.kit.chip_colours import chip_order
-from rooflines.charts.kit.text import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.charts.kit.place import Plane
+    from rooflines.charts.kit.label_placement import Plane
 
 Layer = dict[str, Any]
 """A layer, or a channel of one, as Vega-Lite has it."""

@@ -14,7 +14,7 @@ from PIL import Image
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.charts.kit import VEGA_LITE
-from rooflines.charts.kit.text import FONTS
+from rooflines.charts.kit.chart_text import FONTS
 from rooflines.charts.kit.themes import SIZES, UNTITLED_TOP, Margins, config, themed
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from rooflines.charts.kit.chip_colours import in_letters, shades
-from rooflines.model.resources import RESOURCES
+from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rooflines.charts.kit.text import chip_label, shorten, width_em, wrapped
+from rooflines.charts.kit.chart_text import chip_label, shorten, width_em, wrapped
 from rooflines.charts.kit.themes import plot_sizes
 
 if TYPE_CHECKING:

@@ -1,0 +1,476 @@
+"""The explanation of a sweep of one row: an operation, or a step of a model.
+
+No formula is here: times come from tables and kernels, sizes and rates from the solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.answer_values import Answer, Change, Use
+from rooflines.answers.assumptions import assumptions_of
+from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
+from rooflines.answers.routes import routes_of
+from rooflines.answers.screen import as_text
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import LARGEST_SIZE, first
+from rooflines.config.model_fields import Request
+from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
+from rooflines.evaluation.requests import first_token
+from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.hardware import timing_errors
+from rooflines.hardware.chip_catalogue import chip_sources
+from rooflines.hardware.chip_parts import described
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.hardware.support import joining
+from rooflines.models.architecture import DECODE, TRAIN
+from rooflines.models.groups import StepExtents, touched_experts
+from rooflines.models.step_kernels import token_share
+from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
+from rooflines.solvers.context_limit import contexts_in_chunks
+from rooflines.solvers.required_rates import limit_share, rates_at
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import StepCase
+from rooflines.sweep.training_sweep import TrainingCase
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.resources import MATH, RATES, RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.fits.calibration_files import Fitted
+    from rooflines.hardware.entries import Chip
+    from rooflines.models.groups import Step
+    from rooflines.sweep.operation_sweep import OperationCase
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.resources import Resource
+    from rooflines.theory.times import Times
+
+
+ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_beyond", "collectives_estimate_s")
+"""What is said of the estimate of a kernel."""
+
+LEFT_OUT = "steps of a model left out"
+"""What the error of a fit of training is of."""
+
+
+class Explanation(Answer):
+    """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
+
+    def __str__(self) -> str:
+        """A screen of text, without colour."""
+        return as_text(self)
+
+    __repr__ = __str__
+
+
+def explained(sweep: Sweep | ModelSweep) -> Explanation:
+    """The explanation of the only row of a sweep.
+
+    Raises:
+        RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
+    """
+    ((case,),) = (block.cases for block in sweep.blocks)
+    row = rows_of(sweep)[0]
+    chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
+    sizes = {size: row[size] for size in letters_of(sweep)}
+    extents: Mapping[str, int | Fraction] = sizes
+    own: dict[str, Any] = {}
+    if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
+        step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
+        extents = case.extents(step)
+        if isinstance(case, TrainingCase):
+            own = _of_training(sweep, case)
+        else:
+            own = _of_model(sweep, case, step, thresholds)
+    spent = {each: [_least_s(polys, extents) for polys in case.apart(each)] for each in RESOURCES}
+    rates = {
+        each: case.work(each.work).at(extents) / working
+        for each, (working, _) in spent.items()
+        if row[f"t_{each.name}_s"]
+    }
+    latencies = {each: float(waits) for each, (_, waits) in spent.items()}
+    return Explanation(
+        row=row,
+        sizes=sizes,
+        name=chip.name or case.chip,
+        uses=list(_uses(row, rates, latencies)),
+        thresholds=thresholds,
+        limit_shares=_limit_shares(sizes, rates, thresholds),
+        changes=list(_changes(row, rates, latencies)),
+        dtypes=_other_dtypes(sweep, row),
+        capacity_bytes=chip.memory[case.memory].capacity_bytes,
+        softwares=_softwares(sweep, case),
+        contents=case.choice.contents(_computed(case)),
+        measured=_timed(case, row),
+        routes=routes_of(sweep),
+        **_sourced(chip, {*_used(chip, case, row)}),
+        **own,
+    )
+
+
+def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
+    """The letters of the sizes of a sweep."""
+    return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
+
+
+def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """The rows of a sweep."""
+    return table_of(sweep).stored_frame().collect().to_dicts()
+
+
+def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """The thresholds of a sweep."""
+    return sweep_thresholds(sweep).to_dicts()
+
+
+def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
+    """The compute dtypes of a case."""
+    return case.dtypes.computed if isinstance(case, StepCase) else (case.combination.compute,)
+
+
+# ---------------------------------------------------------------- resources and rates
+
+
+def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
+    """The largest of the times of every network; of another resource its only one [s]."""
+    return max((poly.at(extents) for poly in polys), default=Fraction(0))
+
+
+def _uses(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[Use]:
+    for resource, rate in rates.items():
+        intensity = row.get(f"{resource.name}_intensity")
+        yield Use(
+            resource=resource.name,
+            bound=resource.bound,
+            column=resource.work,
+            work=row[resource.work],
+            per_s=float(rate),
+            latency_s=latencies[resource],
+            time_s=row[f"t_{resource.name}_s"],
+            intensity=intensity,
+            needed_intensity=None if intensity is None else float(rates[MATH] / rate),
+        )
+
+
+def _limit_shares(
+    sizes: Mapping[str, int],
+    rates: Mapping[Resource, Fraction],
+    thresholds: Sequence[Mapping[str, Any]],
+) -> dict[str, float]:
+    """What the share of the attainable peak tends to along sizes that never reach it [1]."""
+    by_bound = {resource.bound: rate for resource, rate in rates.items()}
+    return {
+        row["axis"]: limit_share(rates[MATH] / by_bound[row["limit"]], row["limit_intensity"])
+        for row in thresholds
+        if row.get("share") == 1
+        and row["axis"] in sizes
+        and row["outcome"] == NEVER
+        and row["limit_intensity"] is not None
+    }
+
+
+def _changes(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[Change]:
+    solutions = rates_at({each: row[f"t_{each.name}_s"] for each in RESOURCES}, latencies)
+    for name, resource in RATES.items():
+        if resource in rates:
+            solution, per_s = solutions[name], float(rates[resource])
+            factor = solution["critical_exact"]
+            yield Change(
+                rate=name,
+                resource=resource.name,
+                outcome=solution["outcome"],
+                limit=solution["limit"],
+                factor=factor,
+                per_s=per_s,
+                needed_per_s=None if factor is None else per_s * factor,
+            )
+
+
+# ---------------------------------------------------------------- the same question, otherwise
+
+
+def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same question in the other dtypes that the unit computes, quickest first."""
+    chip, columns = sweep.chips[row["chip"]], ["dtypes", "bound", "t_lower_s"]
+    if isinstance(sweep, Sweep):
+        names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
+    else:
+        dtypes_of = training_dtypes if row["phase"] == TRAIN else step_dtypes
+        wanted = [name for name in formats_on(chip) if name != row["dtypes"]]
+        if row["phase"] == TRAIN:
+            wanted = [name for name in wanted if not name.startswith("int")]
+        names = [dtypes_of(name) for name in wanted]
+        columns.append("fits")
+    if not names:
+        return []
+    rows = rows_of(_changed(sweep, {"dtypes": names, "thresholds": []}))
+    rows.sort(key=lambda each: each["t_lower_s"])
+    return [{name: each[name] for name in columns} for each in rows]
+
+
+def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
+    """The sweep with other keys in its config."""
+    config: Any = sweep.config.model_copy(update=keys)
+    return replace(sweep, config=config)
+
+
+def _wider(
+    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """The smallest tp that fits over more networks, where the network of the question limits it."""
+    (fewest,) = (each for each in thresholds if each["axis"] == "chips")
+    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+        return None
+    for network in joining(chip):
+        other = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
+        for row in thresholds_of(other):  # none where it does not join the chips of the question
+            if row["outcome"] == FOUND:
+                return {"tp": row["critical"], "network": network}
+    return None
+
+
+# ---------------------------------------------------------------- where numbers come from
+
+
+def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
+    """The software whose calibrations of matmuls and collectives give the estimate.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
+    """
+    named, found = sweep.config.calibration or [], list[str]()
+    if isinstance(case, TrainingCase):
+        if named and case.fit is None:
+            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        known = sweep.calibrations.training_of
+        return [each for each in named if known(case.chip, [each])][:1]
+    for compute in _computed(case) if named else ():
+        fitted = (each for each in named if sweep.calibrations.matmul(case.chip, [each], compute))
+        software = next(fitted, None)
+        if software is None:
+            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        found.append(software)
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
+    joined = (case.choice.found("collectives", kind) for kind in kinds)
+    return list(dict.fromkeys([*found, *(named[0] for named in joined if named)]))
+
+
+def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How far published timings of such a case are above the bound, None without any.
+
+    Of the software with most timings; variants, such as `trtllm-dynamic`, count where there is no
+    other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
+    """
+    if isinstance(case, StepCase):
+        alike = case.phase == DECODE and not case.dtypes.mixed
+        alike = alike and case.dtypes.of("experts") == case.dtypes.weights
+        of = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
+    else:
+        alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
+        length = (
+            timing_errors.SHORT
+            if row["t_lower_s"] < timing_errors.SHORTEST_LONG
+            else timing_errors.LONG
+        )
+        of = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
+    if not alike or case.memory != MAIN_MEMORY:
+        return None
+    rows = timing_errors.measured_quantiles().filter(chip=case.chip, over=timing_errors.BOUND, **of)
+    named = rows.filter(rows["software"].is_not_null())
+    variant = named["software"].str.contains("-").alias("variant")
+    found = named.sort(variant, "n", "software", descending=[False, True, True])
+    return next(found.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
+
+
+def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
+    """The parts of the chip that the row depends on."""
+    yield from (f"memory.{case.memory}", "efficiency")
+    for compute in _computed(case):
+        yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
+    if row["network_bytes"]:
+        yield from (f"networks.{name}" for name in case.place.networks)
+    if row.get("j_per_token") is not None:
+        yield "power"
+    price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
+    yield from (f"prices.{index}" for index, each in enumerate(chip.prices or ()) if each is price)
+
+
+def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
+    """The numbers of parts of a chip, and the documents that they name."""
+    catalogue = chip_sources()
+    numbers = [each for each in described(chip) if each["path"].rpartition(".")[0] in used]
+    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
+    documents = {
+        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
+        for name in sorted(named & set(catalogue))
+    }
+    return {"numbers": numbers, "documents": documents}
+
+
+# ---------------------------------------------------------------- of a model alone
+
+
+def _of_model(
+    sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What only the explanation of a model has."""
+    chip, extents = sweep.chips[case.chip], StepExtents(step)
+    kernels = _kernels(sweep)
+    groups = _groups(case, step, kernels)
+    moe, experts = case.model.shape.moe, None
+    if moe is not None:
+        tokens = step.B * step.T * token_share(case.sharing.split)
+        touched = float(touched_experts(moe.E, moe.k, tokens, step.routing))
+        experts = {"routing": case.routing, "touched": touched, "E": moe.E}
+    return {
+        "groups": groups,
+        **_estimated(case, step, kernels),
+        "products": _products(case, kernels),
+        "experts": experts,
+        "wider": _wider(sweep, chip, thresholds),
+        "context": case.model.shape.context,
+        "averages": [*case.dtypes.averages()],
+        "assumptions": assumptions_of(sweep),
+        "published": _published(case, chip),
+        "in_chunks": _in_chunks(case, step),
+        "cache_split": sweep.config.cache_split,
+        "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
+        "per_sequence_s": {  # without the experts that further tokens touch
+            bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
+            for bound, time in case.times.by.items()
+        },
+    }
+
+
+def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
+    """What only the explanation of a step of training has."""
+    groups, fit = _kernels(sweep), case.fit
+    for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
+        group["count"] *= group["runs"] / case.keys["pp"]
+    named = {f"{name} {LEFT_OUT}": fit for name in _softwares(sweep, case) if fit}
+    return {
+        "groups": groups,
+        "fits": _held_out(named),
+        "products": _products(case, groups),
+        "context": case.model.shape.context,
+        "averages": [*case.dtypes.averages()],
+        "assumptions": assumptions_of(sweep),
+    }
+
+
+def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
+    """The kernels of the row, without its keys and sizes."""
+    names = [column.name for column in sweep.layer_columns]
+    return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
+
+
+def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The kernels that have work, each with its critical batch."""
+    found = zip(rows, case.kernels, case.kernel_times, strict=True)
+    return [
+        {**row, **_critical(times, step, case.split.dp)}
+        for row, kernel, times in found
+        if not kernel.engine
+    ]
+
+
+def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """What makes up the estimate of a step, and the fits that it is by; nothing without one."""
+    if any(row["t_estimate_s"] is None for row in rows):
+        return {}
+    names = ("group", "count", *ESTIMATED, "calibration")
+    fits: dict[str, Fitted] = {}
+    for kernel in case.kernels:
+        fits |= case.choice.of_kernel(kernel)
+    prompt_s = None
+    if case.engine is not None:
+        first_s = first_token(case, Request(input=step.S, output=1)).estimate
+        prompt_s = None if first_s is None else case.engine.prompts * first_s
+    return {
+        "terms": [{name: row[name] for name in names} for row in rows if row["t_estimate_s"]],
+        "fits": _held_out(fits),
+        "prompt_s": prompt_s,
+    }
+
+
+def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
+    """The sources of fits and their errors at what was held out, by name."""
+    return {
+        name: {
+            "source": fit.source,
+            "n": fit.held_out.n if fit.held_out else 0,
+            "median": fit.held_out.median if fit.held_out else None,
+        }
+        for name, fit in fits.items()
+    }
+
+
+def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
+    """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
+
+    Its intensity grows with the batch, so it is so for every larger one.
+
+    Args:
+        times: Of one layer of the kernel.
+        step: The step.
+        least: The least batch, one sequence for each replica [1].
+    """
+
+    def limit(batch: int) -> str | None:
+        at = times.at(StepExtents(replace(step, B=min(batch, LARGEST_SIZE)))).handed_over
+        math = at.pop(MATH.bound)
+        longest = max(at, key=at.__getitem__)
+        return longest if at[longest] > math else None
+
+    if (beyond := limit(LARGEST_SIZE)) is not None:
+        return {"outcome": NEVER, "critical_B": None, "limit": beyond}
+    critical = first(lambda batch: limit(batch) is None, least, LARGEST_SIZE)
+    if critical == least:
+        return {"outcome": ALWAYS, "critical_B": least, "limit": None}
+    return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
+
+
+def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The products by compute dtype: of linear kernels, then of attention where it is another."""
+    sums: dict[str, tuple[float, float]] = {}
+    for kernel, row in zip(case.kernels, rows, strict=True):
+        if row["flops"]:
+            flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
+            flops += row["count"] * row["flops"]
+            sums[kernel.compute] = flops, time_s + row["count"] * row["t_math_s"]
+    return [
+        {"compute": compute, "flops": flops, "per_s": flops / time_s, "time_s": time_s}
+        for compute, (flops, time_s) in sums.items()
+    ]
+
+
+def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
+    """How many contexts of decode have a compute-bound batch, where layers attend in chunks."""
+    found = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
+    return None if found is None else found._asdict()
+
+
+def _published(case: StepCase, chip: Chip) -> str | None:
+    """The formats that a model is published in, where the step is in others."""
+    stored = case.model.dtypes
+    if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
+        return None
+    weights = stored.named("weights")
+    others = {key: stored.named(key) for key in stored.stored}
+    own = (f"{key} {each}" for key, each in others.items() if each != weights)
+    return ", ".join([weights, *own])

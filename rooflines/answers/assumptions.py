@@ -1,0 +1,108 @@
+"""What an answer about a model takes as given, said in a sentence each.
+
+What its shape leaves out, copies under tensor parallelism, formats of tensors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.basics.text import significant
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.models.groups import DRAFT
+from rooflines.sweep.operation_sweep import Sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflines.models.step_kernels import Copies
+    from rooflines.models.tensor_dtypes import StepDtypes
+    from rooflines.sweep.step_sweep import ModelSweep
+
+MODEL, SPLIT, DTYPES = "model", "split", "dtypes"
+"""What assumptions are about."""
+
+WIDE, WIDE_BITS = "bf16", 16
+"""A format of fewer bits than this is narrow; what is usually not in one is in `WIDE` [bit]."""
+
+
+def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
+    """The assumptions of the cases of a sweep, by what they are about.
+
+    Returns:
+        `model`: what its shape leaves out, and what is assumed of it; `split`: which kernels, or
+        parts of them, the chips of tensor parallelism have in copies; `dtypes`: classes of tensors
+        in several formats, or what is in the one that was typed. Without those that do not hold;
+        none of an operation.
+    """
+    if isinstance(sweep, Sweep):
+        return {}
+    cases = [case for block in sweep.blocks for case in block.cases]
+    copies = dict.fromkeys(copy for case in cases for copy in case.workload.copies)
+    formats = dict.fromkeys(
+        text for case in cases for text in (*case.dtypes.averages(), one_format(case.dtypes))
+    )
+    drafts = sweep.config.draft is not None
+    notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
+    found = {
+        MODEL: "; ".join(note for note in dict.fromkeys(notes) if note not in formats),
+        SPLIT: copies_text(copies, several=len({case.split.name for case in cases}) > 1),
+        DTYPES: "; ".join(filter(None, formats)),
+    }
+    return {about: text for about, text in found.items() if text}
+
+
+def as_note(assumption: tuple[str, str]) -> str:
+    """An assumption as a note of a table."""
+    about, text = assumption
+    return f"{about.capitalize()}: {text}."
+
+
+def as_column(sweep: Sweep | ModelSweep) -> pl.Expr:
+    """The column `note` of a frame: all assumptions of a sweep; null without any."""
+    notes = " ".join(map(as_note, assumptions_of(sweep).items()))
+    return pl.lit(notes or None, pl.String).alias("note")
+
+
+def copies_text(copies: Iterable[Copies], *, several: bool = False) -> str:
+    """Which kernels are whole on each chip, and how many copies there are of parts of others.
+
+    Args:
+        copies: Those of one split, or of several.
+        several: Whether they are of several splits.
+    """
+    whole: list[str] = []
+    parts: dict[str, list[str]] = {}
+    for each in copies:
+        name = each.group.removeprefix(DRAFT)
+        name = f"{each.part} of {name}" if each.part else name
+        if each.shards == 1:
+            whole.append(name)
+        else:
+            beyond = f"copies beyond tp{each.shards}"
+            number = beyond if several else f"{significant(each.copies)} copies"
+            parts.setdefault(number, []).append(name)
+    found = [f"{_listed(whole)} whole on each chip"] if whole else []
+    found += [f"{_listed(names)} in {number}" for number, names in parts.items()]
+    return "; ".join(found)
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Names with a comma between them, the last two with `and`."""
+    *others, last = dict.fromkeys(names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def one_format(dtypes: StepDtypes) -> str:
+    """What is taken to be in one narrow format, and what to type for other formats; else empty."""
+    formats, stored = dtype_entries().formats, {*dtypes.stored.values(), *dtypes.computed}
+    if len(stored) > 1 or dtypes.mixed or formats[dtypes.weights].bits >= WIDE_BITS:
+        return ""
+    name = dtypes.weights
+    typed = f"weights={name},head={WIDE},cache={WIDE},activations={WIDE},compute={name}"
+    return (
+        f"embedding, LM head, KV cache and activations are taken as {name} too; "
+        f"for {WIDE} there type {typed}"
+    )

@@ -1,0 +1,329 @@
+"""Every split of a step of a model over a number of chips, best first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.answers.assumptions import as_column, as_note, assumptions_of
+from rooflines.answers.case_table import Cases
+from rooflines.answers.phrases import asked as words_of
+from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question_words import Question
+from rooflines.answers.routes import routes_of
+from rooflines.basics.errors import RooflinesError, at_path
+from rooflines.basics.numbers import number, whole
+from rooflines.basics.text import counted
+from rooflines.config.axis_sizes import Sizes
+from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
+from rooflines.evaluation.row_frames import StepTable
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.support import fewer_or, interconnects, need_of, route_for
+from rooflines.models.architecture import TRAIN
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.every_split import with_every_split
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.theory.resources import RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.models.model import Model
+
+MOST_SHOWN = 20
+"""Splits on a screen [1]."""
+
+TIE = 1e-9
+"""What is no loss, of a step: times of splits are sums of a few thousand kernels [1]."""
+
+CAPACITY = "capacity"
+"""What a split that does not fit loses by."""
+
+TIMES = {
+    **{resource.name: f"t_{resource.name}_s" for resource in RESOURCES},
+    "activation": "t_activation_s",
+}
+"""Times of a step by what takes them."""
+
+KEYS = (
+    "chip", "model", "phase", "memory", "network", "dtypes", "split", "tp", "dp", "ep", "chips",
+)  # fmt: skip
+
+VALUES = (
+    "t_step_s", "t_estimate_s", "t_ops_s", "t_lower_s", *TIMES.values(), "network_bytes", "bound",
+    "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "lost_to", "lost_s",
+)  # fmt: skip
+"""`lost_to` is what takes most time beyond the best split's, for as many sequences; `lost_s` is how
+much [s]."""
+
+
+def best_splits(  # noqa: PLR0913, the parts of a question
+    chip: str,
+    model: str | Model,
+    sizes: Mapping[str, object],
+    known: Known | None = None,
+    *,
+    chips: int | str,
+    within: float | str | None = None,
+    network: Sequence[str] | None = None,
+    dtypes: Sequence[object] = (),
+    **options: object,
+) -> pl.DataFrame:
+    """Every split of a step over a number of chips.
+
+    Args:
+        chip: Its id.
+        model: A model, its id, a published name, or the path of a config.json.
+        sizes: B, S and, in decode, perhaps T, by letter, one each [1]; with `within` no B.
+        known: What can be named; None: the catalogue.
+        chips: How many chips share the model, tp * dp [1].
+        within: The longest time of a step, one kernel after another [s]: B is then the largest
+            batch that keeps it and fits; None: B is given.
+        network: Interconnects, inner first; None: the chip's first, with the one around it where
+            the first does not join all chips.
+        dtypes: A format, or dtypes by class of tensors; none: as the model is published.
+        **options: As of `question_sweep`.
+
+    Returns:
+        A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
+        quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
+        decides: the estimate where every split has one, else `t_ops_s`. Splits without a batch
+        within the time are left out. `note` has the assumptions.
+
+    Raises:
+        RooflinesError: Something is invalid, or no split is possible.
+    """
+    known = known or Known(chip_entries())
+    asked = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
+    return _ranked(asked, known, chips=chips, within=within, network=network, **options)[0]
+
+
+def _ranked(
+    asked: Question,
+    known: Known,
+    *,
+    chips: int | str,
+    within: float | str | None = None,
+    network: Sequence[str] | None = None,
+    **options: object,
+) -> tuple[pl.DataFrame, ModelSweep]:
+    """The splits of `best_splits`, and the sweep of all."""
+    with at_path("chips"):
+        number_of_chips = whole(chips, largest=MAX_CHIPS)
+    batch_given = "B" in {letter.upper() for letter in asked.sizes}
+    trains = options.get("phase") == TRAIN
+    if within is not None:
+        if trains:
+            problem = "is given, but the batch of a step of training is not searched"
+            raise RooflinesError("within", problem, "leave it out, and write B=64")
+        if batch_given:
+            problem = "is given, but with a time the batch is what is searched"
+            raise RooflinesError("B", problem, "leave out B, or the time")
+        asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
+    elif not batch_given:
+        longest = "" if trains else ", or the longest time of a step, as --within 0.02"
+        raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
+    runs = options.pop("interleave", None) if trains else None
+    one = question_sweep(asked, known, **options)
+    if one.rows > 1 or not isinstance(one, ModelSweep):
+        raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
+    if runs is not None:
+        one = _interleaved(one, runs)
+    every = _with_every_split(one, asked.chips[0], number_of_chips, network)
+    if within is None:
+        every = _changed(every)
+        rows = _in_order(StepTable(every).frame().collect(), by_throughput=False)
+        return rows.with_columns(as_column(every)), every
+    with at_path("within"):
+        target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
+    return _within(every, target).with_columns(as_column(every)), every
+
+
+def _interleaved(one: ModelSweep, runs: object) -> ModelSweep:
+    """The sweep of a plan without stages, with runs of layers for those that have some."""
+    with at_path("interleave"):
+        keys = {"interleave": whole(runs)}
+    plans = [plan.model_copy(update=keys) for plan in one.config.splits]
+    return replace(one, config=one.config.model_copy(update={"splits": plans}))
+
+
+def split_cases(
+    asked: Question,
+    known: Known,
+    *,
+    split: object = None,
+    chips: Any = None,  # noqa: ANN401, as typed
+    network: Any = None,  # noqa: ANN401, the same
+    **options: Any,  # noqa: ANN401, the same
+) -> Cases:
+    """The splits as a table for a screen.
+
+    Args:
+        asked: One chip, a model and its sizes.
+        known: What can be named.
+        split: `auto`.
+        chips: How many chips share the model, tp * dp [1].
+        network: Interconnects with a comma, inner first; None: those that join the chips.
+        **options: As of `best_splits`.
+
+    Raises:
+        RooflinesError: As `best_splits`, or there is not one chip.
+    """
+    if split != AUTO:
+        named = "--within" if chips is None else "--chips"
+        problem, fix = "is of --split auto, which is not given", "add --split auto, or leave it out"
+        raise RooflinesError(named, problem, fix)
+    if len(asked.chips) != 1:
+        problem = f"is auto, but {counted(len(asked.chips), 'chip')} are named"
+        raise RooflinesError("--split", problem, "ask for one kind of chip")
+    if chips is None:
+        problem = "is auto, which needs how many chips share the model"
+        raise RooflinesError("--split", problem, "add --chips 16")
+    links = network.split(",") if network else None
+    frame, every = _ranked(asked, known, chips=chips, network=links, **options)
+    rows = frame.to_dicts()
+    same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
+    head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    rate = OF_TRAINING if "bubble" in frame.columns else RATE
+    estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
+    time = COLUMNS["t_estimate_s" if estimated else "t_ops_s"]
+    titles = {rate if name == RATE else name: title.format(time) for name, title in COLUMNS.items()}
+    filled = {
+        name: title
+        for name, title in titles.items()
+        if any(row.get(name) is not None for row in rows)
+    }
+    notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
+    notes += [f"Route: {route}." for route in routes_of(every)]
+    if rest := rows[MOST_SHOWN:]:
+        large = sum(row["fits"] is False for row in rest)
+        too_large = f", {large} of them too large for the memory" if large else ""
+        notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
+    notes += _left_out(every, frame)
+    notes += map(as_note, assumptions_of(every).items())
+    return Cases(head, rows, filled, "B", notes, MOST_SHOWN)
+
+
+def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
+    """Splits without a row, by the kind of reason: few of one reason by name, others counted."""
+    reasons = {skipped.split: skipped.reason for skipped in every.skipped}
+    ranked = {*rows["split"].cast(pl.String)}
+    missing: dict[str, list[tuple[str, str]]] = {}
+    for split in (split.name for split in every.config.splits):
+        if split not in ranked:
+            reason = reasons.get(split, "no batch that fits keeps the time")
+            missing.setdefault(getattr(reason, "need", reason), []).append((split, reason))
+    for splits in missing.values():
+        first, reason = splits[0]
+        named = ", ".join(split for split, _ in splits)
+        if len({reason for _, reason in splits}) > 1 or len(splits) > MAX_NAMED:
+            named = f"{len(splits):,} splits, such as {first}"
+        yield f"Left out: {named}: {reason}."
+
+
+MAX_NAMED = 4
+"""Splits that a note names [1]."""
+
+RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_ops"
+"""The rate at the time that decides, and in training that of kernels one after another, as an
+answer for one split has it."""
+
+COLUMNS = {
+    "split": "split",
+    "B": "B",
+    "t_estimate_s": "estimate",
+    "t_ops_s": "a step",
+    "t_upper_s": "no overlap",
+    "t_lower_s": "at least",
+    "bound": "bound",
+    "bubble": "bubble",
+    RATE: "tokens/s/chip ({})",
+    "footprint_bytes": "memory",
+    "lost_to": "loses by",
+    "lost_s": "more time",
+}
+"""What is shown of every split, and the titles of the columns; the rate's has its time."""
+
+
+def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
+    """The sweep with other keys in its config.
+
+    Raises:
+        RooflinesError: No split of the sweep has rows.
+    """
+    changed = replace(sweep, config=sweep.config.model_copy(update=keys))
+    if changed.rows:
+        return checked_sweep(changed)
+    unjoined = (each for each in changed.skipped if need_of(each.reason) == "network")
+    first = next(unjoined, changed.skipped[0])
+    has = "" if first.chip is None else f"{first.chip} has "
+    problem = f"is auto, but no split is possible; {first.split}: {has}{first.reason}"
+    fix = "ask for other sizes, or fewer chips"
+    if first.chip and need_of(first.reason) == "network":
+        chips = max(split.chips for split in changed.config.splits)
+        fix = fewer_or(changed.chips[first.chip], "fewer chips", (chips,))
+    raise RooflinesError("--split", problem, fix)
+
+
+def _with_every_split(
+    one: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
+) -> ModelSweep:
+    """Replace the split of a sweep by every split over `chips` chips."""
+    entry = one.chips[chip]
+    names = network or route_for(entry, chips)
+    _, _, missing = interconnects(entry, names)
+    if missing and chips > 1:
+        raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
+    keys = {"chips_each": chips, "network": [names] if chips > 1 else None, "thresholds": []}
+    config = with_every_split(one.config.model_copy(update=keys), one.models, one.chips)
+    return replace(one, config=config, fastest_axes=TRAIN in config.phase)
+
+
+def _within(every: ModelSweep, targets: Targets) -> pl.DataFrame:
+    """The splits with the largest batches that keep a time and fit."""
+    solved = sweep_thresholds(_changed(every, thresholds=["B"], targets=targets))
+    largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
+    largest = largest.filter(pl.col("B") > 0)
+    if largest.is_empty():
+        problem = f"is {targets.t_step_s[0]:g} s, which no split keeps with any batch that fits"
+        raise RooflinesError("within", problem, "allow more time, or use more chips")
+    grid = {**every.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
+    rows = StepTable(_changed(every, grid=grid)).frame().collect()
+    rows = rows.join(largest, on=["split", "B"], how="semi", maintain_order="left")
+    return _in_order(rows, by_throughput=True)
+
+
+def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
+    """The rows, the best first, with what the others lose by.
+
+    The time of a step that decides is the estimate or, where a split has none, kernels one after
+    another; of training that without overlap, which ranks 20 of 21 measured pairs.
+    """
+    times, decides, shown = TIMES, "t_estimate_s", [*KEYS, "B", "S", "^T$", *VALUES]
+    if "bubble" in rows.columns:
+        rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
+        times, decides = {**TIMES, "bubble": "t_bubble_s"}, "t_upper_s"
+        shown = [*rows.columns, "t_step_s", "lost_to", "lost_s"]
+    elif rows["t_estimate_s"].null_count():
+        decides = "t_ops_s"
+    rows = rows.with_columns(t_step_s=pl.col(decides))
+    if "bubble" not in rows.columns:
+        per_step = pl.col("tokens_per_s_per_chip_ops") * pl.col("t_ops_s")
+        rows = rows.with_columns(tokens_per_s_per_chip=per_step / pl.col(decides))
+    order = -pl.col("tokens_per_s_per_chip") if by_throughput else pl.col("t_step_s")
+    fits = pl.col("fits").fill_null(value=True)
+    rows = rows.sort(fits.not_(), order, "footprint_bytes", "split", maintain_order=True)
+    best = rows.row(0, named=True)
+    more = {
+        name: pl.col(time) - best[time] * pl.col("B") / best["B"] for name, time in times.items()
+    }
+    most = pl.max_horizontal(more.values())
+    loses = fits & (most > TIE * pl.col("t_step_s"))
+    lost_to = pl.coalesce(pl.when(each == most).then(pl.lit(name)) for name, each in more.items())
+    return rows.with_columns(
+        lost_to=pl.when(~fits).then(pl.lit(CAPACITY)).when(loses).then(lost_to),
+        lost_s=pl.when(loses).then(most),
+    ).select(shown)

@@ -1,0 +1,235 @@
+"""Several cases of one question, a row each: chips, dtypes, memory levels, sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.answer import letters_of, rows_of, thresholds_of
+from rooflines.answers.assumptions import as_note, assumptions_of
+from rooflines.answers.phrases import asked as words_of
+from rooflines.answers.question import question_sweep, split_of
+from rooflines.answers.routes import routes_of
+from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.text import counted, seconds
+from rooflines.config.model_fields import SERVING_AXES
+from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.training_sweep import TrainingSweep
+from rooflines.theory.resources import MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.answers.question import Known
+    from rooflines.answers.question_words import Question
+    from rooflines.sweep.cases import Skipped
+    from rooflines.sweep.step_sweep import ModelSweep
+
+MOST_CASES = 500
+"""Rows of a table on a screen [1]."""
+
+KEYS = ("chip", "memory", "network", "dtypes")
+"""What cases can differ in besides their sizes."""
+
+UP_AND_DOWN = ("column", "contracting/all-reduce")
+"""How the two matmuls of a layer are split in tensor parallelism."""
+
+TURNED = {"B": "B", "D": "F", "F": "D"}
+"""The sizes of the way down by those of the way up."""
+
+OF_OPERATIONS = {
+    "t_lower_s": "time",
+    "bound": "bound",
+    "utilization": "of peak",
+    "compute_bound_from": "compute-bound from",
+    "fits": "fits",
+}
+OF_MODELS = {
+    "t_ops_s": "a step",
+    "t_lower_s": "at least",
+    "bound": "bound",
+    "tokens_per_s_per_chip_ops": "tokens/s/chip (a step)",
+    "mfu_ops": "of peak",
+    "compute_bound_from": "compute-bound from",
+    "fits": "fits",
+    "max_B": "largest B",
+    "max_S": "longest S",
+    "usd_per_mtok_ops": "$/Mtok (a step)",
+}
+"""What is shown of every case, and the titles of the columns."""
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The answers to a question of several cases.
+
+    Attributes:
+        asked: What they have in common.
+        rows: Rows of the table by column, with `compute_bound_from`, the critical size of `axis`,
+            and `note`, the assumptions, if there are any.
+        columns: The titles of the columns that are shown, by name.
+        axis: The size that thresholds are of.
+        notes: What was left out, and what binds.
+        shown: How many of the rows a screen has, the first ones [1]; None: all.
+    """
+
+    asked: str
+    rows: Sequence[Mapping[str, Any]]
+    columns: Mapping[str, str]
+    axis: str
+    notes: Sequence[str] = ()
+    shown: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        return {
+            "asked": self.asked,
+            "axis": self.axis,
+            "rows": [dict(row) for row in self.rows],
+            "notes": [*self.notes],
+        }
+
+
+def cases_of(sweep: Sweep | ModelSweep) -> Cases:
+    """The cases of a sweep.
+
+    Raises:
+        RooflinesError: There are too many.
+    """
+    axis = "S" if isinstance(sweep, TrainingSweep) else SERVING_AXES[0]
+    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis)
+
+
+def layer_cases(asked: Question, known: Known, *, split: object, **options: object) -> Cases:
+    """A layer, up and down again, whose chips share it by tensor parallelism.
+
+    Up is split by columns and sends nothing; down is split where it contracts, and one all-reduce
+    adds the parts.
+
+    Raises:
+        RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
+    """
+    keys = split_of(split)
+    if not isinstance(keys, dict) or keys.keys() != {"tp"}:
+        problem = f"is {quote(split)}, but chips share a matmul by tp alone"
+        raise RooflinesError("split", problem, "write tp=8, or name a model such as llama-3.1-70b")
+    given = {**options, "operation": asked.operation}
+    for key in ("sharding", "shards", "operation"):
+        if given.get(key) is not None:
+            problem = f"stands beside --{key}, which says how a single operation is split"
+            raise RooflinesError("split", problem, "leave one of them out")
+    tp = keys["tp"]
+    shared = [{"shards": tp, "sharding": each} if tp != "1" else {} for each in UP_AND_DOWN]
+    up = question_sweep(asked, known, **options, **shared[0])
+    _check(up)
+    rows = rows_of(up)
+    sizes = {dim: [row[turned] for row in rows] for dim, turned in TURNED.items()}
+    turned = replace(asked, product=None, sizes=sizes)
+    cases = _cases({"up": up, "down": question_sweep(turned, known, **options, **shared[1])}, "B")
+    varied = [key for key in (*KEYS, "B") if len({row[key] for row in cases.rows}) > 1]
+    times: dict[str, float] = {}
+    for row in cases.rows:
+        case = " ".join(str(row[key]) for key in varied if key != "network")
+        times[case] = times.get(case, 0.0) + row["t_lower_s"]
+    both = ", ".join(f"{case} {seconds(time_s)}".strip() for case, time_s in times.items())
+    notes = [f"Up and down, one after the other: {both}.", *cases.notes]
+    head = f"{cases.asked} · tp={tp}: up by columns, down with one all-reduce"
+    return replace(cases, asked=head, notes=notes)
+
+
+def _check(sweep: Sweep | ModelSweep) -> None:
+    if sweep.rows > MOST_CASES:
+        fix = "ask for fewer, or write a config: `rooflines new matmul`"
+        problem = f"has {sweep.rows:,} cases, more than the {MOST_CASES} of a table"
+        raise RooflinesError("the question", problem, fix)
+
+
+def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
+    """The cases of sweeps, by part of a layer; columns are what they differ in, then what follows.
+
+    Args:
+        parts: The sweeps, of the same sizes.
+        axis: The size that thresholds are of; None: the first in which cases differ.
+    """
+    rows = []
+    for part, sweep in parts.items():
+        _check(sweep)
+        rows += [{**({"part": part} if part else {}), **row} for row in rows_of(sweep)]
+    first = next(iter(parts.values()))
+    sizes, shown = letters_of(first), OF_OPERATIONS if isinstance(first, Sweep) else OF_MODELS
+    keys = (*KEYS, *sizes)
+    varied = [key for key in keys if len({row[key] for row in rows}) > 1 and key != "network"]
+    axis = axis or next((key for key in varied if key in sizes), sizes[0])
+    given = [*map(as_note, assumptions_of(first).items())]
+    solved = {part: thresholds_of(sweep) for part, sweep in parts.items()}
+    for row in rows:
+        found = (each for each in solved[row.get("part", "")] if _is_of(each, row, axis, keys))
+        row["compute_bound_from"] = next(map(_critical, found), "-")
+        if given:
+            row["note"] = " ".join(given)
+    columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
+    columns |= {
+        name: title
+        for name, title in shown.items()
+        if any(row.get(name) is not None for row in rows)
+    }
+    columns["compute_bound_from"] += f" {axis} ="
+    reasons = (each for sweep in parts.values() for each in sweep.skipped)
+    left_out = (_left_out(each) for each in reasons)
+    routes = dict.fromkeys(each for sweep in parts.values() for each in routes_of(sweep))
+    notes = [*_binding(rows, varied), *dict.fromkeys(left_out), *given]
+    notes += [f"Route: {each}." for each in routes]
+    return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
+
+
+def _left_out(skipped: Skipped) -> str:
+    """Cases that are not supported, by what they have in common, and why."""
+    if skipped.chip is not None:
+        return f"Left out: {skipped.chip}: {skipped.reason}."
+    common = (skipped.model, skipped.dtypes, skipped.sharding, skipped.split)
+    named = " ".join(filter(None, common))
+    return f"Left out: {counted(skipped.rows, 'case')} of {named}: {skipped.reason}."
+
+
+def _is_of(
+    threshold: Mapping[str, Any], row: Mapping[str, Any], axis: str, keys: Sequence[str]
+) -> bool:
+    """Whether a threshold is that of compute-bound rows along an axis through this row."""
+    return (
+        threshold["axis"] == axis
+        and threshold.get("share", 1) == 1
+        and all(threshold.get(key) in (None, row[key]) for key in keys)
+    )
+
+
+def _critical(threshold: Mapping[str, Any]) -> str:
+    """A critical size in a cell."""
+    outcome: str = threshold["outcome"]
+    if outcome == FOUND:
+        return f"{threshold['critical']:,}"
+    return {ALWAYS: "any", NEVER: f"never ({threshold['limit']})"}.get(outcome, outcome)
+
+
+def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Sequence[str]) -> str:
+    """What all cases have in common."""
+    first = dict(rows[0])
+    if "part" in first:
+        first["sharding"] = "none"
+    if len({row["network"] for row in rows}) > 1:
+        first["network"] = None
+    same = {size: first[size] for size in sizes if size not in varied}
+    left_out = [first[key] for key in ("chip", "dtypes") if key in varied]
+    parts = words_of(first, same).split(" · ")
+    return " · ".join(part for part in parts if part not in left_out)
+
+
+def _binding(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:
+    """Which memory level binds, where cases differ in nothing else."""
+    if varied != ["memory"]:
+        return []
+    slowest = max(rows, key=lambda row: row["t_lower_s"])
+    binds = f"{slowest['memory']} binds, if all bytes pass every level"
+    if slowest["bound"] != MEMORY.bound:
+        binds = f"No memory level binds: {slowest['bound']}-bound on each"
+    return [f"{binds}: {seconds(slowest['t_lower_s'])}."]

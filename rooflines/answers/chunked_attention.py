@@ -1,0 +1,44 @@
+"""What is said of the longest context where layers attend in chunks, and not all are alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.dictionary.columns import ENDLESS, FOUND
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TEXTS = {
+    FOUND: (
+        "≤ {critical}",
+        "with a large batch, at {number:,} of these {among:,} contexts; longer are {limit}-bound",
+    ),
+    ENDLESS: (
+        "some",
+        "a large batch is compute-bound at {number:,} of the {among:,} contexts of each chunk",
+    ),
+}
+"""The short answer and the text, by outcome."""
+
+
+def some_contexts(
+    threshold: Mapping[str, Any], in_chunks: Mapping[str, int] | None
+) -> tuple[str, str] | None:
+    """The short answer and the text of a ceiling below which some contexts have no such batch.
+
+    Args:
+        threshold: A row of thresholds.
+        in_chunks: The `number` of contexts with a compute-bound batch, `among` how many [1]; None:
+            no layer attends in chunks.
+
+    Returns:
+        None where all contexts have one, or the threshold is another.
+    """
+    outcome = threshold["outcome"]
+    if in_chunks is None or threshold["axis"] != "S" or outcome not in TEXTS:
+        return None
+    if in_chunks["number"] == in_chunks["among"]:
+        return None
+    value, text = TEXTS[outcome]
+    return value.format(**threshold), text.format(limit=threshold["limit"], **in_chunks)

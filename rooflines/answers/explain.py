@@ -1,0 +1,182 @@
+"""Explain an operation, or a step of a model, in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.answer import explained
+from rooflines.answers.best_split import split_cases
+from rooflines.answers.case_table import cases_of, layer_cases
+from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question_words import Question
+from rooflines.basics.errors import RooflinesError, quote
+from rooflines.config.model_fields import AUTO
+from rooflines.hardware.chip_catalogue import chip_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rooflines.answers.answer import Explanation
+    from rooflines.answers.case_table import Cases
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.entries import Chip
+    from rooflines.models.model import Model
+
+
+def explain(  # noqa: PLR0913, the parts of a question
+    chip: str,
+    sizes: str | Mapping[str, int] | Mapping[str, str] | Sequence[int],
+    dtypes: str | Mapping[str, str] | None = None,
+    *,
+    operation: str | None = None,
+    shards: int | str = 1,
+    sharding: str | Mapping[str, str] | None = None,
+    network: str | Sequence[str] | None = None,
+    memory: str | None = None,
+    unit: str | None = None,
+    flops: str | None = None,
+    calibration: str | Sequence[str] | None = None,
+    chips: Mapping[str, Chip] | None = None,
+    calibrations: Calibrations | None = None,
+) -> Explanation:
+    """Explain one operation on one chip: what binds it, and what would make it compute-bound.
+
+    Args:
+        chip: Its id, such as `h100-sxm`, or a name that the command line takes, such as `H100`.
+        sizes: `128x8192x8192`, `B=128 D=8192 F=8192`, or the sizes by letter or in order [1].
+        dtypes: A name of the dtype catalogue, `x,w->out@compute`, or a mapping; None: bf16.
+        operation: A name or an einsum; None: matmul.
+        shards: Number of chips that share it [1].
+        sharding: How they split it: a name or the long form; None: not at all.
+        network: The interconnect; None: the chip's first.
+        memory: The memory level that feeds the unit; None: hbm.
+        unit: `matrix` or `vector`; None: the operation's.
+        flops: `leading` or `exact`; None: the operation's.
+        calibration: Software that the estimate is calibrated to, or several in order; None: the
+            chip's own calibration.
+        chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
+
+    Raises:
+        RooflinesError: Something is invalid, several sizes are given, or the chip cannot do it.
+    """
+    asked = Question([chip], operation, dtypes=[] if dtypes is None else [dtypes])
+    if isinstance(sizes, Mapping):
+        asked.sizes = {**sizes}
+    else:
+        asked.product = sizes
+    return _single(
+        asked,
+        chips,
+        calibrations,
+        shards=shards,
+        sharding=sharding,
+        network=network,
+        memory=memory,
+        unit=unit,
+        flops=flops,
+        calibration=calibration,
+    )
+
+
+def explain_model(  # noqa: PLR0913, the parts of a question
+    chip: str,
+    model: str | Model,
+    *,
+    B: int,  # noqa: N803, the letters of the docs
+    S: int,  # noqa: N803, the same
+    T: int | None = None,  # noqa: N803, the same
+    draft: Mapping[str, float] | str | None = None,
+    dtypes: str | Mapping[str, str] | None = None,
+    split: str | Mapping[str, int | str] | None = None,
+    phase: str = "decode",
+    routing: str = "uniform",
+    cache_split: str = "heads",
+    network: str | Sequence[str] | None = None,
+    memory: str | None = None,
+    calibration: str | Sequence[str] | None = None,
+    chips: Mapping[str, Chip] | None = None,
+    calibrations: Calibrations | None = None,
+) -> Explanation:
+    """Explain a step of a whole model on chips: its time, what binds it, and whether it fits.
+
+    Args:
+        chip: As of `explain`.
+        model: Its id, such as `llama-3.1-70b`, a name that it is published under, the path of a
+            config.json, or a model of `rooflines.models`.
+        B: Sequences, of all replicas together [1].
+        S: Tokens of each sequence after the step; in prefill of the prompt [1].
+        T: New tokens of each sequence, in decode; None: 1 [1].
+        draft: `{"tokens": 3, "accepted": 1.8}` in place of T, proposed and accepted; None: none.
+        dtypes: A format for all tensors and products, or `weights`, `cache`, `activations` and
+            `compute`, and perhaps `experts`, `head`, `combine` and `attention`; None: as the
+            model is published, or bf16.
+        split: `{"tp": 8}`, also `dp` and `ep`, or its name, `tp8-dp2`; None: one chip.
+        phase: `decode` or `prefill`.
+        routing: Which experts tokens choose: `uniform`, `same` or `all`.
+        cache_split: `heads` or `batch`.
+        network: The interconnect, or two, inner first; None: the chip's first.
+        memory: The memory level of weights and caches; None: hbm.
+        calibration: Software that the estimate is calibrated to, or several; None: the chip's own.
+        chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
+        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
+
+    Raises:
+        RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
+    """
+    sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
+    given = [] if dtypes is None else [dtypes]
+    return _single(
+        Question([chip], model=model or str(model), dtypes=given, sizes=sizes),
+        chips,
+        calibrations,
+        split=split,
+        draft=draft,
+        phase=phase,
+        routing=routing,
+        cache_split=cache_split,
+        network=network,
+        memory=memory,
+        calibration=calibration,
+    )
+
+
+def answered(asked: Question, known: Known, **options: object) -> Explanation | Cases:
+    """The explanation of a question of one case; of several, a table of them.
+
+    Args:
+        asked: What it names.
+        known: What can be named.
+        **options: As of `question_sweep`. `split` of an operation asks for a layer of two
+            matmuls; of a model `auto` asks for every split of `chips`, see `best_splits`.
+
+    Raises:
+        RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
+    """
+    if asked.split is not None:
+        if "split" in options:
+            twice = f"is given twice, {quote(asked.split)} and {quote(options['split'])}"
+            raise RooflinesError("split", twice, "leave out one of them")
+        options["split"] = asked.split
+    if asked.model is None and "split" in options:
+        return layer_cases(asked, known, **options)
+    if options.get("split") == AUTO or options.keys() & {"chips", "within"}:
+        return split_cases(asked, known, **options)
+    sweep = question_sweep(asked, known, **options)
+    return explained(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
+
+
+def _single(
+    asked: Question,
+    chips: Mapping[str, Chip] | None,
+    calibrations: Calibrations | None,
+    **options: object,
+) -> Explanation:
+    """The explanation of a question of one case."""
+    known = Known(chip_entries() if chips is None else chips, calibrations)
+    sweep = question_sweep(asked, known, **options)
+    if sweep.rows != 1:
+        fix = "explain one at a time, or compute `rooflines.rows` of a config"
+        raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
+    return explained(sweep)

@@ -1,0 +1,97 @@
+"""Chips with numbers of the asker's own: `--set` and `--price`."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
+from rooflines.basics.numbers import number
+from rooflines.hardware.chip_catalogue import resolve_chips, with_price
+from rooflines.hardware.plausibility import doubts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.answers.question import Known
+    from rooflines.answers.question_words import Question
+    from rooflines.hardware.entries import Chip
+
+SUFFIX = "-set"
+"""What ends the id of a chip with other numbers."""
+
+SOURCE = "typed with --set"
+HOW = (
+    "write a number of the chip by its dotted path, such as --set memory.hbm.bytes_per_s=4.8e12; "
+    "`rooflines list chips ID` has them all"
+)
+
+
+def with_own_numbers(
+    asked: Question, known: Known, settings: Sequence[str], price: object = None
+) -> Known:
+    """What can be named, with the variants that other numbers make of a question's chips.
+
+    Args:
+        asked: The question; its chips become the variants, and its notes say so.
+        known: What can be named.
+        settings: PATH=NUMBER each.
+        price: Of one chip [USD/h]; None: those of the catalogue.
+
+    Raises:
+        RooflinesError: A path names no number, or a number is far from the chip's own.
+    """
+    chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
+    if settings and chips:
+        chips, slips = _variants(list(chips), settings, known.chips)
+        asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
+        asked.chips = [*chips]
+    if price is not None:
+        with at_path("--price"):
+            price, source = number(price), "typed with --price"
+            chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
+    return known._replace(chips={**known.chips, **chips})
+
+
+def _variants(
+    names: Sequence[str], settings: Sequence[str], chips: Mapping[str, Chip]
+) -> tuple[dict[str, Chip], list[str]]:
+    """Variants of chips by id, and likely slips in their numbers."""
+    numbers: dict[str, object] = {}
+    with Mistakes() as mistakes:
+        for setting in settings:
+            path, equals, value = (part.strip() for part in setting.partition("="))
+            with mistakes.at(f"--set {path}"):
+                if not equals:
+                    raise RooflinesError("", f"has no number in {quote(setting)}", HOW)
+                numbers[path] = number(value)
+    variants: dict[str, Chip] = {}
+    slips: list[str] = []
+    for name in names:
+        own = f"{name}{SUFFIX}"
+        written = {own: {"base": name, "source": SOURCE, **numbers}}
+        with _typed(own, HOW):
+            variants |= resolve_chips(written, chips)
+        with _typed(own):
+            slips += [
+                f"{name} with --set {each.where} {each.problem}"
+                for each in doubts(written[own], variants[own], {**chips, **variants})
+            ]
+    return variants, slips
+
+
+@contextmanager
+def _typed(name: str, fix: str = "") -> Iterator[None]:
+    """Errors about a variant, in the words of the command line, perhaps with another fix."""
+    try:
+        yield
+    except RooflinesError as error:
+        raise RooflinesError.of(
+            RooflinesError(
+                f"--set {each.where.removeprefix(f'{name}.')}",
+                each.problem,
+                fix or each.fix.partition("; if it is meant")[0],
+                close=each.close,
+            )
+            for each in error.errors
+        ) from None

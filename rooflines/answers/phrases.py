@@ -1,0 +1,627 @@
+"""What an explanation says, statement by statement; the screen and the card lay them out."""
+
+from __future__ import annotations
+
+import math
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.answers import training_facts
+from rooflines.answers.chunked_attention import some_contexts
+from rooflines.answers.claims import LEAST_FACTOR
+from rooflines.basics.text import count, seconds, si, significant
+from rooflines.dictionary.columns import (
+    ALWAYS,
+    AXES,
+    ENDLESS,
+    FOUND,
+    HEADS,
+    NEVER,
+    UNKNOWN,
+    UNTIMED,
+)
+from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.groups import DRAFT
+from rooflines.models.split import BY_BATCH
+from rooflines.solvers.required_rates import LATENCY
+from rooflines.solvers.training_limits import MIX
+from rooflines.theory.resources import MATH
+from rooflines.theory.sharding import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rooflines.answers.answer_values import Answer, Use
+
+DIGITS = 4
+"""Significant digits of intensities, factors and real sizes [1]."""
+
+SLACK = 1e-12
+"""Share by which a number may exceed a rounded one: it has a few roundings itself [1]."""
+
+MOST_GROUPS = 4
+"""Groups of kernels named [1]."""
+
+LEAST_TERM = 0.05
+"""Share of an estimate from which on a term is named [1]."""
+
+MOST_DTYPES = 3
+"""Other dtypes named [1]."""
+
+CENTS = 0.1
+"""Prices from here on have cents [USD]."""
+
+PASSES = {
+    "fwd": "forward",
+    "again": "again",
+    "bwd": "backward",
+    "dgrad": "by input",
+    "wgrad": "by weights",
+}
+"""What passes of training are called, by what names of kernels end with."""
+
+UNITS = {"flops": "FLOP"}
+"""Units of works that are not of bytes, by column."""
+
+LARGEST = {
+    SHARDS: {
+        FOUND: ("≤ {critical}", "then {limit}-bound"),
+        ALWAYS: ("≤ {critical}", "all that the network joins"),
+        ENDLESS: ("any", "no upper limit"),
+        NEVER: ("never", "{limit}-bound on one chip already"),
+    },
+    "S": {
+        FOUND: ("≤ {critical}", "with a large batch; longer contexts are {limit}-bound"),
+        ENDLESS: ("any", "every long context has a compute-bound batch"),
+        NEVER: ("never", "no batch is compute-bound at any context"),
+    },
+    "tp": {
+        FOUND: ("≤ {critical}", "then its chips gather for longer than they compute"),
+        NEVER: ("never", "the chip has no {limit}"),
+    },
+}
+"""What is said of the largest number of chips, and the longest context, by outcome."""
+
+BEYOND = {
+    "sizes": "timed at other sizes",
+    "engine": "of another engine than the one named first",
+    "engine, sizes": "of another engine, at other sizes",
+}
+"""What is said of an estimate that is beyond the timings of its calibration."""
+
+
+class Line(NamedTuple):
+    """A labelled statement: what it is about, the short answer, which may be empty, the rest."""
+
+    label: str
+    value: str
+    text: str
+
+
+class Section(NamedTuple):
+    """Statements under a title; without statements, the title is one itself."""
+
+    title: str
+    lines: list[Line]
+
+
+def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None) -> str:
+    """The question: chip, operation or model, sizes, dtypes, split."""
+    network = f" of {row['network']}" if row["network"] and row["network_bytes"] else ""
+    if "model" in row:
+        what, split = f"{row['model']} {row['phase']}", ""
+        if row["chips"] > 1:
+            split = f"{row['split']} on {row['chips']} chips{network}"
+    else:
+        what, split = row["operation"], ""
+        if row["sharding"] != "none":
+            split = f"{row['sharding']} over {row.get(AXES) or row[SHARDS]} chips{network}"
+    each = (f"{letter}={size}" for letter, size in sizes.items())
+    caches = "caches split by batch" if cache_split == BY_BATCH else ""
+    parts = [row["chip"], " ".join([what, *each]), row["dtypes"], split, caches]
+    return " · ".join(filter(None, parts))
+
+
+def finding(answer: Answer) -> str:
+    """The bottleneck, how fast it is, and the share of the peak; of a model, if it fits."""
+    row, capacity = answer.row, answer.capacity_bytes
+    least = seconds(row["t_lower_s"])
+    if not answer.of_a_model:
+        attained = si(row["attained_flops_per_s"], "FLOP/s")
+        share = percent(row["utilization"])
+        return f"{row['bound']}-bound: at least {least}, at most {attained}, {share} of peak"
+    if row["fits"] is False and capacity is not None:
+        what = "states and saved tensors" if answer.trains else "weights and caches"
+        held = f"{si(row['footprint_bytes'], 'B')} of {what}{_each_chip(row)}"
+        room = f"{si(capacity, 'B')} of {row['memory']}"
+        return f"does not fit: {held}, {room}; {_fewest(answer)}"
+    published = f"; published in {answer.published}" if answer.published else ""
+    return (
+        f"{row['bound']}-bound: {seconds(row['t_ops_s'])} a step, kernel after kernel, "
+        f"{count(row['tokens_per_s_per_chip_ops'])} tokens/s per chip, "
+        f"{percent(row['mfu_ops'])} of peak; at least {least}{published}"
+    )
+
+
+def work_at_rate(used: Use) -> str:
+    """The work of one resource and its rate."""
+    unit = UNITS.get(used.column, "B")
+    return f"{si(used.work, unit)} at {si(used.per_s, f'{unit}/s')}"
+
+
+# ---------------------------------------------------------------- facts
+
+
+def facts(answer: Answer) -> Iterator[Line]:
+    """Labelled statements about the whole, without values."""
+    for label, text in _facts(answer):
+        if text:
+            yield Line(label, "", text)
+
+
+def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
+    row, of_model = answer.row, answer.of_a_model
+    yield "route", "; ".join(answer.routes)
+    if of_model:
+        if answer.context is not None and answer.sizes["S"] > answer.context:
+            longest = f"{answer.context:,} tokens that the model is made for"
+            yield "context", f"S is beyond the {longest}"
+        yield from answer.assumptions.items()
+        if len(answer.products) > 1:
+            yield "peaks", ", ".join(map(_product, answer.products))
+    yield "TTFT" if of_model and row["phase"] == PREFILL else "time", _times(answer)
+    yield "estimate", _estimate(answer)
+    if timed := answer.measured:
+        low, high = (significant(timed[name]) for name in ("p10", "p90"))
+        of = f"{timed['n']:,} {'steps served' if of_model else 'kernels'}, {timed['software']}"
+        below = "; those below it in cache" if timed["p10"] < 1 else ""
+        yield "measured", f"{low} to {high} times the bound, p10 to p90 ({of}){below}"
+    if not of_model:
+        for used in answer.uses:
+            if used.intensity is not None and used.needed_intensity is not None:
+                have, need = distinguishable(used.intensity, used.needed_intensity)
+                text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
+                yield "intensity", text
+        yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
+        return
+    if answer.trains:
+        yield from training_facts.training_facts(answer)
+        yield "quicker", ", ".join(_quicker(answer))
+        yield "fits", _held(answer, training_facts.held_memory(answer))
+        yield from training_facts.limits(answer)
+        return
+    yield "tokens/s", _tokens(row) + _drafted(answer)
+    yield "quicker", ", ".join(_quicker(answer))
+    yield "experts", _experts(answer.experts) if answer.experts else ""
+    weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "cache"))
+    most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no sequence"
+    fewer = f"; {_fewest(answer)}" if row["fits"] and row["chips"] > 1 else ""
+    yield (
+        "fits",
+        _held(answer, f"{weights} of weights, {caches} of caches")
+        + ("" if answer.capacity_bytes is None else f"{most}{fewer}"),
+    )
+    yield "costs", ", ".join(_costs(row))
+
+
+def _product(product: Mapping[str, Any]) -> str:
+    rate = si(product["per_s"], "FLOP/s")
+    return f"{si(product['flops'], 'FLOP')} in {product['compute']} at {rate}"
+
+
+def _each_chip(row: Mapping[str, Any]) -> str:
+    if "model" in row:
+        return " on each chip" if row["chips"] > 1 else ""
+    return " of each chip" if row[SHARDS] > 1 else ""
+
+
+def _held(answer: Answer, held: str) -> str:
+    """Whether something is held by the memory, with what it takes and what there is."""
+    row, capacity = answer.row, answer.capacity_bytes
+    held = f"{held}{_each_chip(row)}"
+    if capacity is None:
+        return f"not known: {held}, capacity of {row['memory']} not published"
+    return f"{'yes' if row['fits'] else 'no'}: {held}, {si(capacity, 'B')} of {row['memory']}"
+
+
+def _times(answer: Answer) -> str:
+    """Times with and without overlap, and the least time of hops."""
+    row = answer.row
+    least, most = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
+    text = f"{least} with full overlap, {most} without"
+    if answer.of_a_model:
+        text = f"{seconds(row['t_ops_s'])} kernel after kernel, {text}"
+    elif row["t_lower_s"] == row["t_upper_s"]:
+        text = least
+    hops = (f"; hops at least {seconds(u.latency_s)}" for u in answer.uses if u.latency_s)
+    return "".join([text, *hops])
+
+
+def _estimate(answer: Answer) -> str:
+    """The calibrated time, its band, and the software it is calibrated to; empty without."""
+    row, of = answer.row, ", ".join(answer.softwares)
+    if row.get("t_estimate_s") is None:
+        return ""
+    low, high = (row.get(f"t_estimate_{band}_s") for band in ("p10", "p90"))
+    ends = "" if low is None or high is None else f", {seconds(low)} to {seconds(high)}"
+    if of and not answer.of_a_model:
+        of = f"{of}; {row['estimate_bound']}-bound"
+    includes = "matmuls include" if answer.of_a_model else "includes"
+    contents = "".join(f"; {includes} {each}" for each in answer.contents)
+    what = row.get("estimate_beyond")
+    beyond = f"; {BEYOND[what]}, so the band is wider" if what else ""
+    time = seconds(row["t_estimate_s"])
+    return f"{time}{ends}, calibrated to {of or 'measurements'}{contents}{beyond}"
+
+
+def _tokens(row: Mapping[str, Any]) -> str:
+    of = "" if row["phase"] == DECODE else " of the prompts"
+    room = ", if it had the memory" if row["fits"] is False else ""
+    rate, estimated = row["tokens_per_s_ops"], ""
+    if (estimate := row["t_estimate_s"]) is not None:
+        estimated = f", {count(rate * row['t_ops_s'] / estimate)} at the estimate"
+    return (
+        f"{count(rate)}{of} kernel after kernel, {count(row['tokens_per_s'])} with full overlap"
+        f"{estimated}{room}"
+    )
+
+
+def _drafted(answer: Answer) -> str:
+    """How many of its tokens a step adds where a draft proposed them; empty without."""
+    if answer.draft is None:
+        return ""
+    added, computed = answer.draft["accepted"] + 1, answer.row["T"]
+    own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
+    taken = f"{seconds(sum(each['count'] * each['t_ops_s'] for each in own))} of it to draft"
+    left_out = "the draft's time left out"
+    return f"; a step adds {significant(added)} of {computed} tokens, {taken if own else left_out}"
+
+
+def _faster(answer: Answer) -> list[Mapping[str, Any]]:
+    """Other dtypes whose bound is shorter by more than a ranking of bounds needs."""
+    own = answer.row["t_lower_s"]
+    return [each for each in answer.dtypes if own > LEAST_FACTOR * each["t_lower_s"]]
+
+
+def _quicker(answer: Answer) -> Iterator[str]:
+    """The formats in which a step is quickest, if one is quicker than those of the question."""
+    for other in _faster(answer)[:MOST_DTYPES]:
+        fits = "; fits" if other["fits"] and not answer.row["fits"] else ""
+        time = seconds(other["t_lower_s"])
+        yield f"all {other['dtypes']}: {time} ({other['bound']}-bound{fits})"
+
+
+def _experts(experts: Mapping[str, Any]) -> str:
+    """How many experts are read; the rounded number is below E unless all of them are."""
+    some = significant(experts["touched"], DIGITS)
+    if some == f"{experts['E']}" and experts["touched"] < experts["E"]:
+        some = "almost all"
+    return f"{experts['routing']} routing: {some} of {experts['E']} in a layer are read"
+
+
+def _fewest(answer: Answer) -> str:
+    """The fewest chips that hold weights and caches, in tensor parallelism; in training S."""
+    if answer.trains:
+        return training_facts.holding(answer)
+    (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
+    if fewest["outcome"] == FOUND:
+        return f"tp={fewest['critical']} is enough"
+    if answer.wider is not None:
+        return f"tp={answer.wider['tp']} over {answer.wider['network']} is enough"
+    if fewest["outcome"] == UNKNOWN:
+        return "not known whether any tp is enough"
+    return f"no tp is enough that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
+
+
+def _costs(row: Mapping[str, Any]) -> Iterator[str]:
+    """Money and energy of tokens, with the time that each is of.
+
+    USD of a million tokens and J of a token at kernels one after another, `t_ops_s`, as in the
+    table of cases; USD also at the estimate, times t_estimate_s / t_ops_s.
+    """
+    estimated = ""
+    if (price := row["usd_per_mtok_ops"]) is not None:
+        if (estimate := row["t_estimate_s"]) is not None:
+            estimated = f", ${_usd(price * estimate / row['t_ops_s'])} at the estimate"
+        yield (
+            f"${_usd(price)} a million tokens kernel after kernel{estimated} "
+            f"({row['price_provider']}, {row['price_date']})"
+        )
+    if row["j_per_token_ops"] is not None:
+        yield f"{significant(row['j_per_token_ops'])} J a token kernel after kernel"
+
+
+def _usd(price: float) -> str:
+    """A price in dollars: with cents, or with significant digits where it is below ten cents."""
+    return f"{price:,.2f}" if price >= CENTS else significant(price)
+
+
+# ---------------------------------------------------------------- sections
+
+
+def sections(answer: Answer) -> Iterator[Section]:
+    """Kernels of a model; from which size on it is compute-bound; what else would make it so."""
+    title = "Compute-bound from this size on, the others as they are:"
+    if answer.of_a_model:
+        of_groups = "Time by group, kernel after kernel (softmax, norms and rotary left out):"
+        parts = _passes(answer) if answer.trains else _groups(answer)
+        yield Section(of_groups, list(parts))
+        if answer.terms:
+            yield Section("What makes up the estimate:", list(_terms(answer)))
+        if answer.fits:
+            yield Section(
+                "It is calibrated to (median errors at what was held out):", [*_fits(answer)]
+            )
+        context = ", and up to this context" if answer.row["phase"] == DECODE else ""
+        title = f"Compute-bound from this batch on{context}:"
+        if answer.trains:
+            title = "Compute-bound from this size on, and up to this tp:"
+    yield Section(title, list(_thresholds(answer)))
+    if all(change.outcome == ALWAYS for change in answer.changes):
+        yield Section("At these sizes it is compute-bound as it is.", [])
+        return
+    lines = list(_rates(answer))
+    if not answer.of_a_model:
+        lines.append(_dtypes(answer))
+    yield Section("or with this, all else equal:", lines)
+
+
+def _longest(
+    parts: Iterable[tuple[str, float, str]], total_s: float, most: int = MOST_GROUPS
+) -> Iterator[Line]:
+    """The parts that take longest, each with its share of a time, and the others in a line.
+
+    Args:
+        parts: Name, time [s], and what else is said of it.
+        total_s: The whole time [s].
+        most: Parts that are named [1].
+    """
+    ordered = sorted(parts, key=lambda part: -part[1])
+    shown = ordered if len(ordered) == most + 1 else ordered[:most]
+    for name, time_s, text in shown:
+        yield Line(name, percent(time_s / total_s), f"{seconds(time_s)}{text}")
+    if rest := ordered[len(shown) :]:
+        time_s = sum(part[1] for part in rest)
+        yield Line(f"{len(rest)} others", percent(time_s / total_s), seconds(time_s))
+
+
+def _groups(answer: Answer) -> Iterator[Line]:
+    """The groups that take longest, each with its own critical batch."""
+    parts = []
+    for group in answer.groups:
+        name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_ops_s"]
+        parts.append((name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
+    return _longest(parts, answer.row["t_ops_s"])
+
+
+def _from_batch(group: Mapping[str, Any]) -> str:
+    """From which batch on a group is compute-bound; what limits it, where another does now."""
+    outcome, limit = group["outcome"], group["limit"]
+    if outcome == ALWAYS:
+        return " at every batch"
+    if outcome == NEVER:
+        return "; never compute-bound" + ("" if limit == group["bound"] else f" ({limit})")
+    return f"; compute-bound from B = {group['critical_B']}"
+
+
+def _terms(answer: Answer) -> Iterator[Line]:
+    """The largest terms of an estimate, each with its fits, and the others in a line."""
+    total, parts = answer.row["t_estimate_s"], []
+    for each in answer.terms:
+        layers = f" × {each['count']}" if each["count"] > 1 else ""
+        of = f"; {each['calibration']}" if each["calibration"] else ""
+        of += f", {BEYOND[what]}" if (what := each["estimate_beyond"]) else ""
+        name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
+        parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
+    yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
+    untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED)]
+    share = sum(each["count"] * each["t_estimate_s"] for each in untimed) / total
+    if share >= LEAST_TERM:
+        text = f"{percent(share)} is of kernels without timings, at the shares that matmuls reach"
+        yield Line(UNTIMED, "", text)
+    if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
+        text = f"alone take {seconds(sent)}, within the kernels that they follow"
+        yield Line("collectives", "", text)
+    if answer.prompt_s is not None:
+        size, time = f"{answer.sizes['S']:,}", seconds(answer.prompt_s)
+        yield Line("prompts", "+", f"one of {size} tokens that is read between steps adds {time}")
+
+
+def _fits(answer: Answer) -> Iterator[Line]:
+    """The fits that an estimate is by, with their errors, those of one source together."""
+    by_source: dict[tuple[str, str], list[str]] = {}
+    for name, fit in answer.fits.items():
+        software, _, of = name.partition(" ")
+        error = "" if fit["median"] is None else f" {percent(fit['median'])}"
+        by_source.setdefault((software, fit["source"]), []).append(f"{of}{error}")
+    for (software, source), names in by_source.items():
+        yield Line(software, "", f"{', '.join(names)}: {source}")
+
+
+def _passes(answer: Answer) -> Iterator[Line]:
+    """The parts of layers that take longest in training, each with the times of its passes."""
+    parts: dict[str, dict[str, float]] = {}
+    for group in answer.groups:
+        name, _, of = group["group"].removesuffix("-add").rpartition("-")
+        name, of = (name, PASSES[of]) if of in PASSES else (group["group"], "")
+        own = parts.setdefault(name, {})
+        own[of] = own.get(of, 0.0) + group["count"] * group["t_ops_s"]
+    times = []
+    for name, own in parts.items():
+        of = ", ".join(f"{each} {seconds(time_s)}" for each, time_s in own.items() if each)
+        times.append((name, sum(own.values()), of and f": {of}"))
+    return _longest(times, sum(time_s for _, time_s, _ in times))
+
+
+def _thresholds(answer: Answer) -> Iterator[Line]:
+    """From which size on it is compute-bound, along every axis, the others as they are."""
+    for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
+        whole, *less = rows
+        unsaid = axis == MIX and whole["critical"] is None  # of one chip
+        if unsaid or (answer.of_a_model and axis == "chips"):
+            continue
+        largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
+        is_upper = axis in largest
+        value, text = _upper(answer, whole) if is_upper else _lower(answer, whole)
+        text = f"{answer.along_axis}{text}" if axis == SHARDS else text
+        estimate = ""
+        if (size := whole["saturates_estimate"]) is not None:
+            estimate = f"by estimate 90% of its plateau from {size}"
+        shares = (_share(answer, whole, each) for each in less)
+        yield Line(axis, value, "; ".join(filter(None, [text, *shares, estimate])))
+
+
+def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
+    """The smallest size that is compute-bound."""
+    outcome, exact = threshold["outcome"], threshold["critical_exact"]
+    if threshold["axis"] == MIX:
+        return _mixed(answer, threshold)
+    if outcome == FOUND:
+        text, critical = f"crossover {crossover(exact)}", threshold["critical"]
+        if rule := threshold.get("critical_rule"):
+            text += f"; rule of thumb {significant(rule, DIGITS)}"
+        fit = threshold.get("max_fit" if answer.trains else "max_B_fit")
+        if fit is not None and fit < critical:
+            text += f"; {f'{fit:,}' if fit else 'none'} fit{'s' * (fit <= 1)}"
+        return f"{critical}", text
+    if outcome == ALWAYS:
+        size = "batch" if answer.of_a_model and threshold["axis"] == "B" else "size"
+        return "any", f"compute-bound at every {size}"
+    if outcome == NEVER:
+        return "never", _never(answer, threshold)
+    return _beyond(threshold)
+
+
+def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
+    """The dp that sends for the least time, and from which batch on math takes as long."""
+    dp, least = threshold["critical"], threshold["critical_network"]
+    of = f"sends for the least time, with tp={answer.row['tp'] * answer.row['dp'] // dp}"
+    from_least = f"; with as many micro-batches a mix is compute-bound from B = {least} on"
+    return f"{dp}", of + (from_least if least else "")
+
+
+def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:
+    return threshold["outcome"], f"crossover {threshold['critical_exact']:.4g}, beyond 2^62"
+
+
+def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
+    """Why no size is large enough: what a sequence adds, or what the intensity tends to."""
+    limit = threshold["limit"]
+    if adds := answer.per_sequence_s:
+        math, other = seconds(adds[MATH.bound]), seconds(adds[limit])
+        return f"each sequence adds {math} of compute, {other} of {limit} time"
+    needed = next((used.needed_intensity for used in answer.uses if used.bound == limit), None)
+    share = answer.limit_shares.get(threshold["axis"])
+    if needed is None or share is None:
+        return f"{limit}-bound at every size"
+    if share == 1:
+        return f"{limit} intensity tends to {significant(needed, DIGITS)} FLOP/B, but stays below"
+    have, need = distinguishable(threshold["limit_intensity"], needed)
+    reached = f"{percent(share)} of {_peak(answer)}"
+    return f"{limit} intensity tends to {have} of {need} FLOP/B: {reached}"
+
+
+def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
+    """The most chips, or the longest context, that are compute-bound."""
+    axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
+    if (some := some_contexts(threshold, answer.in_chunks)) is not None:
+        return some
+    if outcome in LARGEST[axis]:
+        value, text = LARGEST[axis][outcome]
+        return value.format(critical=critical), text.format(limit=threshold["limit"])
+    if axis == SHARDS:
+        return "" if critical is None else f"≥ {critical}", f"not known: {outcome}"
+    return _beyond(threshold)
+
+
+def _share(answer: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) -> str | None:
+    """From where on it attains a share of the peak; None: nowhere, or where it is compute-bound."""
+    outcome, critical = less["outcome"], less["critical"]
+    if (outcome, critical) == (whole["outcome"], whole["critical"]):
+        return None
+    where = {ENDLESS: "on any number of chips", ALWAYS: "at every size"}.get(outcome)
+    if critical is not None and less["axis"] == SHARDS:
+        where = f"up to {critical}"
+    elif outcome == FOUND:
+        where = f"from {critical}"
+    return where and f"{percent(less['share'])} of {_peak(answer)} {where}"
+
+
+def _peak(answer: Answer) -> str:
+    """The peak that shares are of: the nominal one unless an efficiency lowers it."""
+    lowered = any(number["path"] == "efficiency.math" for number in answer.numbers)
+    return "attainable peak" if lowered else "peak"
+
+
+def _rates(answer: Answer) -> Iterator[Line]:
+    """The rates that would make it compute-bound, each all else equal; a slower chip is none."""
+    latencies = {used.resource: used.latency_s for used in answer.uses}
+    for change in answer.changes:
+        label, factor = f"{change.resource} bandwidth", change.factor
+        if factor is None or change.needed_per_s is None:
+            text = f"the {change.limit} takes longer than the math"
+            if change.outcome == LATENCY:
+                hops = seconds(latencies[change.resource])
+                text = f"its hops alone take {hops}, longer than the math"
+            if change.resource != MATH.name:
+                yield Line(label, "no", text)
+        elif factor > 1:
+            needed = si(rounded_bound(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
+            times = significant(rounded_bound(factor, DIGITS, up=True), DIGITS)
+            yield Line(label, f"× {times}", f"at least {needed}")
+
+
+def _dtypes(answer: Answer) -> Line:
+    """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
+    others = answer.dtypes
+    if not others:
+        return Line("dtypes", "no", "the unit computes no others")
+    bound = [each for each in _faster(answer) if each["bound"] == MATH.bound]
+    if not bound:
+        which, verb = "the only other one", "is not"
+        if len(others) > 1:
+            which, verb = f"none of the {len(others)} others", "is"
+        quicker = f"compute-bound and quicker by a factor of {LEAST_FACTOR}"
+        return Line("dtypes", "no", f"{which} that the unit computes {verb} {quicker}")
+    more = f", {len(bound) - MOST_DTYPES} more" if len(bound) > MOST_DTYPES else ""
+    shown = (
+        f"{other['dtypes']} (bound {seconds(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]
+    )
+    return Line("dtypes", "", f"{', '.join(shown)}{more}")
+
+
+# ---------------------------------------------------------------- numbers on their side of a bound
+
+
+def percent(share: float) -> str:
+    """A share in percent; less than all is never 100%."""
+    text = significant(100 * share)
+    if text == "100":
+        text = significant(rounded_bound(100 * share, DIGITS + 1, up=False), DIGITS + 1)
+    return f"{text}%"
+
+
+def distinguishable(one: float, other: float) -> tuple[str, str]:
+    """Two numbers with as many digits as tell them apart."""
+    for digits in range(DIGITS, 17):
+        first, second = significant(one, digits), significant(other, digits)
+        if first != second or one == other:
+            break
+    return first, second
+
+
+def crossover(size: float) -> str:
+    """A real size, with two decimals or as many as tell it from a whole number."""
+    for decimals in range(2, 12):
+        text = f"{size:,.{decimals}f}"
+        if size == round(size) or text.rstrip("0")[-1] != ".":
+            break
+    return text.rstrip("0").rstrip(".")
+
+
+def rounded_bound(value: float, digits: int, *, up: bool) -> float:
+    """A number above zero to a few digits, never on the other side of what it bounds."""
+    scale = 10.0 ** (digits - 1 - math.floor(math.log10(value)))
+    return (math.ceil if up else math.floor)(
+        value * scale * (1 + (-SLACK if up else SLACK))
+    ) / scale

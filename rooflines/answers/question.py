@@ -1,0 +1,436 @@
+"""A question about an operation, or a model, as a sweep of one row or a few."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.answers.name_search import chip_named, chip_near, dtypes_named
+from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
+from rooflines.answers.question_words import WRITTEN_OUT
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
+from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
+from rooflines.config.schema import SweepConfig
+from rooflines.fits.calibration_files import Calibrations, shipped_calibrations
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.support import fewer_or, need_of, route_for
+from rooflines.models.architecture import TRAIN
+from rooflines.models.library import model_named
+from rooflines.models.model import Model
+from rooflines.models.split import Split
+from rooflines.sweep.cases import Skipped
+from rooflines.sweep.checks import checked_sweep
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.training_sweep import sweep_of_models
+from rooflines.theory.network import parse_axes
+from rooflines.theory.operation import MATRIX, operation
+from rooflines.theory.sharding import NAMED as SHARDINGS
+from rooflines.theory.sharding import OR_LONG_FORM, SHARDS
+from rooflines.training.parallel_plan import TrainingPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from rooflines.answers.question_words import Question
+    from rooflines.hardware.entries import Chip
+    from rooflines.sweep.step_sweep import ModelSweep
+
+NAME = "explain"
+"""The name of the sweep of a question."""
+
+OPERATION, FORMAT = "matmul", "bf16"
+"""The operation that sizes without one are of, and the format of what is typed without dtypes."""
+
+WEIGHTS_ALONE = ("w4a16", "w-int4-x-fp16")
+"""Combinations that a message offers, whose weights alone are narrow: in bf16 and in fp16."""
+
+COMPUTED = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
+"""Formats of weights that are computed in as they are, where the chip has a peak for it."""
+
+SHARES = (1, 0.9)
+"""The shares of peak solved for: compute-bound, and nearly so [1]."""
+
+ALL = "all"
+"""Every memory level of a chip that has a bandwidth."""
+
+UNSPLIT = (None, "none")
+"""Shardings of one chip."""
+
+LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
+LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
+LIST_FORMATS = (
+    "name a format such as bf16, a combination such as w4a16, or write "
+    "weights=fp8,cache=fp8,activations=bf16,compute=fp8"
+)
+
+ONE_FORMAT = "name a format such as bf16, or write weights=fp8,compute=fp8,activations=bf16"
+"""The same in training, which has no combinations."""
+
+PLACES = {
+    "": "the question",
+    "chips": "chip",
+    "grid": "sizes",
+    "thresholds": "operation",
+    "splits": "split",
+    "cache_split": "cache-split",
+}
+"""Config keys whose word in a question is another."""
+
+KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
+"""A key of a config in a fix; a question has `=` behind it."""
+
+
+class Known(NamedTuple):
+    """What a question can name.
+
+    Attributes:
+        chips: By id.
+        calibrations: By chip and software; None: those of the package, which are read where a
+            question names software.
+    """
+
+    chips: Mapping[str, Chip]
+    calibrations: Calibrations | None = None
+
+
+def question_sweep(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
+    """The sweep that answers a question, solved along every size and number of chips.
+
+    Args:
+        asked: Without dtypes, those that a model is published in, or bf16; its notes then say so.
+        known: What can be named.
+        **options: Keys of a sweep, `network`, `memory` and `calibration`; of an operation also
+            `shards`, `sharding`, `unit` and `flops`; of a model `split`, `phase`, `routing` and
+            `cache_split`. None: the default.
+
+    Raises:
+        RooflinesError: Something is invalid; places are words of the question, not config keys.
+    """
+    given = {
+        key: value if key == "sharding" else _lowered(value)  # its long form has dimensions
+        for key, value in options.items()
+        if value is not None
+    }
+    if asked.model is None:
+        return _checked(_of_operation(asked, known, **given), known)
+    keys, model = _of_model(asked, known, **given)
+    return _checked(keys, known, model)
+
+
+def _lowered(value: object) -> object:
+    """A name, or names, in lower case, as a config has them; anything else as it is."""
+    if isinstance(value, list | tuple):
+        return [*map(_lowered, value)]
+    return value.lower() if isinstance(value, str) else value
+
+
+def _of_operation(
+    asked: Question,
+    known: Known,
+    *,
+    shards: object = 1,
+    sharding: object = None,
+    **options: object,
+) -> dict[str, Any]:
+    """The config of a question about an operation."""
+    if not asked.dtypes:
+        asked.dtypes = [FORMAT]
+        asked.notes.append(f"dtypes are {FORMAT}, since none are typed; `rooflines list dtypes`")
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            options = _on_chips(asked, known.chips, options)
+        with mistakes.at():
+            with at_path("operation"):
+                op = operation(str(asked.operation or OPERATION))
+            grid = sizes_of_operation(asked.sizes or asked.product, op)
+        with mistakes.at("dtypes"):
+            forms = [_dtypes(form, dtype_entries().combinations) for form in asked.dtypes]
+        if sharding in UNSPLIT and str(shards) != "1":
+            names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
+            fix = f"choose a sharding with --sharding: {names}"
+            mistakes.add(RooflinesError("shards", f"is {shards}, but nothing is split", fix))
+    return {
+        "operation": op.name,
+        "unit": op.unit,
+        "grid": grid,
+        "dtypes": forms,
+        "chips": asked.chips,
+        "shards": [shards],
+        "sharding": ["none" if sharding is None else sharding],
+        "thresholds": [*op.dims, *([] if sharding in UNSPLIT else [SHARDS])],
+        "shares": list(SHARES),
+        **options,
+    }
+
+
+def _of_model(
+    asked: Question,
+    known: Known,
+    *,
+    split: object = None,
+    draft: object = None,
+    **options: object,
+) -> tuple[dict[str, Any], Model]:
+    """The config of a question about a model, and the model."""
+    if asked.product is not None:
+        problem = f"has {quote(asked.product)}, which is no size of a model"
+        raise RooflinesError("the question", problem, HOW_MODEL)
+    trains = options.get("phase") == TRAIN
+    family = options.pop("as", None)
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            options = _on_chips(asked, known.chips, options)
+        with mistakes.at():
+            model = asked.model
+            if not isinstance(model, Model):
+                read_as = None if family is None else str(family)
+                model = model_named(str(model), asked.dtypes or None, read_as)
+        with mistakes.at():
+            grid = sizes_of_model(asked.sizes)
+        with mistakes.at("dtypes"):
+            formats = dtype_entries().formats | dtype_entries().combinations
+            forms = [_dtypes(form, formats, of_model=True) for form in asked.dtypes]
+        with mistakes.at("split"):
+            parts = split_of(split)
+            if trains and not options.get("network"):
+                options["network"] = _joining(asked, known.chips, parts)
+        with mistakes.at("draft"):
+            if isinstance(draft, str):
+                draft = by_key(draft, "write tokens=3,accepted=1.8")
+    if not forms:
+        published = None if trains else model.dtypes
+        own = FORMAT if trains else as_published(model, (known.chips[chip] for chip in asked.chips))
+        forms, of = [own], own
+        if not isinstance(own, str):
+            of = ", ".join(f"{key} {form}" for key, form in own.items() if isinstance(form, str))
+        why = "as the model is published" if published else "since none are typed"
+        asked.notes.append(f"dtypes are {of}, {why}")
+    keys = {
+        "models": [model.name],
+        "grid": grid,
+        "dtypes": forms,
+        "chips": asked.chips,
+        "splits": [parts or {}],
+        "thresholds": list(TRAINING_AXES if trains else SERVING_AXES),
+        "draft": draft,
+        **options,
+    }
+    return keys, model
+
+
+def _joining(asked: Question, chips: Mapping[str, Chip], split: object) -> list[list[str]] | None:
+    """The interconnects that join the chips of a plan, where one chip is asked for."""
+    if len(asked.chips) != 1 or asked.chips[0] not in chips or not split:
+        return None
+    count = checked(TrainingPlan, split).chips
+    return [route_for(chips[asked.chips[0]], count)] if count > 1 else None
+
+
+def _checked(
+    keys: Mapping[str, Any], known: Known, model: Model | None = None
+) -> Sweep | ModelSweep:
+    """The sweep of a config; without the threshold of shards where that has no closed form.
+
+    Raises:
+        RooflinesError: It is invalid; places are words of the question.
+    """
+    try:
+        config: Any = checked(SweepConfig if model is None else ModelSweepConfig, keys)
+        named, fits = config.calibration or (), known.calibrations
+        if fits is None:
+            fits = shipped_calibrations() if named else Calibrations()
+        with at_path("calibration"):
+            fits.check_softwares(named)
+        catalogues = known.chips, dtype_entries(), fits
+        if model is None:
+            return checked_sweep(Sweep(NAME, config, *catalogues, fastest_axes=True))
+        sweep = sweep_of_models(NAME, config, *catalogues, {model.name: model})
+        return checked_sweep(replace(sweep, fastest_axes=True))
+    except RooflinesError as error:
+        real = [each for each in error.errors if not each.where.startswith("thresholds")]
+        if not real and SHARDS in keys["thresholds"]:
+            dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
+            return _checked({**keys, "thresholds": dims}, known, model)
+        raise RooflinesError.of(
+            _in_words(each, keys, known.chips) for each in real or error.errors
+        ) from None
+
+
+def _in_words(
+    error: RooflinesError, keys: Mapping[str, Any], chips: Mapping[str, Chip]
+) -> RooflinesError:
+    """An error of the sweep, with the words of a question in place of config keys."""
+    head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
+    place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
+    if rest and head != "grid":
+        place = f"{place} {rest}"
+    problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
+    if isinstance(error.cause, Skipped):
+        problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
+    elif "models" in keys and place == "dtypes" and not error.close:
+        fix = ONE_FORMAT if keys.get("phase") == TRAIN else LIST_FORMATS
+    elif head in ("dtypes", "splits", "draft"):
+        fix = KEY.sub(r"\1=", fix)
+    return RooflinesError(place, problem, fix, close=error.close, file=error.file)
+
+
+def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> str:
+    """What to do where a chip does not support what is asked for."""
+    chip, need = chips[cause.chip or keys["chips"][0]], need_of(cause.reason)
+    if need == "memory":
+        return f"choose one of its memory levels with a bandwidth: {', '.join(levels_of(chip))}"
+    if need == "network":
+        if "models" not in keys:
+            return fewer_or(chip, "other numbers of chips", parse_axes(str(keys["shards"][0])))
+        kind = TrainingPlan if keys.get("phase") == TRAIN else Split
+        return fewer_or(chip, "fewer chips", *checked(kind, keys["splits"][0]).groups)
+    return FIXES.get(need) or _other_peak(chip, keys)
+
+
+FIXES = {
+    None: "ask for another split, such as --split tp=8, or for none",
+    "axes": "ask for one of them over all chips, such as --split dp=64 --shard weights",
+    "groups": "ask for a split that fills them, or for another number of chips",
+    "sequences": "ask for more sequences, such as B=64, or fewer replicas",
+    "multiple": "ask for a multiple of it, or for another split",
+    "model": "ask for another model, or for --phase decode",
+}
+"""What to do where something of no chip is missing, by what it is."""
+
+
+def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
+    if "models" in keys:
+        formats = ", ".join(formats_on(chip))
+        computed = () if keys.get("phase") == TRAIN else dtypes_on(chip, MATRIX)
+        offered = next((name for name in WEIGHTS_ALONE if name in computed), None)
+        narrower = f"; weights alone can be narrower: {offered}" if offered else ""
+        return f"choose a format that its matrix unit computes: {formats}{narrower}"
+    if has := dtypes_on(chip, keys["unit"]):
+        fix = f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
+        wanted = {form for form in keys["dtypes"] if isinstance(form, str)}
+        other = next((unit for unit in chip.units if wanted & {*dtypes_on(chip, unit)}), None)
+        return fix if other is None else f"add --unit {other}, or {fix}"
+    return f"choose another chip, or one of its units: {', '.join(chip.units)}"
+
+
+def _on_chips(
+    asked: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The options of a question about chips, with networks and memory as a config has them.
+
+    Raises:
+        RooflinesError: A chip is missing or unknown, or the only one lacks a network.
+    """
+    if not asked.chips or "" in asked.chips:
+        raise RooflinesError("chip", "is missing", LIST_CHIPS)
+    for name in [*asked.chips]:
+        found = chip_named(str(name), chips) or chip_near(str(name), chips)
+        if found is None:
+            with at_path("chip"):
+                one_of(name, chips, "no chip", LIST_CHIPS)
+        elif found.name != name:
+            asked.chips = [found.name if each == name else each for each in asked.chips]
+            asked.notes += [found.note] if found.note else []
+    given = dict(options)
+    if given.get("memory") == ALL:
+        every = [level for name in asked.chips for level in levels_of(chips[name])]
+        given["memory"] = list(dict.fromkeys(every))
+    if network := given.get("network"):
+        levels = network.split(",") if isinstance(network, str) else network
+        levels = levels if isinstance(levels, list | tuple) else [levels]
+        if len(asked.chips) == 1:
+            (name,) = asked.chips
+            for level in levels:
+                with at_path("network"):
+                    one_of(level, chips[name].networks, f"no interconnect of {name}")
+        given["network"] = levels[0] if len(levels) == 1 else list(levels)
+    return given
+
+
+# ---------------------------------------------------------------- dtypes and levels
+
+
+def _dtypes(form: object, known: Collection[str], *, of_model: bool = False) -> object:
+    """Dtypes as a config has them: a name, those of an operation or by class of tensors."""
+    if not isinstance(form, str):
+        return form
+    if of_model and "=" in form:
+        return by_key(form, LIST_FORMATS)
+    if not of_model and (match := WRITTEN_OUT.fullmatch(form)):
+        return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
+    form = dtypes_named(form) or form
+    what, fix = ("format or", LIST_FORMATS) if of_model else ("dtype", LIST_DTYPES)
+    one_of(form, known, f"no {what} combination", fix)
+    return form
+
+
+def split_of(split: object) -> object:
+    """A split as a config has it, of a name such as tp4-dp2, or keys such as tp=4,dp=2."""
+    if not isinstance(split, str):
+        return split
+    keys = "=" in split
+    return by_key(split.lower(), "write tp8, or tp4-dp2") if keys else TrainingPlan.named(split)
+
+
+def by_key(text: str, fix: str) -> dict[str, str]:
+    """Values by key, of a text such as `tp=8,dp=2`.
+
+    Raises:
+        RooflinesError: A part is no KEY=VALUE, or a key is there twice.
+    """
+    values: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise RooflinesError("", f"has {quote(part)}, which is no KEY=VALUE", fix)
+        if key in values:
+            raise RooflinesError("", f"gives {quote(key)} twice", fix)
+        values[key] = value
+    return values
+
+
+def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
+    """Dtypes of a step of a model as it is published; the format of all where that is not stated.
+
+    Weights in integers, in a format that a chip has no peak for, or quantized without activations
+    are computed in 16 bit, and so is attention; caches that are not stated have 16 bit, too.
+
+    Args:
+        model: The model.
+        chips: The chips that compute.
+    """
+    stored = model.dtypes
+    if stored is None:
+        return FORMAT
+    wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
+    if set(stored.stored.values()) == {wide} and not stored.mixed:
+        return wide
+    can = not model.weights_alone
+    can = can and all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
+    compute = stored.weights if stored.weights in COMPUTED and can else wide
+    apart = ("experts", "head", "lm_head")
+    own = {name: dtype for name in apart if (dtype := getattr(stored, name))}
+    own |= {"attention": wide} if compute != wide else {}
+    own |= {"mixed": stored.mixed} if stored.mixed else {}
+    each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
+    return each | own | {"compute": compute}
+
+
+def dtypes_on(chip: Chip, unit: str) -> list[str]:
+    """The dtype combinations that a unit of a chip computes, in the order of the catalogue."""
+    peaks = {dtype for name, found in chip.units.items() if name == unit for dtype in found}
+    combinations = dtype_entries().combinations
+    return [name for name, each in combinations.items() if each.compute in peaks]
+
+
+def formats_on(chip: Chip) -> list[str]:
+    """The formats that the matrix unit of a chip computes in, in the order of the catalogue."""
+    peaks = chip.units.get(MATRIX, {})
+    return [name for name in dtype_entries().formats if name in peaks]
+
+
+def levels_of(chip: Chip) -> list[str]:
+    """The memory levels of a chip that have a bandwidth."""
+    return [name for name, level in chip.memory.items() if level.bytes_per_s]

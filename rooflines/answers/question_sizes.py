@@ -1,0 +1,203 @@
+"""Sizes of a question, by letter or in order: each a number, a list or a range."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
+from rooflines.basics.numbers import LARGEST_SIZE, whole
+from rooflines.basics.text import counted
+from rooflines.theory.operation import NAMED, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
+"""LETTER=SIZE, the size of one dimension, or several."""
+
+TIMES = re.compile(r"[xX×*]")
+"""What is between the sizes of 128x8192x8192."""
+
+SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmM])", re.ASCII)
+"""A size in units of 1,024 or of 1,024 times that."""
+
+RANGE = re.compile(r"(.+?)\.\.([^+]+)(?:\+(.+))?")
+"""FIRST..LAST, doubling, or FIRST..LAST+STEP."""
+
+UNITS = {"k": 2**10, "m": 2**20}
+"""What k and M after a size stand for [1]."""
+
+MOST_SIZES = 200
+"""Sizes of one letter [1]."""
+
+BLAS = {"M": "B", "K": "D", "N": "F"}
+"""Letters of matrix products in other libraries, and those of `matmul` here."""
+
+MODEL_SIZES = ("B", "S", "T")
+"""Sequences, tokens of each after the step, and new ones of each."""
+
+HOW = (
+    "write BxDxF in the order of the operation's letters, such as 128x8192x8192, "
+    "or B=128 D=8192 F=8192"
+)
+HOW_MODEL = "write B sequences of S tokens, such as B=64 S=8192"
+
+
+def sizes_of_operation(sizes: object, op: Operation) -> dict[str, list[int]]:
+    """The sizes of every dimension.
+
+    Args:
+        sizes: By letter, as a mapping or `B=128 D=8192 F=8192`; or in the order of the letters, as
+            a list or `128x8192x8192`. Letters are in any case; M, K and N are those of `matmul`.
+        op: The operation.
+
+    Raises:
+        RooflinesError: A dimension has none or is not the operation's, or a size is no whole number
+            above zero.
+    """
+    lettered = sizes if isinstance(sizes, Mapping) else _by_letter(sizes, op)
+    letters = {letter: letter for letter in op.dims}
+    if op == NAMED["matmul"]:
+        letters |= BLAS
+    given = {letters.get(str(letter).upper(), letter): size for letter, size in lettered.items()}
+    known = f"{op.name} has the dimensions {', '.join(op.dims)}"
+    with Mistakes() as mistakes:
+        if len(given) < len(lettered):
+            twice = f"are given twice, in {quote(' '.join(lettered))}"
+            mistakes.add(RooflinesError("sizes", twice, "give each letter one size"))
+        _check_letters(given, op.dims, f"is of no dimension: {known}", HOW, mistakes)
+        if missing := [dim for dim in op.dims if dim not in given]:
+            lack = f"lack {', '.join(missing)}: {known}"
+            fix = f"add {' '.join(f'{dim}=8192' for dim in missing)}, or other sizes"
+            mistakes.add(RooflinesError("sizes", lack, fix))
+        return _values(given, mistakes)
+
+
+def sizes_of_model(sizes: Mapping[str, object]) -> dict[str, list[int]]:
+    """B, S and, where it is given, T; letters in any case.
+
+    Raises:
+        RooflinesError: B or S is missing, a letter is another one, or a size is no whole number
+            above zero.
+    """
+    given = {str(letter).upper(): size for letter, size in sizes.items()}
+    with Mistakes() as mistakes:
+        _check_letters(given, MODEL_SIZES, "is no size of a model", HOW_MODEL, mistakes)
+        if missing := [letter for letter in ("B", "S") if letter not in given]:
+            mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW_MODEL))
+        ours = {letter: given[letter] for letter in MODEL_SIZES if letter in given}
+        return _values(ours, mistakes)
+
+
+def _check_letters(
+    given: Mapping[str, object], known: Sequence[str], problem: str, fix: str, mistakes: Mistakes
+) -> None:
+    for letter in given:
+        if letter not in known:
+            mistakes.add(RooflinesError(f"size {letter}", problem, fix))
+
+
+def _values(sizes: Mapping[str, object], mistakes: Mistakes) -> dict[str, list[int]]:
+    found = {}
+    for letter, size in sizes.items():
+        with mistakes.at():
+            found[letter] = values_of(size, letter)
+    return found
+
+
+def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
+    """Sizes by letter, of a text, or of numbers in the order of the letters."""
+    if not sizes:
+        raise RooflinesError(
+            "sizes", "are missing", f"{HOW}; or name a model, such as llama-3.1-8b"
+        )
+    if isinstance(sizes, str) and "=" in sizes:
+        found: dict[str, object] = {}
+        for part in sizes.replace(",", " ").split():
+            match = SIZE.fullmatch(part)
+            if match is None:
+                problem = f"have {quote(part)}, which is no size"
+                raise RooflinesError("sizes", problem, "write B=128")
+            check_once(match[1], match[2], found)
+            found[match[1]] = match[2]
+        return found
+    parts = TIMES.split(sizes) if isinstance(sizes, str) else sizes
+    if not isinstance(parts, list | tuple):
+        parts = [parts]
+    if len(parts) != len(op.dims):
+        raise RooflinesError(
+            "sizes",
+            f"are {len(parts)} in {quote(sizes)}, but {op.name} has "
+            f"{counted(len(op.dims), 'dimension')}: {', '.join(op.dims)}",
+            f"write one size for each, {'x'.join(op.dims)}, or name another operation: "
+            f"{', '.join(NAMED)}",
+        )
+    return dict(zip(op.dims, parts, strict=True))
+
+
+def check_once(letter: str, size: str, found: Mapping[str, object]) -> None:
+    """Refuse a letter that has a size already."""
+    if letter in found:
+        twice = f"is given twice, {quote(found[letter])} and {quote(size)}"
+        raise RooflinesError(f"size {letter}", twice, "give each letter one size, or B=64,128")
+
+
+def values_of(size: object, letter: str) -> list[int]:
+    """The sizes of one letter: a number, a list `64,128`, or a range `1..1024` or `64..256+64`.
+
+    Args:
+        size: A number or a text; `8k` is 8,192.
+        letter: Its letter, for messages.
+
+    Raises:
+        RooflinesError: One is no whole number above zero, or there are too many.
+    """
+    if isinstance(size, list | tuple):
+        return list(dict.fromkeys(value for each in size for value in values_of(each, letter)))
+    with at_path(f"size {letter}"):
+        if not isinstance(size, str):
+            return [whole(size)]
+        values: dict[int, None] = {}
+        with Mistakes() as mistakes:
+            for part in size.split(","):
+                with mistakes.at():
+                    values |= dict.fromkeys(_range(part))
+        if len(values) > MOST_SIZES:
+            problem = f"has {len(values):,} values, more than the {MOST_SIZES} of a table"
+            raise RooflinesError("", problem, "ask for fewer, or run a config of them")
+        return list(values)
+
+
+def _range(text: str) -> Sequence[int]:
+    match = RANGE.fullmatch(text)
+    if match is None:
+        return [_whole(text)]
+    first, last = _whole(match[1]), _whole(match[2])
+    if first > last:
+        problem = f"is {quote(text)}, whose first is above its last"
+        raise RooflinesError("", problem, f"write {match[2]}..{match[1]}")
+    if match[3] is not None:
+        return range(first, last + 1, _whole(match[3]))[: MOST_SIZES + 1]
+    values = [first]
+    while 2 * values[-1] <= last:
+        values.append(2 * values[-1])
+    return values if values[-1] == last else [*values, last]
+
+
+def _whole(text: str) -> int:
+    """A whole number; `8k` is 8,192.
+
+    Raises:
+        RooflinesError: It is none above zero.
+    """
+    match = SUFFIXED.fullmatch(text.strip())
+    if match is None:
+        return whole(text)
+    size = Fraction(match[1]) * UNITS[match[2].lower()]
+    if size.denominator > 1 or not 1 <= size <= LARGEST_SIZE:
+        fix = f"write a whole number from 1 to {LARGEST_SIZE:,}; k is 1,024"
+        raise RooflinesError("", f"is {quote(text)}, which is no whole number", fix)
+    return int(size)

@@ -1,0 +1,52 @@
+"""How chips are joined in an answer: the axes of a torus, and an inner network that is idle."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.answers.answer_values import ONE_AXIS
+from rooflines.sweep.operation_sweep import OperationCase
+from rooflines.theory.network import TORUS, axes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.sweep.operation_sweep import Sweep
+    from rooflines.sweep.step_sweep import ModelSweep, StepCase
+
+
+def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
+    """The routes of cases that send something, a phrase each; with several chips it names them."""
+    several = len(sweep.config.chips) > 1
+    found = (
+        f"{case.chip}: {phrase}" if several else phrase
+        for case in sweep.cases
+        for phrase in _phrases(sweep, case)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Iterator[str]:
+    """The routes of a case."""
+    place = case.place
+    routes = {sent.route for kernel in case.kernels for sent in kernel.transfers}
+    if not routes:
+        return
+    first, link = next(iter(place.entry.networks.items()))
+    if place.networks[0] != first:
+        joined = link.exact.domain if link.exact.published else None
+        chips = f", which joins {joined:,} chips," if joined else ""
+        yield f"{place.network} alone, as asked: {first}{chips} is idle"
+    inner = place.links[0]
+    if sweep.fastest_axes and inner.topology == TORUS:
+        for axes in sorted({route.axes for route in routes}):
+            if len(axes) > 1:
+                best = "" if axes in _typed(case) else ", the fastest"
+                yield f"{place.network} over axes {axes_text(axes)}{best}"
+            else:
+                yield f"{place.network} {ONE_AXIS}, of {axes[0]} chips"
+
+
+def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:
+    """The axes that a question names."""
+    return (case.axes,) if isinstance(case, OperationCase) else case.split.groups

@@ -1,0 +1,211 @@
+"""An explanation as a screen of text."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from rooflines.answers import phrases
+from rooflines.basics.text import seconds, si
+
+if TYPE_CHECKING:
+    from rooflines.answers.answer_values import Answer
+    from rooflines.hardware.chip_parts import NumberRecord
+
+Paint = Callable[[str, str], str]
+"""Colours a text by an ANSI code."""
+
+WIDTH = 80
+"""Columns of a screen [1]."""
+
+BAR = 26
+"""Columns of the longest bar [1]."""
+
+TIME = 8
+"""Columns of a time, if none is longer [1]."""
+
+NO_BREAK = "\xa0"
+
+BEFORE_UNIT = re.compile(r"(?<=\d) (?=[kMGTPEµmnp]?(?:s|B|FLOP)\b)")
+"""The space between a number and its unit, where no line is broken."""
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+"""Blocks of no to eight eighths of a column."""
+
+INDENT = "  "
+
+ASCII = str.maketrans(
+    {"µ": "u", NO_BREAK: " ", "·": "-", "×": "x", "≤": "<=", "▸": ">", "…": "..."}
+)
+"""What stands for characters that a terminal without UTF-8 lacks."""
+
+COLOURS = {"compute": "32", "memory": "33", "network": "35"}
+"""ANSI colours of the bottlenecks: green, yellow, magenta."""
+
+BOLD, DIM = "1", "2"
+
+UNUSED = ("driver_reserved_bytes", "bus_bits", "pin_bits_per_s")
+"""Numbers of a memory level that no answer uses: they explain those that are used."""
+
+MOST_NOTE_LINES = 2
+"""Lines of the note of an estimate [1]."""
+
+VALUES: Mapping[str, Callable[[float], str]] = {
+    "links": lambda value: f"{value:.0f} links" if value != 1 else "1 link",
+    "domain": "{:.0f} chips".format,
+    "ring_multiple": "rings of {:.0f}".format,
+    "watts": "{:,.10g} W".format,
+    "usd_per_hour": "${:,.10g} an hour".format,
+    "overhead_s": lambda value: f"overhead {seconds(value)}",
+    "typical_hop_latency_s": lambda value: f"{seconds(value)} typically",
+    "hop_latency_s": lambda value: f"{seconds(value)} a hop",
+}
+"""Numbers of a chip as text, by their key, that are not a quantity with its unit alone."""
+
+
+def as_text(answer: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
+    """An explanation in lines of at most 80 columns, without a line break at the end.
+
+    Args:
+        answer: What to show.
+        colour: Whether to colour it with ANSI codes.
+        ascii_only: Whether to use ASCII only.
+    """
+
+    def paint(text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
+
+    lines = [
+        *_head(answer, paint),
+        *_bars(answer, paint, ascii_only=ascii_only),
+        *_facts(answer),
+        "",
+        *_sections(answer, paint),
+        "",
+        *_origins(answer, paint),
+    ]
+    text = "\n".join(line.rstrip() for line in lines)
+    return as_ascii(text) if ascii_only else text.replace(NO_BREAK, " ")
+
+
+def as_ascii(text: str) -> str:
+    """A text for a terminal without UTF-8."""
+    return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
+
+
+def _head(answer: Answer, paint: Paint) -> Iterator[str]:
+    question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
+    for line in _labelled("", question):
+        yield paint(line, BOLD)
+    for line in _labelled("", phrases.finding(answer)):
+        yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
+
+
+def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
+    """The time of every resource as a bar, the bottleneck marked."""
+    longest = max(used.time_s for used in answer.uses)
+    width = max(TIME, *(len(seconds(used.time_s)) for used in answer.uses))
+    for used in answer.uses:
+        binds = used.bound == answer.row["bound"]
+        blocks = _blocks(used.time_s / longest, ascii_only=ascii_only)
+        label = f"{'▸' if binds else ' '} {used.bound:<8} {seconds(used.time_s):>{width}}  "
+        bar = paint(blocks, COLOURS.get(used.bound, ""))
+        yield f"{paint(label, BOLD if binds else '')}{bar} {phrases.work_at_rate(used)}"
+
+
+def _blocks(share: float, *, ascii_only: bool) -> str:
+    """A bar of a share of the longest one; at least a sliver, so that no time is invisible."""
+    if ascii_only:
+        return ("#" * max(round(share * BAR), 1)).ljust(BAR)
+    eighths = max(round(share * BAR * 8), 1)
+    whole, part = divmod(eighths, 8)
+    return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
+
+
+def _facts(answer: Answer) -> Iterator[str]:
+    for line in phrases.facts(answer):
+        yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
+
+
+def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
+    for title, lines in phrases.sections(answer):
+        yield paint(title, BOLD) if lines else title
+        label = max((len(line.label) for line in lines), default=0)
+        value = max((len(line.value) for line in lines), default=0)
+        for line in lines:
+            short = f"{line.value:<{value}}  " if line.value else ""
+            yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
+
+
+def _labelled(head: str, text: str) -> list[str]:
+    """Text after a label, wrapped under its beginning."""
+    return wrap(
+        BEFORE_UNIT.sub(NO_BREAK, text),
+        WIDTH,
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
+    ) or [head]
+
+
+def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
+    """The numbers used, part by part of the chip, with their sources."""
+    yield paint(f"Numbers of {answer.name}:", BOLD)
+    by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
+    parts = [
+        (_name(path), [each for each in numbers if not each["path"].endswith(UNUSED)])
+        for path, numbers in by_part
+    ]
+    width = max(len(name) for name, _ in parts)
+    for name, numbers in parts:
+        stated = (source for each in numbers for source in (each["source"] or "").split(", "))
+        sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
+        alike = len({(each["confidence"], each["estimate"]) for each in numbers}) == 1
+        remarks = ", ".join(filter(None, _remarks(numbers[0], alike=alike)))
+        head = f"{INDENT}{name:<{width}}  "
+        values = ", ".join(_value(each, alike=alike) for each in numbers)
+        of_part = f"{values}: {sources}{remarks and f' ({remarks})'}"
+        note = next((each["note"] for each in numbers if each["estimate"]), None)
+        noted = _labelled(" " * len(head), note) if note else []
+        if len(noted) > MOST_NOTE_LINES:
+            noted = [*noted[: MOST_NOTE_LINES - 1], noted[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
+        yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
+
+
+def _name(path: str) -> str:
+    """A part of the chip by its path, such as `bf16 peak` or `hbm`."""
+    head, _, rest = path.partition(".")
+    name = rest.rpartition(".")[2]
+    names = {"units": f"{name} peak", "memory": name, "networks": name, "prices": "price"}
+    return names.get(head, head)
+
+
+def _remarks(number: NumberRecord, *, alike: bool) -> Iterator[str | None]:
+    """What is said of a part after its sources, where that holds for all of its numbers alike."""
+    if alike:
+        yield from _read(number)
+    yield "half of the figure with sparsity" if number["halved"] else None
+    yield "at boost clock" if number["clock"] == "boost" else None
+
+
+def _read(number: NumberRecord) -> Iterator[str | None]:
+    """How a number was read, and whether it is an estimate."""
+    yield number["confidence"]
+    yield "estimate" if number["estimate"] else None
+
+
+def _value(number: NumberRecord, *, alike: bool) -> str:
+    """A number of the chip as text, with how it was read where those beside it were not alike."""
+    key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
+    if key in VALUES:
+        return VALUES[key](value)
+    if not unit:
+        return f"{key} {value:.10g}"
+    link = " a link" if number["path"].startswith("networks.") else ""
+    label = f"label {number['label']}" if number["label"] else None
+    remarks = ", ".join(filter(None, [label, *(() if alike else _read(number))]))
+    return f"{si(value, unit, phrases.DIGITS)}{link}{remarks and f' ({remarks})'}"

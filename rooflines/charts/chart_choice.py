@@ -1,0 +1,212 @@
+"""Which charts are drawn, and of what: those a config lists, or one of each kind that fits it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.charts.chart_models import layers_by_model, typical_layer
+from rooflines.charts.frames import check_shown, dtypes_by_chip, most_first
+from rooflines.charts.registry import REPLACED, kinds
+from rooflines.charts.views import Spec, check_menu
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from rooflines.charts.options import Option
+    from rooflines.charts.views import Kind
+    from rooflines.config.chart_fields import ChartConfig
+    from rooflines.measured.timing_sets import MeasuredSet
+    from rooflines.sweep.operation_sweep import Sweep
+    from rooflines.sweep.step_sweep import ModelSweep
+
+BY_NAME = 12
+"""Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""
+
+MOST_MODELS = 4
+"""Models that the gallery offers [1]."""
+
+DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
+"""How to fix a chart of timings in a config without timings."""
+
+WORDS = {
+    "sweeps": "no sweep of operations",
+    "model_sweeps": "no sweep of whole models",
+    "measurements": "no set of timings of this config",
+}
+"""What a message calls a missing source."""
+
+
+def choose(
+    charts: Sequence[ChartConfig] | None,
+    sweeps: Mapping[str, Sweep],
+    model_sweeps: Mapping[str, ModelSweep],
+    measurements: Mapping[str, MeasuredSet],
+    refused: Collection[str] = (),
+) -> tuple[Spec, ...]:
+    """The charts of a config.
+
+    Args:
+        charts: What the config lists; None: `auto`.
+        sweeps: The config's sweeps of operations.
+        model_sweeps: Its sweeps of whole models.
+        measurements: Its sets of timings.
+        refused: Names of sweeps and sets that were refused; charts of them are left out.
+
+    Returns:
+        The charts in order, each with an id of its own.
+
+    Raises:
+        RooflinesError: A chart asks for what its sweep does not have; key paths start at the list.
+    """
+    sources: dict[str, Mapping[str, Any]] = {
+        "sweeps": sweeps,
+        "model_sweeps": model_sweeps,
+        "measurements": measurements,
+    }
+    counts = _named(sweeps)
+    if charts is None:
+        return tuple(_fitting(sources, counts))
+    specs: list[Spec] = []
+    with Mistakes() as mistakes:
+        for index, config in enumerate(charts):
+            with mistakes.at(f"[{index}]") as part:
+                with part.at("chart"):
+                    _check_name(config.chart)
+                if {config.sweep, config.measurements} & {*refused}:
+                    continue
+                part.check()
+                spec = _listed(config, sources, counts)
+                if spec.id in {other.id for other in specs}:
+                    problem = f"is {quote(spec.id)}, which another chart has"
+                    raise RooflinesError("id", problem, "give it an id of its own")
+                specs.append(spec)
+    return tuple(specs)
+
+
+def _named(sweeps: Mapping[str, Sweep]) -> Counter[str]:
+    """How often a config names chips, dtypes and models."""
+    counts: Counter[str] = Counter()
+    for sweep in sweeps.values():
+        chips = sweep.config.chips
+        counts.update(chips if len(chips) <= BY_NAME else ())
+        counts.update([*sweep.combinations, *layers_by_model(sweep.config.shapes or ())])
+    return counts
+
+
+def _shown(
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    counts: Counter[str],
+) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[Option, ...]]]:
+    """Chips, dtypes, and models with a typical layer each: those named most often first."""
+
+    def often(name: str) -> int:
+        return -counts[name]
+
+    offered = dtypes_by_chip(source)
+    if kind.source == "measurements":
+        return tuple(offered), tuple(dict.fromkeys(c.dtypes for c in most_first(source))), {}
+    chips = sorted(offered, key=often)[: kind.most_chips]
+    able = [name for name in source.combinations if any(name in offered[c] for c in chips)]
+    given: dict[str, tuple[Option, ...]] = {}
+    if kind.source == "model_sweeps":
+        given["model"] = tuple(sorted(source.models, key=often)[:MOST_MODELS])
+    elif models := layers_by_model(source.config.shapes or ()):
+        order = sorted(models, key=lambda name: (not name, often(name)))[:MOST_MODELS]
+        shapes = tuple(typical_layer(models[name]) for name in order)
+        given = {"model": tuple(order), "shape": shapes}
+    return tuple(chips), tuple(sorted(able, key=often)), given
+
+
+def _fitting(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
+    """One chart of each kind that fits: of the sweep that suits it best."""
+    for kind in kinds().values():
+        fitting = [
+            source
+            for source in sources[kind.source].values()
+            if not kind.unmet_need(source, auto=True) and not absent(kind, source)
+        ]
+        if fitting:
+            source = min(fitting, key=kind.preferred)
+            chips, dtypes, given = _shown(kind, source, counts)
+            name = f"{kind.name}-{source.name}"
+            yield Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), auto=True)
+
+
+def absent(kind: Kind, source: Any) -> list[str]:  # noqa: ANN401, of any kind
+    """The columns that a kind reads and the sweep does not store."""
+    stored = getattr(source.config, "columns", None)
+    return [name for name in kind.reads if isinstance(stored, list) and name not in stored]
+
+
+def _check_name(name: object) -> None:
+    """Refuse a name that no kind has; the schema accepts any value."""
+    names = list(kinds())
+    if name in names:
+        return
+    if isinstance(name, str) and name in REPLACED:
+        problem = f"is {quote(name)}, a chart of an earlier version"
+        raise RooflinesError("", problem, f"use {REPLACED[name]}")
+    problem, fix = f"is {quote(name)}, which is no chart", f"use one of {', '.join(names)}"
+    raise RooflinesError("", problem, fix, close=close_to(name, names))
+
+
+def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[str, Any]]) -> Any:  # noqa: ANN401
+    """What a chart of the config is of."""
+    key, other = ("sweep", "measurements")
+    if kind.source == "measurements":
+        key, other = other, key
+    if getattr(config, other) is not None:
+        raise RooflinesError(other, f"is no choice of {kind.name}", f"leave it out, write {key}:")
+    name = getattr(config, key)
+    known = sources[kind.source]
+    if name is None:
+        fix = f"add {key}: one of {', '.join(known)}" if known else DESCRIBE
+        raise RooflinesError("", f"is {kind.name} and lacks its {key}", fix)
+    with Mistakes() as mistakes, mistakes.at(key):
+        check_known(name, known, f"{WORDS[kind.source]}, which {kind.name} needs")
+    return known[name]
+
+
+def _listed(
+    config: ChartConfig, sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]
+) -> Spec:
+    """A chart that the config lists, checked against its sweep."""
+    kind = kinds()[config.chart]
+    source = _source_of(config, kind, sources)
+    kind.check(source, "chart")
+    if missing := absent(kind, source):
+        raise RooflinesError(
+            "chart",
+            f"is {kind.name}, which reads columns that sweep {source.name} does not store",
+            f"add {', '.join(missing)} to the sweep's `columns`",
+        )
+    chips, dtypes, given = _shown(kind, source, counts)
+    chips, dtypes = tuple(config.chips or chips), tuple(config.dtypes or dtypes)
+    check_shown(source, chips, dtypes)
+    given |= _given(config, kind, source, (chips, dtypes))
+    name = config.id or f"{kind.name}-{source.name}"
+    return Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), config.title)
+
+
+def _given(
+    config: ChartConfig,
+    kind: Kind,
+    source: Any,  # noqa: ANN401, of any kind
+    shown: tuple[Sequence[str], Sequence[str]],
+) -> dict[str, tuple[Option, ...]]:
+    """The options of menus that a chart of the config names, checked."""
+    asked = {menu: tuple(options) for menu, options in (config.view or {}).items()}
+    first: dict[str, Option] = {menu: options[0] for menu, options in asked.items()}
+    (chips, dtypes), offered = shown, dtypes_by_chip(source)
+    if "chip" not in first and "chip" in {menu.name for menu in kind.menus(source, first)}:
+        first["chip"] = next(chip for chip in chips if offered[chip] & {*dtypes})
+    menus = {menu.name: menu.options for menu in kind.menus(source, first)}
+    with Mistakes() as mistakes:
+        for menu, options in asked.items():
+            with mistakes.at(f"view.{menu}"):
+                check_menu(kind, menu, menus)
+                check_known(list(options), list(menus[menu]), f"no {menu} of {source.name}")
+    return asked

@@ -1,0 +1,355 @@
+"""Where charts take their numbers from: the files of a run, or a config computed on demand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import RooflinesError, at_path, check_known, close_to, quote
+from rooflines.basics.files import scan_parquet
+from rooflines.basics.lazy import pl
+from rooflines.basics.text import abridged, counted
+from rooflines.charts.frames import CASE, NO_SOFTWARE, check_shown
+from rooflines.dictionary.columns import AXES
+from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.fits.timings import SIZES
+from rooflines.measured.timing_sets import TimedCase
+from rooflines.measured.timing_summary import measured_frame
+from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
+from rooflines.results.tables import metadata_of, scan, scan_sweeps
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.recipes import chips_of, sweep_of
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.theory.network import axes_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.hardware.entries import Chip
+    from rooflines.sweep.cases import Block
+    from rooflines.sweep.operation_sweep import OperationCase
+
+
+READ = (
+    "compute",
+    *SIZES,
+    "seconds",
+    "flops",
+    "memory_intensity",
+    "t_lower_s",
+    "t_estimate_s",
+    "ratio_lower",
+    "ratio_estimate",
+    "fits_cache",
+)
+"""The columns of timings that charts read, besides `CASE`."""
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """The numbers of a config or of a run.
+
+    Attributes:
+        rows: The table of a sweep, of operations or of whole models; of some of its chips.
+        thresholds: The thresholds of a sweep of operations; of some of its chips.
+        sweep: A sweep of operations itself: its rates, costs and axes.
+        model_sweep: A sweep of whole models itself.
+        joined: A set of timings joined with the model.
+        place: The folder or the config they come from.
+        names: The sweeps.
+    """
+
+    rows: Callable[..., pl.LazyFrame]
+    thresholds: Callable[..., pl.LazyFrame]
+    sweep: Callable[[str], Sweep]
+    model_sweep: Callable[[str], ModelSweep]
+    joined: Callable[[str], MeasuredRows]
+    place: str
+    names: tuple[str, ...]
+
+    def of(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
+        """Some chips and dtype combinations of a sweep, in this order.
+
+        Raises:
+            RooflinesError: There is no such sweep, it has no such chip or combination, or none of
+                the chips supports one of them.
+        """
+        own = self.sweep(sweep)
+        check_shown(own, chips, dtypes)
+        return Selection(self, own, tuple(chips), tuple(dtypes))
+
+    def holding(self, sweep: str, chips: Sequence[str]) -> Results:
+        """These results, with rows of some chips of a sweep in memory, for many views of them.
+
+        Args:
+            sweep: The sweep.
+            chips: The chips.
+        """
+
+        @cache
+        def held(rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
+            return rows(sweep, chips).collect()
+
+        def one(rows: Callable[..., pl.LazyFrame]) -> Callable[..., pl.LazyFrame]:
+            return lambda name: held(rows).lazy() if name == sweep else rows(name)
+
+        return replace(self, rows=one(self.rows), thresholds=one(self.thresholds))
+
+    def kernels(self, sweep: str, model: str, chip: str) -> pl.DataFrame:
+        """The kernels of the steps of a model of a sweep on a chip, computed."""
+        return _kernels(self, sweep, model, chip)
+
+    def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
+        """What charts of a kind are of: a sweep, or a set of timings.
+
+        Args:
+            kind: `sweeps`, `model_sweeps` or `measurements`.
+            name: Its name.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        if kind == "measurements":
+            return self.joined(name)
+        return self.model_sweep(name) if kind == "model_sweeps" else self.sweep(name)
+
+    def __repr__(self) -> str:
+        """The source and its sweeps, one per line."""
+        return abridged(
+            f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class Selection:
+    """Some chips and dtype combinations of a sweep, made by `Results.of`."""
+
+    results: Results
+    sweep: Sweep
+    chips: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """What it selects."""
+        return (
+            f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
+        )
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """The dimensions of the sweep's operation, the first one first."""
+        return self.sweep.op.dims
+
+    @cached_property
+    def by_chip(self) -> Mapping[str, Block[OperationCase]]:
+        """The rows of each chip, from the first of the sweep's memory levels that it has."""
+        by_chip = {chip_rows.place.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
+        return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
+
+    @cached_property
+    def fewest(self) -> tuple[int, str]:
+        """The number of chips and sharding of charts that show one: the fewest chips.
+
+        If several shardings have that number of chips, the sweep's first one.
+        """
+        order = list(self.sweep.shardings)
+        splits = {
+            (case.shards, case.sharding)
+            for chip_rows in self.by_chip.values()
+            for case in chip_rows.cases
+            if case.dtypes in self.dtypes
+        }
+        first = min(splits, key=lambda split: (split[0], order.index(split[1])), default=None)
+        return first or (1, order[0])
+
+    def cases(self) -> list[OperationCase]:
+        """The first case of every combination that the chips support."""
+        cases = []
+        for chip_rows in self.by_chip.values():
+            first = {case.dtypes: case for case in reversed(chip_rows.cases)}
+            cases += [first[name] for name in self.dtypes if name in first]
+        return cases
+
+    def rows(self) -> pl.LazyFrame:
+        """Their rows of the table."""
+        return self.kept(self.results.rows(self.sweep.name))
+
+    def thresholds(self) -> pl.LazyFrame:
+        """Their thresholds for all shares of the attainable peak; 1: compute-bound."""
+        return self.kept(self.results.thresholds(self.sweep.name))
+
+    def over(self, split: str | None = None) -> pl.Expr:
+        """Whether a row is of one chip or of a split; None: of `fewest`."""
+        if split:
+            return (pl.col("sharding") == split) | (pl.col("shards") == 1)
+        shards, sharding = self.fewest
+        return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
+
+    def kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+        """Rows of the chips and combinations, from one memory level and over one network each.
+
+        Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then
+        names the axes too, as in `ici 4x4`.
+        """
+        first = {
+            key: pl.col("chip").replace_strict(
+                {chip: getattr(rows.place, key) for chip, rows in self.by_chip.items()},
+                default=None,
+                return_dtype=pl.String,
+            )
+            for key in ("memory", "network")
+        }
+        kept = frame.filter(
+            pl.col("chip").is_in(self.chips),
+            pl.col("dtypes").is_in(self.dtypes),
+            *(pl.col(key).eq_missing(value) for key, value in first.items()),
+        )
+        if not self.sweep.has_axes:
+            return kept
+        layouts = {math.prod(axes): axes_text(axes) for axes in reversed(self.sweep.splits)}
+        kept = kept.filter(pl.col(AXES).is_in([*layouts.values()]) | pl.col(AXES).is_null())
+        several = pl.col(AXES).str.contains("x").fill_null(value=False)
+        along = pl.format("{} {}", "network", AXES)
+        return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
+
+
+@lru_cache(maxsize=4)
+def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFrame:
+    own = results.model_sweep(sweep)
+    config = own.config.model_copy(update={"chips": [chip]})
+    return joinable(
+        KernelTable(replace(own, config=config, models={model: own.models[model]})).frame()
+    ).collect()
+
+
+def on_disk(results: str | Path) -> Results:
+    """The results that a run of the workflow wrote.
+
+    Args:
+        results: The folder that a run writes to.
+    """
+    recipes = recipes_on_disk(results)
+
+    @cache
+    def solved() -> Mapping[str, pl.LazyFrame]:
+        return scan_sweeps(Path(results) / THRESHOLDS)
+
+    def recipe(sweep: str) -> JSON:
+        with at_path(file=str(results)):
+            check_known(sweep, recipes, "no sweep of these results")
+        return recipes[sweep]
+
+    @cache
+    def sweep_on_disk(sweep: str) -> Any:  # noqa: ANN401, a sweep of either kind
+        return sweep_of(recipe(sweep))
+
+    return Results(
+        rows=lambda sweep, chips=(): joinable(scan(results, sweep), chips),
+        thresholds=lambda sweep, chips=(): joinable(solved()[sweep], chips),
+        sweep=sweep_on_disk,
+        model_sweep=sweep_on_disk,
+        joined=lambda name: joined_on_disk(results, name),
+        place=str(results),
+        names=tuple(recipes),
+    )
+
+
+def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
+    """The recipes of the sweeps of a run, by name; those of whole models have thresholds too."""
+    paths = (Path(results) / name for name in (THRESHOLDS, MODEL_THRESHOLDS))
+    paths = (path for path in paths if path.exists())
+    return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
+
+
+def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above charts
+    """The results of a config, computed on demand, without the workflow."""
+
+    def joined(name: str) -> MeasuredRows:
+        one = config.measurement(name)
+        return MeasuredRows(name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
+
+    return Results(
+        rows=lambda sweep, chips=(): joinable(table_of(config.sweep(sweep)).stored_frame(), chips),
+        thresholds=lambda sweep, chips=(): joinable(
+            sweep_thresholds(config.sweep(sweep)).lazy(), chips
+        ),
+        sweep=lambda name: config.sweep(name, Sweep),
+        model_sweep=lambda name: config.sweep(name, ModelSweep),
+        joined=joined,
+        place=config.file,
+        names=(*config.sweeps, *config.model_sweeps),
+    )
+
+
+def joinable(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
+    """Names as text and floats as Float64, so that frames of several files can be joined.
+
+    Args:
+        frame: A table.
+        chips: Those whose rows are kept, which takes a fifth of the time here; none: all.
+    """
+    kinds = pl.selectors
+    frame = frame.filter(pl.col("chip").is_in(list(chips))) if chips else frame
+    return frame.with_columns(
+        (kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64)
+    )
+
+
+# ------------------------------------------------------------ timings
+
+
+@dataclass(frozen=True)
+class MeasuredRows:
+    """The timings of a set joined with the model.
+
+    Attributes:
+        name: The set.
+        frame: The timings.
+        entries: The entries of their chips.
+    """
+
+    name: str
+    frame: pl.LazyFrame
+    entries: Mapping[str, Chip]
+
+    @cached_property
+    def cases(self) -> Sequence[TimedCase]:
+        """What the timings of matmuls are of: chip, software and dtypes, with their number.
+
+        Raises:
+            RooflinesError: They are of collectives.
+        """
+        if "dtypes" not in self.frame.collect_schema():
+            problem = f"has timings of collectives in {self.name}, no matmuls"
+            raise RooflinesError("measurements", problem, "choose another set of timings")
+        keys = [pl.col(key).cast(pl.String) for key in CASE]
+        counts = self.frame.group_by(keys).agg(timings=pl.len()).sort("timings", *CASE).collect()
+        return [TimedCase(*row) for row in counts.iter_rows()]
+
+    def of(self, chip: str, software: str, dtypes: str) -> pl.DataFrame:
+        """The timings of a case, with the columns of `measured/<name>.parquet` that charts read."""
+        named = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
+        texts = pl.col("chip", "dtypes").cast(pl.String)
+        found = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
+        return found.filter(pl.col("software") == software).select(*CASE, *READ).collect()
+
+
+def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
+    """The timings of a set that a run joined with the model.
+
+    Raises:
+        RooflinesError: There is no such set.
+    """
+    path = Path(results) / MEASURED / f"{name}.parquet"
+    if not path.is_file():
+        known = [other.stem for other in sorted(path.parent.glob("*.parquet"))]
+        fix = f"use one of {', '.join(known)}" if known else "describe it in the config, and run it"
+        close = close_to(name, known)
+        raise RooflinesError("measurements", f"has no {quote(name)}", fix, close=close)
+    recipe = metadata_of(path)["made_from"][0]
+    return MeasuredRows(name, scan_parquet(path), chips_of(recipe))

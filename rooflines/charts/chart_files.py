@@ -1,0 +1,250 @@
+"""One chart of a run: its pictures, its specification, its views, and its data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.version import __version__
+from rooflines.charts.kit.render import (
+    dumps,
+    encoded,
+    limited,
+    picture,
+    rastered,
+    svg,
+    thumbnail,
+)
+from rooflines.charts.kit.themes import SIZES, themed
+from rooflines.charts.options import KEYS, TITLES, choices_of, label
+from rooflines.charts.registry import kinds
+from rooflines.charts.views import View, titled
+from rooflines.config.chart_fields import FORMATS
+from rooflines.results.atomic import link_or_copy, write_bytes
+from rooflines.results.tables import write_csv, write_parquet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from rooflines.charts.chart_data import Results
+    from rooflines.charts.kit.layers import Layer
+    from rooflines.charts.options import Option
+    from rooflines.charts.views import Kind, Spec
+
+    Chosen = tuple[Mapping[str, Option], "View | StoredView"]
+    """A choice of a chart's reader, and its view."""
+
+SPEC, VIEWS = ".vl.json", "-views.json"
+"""Endings of the files with the specification of a chart, and with its views."""
+
+
+class StoredView(NamedTuple):
+    """A view that an earlier run drew, as pages have it."""
+
+    layers: Sequence[Layer]
+    differing: Mapping[str, Any]
+
+    def marks(self) -> Sequence[Layer]:
+        """The marks, as of `View`."""
+        return self.layers
+
+    def part(self) -> Mapping[str, Any]:
+        """What differs from other views, as of `View`."""
+        return self.differing
+
+
+class StoredViews:
+    """The views of a chart that an earlier run drew.
+
+    Args:
+        shown: Digests of what the chart shows, as `Plan` has them.
+        name: The id of the chart.
+        folder: Where that run drew it; None: it did not.
+        keys: Those of `key` for its views, in order.
+    """
+
+    def __init__(
+        self,
+        shown: Mapping[str, str],
+        name: str = "",
+        folder: Path | None = None,
+        keys: Sequence[str] = (),
+    ) -> None:
+        self.folder, self._shown = folder, shown
+        text = (folder / f"{name}{VIEWS}").read_text(encoding="utf-8") if folder else "{}"
+        file = json.loads(text)
+        self._views = {
+            key: StoredView(file["layers"][view.pop("layer")], view)
+            for key, view in zip(keys, file.get("views", ()), strict=True)
+        }
+
+    def key(self, choice: Mapping[str, Option]) -> str:
+        """A digest of what a view shows: a chip that the reader chose is all that it is of."""
+        chip = str(choice.get("chip"))
+        shown = {name: self._shown[name] for name in ("", chip)} if chip in self._shown else {}
+        content = json.dumps([shown or self._shown, choice], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+    def of(self, choice: Mapping[str, Option]) -> StoredView | None:
+        """The view of a choice; None if there was none, or it showed something else."""
+        return self._views.get(self.key(choice))
+
+
+NOTHING = StoredViews({})
+
+
+def draw(results: Results, spec: Spec) -> View:
+    """The first view of a chart of a config, such as one of `Config.charts`.
+
+    Args:
+        results: Where numbers come from.
+        spec: The chart.
+    """
+    return cast("View", next(views_of(results, spec))[1])  # nothing is stored
+
+
+def views_of(results: Results, spec: Spec, stored: StoredViews = NOTHING) -> Iterator[Chosen]:
+    """The choices of a chart's reader with their views, first that of its picture.
+
+    Args:
+        results: Where numbers come from.
+        spec: The chart.
+        stored: Views that need not be drawn.
+
+    Raises:
+        RooflinesError: There is nothing to show.
+    """
+    kind = kinds()[spec.chart]
+    source = results.source(kind.source, spec.sweep)
+    offered = {"chip": spec.chips, "dtypes": spec.dtypes, **dict(spec.given)}
+    held = results.holding(spec.sweep, spec.chips) if kind.source == "sweeps" else results
+    empty, lacks = True, None
+    for case in choices_of(partial(kind.menus, source), offered):
+        try:
+            known = stored.of(case)
+            drawn = known or titled(kind.view(held, spec.sweep, spec.chips, case), spec.title)
+        except RooflinesError as error:  # a choice that has no rows is not offered
+            lacks = lacks or error
+        else:
+            empty = False
+            yield case, drawn
+    if empty:
+        fix = "choose other chips or dtypes"
+        raise lacks or RooflinesError(f"charts: {spec.id}", "has nothing to show", fix)
+
+
+def write_chart(
+    results: Results,
+    chart: Spec,
+    formats: Sequence[str],
+    folder: Path,
+    stored: StoredViews = NOTHING,
+) -> dict[str, Any]:
+    """Write a chart: its pictures, thumbnails, specification, views and data.
+
+    Args:
+        results: Where numbers come from.
+        chart: Which chart.
+        formats: The formats of the pictures, some of `FORMATS`.
+        folder: Where the files go.
+        stored: Views of an earlier run; if its first view is the same, all files of that are.
+
+    Returns:
+        Its entry in the index of its kind, and `KEYS`. A chart of `auto` with nothing to say, or
+        with more than a page can draw, is left out: then the reason, as `left_out`.
+
+    Raises:
+        RooflinesError: A chart that the config lists would hold more than a page can draw.
+    """
+    name = chart.id
+    try:
+        made = list(views_of(results, chart, stored))
+        first = made[0][1]
+        spec = limited(first.spec(), name) if isinstance(first, View) else {}
+    except RooflinesError as error:
+        if not chart.auto:
+            raise
+        return {"left_out": f"{error.where} {error.problem}"}
+    if isinstance(first, View):
+        if chart.auto and not first.says.rows:
+            return {"left_out": f"charts: {name} says nothing of {chart.sweep}"}
+        _write_first(chart, first, spec, formats, folder)
+    elif stored.folder:
+        for file in stored.folder.glob(f"{name}[.-]*"):
+            link_or_copy(file, folder / file.name)
+        (folder / f"{name}{VIEWS}").unlink()
+    write_bytes(folder / f"{name}{VIEWS}", dumps(views_file(made)))
+    entry = entry_of(kinds()[chart.chart], chart, made)
+    return entry | {KEYS: [stored.key(case) for case, _ in made]}
+
+
+def _write_first(
+    chart: Spec, view: View, spec: dict[str, Any], formats: Sequence[str], folder: Path
+) -> None:
+    """Write the first view of a chart: its specification, pictures and data."""
+    name = chart.id
+    write_bytes(folder / f"{name}{SPEC}", dumps(themed(spec, SIZES["web"], dark=False, whole=True)))
+    _write_pictures(name, spec, formats, folder)
+    write_csv(view.rows, folder / f"{name}.csv")
+    about = {"version": __version__, "chart": chart.plain()}
+    write_parquet(view.rows.lazy(), folder / f"{name}.parquet", about)
+
+
+def views_file(made: Sequence[Chosen]) -> dict[str, Any]:
+    """The views of a chart: layers once each, and of every view what differs."""
+    layers: dict[str, int] = {}
+    views = []
+    for case, view in made:
+        drawn = json.dumps(view.marks(), sort_keys=True)
+        number = layers.setdefault(drawn, len(layers))
+        views.append({"values": case, "layer": number, **view.part()})
+    return {"layers": [json.loads(one) for one in layers], "views": views}
+
+
+def entry_of(kind: Kind, chart: Spec, made: Sequence[Chosen]) -> dict[str, Any]:
+    """The entry of a chart in the index of its kind."""
+    params = []
+    for name in dict.fromkeys(name for case, _ in made for name in case):
+        options = list(dict.fromkeys(case[name] for case, _ in made if name in case))
+        if len(options) > 1:
+            params.append(
+                {
+                    "name": name,
+                    "title": TITLES.get(name, name),
+                    "options": options,
+                    "labels": [label(name, option) for option in options],
+                    "value": made[0][0].get(name),
+                }
+            )
+    first = made[0][1].part()
+    return {
+        "id": chart.id,
+        "chart": chart.chart,
+        "heading": kind.heading,
+        "sweep": chart.sweep,
+        "title": first["title"],
+        "subtitle": " ".join(first["subtitle"]),
+        "caption": kind.caption,
+        "chips": chart.chips,
+        "params": params,
+    }
+
+
+def _write_pictures(
+    name: str, spec: Mapping[str, Any], formats: Sequence[str], folder: Path
+) -> None:
+    """The pictures of a chart; one drawing gives PNG, SVG and thumbnail."""
+    drawn = svg(spec, FORMATS["svg"])
+    pixels = rastered(drawn)
+    write_bytes(folder / f"{name}-small.png", thumbnail(pixels))
+    if "png" in formats:
+        write_bytes(folder / f"{name}.png", encoded(pixels))
+    if "svg" in formats:
+        write_bytes(folder / f"{name}.svg", drawn)
+    for form in formats:
+        if form not in ("png", "svg"):
+            write_bytes(folder / f"{name}.{form}", picture(spec, form, FORMATS[form]))

@@ -1,0 +1,207 @@
+"""The job that draws all charts of a run, those that changed alone, in several processes.
+
+Each chart is drawn into a folder of its own, whose name is the digest of everything that the chart
+depends on. The folders of families are put together from these. A chart whose folder is as its
+record says is not drawn again; of one that changed, views of a chip that did not are taken from its
+earlier folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from pathlib import Path
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pydantic import TypeAdapter
+
+from rooflines.charts.chart_data import on_disk
+from rooflines.charts.options import KEYS
+from rooflines.charts.registry import kinds
+from rooflines.charts.views import Spec
+from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
+from rooflines.results.folders import CHARTS
+from rooflines.results.records import (
+    FOLDER,
+    files_in,
+    forget,
+    made_with,
+    record_of,
+    recording,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.charts.chart_data import Results
+
+SPECS = TypeAdapter(tuple[Spec, ...])
+"""The charts of a family, as the plan hands them to the job."""
+
+ENTRY = "entry.json"
+"""The file of a drawn chart with its entry in the index of its family, and `KEYS`."""
+
+
+class Task(NamedTuple):
+    """A chart to draw.
+
+    Attributes:
+        chart: The chart.
+        formats: The formats of its pictures.
+        shown: Digests of what it shows, as `Plan` has them.
+    """
+
+    chart: Spec
+    formats: tuple[str, ...]
+    shown: Mapping[str, str]
+
+    @property
+    def digest(self) -> str:
+        """One digest of all that it depends on."""
+        return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
+
+
+def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> None:
+    """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
+
+    A chart of `auto` that has nothing to say, or holds more than a page can draw, is left out; the
+    job's log names it.
+
+    Args:
+        spec: What they depend on, from `Plan.charts_spec`.
+        results: The folder that a run writes to; folders of families go into its `charts`.
+        state: The folder in which each chart is drawn, and kept for later runs.
+        processes: Processes that draw [1]. Polars must not have been used before more than one are
+            started, since it does not work in the fork of a process that has used it.
+
+    Raises:
+        RooflinesError: A chart that the config lists would hold more than a page can draw.
+    """
+    # One working directory may have several results: of a workflow that imports this one.
+    place = hashlib.sha256(str(results).encode()).hexdigest()[:16]
+    families, drawn = json.loads(spec)["families"], Path(state) / "drawn" / place
+    tasks = {name: _tasks(family) for name, family in families.items()}
+    every = {task.digest: task for family in tasks.values() for task in family}
+    (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
+    changed = [task for digest, task in every.items() if not _is_whole(drawn, digest)]
+    # The charts that read tables take longest: they come first.
+    changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
+    if changed:
+        _draw(changed, str(results), drawn, min(processes, len(changed)))
+    for name, family in families.items():
+        with recording(family):
+            _publish([drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name)
+    _remove_others(drawn, every)
+
+
+def _tasks(family: JSON) -> list[Task]:
+    """The charts of a family."""
+    formats, charts = tuple(family["formats"]), SPECS.validate_python(family["charts"])
+    pairs = zip(charts, family["shown"], strict=True)
+    return [Task(chart, formats, shown) for chart, shown in pairs]
+
+
+def _is_whole(drawn: Path, digest: str) -> bool:
+    """Whether a chart was drawn by the versions that are installed now, and is unchanged."""
+    record = record_of(drawn, drawn / digest)
+    return (
+        record is not None
+        and (record.spec, record.made_with) == (digest, made_with())
+        and record.damage(drawn / digest) is None
+    )
+
+
+def _draw(tasks: Sequence[Task], results: str, drawn: Path, processes: int) -> None:
+    """Draw charts, each into its folder.
+
+    Args:
+        tasks: The charts.
+        results: The folder that a run writes to.
+        drawn: Where the folders are.
+        processes: Processes that draw [1].
+    """
+    import rooflines.charts.chart_files  # noqa: F401, PLC0415 - slow, and imported once for all processes
+
+    _numbers.cache_clear()  # the results may be others than those of an earlier call
+    draw = partial(_draw_one, results, drawn, _earlier(drawn))
+    if processes == 1:
+        for task in tasks:
+            draw(task)
+        return
+    fork = multiprocessing.get_context("fork")
+    with ProcessPoolExecutor(processes, fork, initializer=_end_with_parent) as pool:
+        for _ in pool.map(draw, tasks):
+            pass
+
+
+def _end_with_parent() -> None:
+    """End this process with the one that started it, which also answers Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+
+    def wait() -> None:
+        if parent:
+            parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def _earlier(drawn: Path) -> dict[str, tuple[Path, Sequence[str]]]:
+    """The folders of charts that an earlier run drew, with `KEYS`, by the ids of these."""
+    files = [file for file in drawn.glob(f"*/{ENTRY}") if _is_whole(drawn, file.parent.name)]
+    entries = {file.parent: json.loads(file.read_text(encoding="utf-8")) for file in files}
+    return {
+        entry["id"]: (folder, entry[KEYS]) for folder, entry in entries.items() if KEYS in entry
+    }
+
+
+def _draw_one(
+    results: str, drawn: Path, earlier: Mapping[str, tuple[Path, Sequence[str]]], task: Task
+) -> None:
+    from rooflines.charts.chart_files import StoredViews, write_chart  # noqa: PLC0415 - as in `_draw`
+
+    chart, folder = task.chart, drawn / task.digest
+    stored = StoredViews(task.shown, chart.id, *earlier.get(chart.id, ()))
+    with recording(folder.name), atomic_folder(folder) as aside:
+        entry = write_chart(_numbers(results), chart, task.formats, aside, stored)
+        write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
+
+
+@cache
+def _numbers(results: str) -> Results:
+    return on_disk(results)
+
+
+def _publish(drawn: Iterable[Path], folder: Path) -> None:
+    """Write the folder of a family from its drawn charts."""
+    index: list[Mapping[str, Any]] = []
+    with atomic_folder(folder) as aside:
+        for chart in drawn:
+            files = files_in(chart)
+            entry = json.loads(files.pop(ENTRY).read_text(encoding="utf-8"))
+            if "left_out" in entry:
+                print(f"{entry['left_out']}: left out")
+                continue
+            for name, file in files.items():
+                link_or_copy(file, aside / name)
+            index.append({name: each for name, each in entry.items() if name != KEYS})
+        text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
+        write_bytes(aside / "index.json", text)
+
+
+def _remove_others(drawn: Path, digests: Iterable[str]) -> None:
+    """Remove the charts that a run does not show, and what killed jobs left."""
+    kept = {*digests, FOLDER}
+    for path in drawn.iterdir():
+        if path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
+            forget(path)

@@ -1,0 +1,120 @@
+"""The charts as functions: each returns an Altair chart of one choice."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import check_known
+from rooflines.charts.frames import dtypes_by_chip
+from rooflines.charts.kinds.measured import kernels_view
+from rooflines.charts.kit.render import chart_of
+from rooflines.charts.options import ALL
+from rooflines.charts.registry import kinds
+from rooflines.charts.views import titled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import altair as alt
+    import polars as pl
+
+    from rooflines.charts.chart_data import Results
+    from rooflines.charts.options import Menu, Option
+    from rooflines.charts.views import View
+    from rooflines.hardware.entries import Chip
+
+
+def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Menu]:
+    """What can be chosen in a chart of a sweep; the first option is drawn where nothing is chosen.
+
+    Args:
+        kind: The kind of chart, such as `roofline`.
+        results: Where numbers come from.
+        sweep: The sweep, or the set of timings.
+        choices: What has been chosen.
+    """
+    check_known(kind, kinds(), "no kind of chart")
+    found = kinds()[kind]
+    return list(found.menus(results.source(found.source, sweep), choices))
+
+
+def view(
+    kind: str,
+    results: Results,
+    sweep: str,
+    *,
+    chips: Sequence[str] = (),
+    title: str | None = None,
+    **choices: Option,
+) -> View:
+    """One choice of a chart: its title, the rows behind it, and its marks.
+
+    Args:
+        kind: The kind of chart, such as `roofline`.
+        results: Where numbers come from.
+        sweep: The sweep, or the set of timings.
+        chips: The chips that are compared, by kinds that compare some; the first of the sweep by
+            default.
+        title: Replaces the finding.
+        choices: An option of some menus; the first of the others.
+
+    Raises:
+        RooflinesError: There is no such kind, sweep, menu or option.
+    """
+    check_known(kind, kinds(), "no kind of chart")
+    found = kinds()[kind]
+    source = results.source(found.source, sweep)
+    found.check(source, "chart")
+    if found.name == "roofline" and chips and "chip" not in choices:
+        choices["chip"] = ALL if len(chips) > 1 else chips[0]
+    case = found.chosen(source, choices)
+    compared = list(chips) or list(dtypes_by_chip(source))[: found.most_chips]
+    return titled(found.view(results, sweep, compared, case), title)
+
+
+def _drawing(kind: str) -> Callable[..., alt.LayerChart]:
+    """The function that draws a kind of chart."""
+
+    def draw(
+        results: Results,
+        sweep: str,
+        **choices: Any,  # noqa: ANN401, options, and names of chips
+    ) -> alt.LayerChart:
+        return chart_of(view(kind, results, sweep, **choices).spec())
+
+    draw.__name__ = draw.__qualname__ = kind.replace("-", "_")
+    summary, *_ = str(import_module(kinds()[kind].view.__module__).__doc__).splitlines()
+    draw.__doc__ = f"""{summary}
+
+    Args:
+        results: Where numbers come from.
+        sweep: The sweep, or the set of timings.
+        choices: As of `view`; `menus` has those of a sweep.
+    """
+    return draw
+
+
+roofline, chips, attained = _drawing("roofline"), _drawing("chips"), _drawing("attained")
+critical, who_binds, time = _drawing("critical"), _drawing("who-binds"), _drawing("time")
+front, measured = _drawing("front"), _drawing("measured")
+
+
+def kernels(
+    kernels: pl.DataFrame,
+    chip: str,
+    chips: Mapping[str, Chip] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """Profiled kernels under the roofs of their chip, with areas by their time.
+
+    Args:
+        kernels: From `rooflines.kernels`.
+        chip: The chip that ran them.
+        chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
+        title: Replaces the finding.
+
+    Raises:
+        RooflinesError: No kernel has both operations and memory traffic.
+    """
+    return chart_of(kernels_view(kernels, chip, chips, title).spec())

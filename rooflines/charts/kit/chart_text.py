@@ -1,0 +1,195 @@
+"""Text in charts: its width, shortening and wrapping, and names of chips, models, sizes and splits.
+
+Widths are measured in the font that the pictures are drawn in.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.models.library import model_entries
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from PIL import ImageFont
+
+FONTS = Path(__file__).parent / "fonts"
+FACES = {False: "Inter-Regular.ttf", True: "Inter-SemiBold.ttf"}
+
+MEASURED_AT = 100
+"""Font size that widths are measured at [px]."""
+
+FULLY_LISTED = 3
+"""Numbers of a list that are all written, even if they double [1]."""
+
+PARTS = {
+    "hbm": "HBM",
+    "nvlink": "NVLink",
+    "infiniband": "InfiniBand",
+    "ici": "ICI link",
+    "pcie": "PCIe",
+    "neuronlink": "NeuronLink",
+    "roce": "RoCE",
+}
+
+
+@cache
+def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
+    from PIL import ImageFont  # noqa: PLC0415, planning measures no text
+
+    return ImageFont.truetype(str(FONTS / FACES[bold]), MEASURED_AT)
+
+
+@cache
+def width_em(text: str, *, bold: bool = False) -> float:
+    """Width of a line of text in the vendored font [em]."""
+    return float(_face(bold=bold).getlength(text)) / MEASURED_AT
+
+
+def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -> str:
+    """A line of text cut to a width, with an ellipsis for what is missing.
+
+    Args:
+        text: One line.
+        most: The width available [em].
+        bold: Whether it is set in the heavier weight.
+        tail: Whether its end is kept too, where names often differ, and its words with digits if
+            what is left fits.
+
+    Returns:
+        The text itself if it fits.
+    """
+    if width_em(text, bold=bold) <= most:
+        return text
+    if tail and (named := _numbers_kept(text, most, bold=bold)):
+        return named
+    fits, upper = 0, len(text) - 1
+    while fits < upper:
+        kept = (fits + upper + 1) // 2
+        if width_em(_elided(text, kept, tail=tail), bold=bold) <= most:
+            fits = kept
+        else:
+            upper = kept - 1
+    return _elided(text, fits, tail=tail)
+
+
+def with_value(name: str, value: str, most: float) -> str:
+    """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
+    tail = f" · {value}"
+    return shorten(name, most - width_em(tail, bold=True), bold=True, tail=True) + tail
+
+
+def _numbers_kept(text: str, most: float, *, bold: bool) -> str | None:
+    """A name without some letters in one place; None if it is still too long.
+
+    Its first word and words with digits are whole.
+    """
+    fixed = {at for word in re.finditer(r"\S*\d\S*", text) for at in range(*word.span())}
+    fixed.update(range(text.find(" ")))
+    for gone in range(1, len(text) - 1):
+        kept = len(text) - gone
+        usual = kept - kept // 3
+        for start in sorted(range(1, kept), key=lambda start: abs(start - usual)):
+            if fixed.isdisjoint(range(start, start + gone)):
+                short = f"{text[:start].rstrip()}…{text[start + gone :].lstrip()}"
+                if width_em(short, bold=bold) <= most:
+                    return short
+    return None
+
+
+def _elided(text: str, kept: int, *, tail: bool) -> str:
+    """A text cut to a number of characters: at its end, or before its last third."""
+    end = kept // 3 if tail else 0
+    return text[: kept - end].rstrip() + "…" + (text[-end:].lstrip() if end else "")
+
+
+def wrapped(text: str, most: float) -> list[str]:
+    """A subtitle broken into at most two lines of a width [em]."""
+    words = [word for word in text.split(" ") if word]
+
+    def width(count: int) -> float:
+        return width_em(" ".join(words[:count]))
+
+    first = max(bisect_right(range(1, len(words) + 1), most, key=width), 1)
+    lines = [" ".join(words[:first]), *([" ".join(words[first:])] if words[first:] else [])]
+    return [shorten(line, most) for line in lines]
+
+
+def sizes_text(size: str, values: Iterable[int]) -> str:
+    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`.
+
+    A range whose ends agree to three digits is one number: `about B = 1,250,000`.
+    """
+    numbers = [round(value) for value in values]
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        return f"{size} = {low:,}"
+    about = {float(f"{value:.2e}") for value in (low, high)}
+    return (
+        f"about {size} = {about.pop():,.0f}" if len(about) == 1 else f"{size} = {low:,} to {high:,}"
+    )
+
+
+def named_sizes(sizes: Mapping[str, int]) -> str:
+    """Sizes by dimension: `D = 1,024, F = 4,096`, and `D = F = 4,096` if all are equal."""
+    if len(set(sizes.values())) == 1:
+        return f"{' = '.join(sizes)} = {next(iter(sizes.values())):,}"
+    return ", ".join(f"{dim} = {size:,}" for dim, size in sizes.items())
+
+
+def listed(values: Iterable[int]) -> str:
+    """Numbers in words: `2, 4 or 8`, and `2, 4 ... 64` where more than three double."""
+    numbers = sorted(set(values))
+    names = [f"{value:,}" for value in numbers]
+    doubling = all(after == 2 * before for before, after in pairwise(numbers))
+    if len(numbers) > FULLY_LISTED and doubling:
+        return f"{names[0]}, {names[1]} ... {names[-1]}"
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def on_chips(chip: str, shards: Iterable[int]) -> str:
+    """A chip and how many share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
+    numbers = listed(shards)
+    return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
+
+
+def over_text(networks: Iterable[str | None]) -> str:
+    """Networks of a split: ` over NVLink + InfiniBand`, ` over ICI link along 4x4`; "" if mixed."""
+    named = [name.partition(" ") for name in dict.fromkeys(networks) if name]
+    if len({name for name, *_ in named}) != 1:
+        return ""
+    axes = [form for *_, form in named if form]
+    along = f" along {' or '.join(axes)}" if axes else ""
+    return f" over {part_name(named[0][0])}{along}"
+
+
+def chip_label(name: str) -> str:
+    """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
+
+    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that
+    begin with no chip of the catalogue, and are no model of it, are returned unchanged.
+    """
+    known = {chip: entry.short for chip, entry in chip_entries().items() if entry.base is None}
+    own = max((chip for chip in known if f"{name}-".startswith(f"{chip}-")), key=len, default="")
+    if not own:
+        entry = model_entries().get(name)
+        return entry.name if entry else name
+    variant = name[len(own) + 1 :].replace("-", " ")
+    return f"{known[own]} ({variant})" if variant else known[own] or own
+
+
+def part_name(name: str) -> str:
+    """A memory level's or interconnect's id as a name: `hbm` is `HBM`, `ici` is `ICI link`.
+
+    Two networks are joined by a plus, axes follow: `ici 4x4` is `ICI link 4x4`.
+    """
+    parts, _, axes = name.partition(" ")
+    names = " + ".join(PARTS.get(part, part.upper()) for part in parts.split("+"))
+    return f"{names} {axes}" if axes else names

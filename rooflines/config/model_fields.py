@@ -1,0 +1,337 @@
+"""Sweeps of whole models as a config has them: every key, what it means, and its default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+
+from rooflines.basics.errors import Mistakes, RooflinesError
+from rooflines.basics.numbers import whole
+from rooflines.config.axis_sizes import Grid  # noqa: TC001, pydantic reads it at run time
+from rooflines.config.lists import Listed, unique
+from rooflines.config.sweep_fields import Compression, SweepKeys
+from rooflines.dictionary.columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS, TRAINING_METRICS
+from rooflines.hardware.entry_forms import (
+    Count,
+    Entry,
+    Name,
+    NotNegative,
+    Positive,
+    Text,
+    checked,
+)
+from rooflines.models.architecture import DECODE, TRAIN, Phase
+from rooflines.models.groups import ROUTINGS
+from rooflines.models.split import CACHE_SPLITS, Split
+from rooflines.models.tensor_dtypes import StepDtypes, step_dtypes, training_dtypes
+from rooflines.training.parallel_plan import TrainingKeys, TrainingPlan
+
+AUTO = "auto"
+"""The split that stands for every one."""
+
+MAX_CHIPS = 2**16
+"""Chips over which every split is tried [1]."""
+
+SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
+AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
+"""What thresholds of whole models can be solved for."""
+
+EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
+"""What `columns:` can name; metrics of kernels are in their table only."""
+
+
+class Request(Entry):
+    """A request: a prompt and its answer."""
+
+    input: Count = Field(description="tokens of the prompt [1]")
+    output: Count = Field(description="tokens of the answer [1]")
+
+
+class Prices(Entry):
+    """Which of a chip's prices to use."""
+
+    provider: Text | None = Field(None, description="who sells it")
+    kind: Text | None = Field(None, description="words of what is sold, such as on demand")
+
+
+class ServerPool(Entry):
+    """Servers of one kind: a chip, and how it shares a model."""
+
+    chip: Name = Field(description="the chip")
+    split: Split = Field(
+        default_factory=lambda: Split.model_validate({}),
+        description="how chips share the model: {tp: , dp: , ep: }",
+    )
+    network: Annotated[list[Name] | None, Listed()] = Field(
+        None, description="the interconnect, or two: [inner, outer]; null: the chip's first"
+    )
+
+
+class Pools(Entry):
+    """Prefill and decode on chips of their own."""
+
+    prefill: ServerPool = Field(description="what computes prompts")
+    decode: ServerPool | None = Field(
+        None, description="what computes answers; null: every chip and split of the sweep"
+    )
+
+
+class Draft(Entry):
+    """Tokens that a draft proposes, and a step of the model checks at once."""
+
+    tokens: Count = Field(description="tokens proposed for a sequence in every step [1]")
+    accepted: NotNegative = Field(description="how many of them are accepted on average [1]")
+
+    @model_validator(mode="after")
+    def _no_more_than_proposed(self) -> Self:
+        if self.accepted > self.tokens:
+            problem = f"is {self.accepted:g}, more than the {self.tokens} tokens proposed"
+            raise RooflinesError("accepted", problem, "write the mean of those accepted")
+        return self
+
+    @property
+    def yielded(self) -> float:
+        """Tokens that a step adds to a sequence, over those that it computes [1]."""
+        return (self.accepted + 1) / (self.tokens + 1)
+
+
+class Targets(Entry):
+    """Latencies to solve for."""
+
+    t_step_s: Annotated[list[Positive], Listed()] = Field(
+        description="times of a step that the largest batch must keep [s]"
+    )
+    time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
+
+
+OF_TRAINING = (*TrainingKeys.model_fields, "tokens")
+OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing")
+"""Keys of sweeps that train, and of sweeps that do not."""
+
+
+def _trains(info: ValidationInfo) -> bool:
+    """Whether the phase of a sweep is training; it is checked before."""
+    return TRAIN in info.data.get("phase", ())
+
+
+def _dtypes(value: object, info: ValidationInfo) -> StepDtypes:
+    return training_dtypes(value) if _trains(info) else step_dtypes(value)
+
+
+def _split(value: object, info: ValidationInfo) -> Split:
+    """A split; one of training has the keys of its sweep where it has none of its own."""
+    if not _trains(info):
+        return checked(Split, value)
+    shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
+    own = TrainingPlan.keys_of(value) if isinstance(value, str) else value
+    return checked(TrainingPlan, {**shared, **own} if isinstance(own, Mapping) else value)
+
+
+def _distinct(splits: list[Split]) -> list[Split]:
+    """Splits of different names: `{tp: 2}` and `{tp: 2, dp: 1}` are one."""
+    unique([split.name for split in splits])
+    return splits
+
+
+def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
+    """Dtypes of different names."""
+    unique([each.label for each in dtypes], "give it another name:")
+    return dtypes
+
+
+def _grid(value: object) -> object:
+    with Mistakes() as mistakes:
+        for letter in value if isinstance(value, Mapping) else ():
+            with mistakes.at(str(letter)):
+                if letter not in ("B", "S", "T"):
+                    fix = "write B sequences, S tokens of context and, if wanted, T new tokens"
+                    raise RooflinesError("", "is no size of a model sweep", fix, close=("B",))
+    return value
+
+
+MODEL_SCHEMA: Any = {
+    "anyOf": [{"type": "string"}, {"type": "object", "required": ["name"]}],
+}
+
+Dtypes = Annotated[StepDtypes, BeforeValidator(_dtypes, json_schema_input_type=str | StepDtypes)]
+Splits = Annotated[
+    Split | TrainingPlan,
+    PlainValidator(_split, json_schema_input_type=Split | TrainingPlan | str),
+    PlainSerializer(Split.model_dump),
+]
+
+
+SharedChips = Annotated[
+    int,
+    BeforeValidator(partial(whole, largest=MAX_CHIPS)),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_CHIPS}),
+]
+
+
+def _or_auto(schema: dict[str, Any]) -> None:
+    schema["anyOf"].insert(0, {"const": AUTO})
+
+
+class WorkloadKeys(Entry):
+    """What a sweep of whole models computes, and what it is solved for."""
+
+    models: Annotated[list[Annotated[Any, WithJsonSchema(MODEL_SCHEMA)]], Listed()] = Field(
+        description=(
+            "models of the catalogue by id or published name, {name: , hf: path of a config.json}, "
+            "or {name: , layers: , D: , ..} in the form of config/models.yaml"
+        )
+    )
+    phase: Annotated[list[Phase], Listed()] = Field(
+        [DECODE],
+        description=(
+            "decode adds tokens after a cache, prefill reads prompts of S tokens; or both; train, "
+            "by itself, is a step of training of B sequences of S tokens each"
+        ),
+    )
+    grid: Annotated[Grid, BeforeValidator(_grid)] = Field(
+        description=(
+            "B sequences, S tokens of each after the step (prefill: the prompt) and, if wanted, "
+            "T new tokens of each; every combination is a row"
+        )
+    )
+    requests: Annotated[list[Request] | None, Listed()] = Field(
+        None, description="instead of S: {input: , output: } tokens of requests"
+    )
+    pools: Pools | None = Field(
+        None,
+        description=(
+            "of requests: prompts are computed by servers of their own; rows then have how many of "
+            "them a server that decodes needs, and what hands caches over"
+        ),
+    )
+    draft: Draft | None = Field(
+        None,
+        description=(
+            "instead of T: {tokens: , accepted: } of speculative decoding; a step then computes "
+            "tokens + 1 of each sequence and adds accepted + 1; the time of the draft counts where "
+            "the model has a layer for it (mtp), and is left out otherwise"
+        ),
+    )
+    dtypes: Annotated[list[Dtypes], AfterValidator(_labelled), Listed()] = Field(
+        description=(
+            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
+            "products are computed in"
+        )
+    )
+    cache_split: Literal["heads", "batch"] = Field(
+        "heads",
+        description=(
+            f"how tp chips share caches, {' or '.join(CACHE_SPLITS)}: by key-value heads, "
+            "copied beyond them; or by sequences, with all-to-alls around attention"
+        ),
+    )
+    routing: Literal["uniform", "same", "all"] = Field(
+        "uniform",
+        description=(
+            f"which experts tokens choose, {', '.join(ROUTINGS)}: each one equally "
+            "likely, the same for all tokens, or all of them"
+        ),
+    )
+    prices: Prices = Field(
+        default_factory=lambda: Prices.model_validate({}),
+        description="which prices to use; the lowest of those that are left",
+    )
+    targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
+    thresholds: Annotated[
+        list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]], Listed(may_be_empty=True)
+    ] = Field(
+        ["B"],
+        description=(
+            "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
+            "one; chips, the fewest that hold the model; [] for nothing. In training the least "
+            "compute-bound B, S or micro_batch, the largest tp, the dp that sends for the least "
+            "time, the fewest replicas"
+        ),
+    )
+    layers: bool = Field(
+        default=True, description="whether to write the table of kernels, ten times as long"
+    )
+
+
+class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
+    """One sweep of whole models: a table of every combination of the listed values."""
+
+    metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
+    core = STEP_CORE
+
+    splits: Annotated[list[Splits], AfterValidator(_distinct), Listed()] = Field(
+        default=[{}],
+        validate_default=True,
+        json_schema_extra=_or_auto,
+        description=(
+            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
+            "its own such as recompute; or its name, tp2-dp4; auto: all of `chips_each`"
+        ),
+    )
+    tokens: Positive | None = Field(
+        None, description="in training, of the whole of it: rows then have days and USD [1]"
+    )
+    chips_each: SharedChips | None = Field(
+        None, description=f"chips that share the model, of `splits: auto`, up to {MAX_CHIPS:,} [1]"
+    )
+    compression: Compression = "lz4"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _every_split(cls, value: object) -> object:
+        """`splits: auto` leaves the splits to `chips_each`."""
+        if not isinstance(value, Mapping):
+            return value
+        auto = value.get("splits") == AUTO
+        if auto == (value.get("chips_each") is not None):
+            return {key: each for key, each in value.items() if not (auto and key == "splits")}
+        if auto:
+            problem = "is auto, but chips_each is not given"
+            raise RooflinesError("splits", problem, "add chips_each: 16, the chips that share it")
+        problem = "is given, but splits is not auto"
+        raise RooflinesError("chips_each", problem, "write splits: auto, or leave it out")
+
+    @model_validator(mode="after")
+    def _of_one_phase(self) -> Self:
+        """Training stands alone, without keys of serving; its keys stand nowhere else."""
+        with Mistakes() as mistakes:
+            trains = TRAIN in self.phase
+            if trains and len(self.phase) > 1:
+                fix = "write a sweep for each"
+                mistakes.add(RooflinesError("phase", "lists train beside others", fix))
+            for key in OF_SERVING if trains else OF_TRAINING:
+                if getattr(self, key) != type(self).model_fields[key].default:
+                    problem = f"is given, but is {'not of' if trains else 'of'} training"
+                    fix = "leave it out" if trains else "leave it out, or write phase: train"
+                    mistakes.add(RooflinesError(key, problem, fix))
+            for axis in set(self.thresholds) - {*(TRAINING_AXES if trains else SERVING_AXES)}:
+                problem = f"lists {axis}, which is {'not of' if trains else 'of'} training"
+                mistakes.add(RooflinesError("thresholds", problem, "leave it out"))
+        return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _decode_pool(cls, value: object) -> object:
+        """A pool that decodes stands for the chips, splits and network of the sweep."""
+        if not isinstance(value, Mapping) or not isinstance(pools := value.get("pools"), Mapping):
+            return value
+        if not isinstance(decode := pools.get("decode"), Mapping):
+            return value
+        own = {"chips": "chip", "splits": "split", "network": "network"}
+        if beside := [key for key in own if value.get(key) is not None]:
+            problem = "is given beside a pool that decodes"
+            raise RooflinesError(beside[0], problem, "leave out one of them")
+        listed = {key: [decode[of]] for key, of in own.items() if decode.get(of) is not None}
+        return {**value, **listed, "pools": {**pools, "decode": None}}

@@ -1,0 +1,138 @@
+"""Keys that sweeps of operations and of models share, typed and described once."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
+
+from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
+from rooflines.basics.numbers import whole
+from rooflines.config.lists import (
+    COUNT_SCHEMA,
+    NETWORK_SCHEMA,
+    Listed,
+    as_list,
+    networks,
+    one_or_many,
+    unique,
+)
+from rooflines.hardware.chip_catalogue import base_chips
+from rooflines.hardware.entries import MAIN_MEMORY, Efficiency
+from rooflines.hardware.entry_forms import Entry, Name
+
+LARGEST_PART = 2**31
+
+ALL, CORE = COLUMN_SETS = ("all", "core")
+"""Metrics of a table: all, or a list with a name."""
+
+
+NO_FLOATS = {
+    "floats": "is gone: tables store Float64; fewer metrics, such as `columns: core`, save bytes"
+}
+"""Keys of a sweep that earlier versions had, and what a message says of them."""
+
+Compression = Annotated[
+    Literal["zstd", "lz4"],
+    Field(description="of the table's files; lz4 takes less time to write and more bytes"),
+]
+
+
+def _chips(value: object) -> object:
+    return base_chips() if value == "all" else as_list(value)
+
+
+def _list_metrics(schema: dict[str, Any], sweep: type[SweepKeys]) -> None:
+    """Put the names of the metrics that a table can have into the JSON Schema."""
+    some = {"type": "array", "items": {"enum": sweep.metrics}, "uniqueItems": True}
+    schema["properties"]["columns"]["anyOf"] = [{"enum": list(COLUMN_SETS)}, some]
+
+
+class SweepKeys(Entry):
+    """What every sweep asks of chips, and how its table is stored.
+
+    Attributes:
+        metrics: What `columns` can name.
+        core: What `core` stands for there.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_list_metrics)
+
+    gone = NO_FLOATS
+
+    metrics: ClassVar[tuple[str, ...]]
+    core: ClassVar[tuple[str, ...]]
+
+    chips: Annotated[
+        list[str],
+        BeforeValidator(_chips),
+        WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
+    ] = Field(
+        description=(
+            "chips of the catalogue or of `chips:`; all = every chip of the catalogue "
+            "that is no variant"
+        )
+    )
+    memory: Annotated[list[Name], Listed()] = Field(
+        [MAIN_MEMORY], description="the memory level that feeds the unit, one or several"
+    )
+    network: Annotated[
+        list[list[Name]] | None, BeforeValidator(networks), WithJsonSchema(NETWORK_SCHEMA)
+    ] = Field(
+        None,
+        description=(
+            "the interconnect, or two: [inner, outer]; a list of such lists for several; null: "
+            "each chip's first"
+        ),
+    )
+    efficiency: Efficiency | None = Field(
+        None,
+        description=(
+            "shares of the nominal rates that are reached; what is left out is the "
+            "chip's own, else 1"
+        ),
+    )
+    calibration: Annotated[list[Name] | None, Listed()] = Field(
+        None,
+        description=(
+            "software whose calibration gives the estimates, one or several: the first that has "
+            "one for the chip and compute dtype, or collective; null: the chip's own calibration"
+        ),
+    )
+    on_unsupported: Literal["skip", "error"] = Field(
+        "skip",
+        description=(
+            "what happens where a chip lacks the dtype, level or link: rows are listed "
+            "in skipped.csv, or the run is refused"
+        ),
+    )
+    columns: list[str] | Literal["all"] = Field(
+        "all",
+        description="metrics to store: all, a list, or core, a list of works, times, bound and "
+        "fits; keys are always stored",
+    )
+    rows_per_part: Annotated[
+        int,
+        BeforeValidator(lambda value: whole(value, largest=LARGEST_PART)),
+        WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART}),
+    ] = Field(
+        5_000_000,
+        description=(
+            "rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+        ),
+    )
+    compression: Compression = "zstd"
+
+    @field_validator("columns", mode="before")
+    @classmethod
+    def _known_metrics(cls, value: object) -> object:
+        """All metrics of the table, or a list of some."""
+        if value in COLUMN_SETS:
+            return value if value == ALL else list(cls.core)
+        fix = f"use some of {', '.join(cls.metrics)}"
+        if not isinstance(value, list):
+            close = close_to(value, [*COLUMN_SETS, *cls.metrics]) if isinstance(value, str) else ()
+            fix = f"write all, core, or a list: {fix}"
+            raise RooflinesError("", f"is {quote(value)}", fix, close=close)
+        check_known(value, cls.metrics, "no metric of the table", fix)
+        return unique(value)

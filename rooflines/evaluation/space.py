@@ -1,0 +1,97 @@
+"""A sweep as an index space: row i is decoded from i alone, so slices are computed in any order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.theory.poly import WINDOWED
+
+if TYPE_CHECKING:
+    from rooflines.sweep.axes import Axis
+
+SMALL_INDEX = 2**32
+
+AxisColumns = Mapping[str, pl.Series]
+"""Columns that change together along one axis, all of one length."""
+
+
+MOST = 2**126
+"""More elements than the caches of all sequences ever have [1]."""
+
+
+def axis_columns(axis: Axis) -> AxisColumns:
+    """The columns of an axis: sizes are whole numbers, extents by window Float64."""
+    return {name: _axis_column(name, values) for name, values in axis.columns.items()}
+
+
+def _axis_column(name: str, values: Sequence[Any]) -> pl.Series:
+    if name == "shape":
+        return pl.Series(values, dtype=pl.Categorical)
+    if name.partition(":")[0] in WINDOWED:
+        return pl.Series([float(value) for value in values], dtype=pl.Float64)
+    return whole_numbers(values)
+
+
+def whole_numbers(values: Sequence[int | None]) -> pl.Series:
+    """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
+    clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
+    largest = max((abs(value) for value in clipped if value is not None), default=0)
+    return pl.Series(clipped, dtype=pl.Int64 if largest <= LARGEST_COUNT else pl.Int128)
+
+
+def length(columns: AxisColumns) -> int:
+    """Points on an axis [1]."""
+    return len(next(iter(columns.values())))
+
+
+def has_one_value(values: pl.Series) -> bool:
+    """Whether all values of a column are equal."""
+    first, nulls = values[0], values.null_count()
+    if first != values[-1] or 0 < nulls < len(values):
+        return False
+    return bool(values.min() == values.max())  # a hundredth of the time of `n_unique`
+
+
+def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
+    """Rows `start` to `stop` of the product of axes, the last axis fastest.
+
+    Args:
+        axes: The columns of each axis, slowest first.
+        start: The first row [1].
+        stop: The row after the last [1].
+
+    Returns:
+        One column for each of the axes' columns.
+    """
+    row = pl.col("#row")
+    dtype = pl.UInt32 if stop < SMALL_INDEX else pl.Int64
+    columns, stride = {}, math.prod(length(axis) for axis in axes)
+    total = stride
+    for axis in axes:
+        count = length(axis)
+        stride //= count
+        code = row if stride == 1 else row // stride
+        if stride * count != total:
+            code = code % count
+        for name, values in axis.items():
+            columns[name] = (
+                pl.lit(values[0], dtype=values.dtype)
+                if has_one_value(values)
+                else pl.lit(values).gather(code)
+            )
+    return (
+        pl.LazyFrame()
+        .select(pl.int_range(start, stop, dtype=dtype).alias("#row"))
+        .with_columns(**columns)
+        .drop("#row")
+    )
+
+
+def odd_part(number: int) -> int:
+    """A number without its factors of two."""
+    return number // (number & -number)

@@ -1,0 +1,183 @@
+"""Choice of a calibration: by the software of a sweep, or the chip's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rooflines.basics.numbers import exact
+from rooflines.fits.calibration_files import REACHED, UNSCALED, attention_name
+from rooflines.fits.time_form import FormNumbers, Numbers
+from rooflines.hardware.entries import MAIN_MEMORY, shares_of
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.times import FitReach
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.fits.calibration_files import Calibrations, Fitted, FittedStep
+    from rooflines.fits.time_form import CollectiveNumbers
+    from rooflines.hardware.entries import Calibration, Chip
+    from rooflines.theory.kernel import Kernel
+    from rooflines.theory.operation import Unit
+    from rooflines.theory.times import Band
+
+
+AnyNumbers = TypeVar("AnyNumbers", bound=FormNumbers)
+
+
+@dataclass(frozen=True)
+class CalibrationFit(Generic[AnyNumbers]):
+    """The fitted numbers of a kernel or of a collective on a chip.
+
+    Attributes:
+        numbers: The numbers, exact.
+        bands: By bound of the estimate; a bound without a band is left out.
+        reach: How far the fit reaches; None: of a chip's own calibration.
+    """
+
+    numbers: AnyNumbers
+    bands: Mapping[str, Band] = field(default_factory=dict)
+    reach: FitReach | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationChoice:
+    """The calibrations that apply to the rows of a chip.
+
+    Fits are of the matrix unit and the main memory. Those of collectives are of a chip's first
+    interconnect.
+
+    Attributes:
+        calibrations: By chip and software.
+        softwares: Software, the first with a fit counts; none: the chip's own calibration.
+        chip: The chip's id.
+        entry: Its entry.
+        unit, memory: What the rows run on.
+        networks: The interconnects, inner first.
+    """
+
+    calibrations: Calibrations
+    softwares: Sequence[str]
+    chip: str
+    entry: Chip
+    unit: Unit
+    memory: str
+    networks: tuple[str, ...]
+
+    def fit(self, compute: str) -> CalibrationFit[Numbers] | None:
+        """The calibration of operations in a compute dtype; None without."""
+        return self.of("calibrations", compute)
+
+    def attention(self, phase: str, compute: str) -> CalibrationFit[Numbers] | None:
+        """The calibration of grouped-query attention; None without.
+
+        Args:
+            phase: `decode` or `prefill`.
+            compute: The compute dtype.
+        """
+        return self.of("attention", attention_name(phase, compute))
+
+    def collective(self, kind: str) -> CalibrationFit[CollectiveNumbers] | None:
+        """The calibration of a collective over the interconnects; None without."""
+        return self.of("collectives", kind)
+
+    def found(self, kind: str, name: str) -> tuple[str, Any] | None:
+        """The first software with a fit that applies, and the fit.
+
+        Args:
+            kind: `calibrations` of matmuls, `attention` or `collectives`.
+            name: The name of the fit among those of the software.
+        """
+        if kind == "collectives":
+            applies = bool(self.networks) and self.networks == tuple(self.entry.networks)[:1]
+        else:
+            applies = (self.unit, self.memory) == (MATRIX, MAIN_MEMORY)
+        first = self.calibrations.first
+        return first(kind, self.chip, self.softwares, name) if applies else None
+
+    def of(self, kind: str, name: str) -> CalibrationFit[Any] | None:
+        """The calibration that applies, and how far it reaches; arguments as of `found`."""
+        if kind == "calibrations" and not self.softwares:
+            own = (self.entry.calibration or {}).get(name)
+            return CalibrationFit(_numbers(own)) if own else None
+        named = self.found(kind, name)
+        if named is None:
+            return None
+        software, fit = named
+        sizes = {size: ends for size, ends in fit.sizes.items() if size in REACHED}
+        foreign = software != self.softwares[0]
+        if kind == "collectives":  # engines call those of libraries unless they have their own
+            foreign = foreign and fit.elsewhere is not None
+        reach = FitReach(sizes, fit.outside, fit.elsewhere, foreign=foreign)
+        return CalibrationFit(fit.numbers, bands_of(fit), reach)
+
+    def untimed(self, numbers: Numbers) -> Numbers:
+        """The numbers of kernels that no timings are of, such as experts; of form `max`.
+
+        Args:
+            numbers: Those of matmuls in the compute dtype, whose share of the peak counts.
+
+        Returns:
+            With the overhead and the share of the memory rate of matmuls in `UNSCALED`, where the
+            software has them: those of a narrow dtype include scales and the quantization of x.
+        """
+        wide = self.found("calibrations", UNSCALED)
+        if wide is None:
+            return numbers.plain
+        kept = {name: getattr(wide[1].numbers, name) for name in ("memory", "overhead_s")}
+        return numbers.plain.replaced(kept)
+
+    def step(self) -> FittedStep | None:
+        """What an engine adds to kernels of decode: the first software with fits of the chip."""
+        named = self._step()
+        return named[1] if named else None
+
+    def _step(self) -> tuple[str, FittedStep] | None:
+        known = self.calibrations.softwares_of(self.chip)
+        named = ((name, name.partition("-")[0]) for name in self.softwares if name in known)
+        steps = ((name, self.calibrations.step(self.chip, engine)) for name, engine in named)
+        return next(((name, step) for name, step in steps if step), None)
+
+    def of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:
+        """The fits that the estimate of a kernel is by, each with its software and what it is of.
+
+        Args:
+            kernel: A kernel of a step.
+        """
+        found: dict[str, tuple[str, Fitted] | None] = {}
+        if kernel.engine:
+            found["steps"] = self._step()
+        elif own := self._attention(kernel):
+            found["attention"] = own
+        else:
+            dtypes = [kernel.compute] if kernel.is_matmul else [kernel.compute, UNSCALED]
+            found |= {each: self.found("calibrations", each) for each in dtypes}
+        found |= {each.kind: self.found("collectives", each.kind) for each in kernel.transfers}
+        return {f"{named[0]} {of}": named[1] for of, named in found.items() if named}
+
+    def is_timed(self, kernel: Kernel) -> bool:
+        """Whether a fit is of timings of such kernels, not only of matmuls: see `untimed`."""
+        return kernel.engine or kernel.is_matmul or self._attention(kernel) is not None
+
+    def _attention(self, kernel: Kernel) -> tuple[str, Fitted] | None:
+        """The fit of a kernel of grouped-query attention."""
+        phase = kernel.attends
+        return (phase and self.found("attention", attention_name(phase, kernel.compute))) or None
+
+    def contents(self, computed: Iterable[str]) -> list[str]:
+        """Contents of the timings besides the matmul, of the fits in these compute dtypes."""
+        fits = (self.found("calibrations", each) for each in computed)
+        return list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
+
+
+def bands_of(entry: Fitted) -> dict[str, Band]:
+    """The bands of a fit by bound."""
+    return {bound: (float(low), float(high)) for bound, (low, high) in entry.bands.items()}
+
+
+def _numbers(own: Calibration) -> Numbers:
+    """The calibration of a chip's entry, of form `max`."""
+    shares = shares_of(own)
+    math, memory, network = (shares.get(name, 1) for name in ("math", "memory", "network"))
+    return Numbers(math, memory, exact(own.overhead_s), network)

@@ -1,0 +1,419 @@
+"""Files of calibrations: fitted numbers by chip and software, with source, errors and bands."""
+
+from __future__ import annotations
+
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import yaml
+from pydantic import Field
+
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.file_kinds import named_kind
+from rooflines.basics.files import CONFIG_DIR
+from rooflines.basics.numbers import exact
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.fits.held_out import QUARTER
+from rooflines.fits.time_form import CollectiveNumbers, Numbers
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entry_forms import (
+    Count,
+    Entry,
+    Name,
+    NotNegative,
+    Positive,
+    Reached,
+    Text,
+    checked,
+    checked_name,
+)
+from rooflines.models.architecture import DECODE, PHASES
+from rooflines.theory.network import PASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from fractions import Fraction
+    from pathlib import Path
+
+CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
+
+Bound = Literal["compute", "memory", "network", "mixed", "step"]
+
+SAME_NUMBERS = "fp16", "bf16"
+"""A compute dtype, and the one of the same width and peak whose fit it takes where it has none."""
+
+REACHED = ("D", "F", "S", "bytes", "shards")
+"""The sizes beyond whose smallest and largest values in timings an estimate says so."""
+
+UNSCALED = "bf16"
+"""The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
+the memory rate other kernels reach."""
+
+WIDTH = 110
+"""Characters of a line of a written file [1]."""
+
+
+class Errors(Entry):
+    """Errors of the estimate: |estimated / measured - 1|."""
+
+    n: Count = Field(description="timings [1]")
+    median: NotNegative = Field(description="median error [1]")
+    mean: NotNegative = Field(description="mean error [1]")
+    p90: NotNegative = Field(description="error that one timing in ten exceeds [1]")
+
+
+class Fitted(Entry):
+    """Errors, bands and origin of a fit.
+
+    Attributes:
+        KIND: The key of a file under which it stands.
+    """
+
+    KIND: ClassVar[str]
+
+    bands: dict[Bound, tuple[Positive, Positive]] = Field(
+        description="p10 and p90 of measured over estimated time, by bound of the estimate [1]"
+    )
+    held: list[Text] = Field(
+        default_factory=list,
+        description="parameters not identifiable from the timings, kept at the prior",
+    )
+    fitted: Errors = Field(description="errors at the timings of the fit")
+    held_out: Errors | None = Field(
+        None, description="errors at the sites that were held out; null: too few sites"
+    )
+    held_out_below: NotNegative = Field(
+        QUARTER, description="place of a site, by its hash, below which it was held out [1]"
+    )
+    sizes: dict[Text, tuple[Count, Count]] = Field(
+        default_factory=dict,
+        description="smallest and largest sizes of the timings, held-out ones included: how far "
+        "the numbers reach",
+    )
+    outside: tuple[Positive, Positive] | None = Field(
+        None,
+        description="p10 and p90 of measured over estimated time at the smallest and largest sites "
+        "by a fit to the others: the band of sizes beyond the timings",
+    )
+    elsewhere: tuple[Positive, Positive] | None = Field(
+        None,
+        description="p10 and p90 of the timings of other engines over this estimate: the band "
+        "where it is the fallback for another engine",
+    )
+    contents: Text | None = Field(
+        None, description="what the timings include besides the operation; shown with an estimate"
+    )
+    source: Text = Field(description="where the timings come from")
+    date: Text = Field(description="when it was fitted")
+
+
+class FittedMatmul(Fitted):
+    """Numbers fitted to timings of matmuls in one compute dtype; see `form.Numbers`."""
+
+    KIND = "calibrations"
+
+    math: Reached = Field(description="share of the peak that is reached [1]")
+    memory: Reached = Field(description="share of the memory rate that is reached [1]")
+    overhead_s: NotNegative = Field(description="fixed time of every operation [s]")
+    activation_passes: NotNegative = Field(
+        0, description="further passes over x, as dynamic quantization makes them [1]"
+    )
+    mixed_math: NotNegative = Field(
+        0, description="mixed piece: times the nominal time at the peak [1]"
+    )
+    mixed_memory: NotNegative = Field(
+        0, description="mixed piece: times the nominal time of the memory traffic [1]"
+    )
+    mixed_activations: NotNegative = Field(
+        0, description="mixed piece: times the nominal time of x and out [1]"
+    )
+    mixed_depth_s: NotNegative = Field(
+        0, description="mixed piece: time per contracted element [s]"
+    )
+    sustained: NotNegative = Field(
+        0, description="share of the time beyond 1 ms that a lower, sustained clock adds [1]"
+    )
+    tile: Count = Field(1, description="rows that are computed together [1]")
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """The numbers, exact."""
+        names = [name for name in Numbers.__dataclass_fields__ if name in type(self).model_fields]
+        values = {name: exact(getattr(self, name)) for name in names if name != "tile"}
+        return Numbers(**values, tile=self.tile)
+
+
+class FittedAttention(FittedMatmul):
+    """Numbers of form `max`, fitted to timings of grouped-query attention."""
+
+    KIND = "attention"
+
+
+class FittedCollective(Fitted):
+    """Numbers fitted to timings of a collective; see `form.CollectiveNumbers`."""
+
+    KIND = "collectives"
+
+    overhead_s: NotNegative = Field(description="fixed time of every collective [s]")
+    low_latency: Positive = Field(
+        description="share of the network rate, protocol for small payloads [1]"
+    )
+    bulk_overhead_s: NotNegative = Field(
+        description="further fixed time of the protocol for large payloads [s]"
+    )
+    bulk: Positive = Field(description="share of the network rate, protocol for large payloads [1]")
+    hop_s: NotNegative = Field(description="time of every step around the ring [s]")
+
+    @cached_property
+    def numbers(self) -> CollectiveNumbers:
+        """The numbers, exact."""
+        names = CollectiveNumbers.__dataclass_fields__
+        return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
+
+
+ENTRIES: Mapping[str, type[FittedMatmul | FittedCollective]] = {
+    each.KIND: each for each in (FittedMatmul, FittedAttention, FittedCollective)
+}
+"""The fits of timings by their key in a file."""
+
+STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
+"""The numbers of a fit of steps."""
+
+
+ALL_ENGINES = "all"
+"""The key of the fit of steps to all engines, whose held-out error is that of all runs."""
+
+
+class FittedStep(Fitted):
+    """What an engine takes for a step besides its kernels, fitted to runs of served models."""
+
+    KIND = "steps"
+
+    prompts: NotNegative = Field(
+        description="times the least time to read the prompts that arrive during a step [1]"
+    )
+    layer_s: NotNegative = Field(description="time of every layer besides its kernels [s]")
+    experts_layer_s: NotNegative = Field(
+        0, description="the same of layers with experts, on top: routing and their order [s]"
+    )
+    sequence_s: NotNegative = Field(description="time of every sequence of a replica besides [s]")
+
+    @cached_property
+    def numbers(self) -> dict[str, Fraction]:
+        """The numbers by name, exact."""
+        return {name: exact(getattr(self, name)) for name in STEP_NUMBERS}
+
+
+class FittedTraining(Fitted):
+    """How much longer steps of training take than without overlap, fitted to measured steps."""
+
+    KIND = "training"
+
+    times: Positive = Field(description="times the time without overlap, t_upper_s [1]")
+
+
+class Calibrations(Entry):
+    """A file of calibrations."""
+
+    calibrations: dict[Text, dict[Name, FittedMatmul]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then by compute dtype"
+    )
+    attention: dict[Text, dict[Text, FittedAttention]] = Field(
+        default_factory=dict,
+        description="by `<chip>/<software>`, then `decode` or `prefill-<compute dtype>`",
+    )
+    collectives: dict[Text, dict[Text, FittedCollective]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then by collective"
+    )
+    steps: dict[Text, dict[Literal["decode"], FittedStep]] = Field(
+        default_factory=dict,
+        description="by engine, `<chip>/<engine>`, or `all` for all engines, then by phase",
+    )
+
+    training: dict[Text, dict[Text, FittedTraining]] = Field(
+        default_factory=dict, description="by `<chip>/<software>`, then `train`"
+    )
+
+    @cached_property
+    def softwares(self) -> list[str]:
+        """The names of software, sorted."""
+        keys = (*self.calibrations, *self.collectives, *self.training)
+        return sorted({key.partition("/")[2] for key in keys})
+
+    @cached_property
+    def engines(self) -> set[str]:
+        """The engines with a fit of steps, on any chip."""
+        return {key.rpartition("/")[2] for key in self.steps} - {ALL_ENGINES}
+
+    def softwares_of(self, chip: str) -> list[str]:
+        """The names of software with a fit on a chip, sorted."""
+        keys = (*self.calibrations, *self.collectives)
+        return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
+
+    def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
+        """The software, or its variant such as `<software>-block`, whose fit has these contents.
+
+        Args:
+            chip: The chip's id.
+            software: Its name.
+            dtype: The compute dtype.
+            contents: What timings include besides the operation; None: it is not said.
+        """
+        for key, by_dtype in self.calibrations.items():
+            fit = by_dtype.get(dtype)
+            if contents and fit and fit.contents and fit.contents in contents:
+                of, _, name = key.partition("/")
+                if of == chip and name.partition("-")[0] == software:
+                    return name
+        return software
+
+    def check_softwares(self, names: Sequence[str]) -> None:
+        """Refuse software that no calibration is of."""
+        for name in names:
+            one_of(name, self.softwares, "no software of a calibration")
+
+    def first(
+        self, kind: str, chip: str, softwares: Sequence[str], name: str
+    ) -> tuple[str, Any] | None:
+        """The first software with a fit, and the fit; None without.
+
+        Args:
+            kind: Its key in a file.
+            chip: The chip's id.
+            softwares: Software in order.
+            name: Of the fit: a compute dtype, `attention_name`, a collective.
+        """
+        same = name.replace(*SAME_NUMBERS)
+        for software in softwares:
+            by_name = getattr(self, kind).get(f"{chip}/{software}", {})
+            if entry := by_name.get(name) or by_name.get(same):
+                return software, entry
+        return None
+
+    def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
+        """The fit of matmuls in a compute dtype, of the first software that has one."""
+        found = self.first("calibrations", chip, softwares, dtype)
+        return found[1] if found else None
+
+    def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
+        """The fit of steps of training, of the first software that has one."""
+        found = self.first("training", chip, softwares, "train")
+        return found[1] if found else None
+
+    def step(self, chip: str, engine: str | None) -> FittedStep | None:
+        """What an engine adds to the kernels of decode: on this chip, else on any."""
+        found = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
+        return found.get("decode")
+
+    def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
+        """The fits of some chips and software: matmuls in these compute dtypes and `UNSCALED`."""
+        found: dict[str, dict[str, Any]] = {
+            kind: {key: by_key[key] for key in keys if key in by_key}
+            for kind in KINDS
+            for by_key in [getattr(self, kind)]
+        }
+        wanted = {UNSCALED, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
+        found["calibrations"] = {
+            key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in wanted}
+            for key, by_dtype in found["calibrations"].items()
+        }
+        engines = {key.partition("/")[2].partition("-")[0] for key in keys}
+        steps = {key: each for key, each in self.steps.items() if key.rpartition("/")[2] in engines}
+        return Calibrations(**found, steps=steps)
+
+
+KINDS = ("calibrations", "attention", "collectives", "training")
+"""Fits by chip and software, the keys of a file."""
+
+
+def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
+    """Calibrations of several files as one; of two fits of one thing the later part's counts."""
+    found: dict[str, dict[str, Any]] = {kind: {} for kind in Calibrations.model_fields}
+    for part in parts:
+        for kind, fits in found.items():
+            for key, by_name in getattr(part, kind).items():
+                fits[key] = {**fits.get(key, {}), **by_name}
+    return Calibrations(**found)
+
+
+def attention_name(phase: str, compute: str) -> str:
+    """The name of the fit of attention in a phase and compute dtype: `decode`, `prefill-bf16`."""
+    return DECODE if phase == DECODE else f"{phase}-{compute}"
+
+
+def key_of(chip: str, software: str) -> str:
+    """The key of a chip and a software in a file.
+
+    Raises:
+        RooflinesError: One of them is no name.
+    """
+    with Mistakes() as mistakes:
+        for place, name in (("chip", chip), ("software", software)):
+            with mistakes.at(place):
+                checked_name(name)
+    return f"{chip}/{software}"
+
+
+def read_calibrations(path: str | Path) -> Calibrations:
+    """The calibrations of a file.
+
+    Raises:
+        RooflinesError: It cannot be read, or is wrong.
+    """
+    with named_kind(path, "fits"):
+        content = read_yaml(path)
+    with named_kind(path, "fits"), in_file(path):
+        found = checked(Calibrations, content)
+        _check_keys(found)
+    return found
+
+
+def _check_keys(found: Calibrations) -> None:
+    """Refuse keys that are no chip and software, no dtypes or no collectives."""
+    formats = dtype_entries().formats
+    phases = dict.fromkeys(attention_name(phase, dtype) for phase in PHASES for dtype in formats)
+    kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
+        "calibrations": (found.calibrations, formats, "no dtype"),
+        "attention": (found.attention, phases, "no phase of attention"),
+        "collectives": (found.collectives, PASSES, "no collective"),
+        "training": (found.training, ("train",), "no phase of training"),
+    }
+    with Mistakes() as mistakes:
+        for place, (by_key, known, what) in kinds.items():
+            for key, entries in by_key.items():
+                with mistakes.at(f"{place}.{key}"):
+                    if key.count("/") != 1:
+                        problem = f"is {quote(key)}, which is no chip and software"
+                        raise RooflinesError("", problem, "write <chip>/<software>")
+                    key_of(*key.split("/"))
+                    for name in entries:
+                        one_of(name, known, what)
+
+
+@cache
+def shipped_calibrations() -> Calibrations:
+    """The calibrations that come with the package.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    return read_calibrations(CALIBRATIONS_FILE)
+
+
+def text_of(found: Calibrations, about: str = "") -> str:
+    """Calibrations as YAML, numbers first, with a comment above."""
+    content = {
+        kind: {
+            key: {name: _numbers_first(entry) for name, entry in entries.items()}
+            for key, entries in by_key.items()
+        }
+        for kind, by_key in found.model_dump(mode="json", exclude_defaults=True).items()
+    }
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
+    return comment + yaml.safe_dump(
+        content, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None
+    )
+
+
+def _numbers_first(entry: Mapping[str, object]) -> dict[str, object]:
+    return dict(sorted(entry.items(), key=lambda item: item[0] in Fitted.model_fields))

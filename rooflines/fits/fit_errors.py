@@ -1,0 +1,123 @@
+"""How far calibrated times are from timings: errors by region, and bands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.fits.least_squares import rounded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflines.theory.times import FitReach
+
+BAND = (0.1, 0.9)
+"""The quantiles of a band [1]."""
+
+FEWEST_IN_BAND = 10
+"""Timings of a piece for a band of its own; with fewer it has the band of all [1]."""
+
+BATCHES = (16, 64, 256, 1024)
+"""The last B of every bin but the last [1]."""
+
+
+def _bins() -> dict[str, pl.Expr]:
+    """The bins of B by name."""
+    found, first = {}, 1
+    for last in BATCHES:
+        found[f"B {first:,} to {last:,}"] = pl.col("B").is_between(first, last)
+        first = last + 1
+    return {**found, f"B from {first:,}": pl.col("B") >= first}
+
+
+BINS: Mapping[str, pl.Expr] = _bins()
+"""The bins of B by name."""
+
+BIN = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
+"""The name of the bin of a timing."""
+
+REGIONS: Mapping[str, pl.Expr] = {
+    "all": pl.lit(value=True),
+    "compute-bound": pl.col("bound") == "compute",
+    "memory-bound": pl.col("bound") == "memory",
+    **BINS,
+}
+"""The regions by name, by nominal bound and by B."""
+
+
+def with_errors(frame: pl.DataFrame) -> pl.DataFrame:
+    """Adds `ratio`, `bare` and `error` to `seconds`, `t_lower_s` and `t_estimate_s`."""
+    return frame.with_columns(
+        ratio=pl.col("seconds") / pl.col("t_estimate_s"),
+        bare=(pl.col("t_lower_s") / pl.col("seconds") - 1).abs(),
+        error=(pl.col("t_estimate_s") / pl.col("seconds") - 1).abs(),
+    )
+
+
+def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFrame:
+    """Errors of judged timings by region.
+
+    Args:
+        frame: Timings with the columns of `with_errors`, and those that the regions read.
+        regions: Keys of `REGIONS`.
+
+    Returns:
+        region, n, and the errors [1]: of the bound, `bare_median`; of the estimate, `median`,
+        `mean`, `p90`. Regions without timings are left out.
+    """
+    rows = [
+        frame.filter(REGIONS[name]).select(
+            region=pl.lit(name),
+            n=pl.len(),
+            bare_median=pl.col("bare").median(),
+            median=pl.col("error").median(),
+            mean=pl.col("error").mean(),
+            p90=pl.col("error").quantile(BAND[1], "linear"),
+        )
+        for name in regions
+    ]
+    return pl.concat(rows).filter(pl.col("n") > 0)
+
+
+def band(frame: pl.DataFrame) -> tuple[float, float]:
+    """The p10 and p90 of `ratio`, to the digits of a fit [1]."""
+    low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
+    return float(rounded(low or 1)), float(rounded(high or 1))
+
+
+def with_band(
+    frame: pl.DataFrame, of: Mapping[str, tuple[float, float]], reach: FitReach | None
+) -> pl.DataFrame:
+    """Adds `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
+
+    Args:
+        frame: With `t_estimate_s` [s], `estimate_bound`, and the sizes of the timings.
+        of: The bands by bound; without one, the ends are null.
+        reach: How far the fit reaches: the band of other sizes is wider.
+    """
+    beyond = [pl.lit(value=False)]
+    for name, (low, high) in reach.sizes.items() if reach else ():
+        beyond.append(~pl.col(name).is_between(low, high))
+    wider = reach.outside if reach and reach.outside else None
+    ends = {}
+    for side, widest in enumerate((min, max)):
+        inner = {bound: band[side] for bound, band in of.items()}
+        outer = {bound: widest(end, wider[side]) if wider else end for bound, end in inner.items()}
+        within, outside = (
+            pl.col("estimate_bound").replace_strict(each, default=None, return_dtype=pl.Float64)
+            for each in (inner, outer)
+        )
+        share = pl.when(pl.any_horizontal(beyond)).then(outside).otherwise(within)
+        ends[f"t_estimate_p{(10, 90)[side]}_s"] = pl.col("t_estimate_s") * share
+    return frame.with_columns(**ends)
+
+
+def bands(frame: pl.DataFrame) -> dict[str, tuple[float, float]]:
+    """The p10 and p90 of measured over estimated times, by bound of the largest piece [1]."""
+    parts = {str(key[0]): part for key, part in frame.group_by("estimate_bound")}
+    return {
+        name: band(part if part.height >= FEWEST_IN_BAND else frame)
+        for name, part in sorted(parts.items())
+    }

@@ -1,0 +1,341 @@
+"""Tables of timings: read in the tidy form or a public layout, and checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+from polars.exceptions import PanicException, PolarsError
+
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
+from rooflines.basics.file_kinds import file_kind, named_kind
+from rooflines.basics.files import bounded_content, read_csv, read_parquet
+from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.text import counted
+from rooflines.fits.bench_files import read_bench
+from rooflines.fits.hipblaslt import read_hipblaslt
+from rooflines.fits.layouts import AICONFIGURATOR_DTYPES, layout_of, tidy
+from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
+from rooflines.fits.timings import (
+    ATTENTION,
+    DTYPES,
+    MATMUL,
+    ROW,
+    SIZES,
+    Timings,
+    attention_names,
+    timed_kind,
+)
+from rooflines.theory.network import PASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from rooflines.basics.file_kinds import FileKind
+
+    Types = Mapping[str, pl.DataType]
+
+BENCHES = ("vllm-serve", "sglang-serve", "served", "trtllm-bench")
+"""Kinds of files that are results of benchmarks of serving."""
+
+SPACED = re.compile(r"\s*\w+([ \t]+\w+){3,}[ \t]*\r?\n\s*\d+([ \t]+[\d.eE+-]+){3,}")
+"""The beginning of a table whose columns are separated by blanks."""
+
+SEPARATORS = {";": "semicolons", "\t": "tabs"}
+"""Separators of columns other than commas."""
+
+SOURCE = r"^[^/\s]+/[^/\s]+/[^/\s]+$"
+"""A source that names a software: `<collection>/<software>/<version>`."""
+
+OTHER_NAMES = {
+    "chip": ("gpu", "device"),
+    "seconds": ("time", "latency", "duration"),
+    "B": ("m", "tokens"),
+    "D": ("k",),
+    "F": ("n",),
+}
+"""First words of usual names of columns in other tables."""
+
+LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
+    "B": (pl.col("B") == 0, "have B = 0"),
+    "batch": (pl.col("batch") > 1, "are batches"),
+    "shards": (pl.col("shards") > 1, "are of several chips"),
+}
+"""Matmuls that are left out, by column: which, and why."""
+
+
+def read_timings(
+    path: str | Path,
+    where: Mapping[str, str] | None = None,
+    otherwise: Mapping[str, str] | None = None,
+) -> Timings:
+    """Timings of a file: Parquet, the output of a benchmark or, else, CSV.
+
+    A table in the tidy form has the columns of a `TimedKind`. Of public layouts, aiconfigurator's
+    `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv`, TraceLens' GEMM.csv and tables of
+    m, n, k and a time are known by their columns; the text of nccl-tests and hipblaslt-bench, and
+    results of benchmarks of serving by their content. Without a column `software`, that of a timing
+    is its `engine` or else in its `source`, if all sources are
+    `<collection>/<software>/<version>`.
+
+    Args:
+        path: The file.
+        where: The value of a column: its rows are chosen; if the table lacks the column, all its
+            rows have the value.
+        otherwise: Values of columns for a table of matmuls without any dtype.
+
+    Returns:
+        The timings; rows with B = 0, several matmuls in a batch or several chips are left out.
+
+    Raises:
+        RooflinesError: It cannot be read, lacks columns, or has values that are none.
+    """
+    wanted = dict(where or {})
+    with at_path(file=str(path)), named_kind(path, "timings"):
+        given_kind = file_kind(path)
+        frame, left_out = _read(Path(path), given_kind.id if given_kind else "")
+        frame = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
+        given = frame.columns
+        _check_aiconfigurator(given)
+        frame, more = tidy(frame)
+        left_out = {**left_out, **more}
+        if otherwise and {*SIZES} <= {*frame.columns} and not {*DTYPES} & {*frame.columns, *wanted}:
+            frame = frame.with_columns(pl.lit(value).alias(n) for n, value in otherwise.items())
+        added = {name: value for name, value in wanted.items() if name not in frame.columns}
+        frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
+        frame = _with_dtypes(_with_software(frame))
+        assumed = _assumed(frame, given_kind)
+        kind = timed_kind(frame.columns)
+        schema, optional = kind.columns, kind.optional
+        known = {ROW, *schema, *optional}
+        unread = () if layout_of(given) else tuple(n for n in frame.columns if n not in known)
+        frame = _typed(frame, schema, optional)
+        if kind is MATMUL:
+            frame, unusable = _usable(frame)
+            left_out = {**left_out, **unusable}
+        if frame.is_empty():
+            raise RooflinesError("", "has no timings", "give a table with a row for each timing")
+        if kind is ATTENTION:
+            frame = frame.with_columns(attention=attention_names())
+    notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
+    notes += tuple(f"assumed: {each}" for each in assumed)
+    timings = Timings(str(path), frame, notes, left_out, unread, assumed)
+    for column, value in wanted.items():
+        with at_path("where"):
+            one_of(column, (*schema, *optional), "no column of timings")
+        if column not in added:
+            chosen = timings.where(column, value)
+            others = timings.frame.height - chosen.frame.height
+            note = f"{counted(others, 'timing')} with another {column} left out"
+            timings = replace(chosen, notes=chosen.notes + ((note,) if others else ()))
+    with at_path(file=str(path)):
+        _check_values(timings.frame, schema, optional)
+    return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
+
+
+def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The table of a file of a kind, and the numbers of timings left out by reason [1]."""
+    parquet = path.suffix == ".parquet"
+    try:
+        content = bounded_content(path)
+        if parquet:
+            return read_parquet(content), {}
+        text = content.decode("utf-8")
+        if is_nccl_tests(text):
+            return read_nccl_tests(text, path.name), {}
+        if kind == "hipblaslt-bench":
+            return read_hipblaslt(text)
+        if kind in BENCHES:
+            return read_bench(text, kind), {}
+        if SPACED.match(text):
+            content = "\n".join(",".join(line.split()) for line in text.splitlines()).encode()
+        else:
+            _check_separator(text)
+        frame = read_csv(content, infer_schema_length=None)
+        return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars()), {}
+    except RooflinesError:
+        raise
+    except UnicodeDecodeError as error:
+        problem = f"is no text in UTF-8: byte {error.start + 1} is no part of it"
+        fix = "write it again, as CSV in UTF-8 or as Parquet with the suffix .parquet"
+        raise RooflinesError("", problem, fix) from None
+    except (PolarsError, PanicException) as error:
+        kind, other = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
+        reason = " ".join(str(error).split())
+        if "more fields than" in reason:
+            reason = "a row has more values than the first line has names"
+        problem = f"is no {kind} file: {reason[:200]}"
+        fix = f"write it again; {other} has the suffix .{other.lower()}"
+        raise RooflinesError("", problem, fix) from None
+
+
+def _check_aiconfigurator(columns: Collection[str]) -> None:
+    """Refuse tables of aiconfigurator that have kernels of other kinds than those of timings."""
+    if {"framework", "op_name", "latency"} <= {*columns} and layout_of(columns) is None:
+        problem = "is a table of aiconfigurator of kernels that are not modelled"
+        fix = "give its gemm_perf, nccl_perf, context_attention_perf or generation_attention_perf"
+        raise RooflinesError("", problem, fix)
+
+
+def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table of matmuls with one dtype for all, `compute`, with those of operands and result."""
+    if (
+        "compute" not in frame.columns
+        or {*DTYPES[:3]} & {*frame.columns}
+        or "F" not in frame.columns
+    ):
+        return frame
+    stored = {each[-1]: each for each in AICONFIGURATOR_DTYPES.values() if each[0] == each[1]}
+    columns = {}
+    for place, name in enumerate(DTYPES[:3]):
+        of = {compute: dtypes[place] for compute, dtypes in stored.items()}
+        columns[name] = pl.col("compute").replace(of)
+    return frame.with_columns(**columns)
+
+
+def _assumed(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
+    """What is assumed of a file that does not say it, a phrase each.
+
+    Raises:
+        RooflinesError: A benchmark does not say how many chips served, or which.
+    """
+    if kind is None or kind.id not in BENCHES:
+        return ()
+    if lacking := [name for name in ("chip", "tp", "model") if name not in frame.columns]:
+        words = {"chip": "chip=h100-sxm", "tp": "tp=1", "model": "model=llama-3.1-8b"}
+        add = " ".join(f"--where {words[name]}" for name in lacking)
+        problem = f"is {kind.name}, which does not say its {', '.join(lacking)}"
+        raise RooflinesError("", problem, f"add them, such as {add}, to `rooflines measured join`")
+    if "linear" not in frame.columns:
+        return ("weights in bf16; of others add --where linear=fp8",)
+    return ()
+
+
+def _check_separator(text: str) -> None:
+    """Refuse a table whose columns are not separated by commas."""
+    head = text.partition("\n")[0]
+    for mark, name in SEPARATORS.items():
+        if mark in head and "," not in head:
+            fix = "separate them with commas, and write decimals with a point"
+            raise RooflinesError("", f"has columns that are separated by {name}", fix)
+
+
+def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
+    """A table without a column `software` with its `engine`, or that of its sources.
+
+    All sources have to name one.
+    """
+    if "engine" in frame.columns and "software" not in frame.columns:
+        return frame.rename({"engine": "software"})
+    named = frame.schema.get("source") == pl.String and "software" not in frame.columns
+    if named and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
+        return frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
+    return frame
+
+
+def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
+    """The known columns with their types; a value of another type is null."""
+    missing = [name for name in schema if name not in frame.columns]
+    if {*DTYPES} <= {*missing} and {*SIZES, "seconds"} <= {*frame.columns}:
+        fix = "add --dtype bf16 to `measured calibrate`, or --where compute=bf16 to `measured join`"
+        raise RooflinesError("", "is a table of matmuls that does not say their dtype", fix)
+    if missing:
+        raise RooflinesError(
+            "",
+            f"lacks the columns {', '.join(missing)}",
+            f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
+            close=[near for name in missing for near in _close(name, frame.columns)],
+        )
+    known = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
+    given = (pl.col(name).alias(f"{ROW}{name}") for name in known)
+    casts = (_cast(frame, name, kind) for name, kind in known.items())
+    return frame.select(ROW, *casts, *given)
+
+
+def _close(name: str, columns: Sequence[str]) -> list[str]:
+    """The columns of a table that may be meant by a name: alike, or a usual name of the same."""
+    usual = OTHER_NAMES.get(name, ())
+    alike = (one for one in columns if one.lower().partition("_")[0] in usual)
+    return [*close_to(name, columns), *alike]
+
+
+def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
+    """A column with its type; a fraction is no whole number, and dates and lists are neither."""
+    column, given = pl.col(name), frame.schema[name]
+    texts = isinstance(given, pl.String | pl.Categorical | pl.Enum | pl.Null)
+    if not (texts or given.is_numeric()):
+        return pl.lit(None, kind).alias(name)
+    if kind.is_integer() and given.is_float():
+        column = pl.when(column == column.floor()).then(column)
+    return column.cast(kind, strict=False)
+
+
+def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
+    """The rows of single matmuls on one chip, and how many are left out by reason."""
+    left_out = {}
+    for column, (unusable, reason) in LEFT_OUT.items():
+        if column not in frame.columns:
+            continue
+        rest = frame.filter(~unusable.fill_null(value=False))
+        if less := frame.height - rest.height:
+            left_out[reason] = less
+        frame = rest
+    return frame, left_out
+
+
+def _notes(left_out: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(
+        f"{counted(count, 'row')} of the file left out: they {reason}"
+        for reason, count in left_out.items()
+    )
+
+
+def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
+    """Refuse values that are missing or of another type, and numbers that are too small.
+
+    Those of `schema` are above zero; those of `optional` may be missing or zero.
+    """
+    with Mistakes() as mistakes:
+        for column in (*schema, *(name for name in optional if name in frame.columns)):
+            values, given = frame[column], frame[f"{ROW}{column}"]
+            right = _present(values)
+            if column not in schema:
+                missing = given.is_nan() if given.dtype.is_float() else given.is_null()
+                right = _present(values, zero=True) | missing.fill_null(value=True)
+            wrong = frame.filter(~right)
+            with mistakes.at(column):
+                if not wrong.is_empty():
+                    least = "above zero" if column in schema else "of at least zero"
+                    what = f"a number {least}" if values.dtype.is_numeric() else "text"
+                    row, value = wrong.select(ROW, given.name).row(0)
+                    if values.dtype.is_integer():
+                        most = f" and at most {LARGEST_SIZE:,}" if _is_large(value) else ""
+                        what = f"a whole number {least}{most}"
+                    problem = (
+                        f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
+                        f"row {row}: {quote(value)}"
+                    )
+                    raise RooflinesError("", problem, "correct the rows, or take them out")
+                if column == "collective":
+                    for name in values.unique().sort():
+                        one_of(name, PASSES, "no collective")
+
+
+def _is_large(value: object) -> bool:
+    """Whether a number, or the digits of one, is above `LARGEST_SIZE`; digits may be thousands."""
+    if isinstance(value, str):
+        return value.isdecimal() and len(value) > len(str(LARGEST_SIZE))
+    return isinstance(value, int | float) and value > LARGEST_SIZE
+
+
+def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
+    """Where a column has text, or a number above zero, or else zero; sizes are exact in Float64."""
+    right = values.is_not_null()
+    if values.dtype.is_numeric():
+        right &= values.is_finite() & ((values >= 0) if zero else (values > 0))
+    if values.dtype.is_integer():
+        right &= values <= LARGEST_SIZE
+    return right.fill_null(value=False)

@@ -1,0 +1,231 @@
+"""The catalogues of chips and dtypes: read from YAML, variants resolved, checked entry by entry."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import (
+    Mistakes,
+    RooflinesError,
+    at_path,
+    circle,
+    close_to,
+    one_of,
+    quote,
+)
+from rooflines.basics.files import CONFIG_DIR
+from rooflines.basics.numbers import number
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.hardware.chip_parts import NUMBERS, PRINTED, source_in
+from rooflines.hardware.entries import Chip, Price
+from rooflines.hardware.entry_forms import checked, checked_name, checked_text, is_source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rooflines.basics.yaml_file import JSON
+
+
+CHIPS_FILE = CONFIG_DIR / "chips.yaml"
+
+BY_DTYPE = ("units", "calibration")
+"""Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
+lacks."""
+
+OF_ITSELF = (
+    *("short", "aliases", "usual"),
+    *("note", "source", "confidence", "estimate", "measured"),
+)
+"""What a variant does not inherit."""
+
+ABOUT = {
+    "flops_per_s": (PRINTED, "halved"),
+    "capacity_bytes": ("label", "driver_reserved_bytes"),
+}
+"""Keys about a number that a variant does not inherit where it replaces the number."""
+
+PARTS = ("units", "memory", "networks")
+"""Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
+
+
+@cache
+def _chip_file() -> JSON:
+    content = _mapping(read_yaml(CHIPS_FILE))
+    for key in ("sources", "chips"):
+        if not isinstance(content.get(key), Mapping):
+            problem, fix = f"lacks a mapping `{key}:`", "give it one, by id"
+            raise RooflinesError("", problem, fix, file=str(CHIPS_FILE))
+    with in_file(CHIPS_FILE, "sources"), Mistakes() as mistakes:
+        for name, document in content["sources"].items():
+            with mistakes.at(str(name)):
+                if not isinstance(document, Mapping):
+                    problem = f"is {quote(document)}, which is no document"
+                    raise RooflinesError("", problem, "write its title, date, kind and url")
+                for text in (name, *document, *document.values()):
+                    checked_text(text)
+    return content
+
+
+def chip_sources() -> JSON:
+    """The documents that the chip catalogue refers to, by id."""
+    return dict(_chip_file()["sources"])
+
+
+@cache
+def chip_entries() -> dict[str, Chip]:
+    """The chip catalogue by id, variants resolved.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    entries = _chip_file()["chips"]
+    with in_file(CHIPS_FILE, "chips"):
+        return resolve_chips(entries, {})
+
+
+def base_chips() -> list[str]:
+    """The chips of the catalogue that are no variants of another."""
+    return [chip for chip, entry in chip_entries().items() if entry.base is None]
+
+
+def resolve_chips(entries: Mapping[str, Any], known: Mapping[str, Chip]) -> dict[str, Chip]:
+    """Chip entries with their variants spelt out.
+
+    Args:
+        entries: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
+            override.
+        known: Resolved entries that a `base` may also name.
+
+    Raises:
+        RooflinesError: Entries are wrong; key paths start at the chip's id.
+    """
+    if not isinstance(entries, Mapping):
+        raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write chips by id")
+    done: dict[str, Chip] = {}
+    with Mistakes() as mistakes:
+        for chip in entries:
+            with mistakes.at():
+                _resolve(chip, entries, known, done, ())
+    return {chip: done[chip] for chip in entries}
+
+
+def with_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
+    """A chip with one price, its owner's own.
+
+    Args:
+        chip: The chip.
+        usd_per_hour: For one chip [USD/h].
+        source: Where it was written.
+    """
+    form = {"provider": "your price", "date": "as written", "source": source}
+    price = checked(Price, {**form, "usd_per_hour": usd_per_hour})
+    return chip.model_copy(update={"prices": [price]})
+
+
+def _resolve(
+    chip: str,
+    entries: Mapping[str, Any],
+    known: Mapping[str, Chip],
+    done: dict[str, Chip],
+    trail: tuple[str, ...],
+) -> Chip:
+    if chip in done:
+        return done[chip]
+    if chip in trail:
+        names = circle(trail[trail.index(chip) :], entries)
+        problem = f"goes in a circle: {' -> '.join(names)}"
+        raise RooflinesError(f"{names[0]}.base", problem, "write one of them without `base`")
+    entry = entries[chip]
+    over = None
+    if isinstance(entry, Mapping) and "base" in entry:
+        base = entry["base"]
+        fix = "name a chip of the catalogue or of `chips:`"
+        with at_path(f"{chip}.base"):
+            one_of(base, {**entries, **known}, "no chip", fix)
+        over = (
+            known[base]
+            if base not in entries
+            else _resolve(base, entries, known, done, (*trail, chip))
+        )
+    with at_path(str(chip)), Mistakes() as mistakes:
+        with mistakes.at():
+            checked_name(chip)
+        spelt_out = entry if over is None else _override(over, entry, mistakes)
+        resolved = checked(Chip, spelt_out)
+    done[chip] = resolved
+    return resolved
+
+
+def _mapping(value: object) -> JSON:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
+    """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
+    entry = copy.deepcopy(base.plain)
+    for key in OF_ITSELF:
+        entry.pop(key, None)
+    sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
+    for key, value in variant.items():
+        if key in Chip.model_fields and key not in PARTS:
+            entry[key] = value
+        else:
+            with mistakes.at():
+                _replace(entry, str(key), value, sourced)
+    return entry
+
+
+def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
+    """Set a number, or a whole part that the base lacks, at a dotted path."""
+    *steps, last = path.split(".")
+    part, tree = entry, path.partition(".")[0]
+    for index, step in enumerate(steps):
+        may_lack = tree in Chip.model_fields if index == 0 else tree in BY_DTYPE
+        if step not in part and not may_lack:
+            raise _no_number(path, step, part, variant)
+        part = part.setdefault(step, {})
+        if not isinstance(part, dict):
+            raise _no_number(path, step, NUMBERS, variant)
+    source = variant.get("source") or "the config"
+    if steps and isinstance(value, Mapping) and last not in part:
+        part[last] = {"source": source, **value} if tree in PARTS else {**value}
+        return
+    if not steps or last not in {*NUMBERS, PRINTED}:
+        raise _no_number(path, last, NUMBERS if len(steps) > 1 else part, variant)
+    with at_path(path):
+        part[last] = value if last == "domain" else number(value)
+    for about in ABOUT.get(last, ()):
+        if ".".join([*steps, about]) not in variant:
+            part.pop(about, None)
+    _forget(part, last)
+    if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
+        del part["typical_hop_latency_s"]  # the base's
+    if tree in (*PARTS, "power"):
+        others = [key for key in part if key in {*NUMBERS, PRINTED} - {last}]
+        sources = {key: source_in(part.get("source"), key) for key in others}
+        part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
+
+
+def _forget(part: dict[str, Any], key: str) -> None:
+    """Drop what a part says of the confidence of one number, now replaced."""
+    confidence, estimate = part.get("confidence"), part.get("estimate")
+    if isinstance(confidence, dict):
+        confidence.pop(key, None)
+    if isinstance(estimate, list) and key in estimate:
+        estimate.remove(key)
+
+
+def _no_number(
+    path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]
+) -> RooflinesError:
+    fix = (
+        "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level "
+        "or network whole, memory.l3: {bytes_per_s: }"
+    )
+    close = [name for name in close_to(step, known) if name != step]
+    return RooflinesError(
+        path, f"names no number that a variant of {variant['base']} can have", fix, close=close
+    )

@@ -1,0 +1,214 @@
+"""The parts of a chip that hold numbers: one list for everything that walks over a chip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypedDict
+
+from rooflines.hardware.entries import Level, Measured, Network, Peak, Price, Sourced
+from rooflines.hardware.entry_forms import UNLIMITED, Entry, Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.hardware.entries import Chip
+
+BESIDE = {
+    "links": "bytes_per_s",
+    "domain": "bytes_per_s",
+    "ring_multiple": "bytes_per_s",
+    "driver_reserved_bytes": "capacity_bytes",
+}
+"""Numbers that are listed beside another, as a rule in the same document, or follow from it."""
+
+
+NUMBERS = {
+    "flops_per_s": ("dense peak", "FLOP/s"),
+    "bytes_per_s": ("bandwidth", "B/s"),
+    "capacity_bytes": ("capacity", "B"),
+    "driver_reserved_bytes": ("reserved by the driver", "B"),
+    "bus_bits": ("width of the bus", "bit"),
+    "pin_bits_per_s": ("rate of a pin", "bit/s"),
+    "links": ("links", ""),
+    "domain": ("most chips joined", ""),
+    "ring_multiple": ("closes into a ring at multiples of", ""),
+    "hop_latency_s": ("least latency of a hop", "s"),
+    "typical_hop_latency_s": ("typical latency of a hop", "s"),
+    "watts": ("design power", "W"),
+    "usd_per_hour": ("price", "USD/h"),
+    "fraction_of_peak": ("share of peak that was reached", ""),
+    "math": ("share of the peak that is reached", ""),
+    "memory": ("share of the memory's bandwidth that is reached", ""),
+    "network": ("share of the network's bandwidth that is reached", ""),
+    "overhead_s": ("fixed time of an operation", "s"),
+}
+"""The numbers of an entry by their keys: what is counted, and its unit."""
+
+PRINTED = "printed_with_sparsity"
+"""The with-sparsity figure that is printed, which is no number of the chip."""
+
+SHARES = ("measured", "efficiency", "calibration")
+"""Parts with shares of a chip's rates, not rates."""
+
+
+class ChipPart(NamedTuple):
+    """A part of a chip.
+
+    Attributes:
+        tree: The key of the chip that it is under, such as `units`.
+        names: Its names below that, such as matrix and bf16; its index in a list.
+        entry: The part itself.
+    """
+
+    tree: str
+    names: tuple[str, ...]
+    entry: Entry
+
+    @property
+    def path(self) -> str:
+        """Its dotted path, such as `units.matrix.bf16`."""
+        return ".".join((self.tree, *self.names))
+
+    @property
+    def label(self) -> str:
+        """Its name for readers, such as `memory hbm (HBM3)`."""
+        entry, name = self.entry, ", ".join(self.names)
+        if isinstance(entry, Peak):
+            unit, dtype = self.names
+            return f"{unit} unit, {dtype}"
+        if isinstance(entry, Level):
+            return f"memory {name}" + (f" ({entry.technology})" if entry.technology else "")
+        if isinstance(entry, Network):
+            unlimited = ", unlimited" if entry.domain == UNLIMITED else ""
+            return f"network {name} ({entry.topology}{unlimited})"
+        if isinstance(entry, Price):
+            return ", ".join(text for text in (entry.provider, entry.sku, entry.date) if text)
+        if isinstance(entry, Measured):
+            return entry.what
+        return ", ".join((self.tree, *self.names))
+
+
+class NumberRecord(TypedDict):
+    """A number of a chip, with what the catalogue states about it.
+
+    Attributes:
+        path: Its dotted path, such as `memory.hbm.bytes_per_s`.
+        value: The number, in the SI unit of the path's last word.
+        unit: That unit; empty for counts and shares.
+        part: The part of the chip that has it, for readers.
+        meaning: What is counted.
+        source: The names of its sources; None if none is stated.
+        confidence: How the number was read; None if not stated.
+        estimate: Whether it is an estimate.
+        label: Of a capacity: as it is printed, such as `80 GB`; None if not stated.
+        halved: Whether it is half of `printed_with_sparsity`.
+        printed_with_sparsity: The with-sparsity figure that is printed [FLOP/s].
+        clock: Of a peak: `boost` if it is for the printed boost clock.
+        note: What else to know.
+    """
+
+    path: str
+    value: float
+    unit: str
+    part: str
+    meaning: str
+    source: str | None
+    confidence: str | None
+    estimate: bool
+    label: str | None
+    halved: bool
+    printed_with_sparsity: float | None
+    clock: str | None
+    note: str | None
+
+
+def parts(chip: Chip) -> Iterator[ChipPart]:
+    """The parts of a chip that hold numbers, in the order of the catalogue."""
+    for unit, peaks in chip.units.items():
+        yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
+    for tree in ("memory", "networks", "power", "prices", "measured", "efficiency", "calibration"):
+        held = getattr(chip, tree)
+        if isinstance(held, Entry):
+            yield ChipPart(tree, (), held)
+        elif held:
+            named = held.items() if isinstance(held, Mapping) else enumerate(held)
+            yield from (ChipPart(tree, (str(name),), entry) for name, entry in named)
+
+
+def numbers(entry: Entry) -> dict[str, float]:
+    """The numbers of a part by key, without those at their default [unit of the key]."""
+    values = {
+        key: getattr(entry, key)
+        for key, field in type(entry).model_fields.items()
+        if getattr(entry, key) != field.default
+    }
+    return {
+        key: value
+        for key, value in values.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def source_of(chip: Chip, entry: Entry, key: str) -> list[str]:
+    """The sources of one number of a part: its own, else the chip's; empty if neither is stated."""
+    own = source_in(entry.source, key) if isinstance(entry, Sourced) else None
+    source = own or source_in(chip.source, key)
+    return [source] if isinstance(source, str) else source or []
+
+
+def source_in(source: Source | None, key: str) -> str | list[str] | None:
+    """What a source says of one number; without one of its own that of the number beside it."""
+    if not isinstance(source, dict):
+        return source
+    return source.get(key) or source.get(BESIDE.get(key, key))
+
+
+def confidence_of(entry: Sourced, key: str) -> str | None:
+    """How one number of a part was read; None if not stated."""
+    stated = entry.confidence
+    if not isinstance(stated, dict):
+        return stated
+    return stated.get(key) or stated.get(BESIDE.get(key, key))
+
+
+def is_estimate(entry: Sourced, key: str) -> bool:
+    """Whether one number of a part is an estimate."""
+    if isinstance(entry.estimate, bool):
+        return entry.estimate
+    return key in entry.estimate or BESIDE.get(key) in entry.estimate
+
+
+def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
+    """Every number of a chip: part, meaning, value, unit and source.
+
+    Args:
+        chip: The entry.
+        shares: Whether to include measured shares, efficiencies and calibrations.
+    """
+    for part in parts(chip):
+        if shares or part.tree not in SHARES:
+            yield from _records(chip, part)
+
+
+def _records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
+    entry = part.entry
+    sourced = entry if isinstance(entry, Sourced) else None
+    peak = entry if isinstance(entry, Peak) else None
+    level = entry if isinstance(entry, Level) else None
+    for key, value in numbers(entry).items():
+        if key != PRINTED:
+            yield {
+                "path": f"{part.path}.{key}",
+                "part": part.label,
+                "meaning": NUMBERS[key][0],
+                "value": float(value),
+                "unit": NUMBERS[key][1],
+                "source": ", ".join(source_of(chip, entry, key)) or None,
+                "confidence": confidence_of(sourced, key) if sourced else None,
+                "estimate": sourced is not None and is_estimate(sourced, key),
+                "label": level.label if level and key == "capacity_bytes" else None,
+                "halved": peak is not None and peak.halved,
+                "printed_with_sparsity": peak.printed_with_sparsity if peak else None,
+                "clock": chip.clock if peak else None,
+                "note": sourced.note if sourced else None,
+            }

@@ -1,0 +1,202 @@
+"""The dtype catalogue: formats of stored tensors, and combinations with what is computed in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+
+from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.files import CONFIG_DIR
+from rooflines.basics.numbers import exact
+from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.hardware.entry_forms import (
+    NAME_SCHEMA,
+    Bits,
+    Count,
+    Entry,
+    Name,
+    Source,
+    Text,
+    checked,
+)
+from rooflines.theory.operation import OPERANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
+
+
+class Format(Entry):
+    """A number format as it is stored."""
+
+    bits: Bits = Field(description="bits of one element [bit]")
+    scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
+    block: Count | None = Field(None, description="elements that share one scale [1]")
+    note: Text | None = Field(None, description="what it is")
+    source: Source | None = Field(None, description="the document that defines it")
+
+    @model_validator(mode="after")
+    def _blocks_have_scales(self) -> Self:
+        if (self.block is None) != (self.scale_bits is None):
+            problem = "has one of scale_bits and block without the other"
+            raise RooflinesError("", problem, "give both or neither")
+        return self
+
+
+class NamedCombination(Entry):
+    """What the tensors are stored in, and what the unit computes in."""
+
+    x: Name = Field(description="format of the first operand, the activations")
+    w: Name = Field(description="format of the second operand, the weights")
+    out: Name = Field(description="format of the result")
+    compute: Name = Field(
+        description="dtype that the unit multiplies in; the chip needs a peak for it"
+    )
+    note: Text | None = Field(None, description="who uses it")
+
+    @property
+    def dtypes(self) -> dict[str, str]:
+        """The formats of the operands and the compute dtype, by key."""
+        return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
+
+
+INTEGER = re.compile(r"int([2-8])(?:-g(\d{1,4})(-zp|-bias)?)?")
+"""Integers of so many bits: plain, or in groups that share a scale, with what else a group has."""
+
+SCALE_BITS = 16
+"""Bits of a group's scale, and of a bias beside it [bit]."""
+
+
+class StoredFormats(dict[str, Format]):
+    """Formats by name, with those of grouped integers, which are not listed.
+
+    `int4-g64` has a 16-bit scale for 64 weights; `-zp` a zero point of the same bits beside it,
+    `-bias` a 16-bit bias.
+    """
+
+    def __missing__(self, name: str) -> Format:
+        """A format that its name says."""
+        match = INTEGER.fullmatch(name)
+        if match is None or (match[2] and int(match[2]) < 1):
+            raise KeyError(name)
+        bits, group, more = int(match[1]), match[2], match[3]
+        beside = {None: 0, "-zp": bits, "-bias": SCALE_BITS}[more]
+        if not group:
+            return Format(bits=bits, scale_bits=None, block=None, note=None, source=None)
+        shared = SCALE_BITS + beside
+        return Format(bits=bits, scale_bits=shared, block=int(group), note=None, source=None)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is such a format."""
+        try:
+            return isinstance(name, str) and bool(self[name])
+        except KeyError:
+            return False
+
+    def __or__(self, others: Mapping[str, Any]) -> StoredFormats:  # type: ignore[override]
+        """These and others."""
+        return StoredFormats({**self, **others})
+
+
+class DtypeFile(Entry):
+    """The dtype catalogue."""
+
+    formats: Annotated[dict[Name, Format], AfterValidator(StoredFormats)]
+    combinations: dict[Name, NamedCombination]
+
+    @model_validator(mode="after")
+    def _formats_are_here(self) -> Self:
+        fix = "use one of its formats, or add the format"
+        with Mistakes() as mistakes:
+            for name, combination in self.combinations.items():
+                for key, dtype in combination.dtypes.items():
+                    with mistakes.at(f"combinations.{name}.{key}"):
+                        one_of(dtype, self.formats, "no format in this file", fix)
+        return self
+
+
+@cache
+def dtype_entries() -> DtypeFile:
+    """The dtype catalogue.
+
+    Raises:
+        RooflinesError: The file is wrong.
+    """
+    with in_file(DTYPES_FILE):
+        return checked(DtypeFile, read_yaml(DTYPES_FILE))
+
+
+def known_dtype(value: object) -> str:
+    """A format of the dtype catalogue.
+
+    Raises:
+        RooflinesError: There is none of that name.
+    """
+    one_of(value, dtype_entries().formats, "no dtype")
+    return str(value)
+
+
+Dtype = Annotated[str, BeforeValidator(known_dtype), WithJsonSchema(NAME_SCHEMA)]
+
+
+@dataclass(frozen=True)
+class StoredDtypes:
+    """The dtypes that the tensors of an operation are stored in, and the one it is computed in.
+
+    Attributes:
+        name: Its name in tables.
+        bits: Bits per element of each operand as stored, block scales included [bit].
+        compute: The dtype that the unit multiplies in.
+    """
+
+    name: str
+    bits: Mapping[str, Fraction]
+    compute: str
+
+
+def stored_bits(form: Format) -> Fraction:
+    """Bits per element as stored, its share of a block's scale included [bit]."""
+    return exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
+
+
+def combinations_of(
+    wanted: Sequence[str | NamedCombination], dtypes: DtypeFile
+) -> dict[str, StoredDtypes]:
+    """The dtype combinations of a sweep by name, each with the bits it stores."""
+    by_name: dict[str, StoredDtypes] = {}
+    with Mistakes() as mistakes:
+        for index, form in enumerate(wanted):
+            with mistakes.at(f"[{index}]"):
+                combination = _combination(form, dtypes)
+                if combination.name in by_name:
+                    problem = f"is {quote(combination.name)}, which is listed twice"
+                    raise RooflinesError("", problem, "name every combination once")
+                by_name[combination.name] = combination
+    return by_name
+
+
+def name_of(x: str, w: str, out: str, compute: str) -> str:
+    """The name of a combination that is in no catalogue."""
+    return f"{x},{w}->{out}@{compute}"
+
+
+def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> StoredDtypes:
+    if isinstance(form, str):
+        fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
+        one_of(form, dtypes.combinations, "no dtype combination", fix)
+        name, parts = form, dtypes.combinations[form]
+    else:
+        parts = form
+        with Mistakes() as mistakes:
+            for key, dtype in parts.dtypes.items():
+                with mistakes.at(key):
+                    one_of(dtype, dtypes.formats, "no dtype")
+        name = name_of(**parts.dtypes)
+    bits = {operand: stored_bits(dtypes.formats[parts.dtypes[operand]]) for operand in OPERANDS}
+    return StoredDtypes(name, bits, parts.compute)

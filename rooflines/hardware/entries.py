@@ -1,0 +1,338 @@
+"""The entries of the catalogues, typed: every number with a place for its source.
+
+What a formula reads of them are types of the model, with exact numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from rooflines.basics.errors import RooflinesError, one_of, quote
+from rooflines.basics.numbers import exact
+from rooflines.hardware.dtype_catalogue import Dtype  # noqa: TC001, pydantic reads it at run time
+from rooflines.hardware.entry_forms import (
+    UNLIMITED,
+    Count,
+    Domain,
+    Entry,
+    Name,
+    NotNegative,
+    Positive,
+    Reached,
+    Share,
+    Source,
+    Text,
+)
+from rooflines.theory.network import PAIR, Link
+from rooflines.theory.operation import Unit  # noqa: TC001, pydantic reads it at run time
+from rooflines.theory.resources import RESOURCES, Machine, MemoryLevel
+
+MAIN_MEMORY = "hbm"
+"""The name of every chip's main memory, HBM or not."""
+
+
+Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
+
+
+def _confidence(value: object) -> object:
+    for each in value.values() if isinstance(value, dict) else [value]:
+        one_of(each, get_args(Confidence), "no confidence", "write one, or one for each number")
+    return value
+
+
+def _estimate(value: object) -> object:
+    listed = isinstance(value, list) and all(isinstance(key, str) for key in value)
+    if not (isinstance(value, bool) or listed):
+        fix = "write true or false, or a list of the numbers that are, such as [capacity_bytes]"
+        raise RooflinesError("", f"is {quote(value)}, which is not true or false", fix)
+    return value
+
+
+class Sourced(Entry):
+    """An entry with numbers: their source, and their confidence."""
+
+    source: Source | None = Field(
+        None,
+        description=(
+            "ids of `sources:`, or free text; or a mapping from each number's key to its own"
+        ),
+    )
+    confidence: (
+        Annotated[Confidence | dict[str, Confidence], BeforeValidator(_confidence)] | None
+    ) = Field(
+        None,
+        description="how the number was read; or a mapping from each number's key to its own",
+    )
+    estimate: Annotated[bool | list[str], BeforeValidator(_estimate)] = Field(
+        default=False, description="whether it is an estimate; or a list of the numbers that are"
+    )
+    note: Text | None = Field(None, description="what else to know, such as what other sources say")
+
+
+class Peak(Sourced):
+    """The dense peak of a compute unit in one compute dtype."""
+
+    flops_per_s: Positive = Field(description="dense peak, a multiply-add counted as two [FLOP/s]")
+    printed_with_sparsity: Positive | None = Field(
+        None, description="the with-sparsity figure that is printed, never used [FLOP/s]"
+    )
+    halved: bool = Field(
+        default=False, description="whether flops_per_s is half of the printed with-sparsity figure"
+    )
+
+    @cached_property
+    def exact(self) -> Fraction:
+        """Exact, for the formulas [FLOP/s]."""
+        return exact(self.flops_per_s)
+
+
+class Level(Sourced):
+    """A memory level."""
+
+    bytes_per_s: Positive | None = Field(
+        None, description="bandwidth to the compute units, decimal [byte/s]"
+    )
+    capacity_bytes: Positive | None = Field(
+        None,
+        description=(
+            "capacity that a program gets: what the device reports, such as totalGlobalMem of CUDA "
+            "and HIP or bytes_limit of JAX [byte]"
+        ),
+    )
+    label: Text | None = Field(None, description="capacity as it is printed, such as 80 GB")
+    driver_reserved_bytes: Positive | None = Field(
+        None,
+        description=(
+            "label, read as GiB, less capacity_bytes: what driver and firmware keep, and the ECC "
+            "of GDDR [byte]"
+        ),
+    )
+    bus_bits: Count | None = Field(None, description="width of its bus [bit]")
+    pin_bits_per_s: Positive | None = Field(
+        None, description="rate of one pin of the bus; bus_bits of them bound bytes_per_s [bit/s]"
+    )
+    technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
+
+    @cached_property
+    def exact(self) -> MemoryLevel:
+        """Exact, for the formulas; only where its bandwidth is published."""
+        capacity = self.capacity_bytes
+        return MemoryLevel(exact(self.bytes_per_s), None if capacity is None else exact(capacity))
+
+
+class Network(Sourced):
+    """An interconnect."""
+
+    bytes_per_s: Positive = Field(description="bandwidth of one link, one way [byte/s]")
+    links: Count = Field(1, description="links of one chip [1]")
+    topology: Literal["switch", "mesh", "torus"] = Field(
+        description=(
+            "switch: all links usable at once; mesh: one link to every other chip; "
+            "torus: a line, or a ring where it closes"
+        )
+    )
+    domain: Domain | None = Field(
+        None,
+        description=(
+            "the most chips one of these joins (torus: along one axis) [1]; unlimited: a routed "
+            "network, as large as its buyer makes it; null: not published"
+        ),
+    )
+    ring_multiple: Count | None = Field(
+        None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
+    )
+    reduces: bool = Field(
+        default=False,
+        description="whether a switch adds up payloads, so that an all-reduce sends less",
+    )
+    hop_latency_s: NotNegative = Field(
+        0, description="least time of one hop of a collective, safe in a lower bound [s]"
+    )
+    typical_hop_latency_s: NotNegative | None = Field(
+        None, description="usual time of one hop of a collective, for estimates [s]"
+    )
+
+    @model_validator(mode="after")
+    def _fits_topology(self) -> Self:
+        most = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
+        if self.topology == "mesh" and most > self.links + 1:
+            joined = f"a mesh of {self.links} links joins {self.links + 1} chips at most"
+            fix = "give as many links as there are other chips, or a smaller domain"
+            raise RooflinesError("domain", f"is {self.domain}, but {joined}", fix)
+        if self.topology != "torus" and self.ring_multiple is not None:
+            fix = "leave it out: only a torus closes into rings"
+            raise RooflinesError("ring_multiple", f"is set for a {self.topology}", fix)
+        typical = self.typical_hop_latency_s
+        if typical is not None and typical < self.hop_latency_s:
+            problem = f"is {typical:g}, less than hop_latency_s, {self.hop_latency_s:g}"
+            fix = "give the least time of a hop as hop_latency_s, the usual one as typical"
+            raise RooflinesError("typical_hop_latency_s", problem, fix)
+        return self
+
+    @cached_property
+    def exact(self) -> Link:
+        """Exact, for the formulas. A domain that is not published is a pair."""
+        mesh = self.links + 1 if self.topology == "mesh" else None
+        domain = mesh if self.domain is None else self.domain
+        typical = self.typical_hop_latency_s
+        return Link(
+            exact(self.bytes_per_s),
+            self.topology,
+            self.links,
+            PAIR if domain is None else None if domain == UNLIMITED else int(domain),
+            self.ring_multiple,
+            exact(self.hop_latency_s),
+            published=domain is not None,
+            typical_hop_latency_s=None if typical is None else exact(typical),
+        )
+
+
+class Power(Sourced):
+    """The electrical power of a chip."""
+
+    watts: Positive = Field(description="design power [W]")
+
+
+class Price(Sourced):
+    """The price of an hour of a chip."""
+
+    usd_per_hour: Positive = Field(description="for one chip [USD/h]")
+    provider: Text = Field(description="who sells it")
+    sku: Text | None = Field(None, description="what is sold")
+    date: Text = Field(description="when it was the price")
+
+
+class Measured(Sourced):
+    """A measured share of a peak; for information, never applied."""
+
+    what: Text = Field(description="what was measured")
+    fraction_of_peak: Reached = Field(
+        description="share of the nominal peak or rate; above 1 beyond the peak's clock [1]"
+    )
+
+
+class Efficiency(Entry):
+    """Shares of the nominal rates that are reached."""
+
+    math: Share | None = Field(None, description="of the compute unit's peak [1]")
+    memory: Share | None = Field(None, description="of the memory level's bandwidth [1]")
+    network: Share | None = Field(None, description="of the interconnect's bandwidth [1]")
+
+
+def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
+    """The shares that are set, exact, by resource name."""
+    shares = ((r.name, getattr(efficiency, r.name, None)) for r in RESOURCES)
+    return {name: exact(share) for name, share in shares if share is not None}
+
+
+class Calibration(Efficiency):
+    """Fitted to measurements of a chip in one compute dtype; gives `t_estimate_s`, nothing else."""
+
+    overhead_s: NotNegative = Field(
+        0, description="fixed time that every operation takes on top [s]"
+    )
+
+
+class Chip(Sourced):
+    """A chip: its compute units, memory levels and networks."""
+
+    name: Text | None = Field(None, description="its full name")
+    short: Text | None = Field(None, description="its short name, such as H100 SXM")
+    vendor: Text | None = Field(None, description="who makes it")
+    year: Count | None = Field(None, description="when it came")
+    status: Text | None = Field(None, description="whether it can be had")
+    clock: Literal["boost"] | None = Field(
+        None,
+        description=(
+            "boost: the peaks are for the printed boost clock, which the chip may exceed, so a "
+            "time below the bound is possible"
+        ),
+    )
+    aliases: list[Text] | None = Field(
+        None, description="other names, such as the one that its driver reports"
+    )
+    usual: Text | None = Field(
+        None, description="the family name that stands for it, such as h100 for h100-sxm"
+    )
+    base: Name | None = Field(None, description="the chip it is a variant of")
+    plausible: list[Text] | None = Field(
+        None,
+        exclude=True,
+        description=(
+            "dotted paths of numbers that are intended although they resemble a slip; "
+            "for a config's own chips"
+        ),
+    )
+    units: dict[Unit, dict[Dtype, Peak]] = Field(
+        description="dense peaks by compute unit and compute dtype"
+    )
+    memory: dict[Name, Level] = Field(
+        description="memory levels; hbm is the main memory of any technology"
+    )
+    networks: dict[Name, Network] = Field(
+        {}, description="interconnects; the first is the one used unless a sweep says otherwise"
+    )
+    power: Power | None = Field(None, description="power")
+    prices: list[Price] | None = Field(None, description="dated prices")
+    measured: list[Measured] | None = Field(
+        None, description="achieved shares of peak, for information"
+    )
+    efficiency: Efficiency | None = Field(
+        None, description="shares of the nominal rates that are reached, for every dtype"
+    )
+    calibration: dict[Dtype, Calibration] | None = Field(
+        None, description="fitted efficiencies and overhead by compute dtype"
+    )
+
+    @property
+    def last_level_cache(self) -> Level | None:
+        """The largest memory level smaller than the main memory; None: none has a capacity."""
+        main = self.memory[MAIN_MEMORY].capacity_bytes if MAIN_MEMORY in self.memory else None
+        caches = [
+            level
+            for name, level in self.memory.items()
+            if name != MAIN_MEMORY and 0 < (level.capacity_bytes or 0) < (main or math.inf)
+        ]
+        return max(caches, key=lambda level: level.capacity_bytes or 0, default=None)
+
+    def lowest_price(self, provider: str | None = None, kind: str | None = None) -> Price | None:
+        """The lowest listed price, of several the latest; None if there is none.
+
+        Args:
+            provider: Who sells it; None: anyone.
+            kind: Words of what is sold, such as `on demand`; None: anything.
+        """
+        listed = [
+            price
+            for price in self.prices or []
+            if provider in (None, price.provider) and (kind or "") in (price.sku or "")
+        ]
+        by_date = sorted(listed, key=lambda price: price.date, reverse=True)
+        return min(by_date, key=lambda price: price.usd_per_hour, default=None)
+
+    def machine(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> Machine:
+        """The numbers that times read.
+
+        Args:
+            unit: The compute unit.
+            memory: The memory level that feeds it.
+            efficiencies: Shares of the nominal rates that are reached, the last one that states a
+                share first; 1 where none does.
+        """
+        shares = {resource.name: Fraction(1) for resource in RESOURCES}
+        for each in efficiencies:
+            shares |= shares_of(each)
+        peaks = {dtype: peak.exact for dtype, peak in self.units.get(unit, {}).items()}
+        return Machine(peaks, self.memory[memory].exact, shares)
+
+    @cached_property
+    def plain(self) -> dict[str, Any]:
+        """The entry as JSON, without defaults."""
+        plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
+        plain.setdefault("networks", {})
+        return plain

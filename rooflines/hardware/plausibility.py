@@ -1,0 +1,192 @@
+"""Likely slips in the numbers of the config's own chips.
+
+Common slips are a figure with sparsity, GiB for GB, a wrong prefix, all links for one. A variant is
+compared with its base, another chip with the catalogue. The number may be intended, so it brings a
+warning; a variant's number that is far from its base's is refused unless it is listed as intended.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, cast
+
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known
+from rooflines.hardware.chip_parts import described
+from rooflines.hardware.entries import MAIN_MEMORY
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.hardware.chip_parts import NumberRecord
+    from rooflines.hardware.entries import Chip
+    from rooflines.theory.operation import Unit
+
+TOLERANCE = 1e-3
+"""Vendors round: 1.979e15 with sparsity is printed where 9.89e14 is without [1]."""
+
+TWICE = {
+    "units": "a figure with sparsity",
+    "memory": "reads and writes together",
+    "networks": "both directions together",
+}
+"""What a doubled rate means, by part of a chip."""
+
+BINARY = {2**30 / 1e9: "GiB taken for GB", 2**40 / 1e12: "TiB taken for TB"}
+PREFIXES = {
+    factor: "a figure with another prefix"
+    for size in (1e3, 1e6, 1e9, 1e12)
+    for factor in (size, 1 / size)
+}
+
+SPANS = {
+    ("units", "flops_per_s"): (1e9, 1e18),
+    ("memory", "bytes_per_s"): (1e9, 1e17),
+    ("memory", "capacity_bytes"): (1e5, 1e15),
+    ("networks", "bytes_per_s"): (1e7, 1e14),
+    ("networks", "hop_latency_s"): (0.0, 1e-3),
+    ("networks", "typical_hop_latency_s"): (0.0, 1e-3),
+    ("power", "watts"): (1.0, 1e5),
+}
+"""The checked numbers, with a range for each, in SI units; the catalogue is well within."""
+
+
+FAR = 100.0
+"""Times its base's number, or that over it, from which a variant's has another unit [1]."""
+
+LETTERS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T", 1e-3: "m", 1e-6: "u", 1e-9: "n", 1e-12: "p"}
+"""Decimal prefixes by factor."""
+
+
+def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
+    """Likely slips in one of the config's own chips.
+
+    Args:
+        written: The chip as the config has it.
+        entry: The chip, its base spelt out.
+        known: All chips by id.
+
+    Returns:
+        A message for each number, its key path relative to the chip.
+
+    Raises:
+        RooflinesError: `plausible` names what is no number of the chip, or a variant's number is
+            far from its base's.
+    """
+    checked = _checked(entry)
+    plausible = written.get("plausible") or []
+    fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
+    with at_path("plausible"):
+        check_known(plausible, checked, "no number of this chip that is checked", fix)
+    base = written.get("base")
+    before = _checked(known[base]) if base else {}
+    slips, mistakes = [], Mistakes()
+    for path, number in checked.items():
+        if path in plausible or (
+            base and not any(f"{path}.".startswith(f"{key}.") for key in written)
+        ):
+            continue
+        old = before.get(path)
+        if beyond := _beyond(number, base, old):
+            if base:
+                mistakes.add(beyond)
+            else:
+                slips.append(beyond)
+            continue
+        cause = (
+            _slip(number, base, known[base], old)
+            if base and old
+            else _outlier(number, entry, known)
+        )
+        if cause:
+            fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
+            slips.append(RooflinesError(path, f"is {number['value']:g}, {cause}", fix))
+    mistakes.check()
+    return slips
+
+
+def _checked(entry: Chip) -> dict[str, NumberRecord]:
+    """The numbers of a chip that are checked, by their dotted paths; none that are zero."""
+    return {
+        number["path"]: number
+        for number in described(entry, shares=False)
+        if number["value"] and _kind(number["path"]) in SPANS
+    }
+
+
+def _kind(path: str) -> tuple[str, str]:
+    """The part of a chip, and the key, of a number."""
+    tree, *_, key = path.split(".")
+    return tree, key
+
+
+def _beyond(
+    number: NumberRecord, base: str | None, before: NumberRecord | None
+) -> RooflinesError | None:
+    """The slip if a number is out of range, or far from that of the chip's base."""
+    path, value, old = number["path"], number["value"], before["value"] if before else None
+    least, most = SPANS[_kind(path)]
+    ratio = value / old if old and least else 1.0
+    if least <= value <= most and 1 / FAR < ratio < FAR:
+        return None
+    problem = f"is {value:g}, {'less' if value < least else 'more'} than any chip has"
+    likely = old or math.sqrt(max(least, most * 1e-6) * most)
+    if old:
+        problem = f"is {value:g}, {value / old:.3g} times that of {base}"
+    factor = min(LETTERS, key=lambda each: abs(math.log(value * each / likely)))
+    unit = f"{LETTERS[factor]}{number['unit']}"
+    fix = (
+        f"write {value * factor:g} if it is in {unit}; if it is meant, write `plausible: [{path}]`"
+    )
+    return RooflinesError(path, problem, f"{fix} beside it")
+
+
+def _links(entry: Chip, path: str) -> int:
+    """The links of the network that a number belongs to; 1 for other parts [1]."""
+    tree, name, *_ = path.split(".")
+    return entry.networks[name].links if tree == "networks" else 1
+
+
+def _slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> str | None:
+    """The slip that would explain the ratio of a variant's number to its base's."""
+    path, value = number["path"], number["value"]
+    tree, key = _kind(path)
+    if math.isclose(value, before["printed_with_sparsity"] or 0, rel_tol=TOLERANCE):
+        return f"the figure with sparsity that is printed for {name}"
+    factors = dict(PREFIXES)
+    if key in ("flops_per_s", "bytes_per_s"):
+        factors |= {**BINARY, 2: TWICE[tree]}
+    links = _links(base, path)
+    if (tree, key) == ("networks", "bytes_per_s") and links > 1:
+        factors |= {
+            links: f"all {links} links together",
+            2 * links: f"all {links} links in both directions",
+        }
+    for factor, cause in factors.items():
+        if math.isclose(value, factor * before["value"], rel_tol=TOLERANCE):
+            return f"{factor:.5g} times that of {name}, as {cause} would be"
+    return None
+
+
+def _outlier(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> str | None:
+    """The slip that would explain a number unlike those of the catalogue."""
+    path, value = number["path"], number["value"]
+    kind = _kind(path)
+    if kind == ("units", "flops_per_s"):
+        if value == number["printed_with_sparsity"]:
+            return "its own figure with sparsity"
+        _, unit, dtype, _ = path.split(".")
+        long = value != float(f"{value:.2e}")  # three digits are shared by chance
+        for chip, other in known.items() if long else ():
+            peak = other.units.get(cast("Unit", unit), {}).get(dtype)
+            if peak and value == peak.printed_with_sparsity:
+                return f"the figure with sparsity that is printed for {chip}"
+    main, links = entry.memory.get(MAIN_MEMORY), _links(entry, path)
+    memory = (main.bytes_per_s if main else None) or math.inf
+    slowest, _ = SPANS["memory", "bytes_per_s"]
+    if kind == ("networks", "bytes_per_s") and slowest <= memory < value * links:
+        return (
+            f"which over {links} links is more than the main memory has, as a figure of all links "
+            "or of both directions would be"
+        )
+    return None

@@ -1,0 +1,206 @@
+"""What a chip lacks for a combination: the reasons in skipped.csv."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, Self
+
+from rooflines.theory.network import BETWEEN, TORUS, axes_text, most_chips, placed_axes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rooflines.hardware.entries import Chip
+    from rooflines.theory.network import Link
+    from rooflines.theory.operation import Unit
+
+
+MAX_TRIED = 1024
+"""Numbers of chips that are tried on either side of one that is not joined [1]."""
+
+Need = Literal["peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model"]
+"""What is missing: a peak of the unit, a memory level, a network that joins the chips, axes for
+several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
+chips share evenly, or a model whose step is known."""
+
+
+class Reason(str):
+    """Why something is not supported, as tables have it.
+
+    Attributes:
+        need: What is missing.
+    """
+
+    __slots__ = ("need",)
+
+    need: Need
+
+    def __new__(cls, need: Need, text: str) -> Self:
+        """The reason in these words."""
+        reason = super().__new__(cls, text)
+        reason.need = need
+        return reason
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # of str: the text
+        """What a copy is made of."""
+        return self.need, str(self)
+
+
+def need_of(reason: str) -> Need | None:
+    """What is missing where something is not supported; None where it is nothing of these."""
+    return reason.need if isinstance(reason, Reason) else None
+
+
+def missing_peak_reason(chip: Chip, unit: Unit, compute: str) -> str | None:
+    """The reason why a unit cannot compute in a dtype; None where it can."""
+    if compute in chip.units.get(unit, {}):
+        return None
+    return Reason("peak", f"no {compute} peak of its {unit} unit")
+
+
+def missing_level_reason(chip: Chip, memory: str) -> str | None:
+    """The reason why a memory level cannot feed the unit; None where it can."""
+    level = chip.memory.get(memory)
+    if level is None:
+        return Reason("memory", f"no memory level {memory}")
+    if level.bytes_per_s is None:
+        return Reason("memory", f"no published bandwidth of memory level {memory}")
+    return None
+
+
+def interconnects(
+    chip: Chip, wanted: Sequence[str] | None
+) -> tuple[str | None, tuple[Link, ...], str]:
+    """A chip's interconnects, or the reason why it has none.
+
+    Args:
+        chip: The chip.
+        wanted: Their names, inner first; None: the chip's first.
+
+    Returns:
+        Their names in tables, None without; the interconnects, inner first; the reason, empty where
+        there is none.
+    """
+    names = wanted or list(chip.networks)[:1]
+    for name in names:
+        if name not in chip.networks:
+            return None, (), Reason("network", f"no interconnect {name}")
+    if not names:
+        return None, (), Reason("network", "no interconnect")
+    return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
+
+
+def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
+    """The reason why interconnects do not join chips along these axes; None where they do.
+
+    Args:
+        names: The interconnects, inner first.
+        links: Their links.
+        axes: Chips along each axis [1].
+    """
+    if not links or math.prod(axes) == 1:
+        return None
+    obstacle = next(_obstacles(names, links, axes), None)
+    return None if obstacle is None else Reason("network", obstacle)
+
+
+def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
+    """The interconnects of a chip that join chips, as a question names them.
+
+    Never an outer network alone, over which chips would leave the inner one idle.
+
+    Args:
+        chip: The chip.
+        splits: Chips along each axis; all of these have to be joined [1].
+
+    Returns:
+        The first with another around it, both with a comma; then the first alone.
+    """
+    linked = [(route, interconnects(chip, route)[1]) for route in _routes(chip)]
+    return [
+        ",".join(route)
+        for route, links in linked
+        if all(not_joined(route, links, placed_axes(links, axes)) is None for axes in splits)
+    ]
+
+
+def _routes(chip: Chip) -> list[list[str]]:
+    """The routes of a chip that use its first interconnect: with another around it, then alone."""
+    first, *others = chip.networks or [""]
+    return [*([first, other] for other in others), [first]]
+
+
+def route_for(chip: Chip, chips: int) -> list[str]:
+    """The interconnects of chips where a question names none.
+
+    Args:
+        chip: The chip.
+        chips: Their number [1].
+
+    Returns:
+        The chip's first; where it does not join them, the first of `joining`. If there is none,
+        the first with a network of any size around it, or else the first: the reason is theirs.
+    """
+    names = list(chip.networks)[:1]
+    _, links, _ = interconnects(chip, names)
+    if not names or not_joined(names, links, placed_axes(links, (chips,))) is None:
+        return names
+    if routes := joining(chip, (chips,)):
+        return routes[0].split(",")
+    outer = (name for name in list(chip.networks)[1:] if chip.networks[name].exact.domain is None)
+    around = [] if links[0].topology == TORUS else [*outer][:1]
+    return [*names, *around]
+
+
+def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
+    """The fix where interconnects do not join chips.
+
+    Args:
+        chip: The chip.
+        what: What to ask for: fewer chips, or others.
+        splits: As of `joining`.
+    """
+    first, links, _ = interconnects(chip, None)
+    most = (most_chips(links)[0] if first else None) or 2
+    fix = f"ask for {what}, such as {2 ** (most.bit_length() - 1)}"
+    if networks := joining(chip, *splits):
+        return f"{fix}, or choose the network {' or '.join(networks)}"
+    wanted = max(map(math.prod, splits), default=1)
+    if any(len(axes) > 1 for axes in splits):
+        return fix
+    if near := _near(chip, most, wanted):
+        return f"ask for {' or '.join(map(str, near))} chips over {joining(chip, (near[-1],))[0]}"
+    return fix
+
+
+def _near(chip: Chip, group: int, wanted: int) -> list[int]:
+    """The nearest numbers of chips below and above one that interconnects join [1]."""
+    below = range(wanted - 1, max(wanted - MAX_TRIED, 1), -1)
+    above = range(wanted + 1, wanted + MAX_TRIED)
+    step = group if len(_routes(chip)) > 1 else 1
+    found = (
+        next((number for number in side if not number % step and joining(chip, (number,))), None)
+        for side in (below, above)
+    )
+    return [number for number in found if number is not None]
+
+
+def _obstacles(
+    names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
+) -> Iterator[str]:
+    inner, chips = links[0], math.prod(axes)
+    if len(links) > 1 and inner.topology == TORUS:
+        yield f"a torus, {names[0]}, which cannot be the inner of two networks"
+    if len(axes) > 1 and (len(links) > 1 or inner.topology != TORUS):
+        yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
+    if len(axes) > 1 and 2 * len(axes) > inner.links:
+        yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
+    most, published = most_chips(links)
+    if most is not None and max(axes) > most and not published:
+        yield f"no published number of chips that {names[-1]} joins"
+    if most is not None and max(axes) > most:
+        along = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
+        yield f"{most} chips at most on {along} {BETWEEN.join(names)}"
+    group = inner.domain
+    if len(links) > 1 and group is not None and chips > group and chips % group:
+        yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

@@ -1,0 +1,417 @@
+"""A validated config: its sweeps, of operations and of whole models, chips and charts."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rooflines.basics.errors import (
+    Mistakes,
+    PlausibilityWarning,
+    RooflinesError,
+    at_path,
+    close_to,
+    one_of,
+    quote,
+)
+from rooflines.basics.file_kinds import named_kind
+from rooflines.basics.files import CONFIG_DIR, named_file
+from rooflines.basics.text import abridged, counted
+from rooflines.basics.yaml_file import Lines, in_file, read_yaml
+from rooflines.charts.chart_choice import choose
+from rooflines.config.model_fields import ModelSweepConfig
+from rooflines.config.schema import ConfigFile, SweepConfig
+from rooflines.fits.calibration_files import (
+    joined_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
+from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips, with_price
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.plausibility import doubts
+from rooflines.models.library import models_of
+from rooflines.sweep.cases import BaseSweep
+from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
+from rooflines.sweep.every_split import with_every_split
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.training_sweep import sweep_of_models
+
+if TYPE_CHECKING:
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.charts.views import Spec
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.entries import Chip
+    from rooflines.measured.timing_sets import MeasuredSet
+    from rooflines.models.model import Model
+
+DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
+
+MOST_THRESHOLDS, MOST_MODEL_THRESHOLDS = 5_000_000, 1_000_000
+"""Thresholds of all sweeps of a config, of operations and of whole models [1]: a file holds each.
+
+Those of models are solved one by one, and take a gigabyte then.
+"""
+
+Named = TypeVar("Named")
+SweepT = TypeVar("SweepT", Sweep, ModelSweep)
+
+
+@dataclass(frozen=True, repr=False)
+class Config:
+    """A validated config: its sweeps, ready to be computed.
+
+    Attributes:
+        file: Its name in messages.
+        every: The sweeps of operations and of whole models by name.
+        measurements: The sets of timings by name.
+        chips: All chips by id, those of the catalogue and the config's own.
+        calibrations: Those of the package and of the config's files, which win.
+        charts: The charts to draw, all choices made.
+        formats: The formats of their pictures.
+        site: What the site says of itself and links to, without what is not given.
+        plain: The config as JSON, as it was written.
+    """
+
+    file: str
+    every: Mapping[str, AnySweep]
+    measurements: Mapping[str, MeasuredSet]
+    chips: Mapping[str, Chip]
+    calibrations: Calibrations
+    charts: tuple[Spec, ...]
+    formats: tuple[str, ...]
+    site: Mapping[str, str]
+    plain: JSON
+
+    def __repr__(self) -> str:
+        """Its sweeps, a line each, and its number of charts."""
+        rows = sum(sweep.rows for sweep in self.every.values())
+        head = (
+            f"<Config {self.file}: {counted(len(self.every), 'sweep')}, "
+            f"{counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
+        )
+        return abridged(head, map(repr, self.every.values()))
+
+    @cached_property
+    def sweeps(self) -> Mapping[str, Sweep]:
+        """The sweeps of operations by name."""
+        return _of_kind(Sweep, self.every)
+
+    @cached_property
+    def model_sweeps(self) -> Mapping[str, ModelSweep]:
+        """The sweeps of whole models by name."""
+        return _of_kind(ModelSweep, self.every)
+
+    def sweep(self, name: str, kind: type[Any] = BaseSweep) -> Any:  # noqa: ANN401, of this kind
+        """One of the sweeps.
+
+        Args:
+            name: Its name.
+            kind: `Sweep` or `ModelSweep`, to refuse those of the other kind.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        key = "model-sweeps" if kind is ModelSweep else "sweeps"
+        named = {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kind)}
+        return self._one(key, named, name)
+
+    def measurement(self, name: str) -> MeasuredSet:
+        """One of the sets of timings.
+
+        Raises:
+            RooflinesError: There is none of that name.
+        """
+        return self._one("measurements", self.measurements, name)
+
+    def _one(self, key: str, named: Mapping[str, Named], name: str) -> Named:
+        if name not in named:
+            fix = f"use one of {', '.join(named)}" if named else f"describe it under `{key}:`"
+            close = close_to(name, named)
+            raise RooflinesError(key, f"has no {quote(name)}", fix, close=close, file=self.file)
+        return named[name]
+
+
+def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, SweepT]:
+    """The sweeps of one kind by name."""
+    return {name: sweep for name, sweep in every.items() if isinstance(sweep, kind)}
+
+
+def load_config(
+    source: str | Path | Mapping[str, Any] | None = None, *, needs_sweeps: bool = True
+) -> Config:
+    """The config in a file or a mapping.
+
+    Args:
+        source: A path, a mapping of the same form, or None for the default config. Paths in a file
+            start at its folder, paths in a mapping at the working folder.
+        needs_sweeps: Whether it is refused without sweeps and measurements; its chips and
+            calibrations may be all that is read of it.
+
+    Returns:
+        The config, fully validated: what it describes can be computed.
+
+    Raises:
+        RooflinesError: It has mistakes; for each, the message says where, what was found and how
+            to fix it.
+
+    Warns:
+        PlausibilityWarning: A number of one of its own chips is probably a slip, or a context is
+            longer than a model is trained for.
+    """
+    line_of = None
+    if isinstance(source, Mapping):
+        with at_path(file="config"):
+            config, unlikely = _checked("config", source, Path(), needs_sweeps=needs_sweeps)
+    else:
+        path = DEFAULT_CONFIG if source is None else Path(source)
+        with named_kind(path, "config"):
+            content, line_of = read_yaml(path), Lines(path).of
+        with named_kind(path, "config"), in_file(path):
+            config, unlikely = _checked(str(path), content, path.parent, needs_sweeps=needs_sweeps)
+    for doubt in unlikely:
+        warnings.warn(
+            str(doubt.within(file=config.file, line_of=line_of)), PlausibilityWarning, stacklevel=2
+        )
+    return config
+
+
+def _check_thresholds(solutions: int, most: int) -> None:
+    if solutions > most:
+        fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
+        problem = f"makes {solutions:,} thresholds, more than the {most:,} that one file holds"
+        raise RooflinesError("thresholds", problem, fix)
+
+
+def _checked(
+    file: str, content: object, folder: Path, *, needs_sweeps: bool
+) -> tuple[Config, list[RooflinesError]]:
+    """The config, and likely slips in it.
+
+    Args:
+        file: Its name in messages.
+        content: What it holds.
+        folder: Where its paths start.
+        needs_sweeps: As of `load_config`.
+
+    Raises:
+        RooflinesError: All mistakes of its form; or, where that has none, all others.
+    """
+    top, known = _form(content)
+    if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
+        problem = "has no sweeps, so there is nothing to compute"
+        raise RooflinesError("", problem, "describe one under `sweeps:`")
+    unlikely = _doubts(top, known)
+    with Mistakes() as mistakes:
+        chips = known
+        with mistakes.at("prices"):
+            chips = _priced(known, top.prices)
+        calibrations = _all_calibrations(top, folder, mistakes)
+        fitted = calibrations or shipped_calibrations()
+        every = _sweeps(top, chips, calibrations, folder, mistakes)
+        sweeps, model_sweeps = _of_kind(Sweep, every), _of_kind(ModelSweep, every)
+        with mistakes.at("measurements") as part:
+            measurements = _measurements(top, chips, fitted, folder, part)
+        with mistakes.at("charts"):
+            named = {*top.sweeps, *top.model_sweeps, *top.measurements}
+            refused = named - {*every, *measurements}
+            specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
+    for name, sweep in model_sweeps.items():
+        unlikely += [doubt.within(f"model-sweeps.{name}") for doubt in too_long(sweep)]
+    site = top.site.model_dump(exclude_none=True) if top.site else {}
+    found = Config(
+        file,
+        every,
+        measurements,
+        chips,
+        fitted,
+        specs,
+        tuple(top.formats),
+        site,
+        _plain(content),
+    )
+    return found, unlikely
+
+
+def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
+    """The keys of a config, each checked by itself, and all chips by id.
+
+    Raises:
+        RooflinesError: All mistakes of keys, of chips, and of names.
+    """
+    given = content if isinstance(content, Mapping) else {}
+    with Mistakes() as mistakes:
+        with mistakes.at():
+            top = checked(ConfigFile, content)
+        with mistakes.at("chips"):
+            chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
+    return top, chips
+
+
+def _plain(content: object) -> JSON:
+    """A config as JSON, as it was written, without where files are put."""
+    plain: JSON = json.loads(json.dumps(content, default=str))
+    return {key: value for key, value in plain.items() if key != "pathvars"}
+
+
+def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
+    """Likely slips in the config's own chips.
+
+    Raises:
+        RooflinesError: A number cannot be what is meant.
+    """
+    unlikely: list[RooflinesError] = []
+    with Mistakes() as mistakes:
+        for chip, entry in top.chips.items():
+            with mistakes.at(f"chips.{chip}"):
+                found = doubts(entry, chips[chip], chips)
+                unlikely += [doubt.within(f"chips.{chip}") for doubt in found]
+    return unlikely
+
+
+def _sweeps(
+    top: ConfigFile,
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations | None,
+    folder: Path,
+    mistakes: Mistakes,
+) -> dict[str, AnySweep]:
+    """The valid sweeps of operations and of whole models."""
+    found: dict[str, AnySweep] = {}
+    for key, configs, most in (
+        ("sweeps", top.sweeps, MOST_THRESHOLDS),
+        ("model-sweeps", top.model_sweeps, MOST_MODEL_THRESHOLDS),
+    ):
+        solutions = 0
+        for name, config in configs.items():
+            with mistakes.at(f"{key}.{name}") as own:
+                _check_chip_parts(config, chips)
+                fits = _calibrated(config, calibrations, own)
+                entries = chips, dtype_entries(), fits
+                sweep: AnySweep
+                if isinstance(config, SweepConfig):
+                    sweep = checked_sweep(Sweep(name, config, *entries))
+                else:
+                    models = _models(name, config, top, folder, own)
+                    shared = with_every_split(config, models, chips)
+                    sweep = checked_sweep(sweep_of_models(name, shared, *entries, models))
+                solved = solutions + sweep.max_thresholds()
+                _check_thresholds(solved, most)
+                own.check()
+                found[name], solutions = sweep, solved
+    return found
+
+
+def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str, Chip]) -> None:
+    """Refuse levels, networks and providers that no chip has.
+
+    A slip would only leave out rows, or their prices.
+    """
+    levels = dict.fromkeys(level for chip in chips.values() for level in chip.memory)
+    networks = dict.fromkeys(network for chip in chips.values() for network in chip.networks)
+    joining = {"network": [*chain(*(config.network or ()))]}
+    if isinstance(config, ModelSweepConfig) and config.pools is not None:
+        for name, pool in config.pools:
+            joining[f"pools.{name}.network"] = (pool and pool.network) or []
+    with Mistakes() as mistakes:
+        for level in config.memory:
+            with mistakes.at("memory"):
+                one_of(level, levels, "no memory level of any chip")
+        for place, named in joining.items():
+            for network in named:
+                with mistakes.at(place):
+                    one_of(network, networks, "no interconnect of any chip")
+        if isinstance(config, ModelSweepConfig) and config.prices.provider is not None:
+            prices = chain(*(chip.prices or () for chip in chips.values()))
+            sellers = dict.fromkeys(price.provider for price in prices)
+            with mistakes.at("prices.provider"):
+                one_of(config.prices.provider, sellers, "no provider of any chip's prices")
+
+
+def _models(
+    name: str, config: ModelSweepConfig, top: ConfigFile, folder: Path, mistakes: Mistakes
+) -> Mapping[str, Model]:
+    """The models of a sweep of whole models."""
+    if name in top.sweeps:
+        problem = "is the name of a sweep of operations, too"
+        mistakes.add(RooflinesError("", problem, "choose another name: both have folders of it"))
+    with mistakes.at("models"):
+        return models_of(config.models, folder)
+    return {}
+
+
+def _calibrated(
+    config: SweepConfig | ModelSweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
+) -> Calibrations:
+    """The calibrations of a sweep; unknown software is a mistake, unless a file of them is."""
+    if calibrations is not None:
+        with mistakes.at("calibration"):
+            calibrations.check_softwares(config.calibration or ())
+    return calibrations or shipped_calibrations()
+
+
+def _measurements(
+    top: ConfigFile,
+    chips: Mapping[str, Chip],
+    fitted: Calibrations,
+    folder: Path,
+    mistakes: Mistakes,
+) -> dict[str, MeasuredSet]:
+    """The valid sets of timings."""
+    sets: dict[str, MeasuredSet] = {}
+    if not top.measurements:
+        return sets
+    # Imported here: only a config with timings reads tables before a job starts.
+    from rooflines.measured.catalogues import Catalogues  # noqa: PLC0415
+    from rooflines.measured.timing_sets import checked_set  # noqa: PLC0415
+
+    catalogues = Catalogues(chips, dtype_entries(), fitted)
+    for name, config in top.measurements.items():
+        with mistakes.at(name):
+            with at_path("file"):
+                path = named_file(folder, config.file)
+            sets[name] = checked_set(name, config, path, catalogues)
+    return sets
+
+
+def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value
+    """The chips of the config.
+
+    Raises:
+        RooflinesError: Entries are wrong, or one has the id of a chip of the catalogue.
+    """
+    catalogue = chip_entries()
+    with Mistakes() as mistakes:
+        for chip in entries if isinstance(entries, Mapping) else ():
+            if chip in catalogue:
+                fix = f"choose another id and write `base: {chip}` for a variant of it"
+                mistakes.add(RooflinesError(chip, "is a chip of the catalogue already", fix))
+        return resolve_chips(entries, catalogue)
+
+
+def _priced(chips: Mapping[str, Chip], prices: Mapping[str, float]) -> dict[str, Chip]:
+    """Chips with the config's own prices."""
+    priced = {**chips}
+    with Mistakes() as mistakes:
+        for chip, usd_per_hour in prices.items():
+            with mistakes.at(chip):
+                one_of(chip, chips, "no chip", "see `rooflines list chips`")
+                priced[chip] = with_price(chips[chip], usd_per_hour, "the config")
+    return priced
+
+
+def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:
+    """The calibrations of the package and of the config's files, which win; None if one fails."""
+    parts = [shipped_calibrations()]
+    with mistakes.at("calibrations") as part:
+        for index, path in enumerate(top.calibrations):
+            with part.at(f"[{index}]"):
+                parts.append(read_calibrations(named_file(folder, path)))
+    return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None

@@ -1,0 +1,217 @@
+"""Sets of timings that a config names, checked, and as JSON for their job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, at_path
+from rooflines.basics.text import counted
+from rooflines.basics.yaml_file import JSON, in_file, read_yaml
+from rooflines.config.measurement_fields import AboutTimings, MeasurementConfig
+from rooflines.fits.time_units import IMPOSSIBLE
+from rooflines.fits.timing_tables import read_timings
+from rooflines.fits.timings import DTYPES, MATMUL
+from rooflines.hardware.dtype_catalogue import DtypeFile
+from rooflines.hardware.entry_forms import checked
+from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
+from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
+from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
+from rooflines.models.library import model_entries
+from rooflines.results.records import digest_of
+from rooflines.results.tables import metadata_of
+from rooflines.sweep.recipes import chips_of, entries_of, fits_of, fits_recipe, shape_recipe
+
+if TYPE_CHECKING:
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.fits.timings import Timings
+    from rooflines.measured.join import JoinedTimings
+
+
+class TimedCase(NamedTuple):
+    """A chip, software and dtypes, and the number of their timings that have a row [1]."""
+
+    chip: str
+    software: str | None
+    dtypes: str
+    timings: int
+
+
+@dataclass(frozen=True, repr=False)
+class MeasuredSet:
+    """A set of timings, checked.
+
+    Attributes:
+        name: Its name.
+        config: What the config says of it.
+        path: The file.
+        sha256: The digest of the file.
+        about: How the timings were made, if known.
+        timings: The timings.
+        catalogues: Chips, dtypes and calibrations.
+    """
+
+    name: str
+    config: MeasurementConfig
+    path: Path
+    sha256: str
+    about: JSON
+    timings: Timings
+    catalogues: Catalogues
+
+    def __repr__(self) -> str:
+        """Its name and its number of timings."""
+        return f"<MeasuredSet {self.name}: {counted(self.timings.frame.height, 'timing')}>"
+
+    @cached_property
+    def cases(self) -> list[TimedCase]:
+        """Chips, software and dtypes of matmuls that have rows of the model."""
+        if self.timings.kind is not MATMUL:
+            return []
+        keys = [
+            name for name in ("chip", "software", *DTYPES) if name in self.timings.frame.columns
+        ]
+        counts = self.timings.frame.group_by(keys, maintain_order=True)
+        named = with_dtypes(counts.agg(timings=pl.len()), self.catalogues.dtypes)
+        chips = self.catalogues.chips
+        return [
+            TimedCase(row["chip"], row.get("software"), row["dtypes"], row["timings"])
+            for row in named.iter_rows(named=True)
+            if missing_bound_reason(chips[row["chip"]], row["compute"]) is None
+        ]
+
+    def joined(self) -> JoinedTimings:
+        """The timings joined with their row of the model.
+
+        Raises:
+            RooflinesError: As of `joined`, or timings are below the bound for no reason and the
+                config refuses that.
+        """
+        found = joined(self.timings, self.catalogues)
+        wrong = found.frame.filter(pl.col("reason") == UNEXPLAINED)
+        impossible = found.skipped.filter(pl.col("reason") == IMPOSSIBLE)
+        if self.config.on_unexplained == "error" and not impossible.is_empty():
+            chips = ", ".join(impossible["chip"].unique().sort())
+            count = counted(int(impossible["timings"].sum()), "timing")
+            fix = "take them out, correct them, or list them: on_unexplained: list"
+            problem = f"has {count} of {chips} at {IMPOSSIBLE}"
+            raise RooflinesError("", problem, fix, file=self.timings.file)
+        if self.config.on_unexplained == "error" and not wrong.is_empty():
+            chips = ", ".join(wrong["chip"].unique().sort())
+            least = min(wrong["ratio_lower"].to_list())
+            problem = (
+                f"has {counted(wrong.height, 'timing')} of {chips} below the bound, without a "
+                f"reason: the least is {least:.3g} of it"
+            )
+            fix = "check units, sizes, dtypes and the chip; or list them: on_unexplained: list"
+            raise RooflinesError("", problem, fix, file=self.timings.file)
+        return found
+
+    def skipped(self, found: JoinedTimings) -> list[dict[str, Any]]:
+        """The timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
+
+        Args:
+            found: From `joined`.
+        """
+        unread = [
+            {"lacks": WITHOUT_ROW, "reason": reason, "timings": count}
+            for reason, count in self.timings.left_out.items()
+        ]
+        return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
+
+    def recipe(self) -> dict[str, Any]:
+        """It as JSON: its config and digest, and the entries of its chips and dtypes."""
+        frame, given = self.timings.frame, self.catalogues
+        chips = frame["chip"].unique().sort().to_list()
+        stored = self.timings.kind.stored
+        formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
+        if self.timings.served:
+            formats |= {*FORMATS.values()}
+        combinations = [
+            name
+            for name, entry in given.dtypes.combinations.items()
+            if formats.issuperset(entry.dtypes.values())
+        ]
+        recipe: dict[str, Any] = {}
+        if self.timings.served:
+            entries = {name: model_entries()[name] for name in frame["model"].unique().sort()}
+            recipe["models"] = {
+                name: shape_recipe(entry, entry.source) for name, entry in entries.items()
+            }
+        return recipe | {
+            "measurement": self.name,
+            "path": str(self.path),
+            "sha256": self.sha256,
+            "about": self.about,
+            "config": self.config.model_dump(),
+            **entries_of(given.chips, chips, given.dtypes, formats, combinations),
+            **fits_recipe(_used(self)),
+        }
+
+
+def checked_set(
+    name: str, config: MeasurementConfig, path: Path, catalogues: Catalogues
+) -> MeasuredSet:
+    """A set of timings.
+
+    Args:
+        name: Its name.
+        config: What the config says of it.
+        path: The file.
+        catalogues: Chips, dtypes and calibrations.
+
+    Raises:
+        RooflinesError: The table cannot be read, or its values are wrong or in no catalogue.
+    """
+    timings = read_timings(path, config.where)
+    with at_path(file=timings.file):
+        timings = in_catalogues(timings, catalogues)
+    about = _about(path).model_dump(exclude_none=True)
+    return MeasuredSet(name, config, path, digest_of(path), about, timings, catalogues)
+
+
+def _about(path: Path) -> AboutTimings:
+    """How timings were made: from `<file>.yaml` beside them, or the metadata of `measure`."""
+    beside = path.with_name(f"{path.name}.yaml")
+    if beside.is_file():
+        content = read_yaml(beside)
+        with in_file(beside):
+            return checked(AboutTimings, content)
+    try:
+        metadata = metadata_of(path) if path.suffix == ".parquet" else {}
+    except RooflinesError:
+        return AboutTimings()
+    known = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
+    return checked(AboutTimings, known)
+
+
+def _used(found: MeasuredSet) -> Calibrations:
+    """The calibrations of its chips and software, in its compute dtypes; of served models all."""
+    frame, fits = found.timings.frame, found.catalogues.fits
+    chips = frame["chip"].unique().sort()
+    keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
+    if found.timings.served:
+        return fits.used(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
+    named = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
+    own = [key for key in keys if key.partition("/")[2].partition("-")[0] in named]
+    return fits.used(own, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))})
+
+
+def measured_set_of(recipe: JSON) -> MeasuredSet:
+    """The set that a recipe describes.
+
+    Raises:
+        RooflinesError: The file has changed since, or cannot be read.
+    """
+    config = MeasurementConfig.model_validate(recipe["config"])
+    dtypes = DtypeFile.model_validate(recipe["dtypes"])
+    catalogues = Catalogues(chips_of(recipe), dtypes, fits_of(recipe))
+    found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
+    if found.sha256 != recipe["sha256"]:
+        problem = "has changed since the run began"
+        raise RooflinesError("", problem, "run the workflow again", file=recipe["path"])
+    return found

@@ -1,0 +1,526 @@
+"""The shape of a decoder-only transformer: layers, attention, windows, MLPs, experts, embeddings.
+
+Sizes are the letters of the docs: layers, D width, V vocabulary, N query heads, K key-value heads,
+H head size, F MLP width, E experts, k experts per token, Fe expert width. Each part states its
+matrices and what else it has, once; counts, caches and groups are sums over these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from rooflines.basics.errors import RooflinesError, one_of, quote
+from rooflines.hardware.entry_forms import Entry, Text
+from rooflines.models.attention_window import AttentionReach
+from rooflines.models.matrix import Matrix, Number, Size, Widths, in_one, replicated
+from rooflines.models.state_layers import State  # noqa: TC001, pydantic reads it at run time
+
+Phase = Literal["decode", "prefill", "train"]
+DECODE: Phase = "decode"
+PREFILL: Phase = "prefill"
+TRAIN: Phase = "train"
+PHASES = (DECODE, PREFILL)
+"""Decode adds tokens to a cache, prefill reads a prompt. MLA computes the two differently."""
+
+TensorClass = Literal["weights", "experts", "head"]
+"""Tensors that share a dtype: `experts` are the routed ones, `head` the two token tables."""
+
+
+class Gqa(Entry):
+    """Attention with K key-value heads that N / K query heads share; multi-head where K is N."""
+
+    kind: Literal["gqa"] = "gqa"
+    N: Size = Field(description="query heads [1]")
+    K: Size = Field(description="key-value heads [1]")
+    H: Size = Field(description="size of a head, a number of its own: not D / N [1]")
+    v: Size | None = Field(None, description="size of a value head; null: H [1]")
+    bias: Literal["qkv", "qkvo"] | None = Field(None, description="projections with a bias")
+    qk_norm: Literal["head", "all"] | None = Field(
+        None, description="norms of queries and keys: of one head, or of all heads together"
+    )
+    sinks: bool = Field(default=False, description="whether each query head has a learned sink")
+    gate: Literal["element", "head"] | None = Field(
+        None, description="gates of the outputs: one for each element, or for each query head"
+    )
+    one_tensor: bool = Field(
+        default=False,
+        description="whether one projection makes keys and values; each is cached after its norm",
+    )
+
+    @model_validator(mode="after")
+    def _heads_divide(self) -> Self:
+        if self.N % self.K:
+            raise RooflinesError(
+                "K",
+                f"is {self.K}, which does not divide the {self.N} query heads",
+                "give the key-value heads that the query heads share evenly",
+            )
+        return self
+
+    @property
+    def value(self) -> int:
+        """Size of a value head [1]."""
+        return self.v or self.H
+
+    @property
+    def cache_elements(self) -> int:
+        """Cache elements of a token in one layer [1]: a key and a value of every KV head."""
+        return self.K * (self.H + self.value)
+
+    @property
+    def cache_heads(self) -> int:
+        """Parts that the cache of a token can be split into by heads [1]."""
+        return self.K
+
+    @property
+    def gates(self) -> int:
+        """Gates of the outputs of a token [1]."""
+        return {None: 0, "element": self.N * self.value, "head": self.N}[self.gate]
+
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        return {
+            "q": (width, self.N * self.H),
+            "k": (width, self.K * self.H),
+            "v": (width, 0 if self.one_tensor else self.K * self.value),
+            "gates": (width, self.gates),
+            "o": (self.N * self.value, width),
+        }
+
+    def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
+        """The kernels of the projections, for width D [1]; heads of queries need their keys."""
+        del phase
+        into = dict(self.projections(width))
+        out = {"o": into.pop("o")}
+        qkv = in_one("qkv", into, shards={"k": self.K, "v": self.K})
+        heads = tuple(each._replace(heads=True) for each in qkv.copied)
+        return replace(qkv, copied=heads), in_one("o", out, "row")
+
+    def core(self, phase: Phase) -> tuple[int, int, int]:
+        """FLOP per pair of tokens [FLOP]; elements read and written per token [1].
+
+        Keys and values come from the cache, or from registers: they are cache traffic.
+        """
+        del phase
+        keys, values = self.N * self.H, self.N * self.value
+        return 2 * (keys + values), keys, values
+
+    def biases(self, width: int) -> int:
+        """Elements of biases and sinks in one layer [1]."""
+        qkv = sum(self.projections(width)[name][1] for name in "qkv")
+        by_kind = {None: 0, "qkv": qkv, "qkvo": qkv + width}
+        return by_kind[self.bias] + (self.N if self.sinks else 0)
+
+    def norms(self) -> int:
+        """Elements of the norms of queries and keys in one layer [1]."""
+        return {None: 0, "head": 2 * self.H, "all": (self.N + self.K) * self.H}[self.qk_norm]
+
+
+class Mla(Entry):
+    """Multi-head latent attention: the cache holds one compressed entry for all heads.
+
+    Decode is absorbed: the up-projection of the cache is applied to queries and outputs, head by
+    head. Prefill is expanded: it is applied to the compressed entries.
+
+    Source: DeepSeek-V2, "Multi-Head Latent Attention".
+    """
+
+    kind: Literal["mla"]
+    N: Size = Field(description="query heads [1]")
+    q_rank: Size | None = Field(None, description="rank of the queries; null: not compressed [1]")
+    kv_rank: Size = Field(description="rank of keys and values, cached [1]")
+    nope: Size = Field(description="size of a query or key head without position [1]")
+    rope: Size = Field(description="size of its rotary part, cached once for all heads [1]")
+    v: Size = Field(description="size of a value head [1]")
+    gate: bool = Field(default=False, description="whether each element of the outputs has a gate")
+
+    @property
+    def cache_elements(self) -> int:
+        """Cache elements of a token in one layer [1]: once for all heads."""
+        return self.kv_rank + self.rope
+
+    @property
+    def cache_heads(self) -> int:
+        """Parts that the cache of a token can be split into by heads [1]: none."""
+        return 1
+
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        heads, rank = self.N, self.q_rank
+        query, values = heads * (self.nope + self.rope), heads * self.v
+        return {
+            **({"q": (width, query)} if rank is None else {"q-a": (width, rank)}),
+            "kv-a": (width, self.cache_elements),
+            "gates": (width, values if self.gate else 0),
+            **({} if rank is None else {"q-b": (rank, query)}),
+            "kv-b": (self.kv_rank, heads * (self.nope + self.v)),
+            "o": (values, width),
+        }
+
+    def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
+        """The kernels of the projections, for width D [1]; every head needs all that is compressed.
+
+        Source: `ReplicatedLinear` of these two projections in vLLM and SGLang.
+        """
+        down = dict(self.projections(width))
+        out, entries = {"o": down.pop("o")}, {"kv-b": down.pop("kv-b")}
+        queries = {name: down.pop(name) for name in ("q-b",) if name in down}
+        whole = {"q-a": 1, "kv-a": 1}
+        kernels = [in_one("qkv" if self.q_rank is None else "qkv-down", down, shards=whole)]
+        kernels += [in_one("q-up", queries)] if queries else []
+        up = in_one("kv-up", entries)
+        if phase == DECODE:
+            reads, writes = (self.N * (size + self.kv_rank) for size in (self.nope, self.v))
+            up = Matrix("kv-up", up.weights, reads, writes, "heads")
+        return (*kernels, up, in_one("o", out, "row"))
+
+    def core(self, phase: Phase) -> tuple[int, int, int]:
+        """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
+        if phase == DECODE:
+            entry = self.kv_rank + self.rope
+            return 2 * self.N * (entry + self.kv_rank), self.N * entry, self.N * self.kv_rank
+        key = self.nope + self.rope
+        reads = self.N * (key + self.nope + self.v)
+        return 2 * self.N * (key + self.v), reads, self.N * self.v
+
+    def biases(self, width: int) -> int:
+        """Elements of biases in one layer [1]: none."""
+        del width
+        return 0
+
+    def norms(self) -> int:
+        """Elements of the norms of the compressed queries and entries in one layer [1]."""
+        return (self.q_rank or 0) + self.kv_rank
+
+
+Attention = Gqa | Mla
+
+
+def _attention(value: object) -> Attention:
+    if isinstance(value, Gqa | Mla):
+        return value
+    kinds: dict[object, type[Attention]] = {"gqa": Gqa, "mla": Mla}
+    kind = value.get("kind", "gqa") if isinstance(value, Mapping) else "gqa"
+    if not isinstance(kind, str) or kind not in kinds:
+        raise RooflinesError("kind", f"is {quote(kind)}", "use gqa or mla")
+    return kinds[kind].model_validate(value)
+
+
+class Indexer(Entry):
+    """Sparse attention: a light attention over all tokens chooses those that a token attends to.
+
+    Its keys, one of `dim` elements a token for all its heads, are cached beside those of attention.
+
+    Source: DeepSeek-V3.2-Exp, "DeepSeek Sparse Attention".
+    """
+
+    tokens: Size = Field(description="tokens that a token attends to at most [1]")
+    heads: Size = Field(description="heads of the indexer [1]")
+    dim: Size = Field(description="size of such a head, and of the key [1]")
+    layers: Size = Field(description="layers that attend to chosen tokens [1]")
+    own: Size | None = Field(
+        None, description="layers with an indexer; the others use its choice; null: all [1]"
+    )
+    bits: Size | None = Field(None, description="bits of a cached element; null: as the cache")
+    weighted: bool = Field(
+        default=True, description="whether heads are weighted, by a projection of width D"
+    )
+
+    @property
+    def indexed(self) -> int:
+        """Layers with an indexer of their own [1]."""
+        return self.layers if self.own is None else self.own
+
+    def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
+        """The projections: of queries from their rank or from width D, of the key, of weights.
+
+        Scores are sums over all heads, so that every chip has all of them.
+
+        Args:
+            width: D [1].
+            rank: Rank of compressed queries; None: they are not compressed [1].
+        """
+        queries, read = self.heads * self.dim, rank or width
+        key = self.dim + (self.heads if self.weighted else 0)
+        return (
+            replicated("index-q", read * queries, read, queries),
+            replicated("index-k", width * key, width, key),
+        )
+
+    def core(self) -> tuple[int, int, int]:
+        """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
+        return 2 * self.heads * self.dim, self.heads * self.dim, self.tokens
+
+
+class Window(Entry):
+    """Layers in which a token attends to the last tokens only, or to those of its chunk."""
+
+    tokens: Size = Field(
+        description="tokens that a token attends to, itself included; of chunks their size [1]"
+    )
+    chunked: bool = Field(
+        default=False,
+        description="whether a token attends to those since the last multiple of `tokens`",
+    )
+    layers: Size = Field(description="layers with the window [1]")
+    attention: Gqa | None = Field(None, description="their attention; null: that of the others")
+    which: Text | None = Field(None, description="which layers these are")
+
+
+class Mlp(Entry):
+    """An MLP: up and down, and a gate beside up."""
+
+    F: Size = Field(description="width [1]")
+    layers: Size | None = Field(None, description="layers with it; null: all without experts [1]")
+    bias: bool = Field(default=False, description="whether the projections have biases")
+    gated: bool = Field(default=True, description="whether there is a gate")
+
+    def projections(self, width: int) -> Widths:
+        """The projections of one layer, for width D [1]."""
+        gate = {"gate": (width, self.F)} if self.gated else {}
+        return {**gate, "up": (width, self.F), "down": (self.F, width)}
+
+    def matrices(self, width: int) -> tuple[Matrix, ...]:
+        """Gate and up in one kernel, then down, for width D [1]."""
+        into = dict(self.projections(width))
+        down = {"down": into.pop("down")}
+        up = Matrix("gate-up", in_one("gate-up", into).weights, width, self.F)
+        return up, in_one("down", down, "row")
+
+    def weights(self, width: int) -> int:
+        """Elements of the matrices in one layer [1]."""
+        return sum(matrix.weights for matrix in self.matrices(width))
+
+    def biases(self, width: int) -> int:
+        """Elements of the biases in one layer [1]."""
+        return (1 + self.gated) * self.F + width if self.bias else 0
+
+
+class Moe(Entry):
+    """Routed experts, each an MLP, and shared experts that every token uses."""
+
+    E: Size = Field(description="routed experts [1]")
+    k: Size = Field(description="experts per token [1]")
+    Fe: Size = Field(description="width of an expert [1]")
+    shared: Number = Field(0, description="shared experts of the same width [1]")
+    shared_gate: bool = Field(default=False, description="whether a gate weighs the shared ones")
+    layers: Size | None = Field(None, description="layers with experts; null: all without mlp [1]")
+    router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
+    expert_bias: bool = Field(default=False, description="whether the experts have biases")
+    gated: bool = Field(default=True, description="whether experts have a gate")
+    latent: Size | None = Field(
+        None, description="width that tokens are projected to for routed experts; null: D [1]"
+    )
+    latent_norm: bool = Field(default=False, description="whether there is a norm of that width")
+
+    @model_validator(mode="after")
+    def _enough_experts(self) -> Self:
+        if self.k > self.E:
+            raise RooflinesError(
+                "k", f"is {self.k}, but there are {self.E} experts", f"use 1 to {self.E}"
+            )
+        return self
+
+    def width(self, width: int) -> int:
+        """Width of a token in the routed experts, for width D [1]."""
+        return self.latent or width
+
+    @property
+    def expert(self) -> Mlp:
+        """One expert, of width `width(D)` if it is routed, else of width D."""
+        return Mlp(F=self.Fe, layers=None, bias=self.expert_bias, gated=self.gated)
+
+    def latents(self, width: int) -> tuple[Matrix, ...]:
+        """The projections into the width of the experts and out of it; none without one.
+
+        Every chip has tokens whole, before its experts and after them.
+        """
+        if self.latent is None:
+            return ()
+        size = width * self.latent
+        return (
+            replicated("latent-in", size, width, self.latent),
+            replicated("latent-out", size, self.latent, width),
+        )
+
+    def router(self, width: int) -> Matrix:
+        """The router, with the gate of the shared experts; its scores stay where they are made."""
+        scores = self.E + int(self.shared_gate and self.shared > 0)
+        return replicated("router", width * scores, width, 0)
+
+
+class Shape(Entry):
+    """The shape of a model."""
+
+    family: Text | None = Field(None, description="the `model_type` of its config.json")
+    layers: Size = Field(description="layers [1]")
+    D: Size = Field(description="width, the size of a token between layers [1]")
+    V: Size = Field(description="rows of the embedding table, padding included [1]")
+    tied: bool = Field(default=False, description="whether the unembedding is the embedding table")
+    scores: Number | None = Field(
+        None,
+        description="outputs of a score head, as of reward models, in place of the unembedding; "
+        "0: no head, as of embedding models; null: the unembedding [1]",
+    )
+    attention: Annotated[Attention, BeforeValidator(_attention)] = Field(
+        description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}"
+    )
+    window: Window | None = Field(None, description="layers with a window")
+    sparse: Indexer | None = Field(None, description="layers that attend to chosen tokens")
+    state: State | None = Field(None, description="layers with a state in place of attention")
+    single: bool = Field(
+        default=False,
+        description="whether a layer is attention, a state, an MLP or experts, not two of them",
+    )
+    mlp: Mlp | None = Field(None, description="layers with an MLP")
+    moe: Moe | None = Field(None, description="layers with experts")
+    norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
+    norm_bias: bool = Field(default=False, description="whether norms of width D have biases")
+    model_norms: Number = Field(1, description="norms of width D beside the layers [1]")
+    positions: Number = Field(0, description="positions with a learned embedding of width D [1]")
+    head_bias: bool = Field(default=False, description="whether the unembedding has a bias")
+    mtp: bool = Field(
+        default=False,
+        description="whether there is one layer for multi-token prediction besides, as the last of "
+        "those with attention, behind a projection of 2 D x D; it shares the token tables",
+    )
+    context: Size | None = Field(
+        None, description="tokens of the longest sequence that it is trained for; null: unknown [1]"
+    )
+
+    @model_validator(mode="after")
+    def _layers_add_up(self) -> Self:
+        if self.mlp is None and self.moe is None:
+            raise RooflinesError("", "lacks mlp and moe", "give it one of them, or both")
+        both = [part for part in (self.mlp, self.moe) if part is not None]
+        if len(both) > 1 and all(part.layers is None for part in both):
+            problem = "is not stated, nor is moe.layers: which layers have experts is unknown"
+            raise RooflinesError("mlp.layers", problem, "state one of them")
+        for name in ("window", "sparse", "state"):
+            part = getattr(self, name)
+            if part is not None and part.layers > self.mixed_layers:
+                raise RooflinesError(
+                    f"{name}.layers",
+                    f"is {part.layers}, but the model has {self.mixed_layers} layers",
+                    f"use 1 to {self.mixed_layers}",
+                )
+        if self.sparse is not None and (self.window or self.sparse.indexed > self.sparse.layers):
+            problem = "stands beside a window, or has more indexers than layers"
+            raise RooflinesError("sparse", problem, "correct one of them")
+        if self.attention_layers < (0 if self.window is None else self.window.layers):
+            problem = f"and state.layers are more than the {self.mixed_layers} layers"
+            raise RooflinesError("window.layers", problem, "correct one of them")
+        if self.mtp and self.scores is not None:
+            raise RooflinesError("mtp", "is true, but there is no LM head", "leave it out")
+        if self.mtp and (self.window or self.single):
+            problem = "is true, but which layer it is like is unknown beside windows or single"
+            raise RooflinesError("mtp", problem, "leave it out")
+        both_parts = self.mlp_layers + self.moe_layers
+        if min(self.mlp_layers, self.moe_layers) < 0 or (
+            both_parts >= self.layers if self.single else both_parts != self.layers
+        ):
+            problem = f"and moe.layers do not add up to the {self.layers} layers"
+            raise RooflinesError("mlp.layers", problem, "correct one of them, or leave one out")
+        return self
+
+    @property
+    def mixed_layers(self) -> int:
+        """Layers with attention or a state [1]."""
+        parts = (self.mlp, self.moe) if self.single else ()
+        return self.layers - sum(part.layers or 0 for part in parts if part is not None)
+
+    @property
+    def attention_layers(self) -> int:
+        """Layers with attention [1]."""
+        return self.mixed_layers - (0 if self.state is None else self.state.layers)
+
+    @property
+    def mlp_layers(self) -> int:
+        """Layers with an MLP [1]."""
+        if self.mlp is None:
+            return 0
+        experts = 0 if self.moe is None or self.moe.layers is None else self.moe.layers
+        return self.layers - experts if self.mlp.layers is None else self.mlp.layers
+
+    @property
+    def moe_layers(self) -> int:
+        """Layers with experts [1]."""
+        if self.moe is None:
+            return 0
+        return self.layers - self.mlp_layers if self.moe.layers is None else self.moe.layers
+
+    @property
+    def table(self) -> int:
+        """Elements of the embedding table [1]."""
+        return self.V * self.D
+
+    @property
+    def norm(self) -> int:
+        """Elements of a norm of width D [1]."""
+        return self.D * (2 if self.norm_bias else 1)
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of the head [1]: V of an LM head, the scores of another, 0 without one."""
+        return self.V if self.scores is None else self.scores
+
+    @property
+    def unembedding(self) -> int:
+        """Elements of the head that are stored beside the embedding table [1]."""
+        return 0 if self.tied and self.scores is None else self.outputs * self.D
+
+    @property
+    def headless(self) -> str | None:
+        """Why the model generates no tokens; None: it does."""
+        if self.scores is None:
+            return None
+        return "has a score head" if self.scores else "has no LM head"
+
+    @property
+    def attentions(self) -> tuple[Spanned, ...]:
+        """Layers with attention by how far they attend; those that attend to all come first."""
+        parts = (self.window, self.sparse)
+        near = sum(part.layers for part in parts if part is not None)
+        found = [Spanned(self.attention_layers - near, self.attention, AttentionReach())]
+        if self.window is not None:
+            own = self.window.attention or self.attention
+            reach = AttentionReach(self.window.tokens, self.window.chunked)
+            found.append(Spanned(self.window.layers, own, reach))
+        if self.sparse is not None:
+            found.append(
+                Spanned(self.sparse.layers, self.attention, AttentionReach(self.sparse.tokens))
+            )
+        return tuple(each for each in found if each.layers)
+
+    @property
+    def reaches(self) -> tuple[AttentionReach, ...]:
+        """How far tokens attend, each once; indexers attend to all."""
+        found = [AttentionReach()] if self.sparse is not None else []
+        return tuple(dict.fromkeys([*found, *(each.reach for each in self.attentions)]))
+
+
+class Spanned(NamedTuple):
+    """Layers with one attention.
+
+    Attributes:
+        layers: How many [1].
+        attention: The attention.
+        reach: How far they attend.
+    """
+
+    layers: int
+    attention: Attention
+    reach: AttentionReach
+
+
+def check_phase(phase: str) -> None:
+    """Refuse a text that is no phase.
+
+    Raises:
+        RooflinesError: It is neither decode nor prefill.
+    """
+    one_of(phase, PHASES, "no phase")

@@ -1,0 +1,1 @@
+"""Models from files of the Hugging Face format: config.json, its quantization and params.json."""

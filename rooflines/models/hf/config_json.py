@@ -1,0 +1,332 @@
+"""Models from the `config.json` of the Hugging Face format, of the families that are known.
+
+A key that nobody knows could change a count: it is refused, as is every family without a shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rooflines.basics.errors import RooflinesError, at_path, close_to, printable, quote
+from rooflines.basics.file_kinds import named_kind
+from rooflines.basics.files import bounded_text
+from rooflines.basics.numbers import whole
+from rooflines.basics.text import si
+from rooflines.hardware.entry_forms import checked
+from rooflines.models.architecture import Shape
+from rooflines.models.hf.config_keys import ENCODER, VISION, Keys, tables
+from rooflines.models.hf.families import MTP, families, form_of
+from rooflines.models.hf.params_json import PARAMS_JSON, config_of_params, is_params
+from rooflines.models.hf.stored_dtypes import QUANTIZATIONS, Published, published_dtypes
+from rooflines.models.matrix import LARGEST
+from rooflines.models.model import WITHOUT_MTP, Model
+from rooflines.models.tensor_dtypes import model_dtypes
+
+CONFIG_JSON = "config.json"
+"""The file of a published model that has its shape."""
+
+QUANTIZED_JSON = "hf_quant_config.json"
+"""The file beside it that has the dtypes of a checkpoint quantized by NVIDIA's ModelOpt."""
+
+LARGEST_FILE = 16 * 2**20
+"""Bytes of a config.json [byte]; a larger one is a mistake."""
+
+SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", *QUANTIZATIONS)
+"""Keys of the whole model that hold for its text part too."""
+
+HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
+"""Keys of the whole model that say which head it has."""
+
+TEXT_NOTE = "the text part, without its encoders"
+
+PARALLEL_NOTE = (
+    "attention and MLP may be parallel: under tp two all-reduces of a layer are counted, where one "
+    "can do"
+)
+
+TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
+"""Keys of the text part of a model with encoders."""
+
+INDEX_JSON = "model.safetensors.index.json"
+"""The file beside it that has the bytes of the weights."""
+
+LARGEST_INDEX = 64 * 2**20
+"""Bytes of an index [byte]."""
+
+INDEX_CLOSE = 0.01
+"""How far the bytes of an index may be from what is counted, as a share of it [1]."""
+
+TIED = "tie_word_embeddings"
+
+WHOLE_MODEL_TIES = 5
+"""The version of transformers from which on the key of the whole model counts where they differ."""
+
+NOT_READ = object()
+"""In place of dtypes: the file's are not read, since a config states those of its steps."""
+
+SCORED = "ForSequenceClassification"
+"""What the architecture of a model with a score head ends with."""
+
+WITHOUT_HEAD, WITH_HEAD = "Model", "LMHeadModel"
+"""What that of a model without a head ends with; and that of a few with one."""
+
+OTHER_HEADS = ("ForTokenClassification", "ForQuestionAnswering", "RewardModel")
+"""Architectures with heads of other layers."""
+
+LABELS = 2
+"""Outputs of a score head where the file states none [1]."""
+
+ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
+"""Keys of models that have an encoder of images or sound."""
+
+
+def from_hf(
+    source: str | Path | Mapping[str, Any], dtypes: object = None, *, family: str | None = None
+) -> Model:
+    """A model from a config.json, and from the hf_quant_config.json beside it, if there is one.
+
+    Args:
+        source: The file, the folder that has it, or its content; also a params.json.
+        dtypes: A format, or `{weights: , experts: , head: , cache: }`, in place of what the files
+            say, which is then not read.
+        family: The family that the file is read as, whatever its `model_type`; its other keys are
+            ignored, and the name and the note of the model say so. None: that of the file.
+
+    Returns:
+        The model, with the dtypes that the files state. Of models with encoders, the text part.
+
+    Raises:
+        RooflinesError: A file cannot be read or is incomplete, its family is not known, its dtypes
+            are stated in a way that is not known, or it has keys that could change a count.
+    """
+    if isinstance(source, Mapping):
+        return _model(source, CONFIG_JSON, None, dtypes, family)
+    if not isinstance(source, str | Path):
+        fix = "give the path of a config.json, or its content as a mapping"
+        raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
+    path = Path(source)
+    try:
+        path = _in_folder(path) if path.is_dir() else path
+    except (OSError, ValueError):
+        raise RooflinesError(
+            CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
+        ) from None
+    beside = None if dtypes is not None else _beside(path)
+    with named_kind(path, "model"), at_path(file=printable(path)):
+        model = _model(_content(path), str(path), beside, dtypes, family)
+    return model if dtypes is not None else _checked_by_index(model, path)
+
+
+def _in_folder(folder: Path) -> Path:
+    """The file of a folder that has the shape."""
+    config, params = folder / CONFIG_JSON, folder / PARAMS_JSON
+    return params if params.is_file() and not config.exists() else config
+
+
+def _checked_by_index(model: Model, path: Path) -> Model:
+    """A model whose note says if the index of its weights has other bytes, by more than 1%."""
+    index = path.with_name(INDEX_JSON)
+    try:
+        if not index.is_file() or model.dtypes is None:
+            return model
+    except (OSError, ValueError):  # no path can be like that
+        return model
+    with at_path(file=printable(index)):
+        about = _content(index, LARGEST_INDEX).get("metadata")
+    size = about.get("total_size") if isinstance(about, Mapping) else None
+    if type(size) is not int or size <= 0:
+        return model
+    counted = float(model.weights_bytes())
+    if abs(size / counted - 1) <= INDEX_CLOSE:
+        return model
+    note = (
+        f"{INDEX_JSON} has {si(size, 'B')}, {size / counted - 1:+.1%} of the "
+        f"{si(counted, 'B')} that are counted"
+    )
+    return replace(model, note="; ".join(filter(None, [model.note, note])))
+
+
+def _beside(path: Path) -> Mapping[str, Any] | None:
+    """The content of the hf_quant_config.json beside a config.json; None: there is none."""
+    beside = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
+    try:
+        if not path.name.endswith(CONFIG_JSON) or not beside.exists():
+            return None
+    except (OSError, ValueError):  # no path can be like that
+        return None
+    with at_path(file=printable(beside)):
+        return _content(beside)
+
+
+def _content(path: Path, largest: int = LARGEST_FILE) -> Mapping[str, Any]:
+    """The mapping in a JSON file of at most so many bytes [byte]."""
+    text = bounded_text(path, largest, "give the config.json, not the weights")
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as error:
+        problem = f"is not valid JSON: {error.msg}, line {error.lineno}, column {error.colno}"
+        fix = "download it again: it may be truncated"
+        raise RooflinesError("", problem, fix) from None
+    except (RecursionError, ValueError):
+        raise RooflinesError("", "has JSON too deep or numbers too long", "mend the file") from None
+    if not isinstance(value, Mapping):
+        fix = "give a config.json, which is an object"
+        raise RooflinesError("", f"has {quote(value)}, which is no object", fix)
+    return value
+
+
+def _model(
+    config: Mapping[str, Any],
+    name: str,
+    beside: Mapping[str, Any] | None,
+    given: object,
+    read_as: str | None,
+) -> Model:
+    if is_params(config):
+        config = config_of_params(config)
+    config, note = _text_part(config)
+    family = _checked_family(read_as or config.get("model_type"))
+    for key in ENCODER_KEYS:
+        if config.get(key):
+            raise RooflinesError(key, f"is set: {VISION}", "use a model of text alone")
+    if config.get("is_encoder_decoder"):
+        raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
+    table = families()[family]
+    config = {table.names.get(key, key): value for key, value in config.items()}
+    keys = Keys(config, family, table.defaults)
+    form, stack = form_of(keys, table)
+    scores = _scores(config)
+    if scores is not None:
+        form.pop("mtp", None)
+    shape = checked(Shape, {"family": family, "scores": scores, **form})
+    if given is None:
+        published = published_dtypes(keys, shape, stack, beside)
+    else:
+        published = Published(None if given is NOT_READ else model_dtypes(given))
+        keys.ignore("torch_dtype", "dtype", *QUANTIZATIONS)
+    keys.check(forced=read_as is not None)
+    filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
+    notes = [
+        f"read as {family}, whatever its model_type" if read_as else None,
+        note,
+        _head_note(scores),
+        WITHOUT_MTP[0] if any(config.get(key) for key in MTP) else None,
+        f"defaults of the family: {filled}" if filled else None,
+        PARALLEL_NOTE if table.parallel else None,
+        *keys.assumed,
+        published.note,
+        f"ignored: {', '.join(keys.unread)}" if keys.unread else None,
+    ]
+    note = "; ".join(filter(None, notes)) or None
+    name = f"{name} as {family}" if read_as else name
+    return Model(name, shape, published.dtypes, note, weights_alone=published.weights_alone)
+
+
+def _scores(config: Mapping[str, Any]) -> int | None:
+    """Outputs of a score head [1]; 0: there is no head; None: it is an LM head.
+
+    Raises:
+        RooflinesError: The architecture has another head, or the labels are no object.
+    """
+    names = config.get("architectures") or []
+    for name in names if isinstance(names, list) else []:
+        if not isinstance(name, str) or name.endswith(WITH_HEAD):
+            continue
+        if name.endswith(OTHER_HEADS):
+            fix = "use its base model, or write the model out as docs/write-a-config.md says"
+            raise RooflinesError(
+                "architectures", f"is {quote(name)}, whose head is not modelled", fix
+            )
+        if name.endswith(SCORED):
+            labels = config.get("id2label") or {}
+            if not isinstance(labels, Mapping):
+                fix = "correct it: its entries are the outputs of the score head"
+                raise RooflinesError("id2label", f"is {quote(labels)}, which is no object", fix)
+            with at_path("num_labels"):
+                return len(labels) or whole(config.get("num_labels") or LABELS, largest=LARGEST)
+        if name.endswith(WITHOUT_HEAD):
+            return 0
+    return None
+
+
+def _head_note(scores: int | None) -> str | None:
+    """What to say of a model without an LM head."""
+    if scores is None:
+        return None
+    return f"a score head of {scores} in place of an LM head" if scores else "without an LM head"
+
+
+def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
+    """The text part of a config with encoders, with what is stated for the whole model.
+
+    Returns:
+        The config of the text part, or the whole one; what to say of it.
+
+    Raises:
+        RooflinesError: It is no object, or contradicts what surrounds it.
+    """
+    family, parts = config.get("model_type"), tables()["text-parts"]
+    part = parts.get(family) if isinstance(family, str) else None
+    key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)
+    text = None if key is None else config[key]
+    if part is None:
+        inner = text.get("model_type") if isinstance(text, Mapping) else None
+        if family in families() or not (inner in parts or inner in families()):
+            return config, None
+        part = parts.get(inner, inner)
+    if text is None or key is None:
+        encoders = any(config.get(key) for key in ENCODER_KEYS)
+        flat = {key: value for key, value in config.items() if key not in ENCODER_KEYS}
+        return {**flat, "model_type": part}, TEXT_NOTE if encoders else None
+    if not isinstance(text, Mapping):
+        raise RooflinesError(key, f"is {quote(text)}, which is no object", "correct it")
+    shared = _shared(config, text, key)
+    whole_model = {key: config[key] for key in HEAD_KEYS if key in config}
+    named = text.get("model_type") or part
+    return {**text, "model_type": parts.get(named, named), **shared, **whole_model}, TEXT_NOTE
+
+
+def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """What is stated for the whole model, and holds for its text part.
+
+    Args:
+        config: The whole model.
+        text: Its text part.
+        key: Its key.
+
+    Raises:
+        RooflinesError: They contradict each other.
+    """
+    shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
+    by_text = config.get("model_type") in tables()["tied-by-text"]
+    if shared.get(TIED) is True and text.get(TIED) is False and by_text:
+        del shared[TIED]
+    newer = str(config.get("transformers_version")).partition(".")[0]
+    for name, value in shared.items():
+        if name == TIED and newer.isdecimal() and int(newer) >= WHOLE_MODEL_TIES:
+            continue
+        if text.get(name, value) not in (value, None):
+            problem = f"is {quote(value)}, and {quote(text[name])} in {key}"
+            raise RooflinesError(name, problem, "correct one of them")
+    return shared
+
+
+def _checked_family(family: object) -> str:
+    """The family, refused without a shape."""
+    fix = "use a model of a family of docs/serve.md, or write it out as docs/write-a-config.md says"
+    if family is None:
+        raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
+    if not isinstance(family, str):
+        raise RooflinesError("model_type", f"is {quote(family)}, which is no text", fix)
+    known, refused = [*families(), *tables()["text-parts"]], tables()["refused"]
+    if family in families():
+        return family
+    if family in refused:
+        raise RooflinesError("model_type", f"is {quote(family)}: {refused[family]}", fix)
+    problem = f"is {quote(family)}, which is no family that is known"
+    fix = f"{fix}; with the keys of a known family, read it with --as llama"
+    raise RooflinesError("model_type", problem, fix, close=close_to(family, known))

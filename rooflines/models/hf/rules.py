@@ -1,0 +1,389 @@
+"""What a config.json tells by more than the value of a key, by the names that `families.yaml` uses.
+
+Which layers have a window, experts or a state: a truth value for every layer. Sizes that follow
+from several keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.errors import RooflinesError, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rooflines.models.hf.config_keys import Keys
+
+DENSE, SPARSE_MLP = "dense", "sparse"
+"""Values of `mlp_layer_types`."""
+
+MAMBA_NAMES = {"linear_attention": "mamba", "full_attention": "attention"}
+"""Layers of Nemotron-H as newer versions of transformers call them."""
+
+MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
+"""Layers of Nemotron-H by the letters of its pattern."""
+
+STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
+"""Bits of an element of a state, by the names of torch."""
+
+RESIDUALS = 4
+"""Vectors of width D in a layer of Kimi K3 for its residuals over blocks: a norm and a query before
+the mixer, and before the MLP [1]."""
+
+
+# ---------------------------------------------------------------- layers
+
+
+def every_nth(
+    keys: Keys, every: int, *, key: str | None = None, last: bool = True, others: bool = False
+) -> list[bool]:
+    """Layers at one place of a period.
+
+    Args:
+        keys: The config.
+        every: Layers of a period [1].
+        key: A key that states the period.
+        last: Whether it is the last layer of a period, else the first.
+        others: Whether it is the other layers instead.
+    """
+    period = every if key is None else keys.size(key, every)
+    place = period - 1 if last else 0
+    return [(index % period == place) != others for index in range(keys.layers())]
+
+
+def five_of_six(keys: Keys) -> list[bool]:
+    """The windows of Gemma 4: all layers but every sixth, and but the last one."""
+    layers = keys.layers()
+    return [(index + 1) % 6 > 0 and index + 1 < layers for index in range(layers)]
+
+
+def everywhere(keys: Keys) -> list[bool]:
+    """All layers."""
+    return [True] * keys.layers()
+
+
+def if_switched_on(keys: Keys) -> list[bool]:
+    """The windows of Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
+    used, layers = keys.flag("use_sliding_window"), keys.layers()
+    first = keys.size("max_window_layers", layers, least=0)
+    return [used and index >= first for index in range(layers)]
+
+
+def with_rope(keys: Keys) -> list[bool]:
+    """The chunks of Llama 4: layers with rotary embeddings, all but every fourth."""
+    layers = keys.layers()
+    interval = keys.size("no_rope_layer_interval", 4)
+    rotary = keys.items("no_rope_layers") or [(i + 1) % interval != 0 for i in range(layers)]
+    if len(rotary) != layers or any(kind not in (0, 1) for kind in rotary):
+        problem = f"is no list of a 0 or 1 for each of the {layers} layers"
+        raise RooflinesError("no_rope_layers", problem, "correct it, or leave it out")
+    return [bool(kind) for kind in rotary]
+
+
+def by_sparse_step(keys: Keys) -> list[bool]:
+    """The experts of Qwen: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
+    step, dense = keys.size("decoder_sparse_step", 1), keys.indices("mlp_only_layers")
+    return [(i + 1) % step == 0 and i not in dense for i in range(keys.layers())]
+
+
+def interleaved(keys: Keys) -> list[bool]:
+    """The experts of Llama 4: in `moe_layers`, or in every n-th layer."""
+    layers, step = keys.layers(), keys.size("interleave_moe_layer_step", 1)
+    stated = keys.indices("moe_layers") or range(step - 1, layers, step)
+    return [index in stated for index in range(layers)]
+
+
+def after_dense(keys: Keys) -> list[bool]:
+    """The experts of DeepSeek: by `mlp_layer_types`, or after `first_k_dense_replace`."""
+    layers = keys.layers()
+    keys.ignore("first_k_dense_replace")
+    frequency = keys.get("moe_layer_freq", 1)
+    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
+    if isinstance(frequency, list):
+        types = types or keys.kinds("moe_layer_freq", (0, 1))
+    if types:
+        return [kind in (1, SPARSE_MLP) for kind in types]
+    first = keys.size("first_k_dense_replace", 0, least=0)
+    every_nth = keys.size("moe_layer_freq", 1)
+    return [index >= first and index % every_nth == 0 for index in range(layers)]
+
+
+def between(keys: Keys) -> list[bool]:
+    """The experts of ERNIE: from a first to a last layer, at an interval."""
+    layers = keys.layers()
+    step = keys.size("moe_layer_interval", 1)
+    first = keys.size("moe_layer_start_index", 0, least=0)
+    last = keys.get("moe_layer_end_index", layers - 1)
+    end = layers - 1 if last == -1 else keys.size("moe_layer_end_index", layers - 1, least=0)
+    return [first <= i <= end and (i + 1) % step == 0 for i in range(layers)]
+
+
+def layer_pattern(keys: Keys) -> list[str]:
+    """The layers of Nemotron-H: `mamba`, `attention`, `mlp` or `moe`.
+
+    Raises:
+        RooflinesError: The pattern has other letters, or not as many as there are layers.
+    """
+    pattern = keys.get("hybrid_override_pattern")
+    types = [MAMBA_NAMES.get(str(each), each) for each in keys.items("layers_block_type")]
+    if pattern is not None:
+        unknown = set(str(pattern)) - set(MAMBA_LETTERS)
+        if not isinstance(pattern, str) or unknown:
+            fix = f"use letters of {' '.join(MAMBA_LETTERS)}"
+            raise RooflinesError("hybrid_override_pattern", f"is {quote(pattern)}", fix)
+        found = [MAMBA_LETTERS[letter] for letter in pattern]
+        if types and types != found:
+            problem = "contradicts hybrid_override_pattern"
+            raise RooflinesError("layers_block_type", problem, "correct one of them")
+        types = found
+    if not types:
+        problem = "lacks hybrid_override_pattern and layers_block_type"
+        raise RooflinesError("", problem, "add one: the file may be incomplete")
+    keys.derive("num_hidden_layers", len(types))
+    if len(types) != keys.layers():
+        problem = f"has {len(types)} layers, and num_hidden_layers is {keys.layers()}"
+        raise RooflinesError("hybrid_override_pattern", problem, "correct one of them")
+    for index, each in enumerate(types):
+        if each not in MAMBA_LETTERS.values():
+            fix = f"use a model whose layers are of {', '.join(MAMBA_LETTERS.values())}"
+            raise RooflinesError(f"layers_block_type[{index}]", f"is {quote(each)}", fix)
+    return types
+
+
+def of_kind(keys: Keys, kind: str) -> list[bool]:
+    """The layers of one kind of Nemotron-H, by its pattern."""
+    return [each == kind for each in layer_pattern(keys)]
+
+
+def hybrid_layers(keys: Keys) -> list[bool]:
+    """The windows of MiMo-V2: by its pattern, else all layers but the first and every sixth."""
+    stated = keys.kinds("hybrid_layer_pattern", (0, 1))
+    pattern = stated or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
+    return [kind == 1 for kind in pattern]
+
+
+def if_enabled(keys: Keys) -> list[bool]:
+    """The experts of Gemma 4: in all layers or in none."""
+    return [keys.flag("enable_moe_block")] * keys.layers()
+
+
+def kda_layers(keys: Keys) -> list[bool]:
+    """The states of Kimi, in layers that count from 1; none where `layer_types` says which.
+
+    Raises:
+        RooflinesError: They and the layers with attention are not all layers, each once.
+    """
+    if keys.get("linear_attn_config") is None and keys.get("layer_types"):
+        return [False] * keys.layers()
+    kda, full = (keys.items(f"linear_attn_config.{kind}_layers") for kind in ("kda", "full_attn"))
+    every = range(1, keys.layers() + 1)
+    if sorted(map(repr, kda + full)) != sorted(map(repr, every)):
+        problem = f"and full_attn_layers are not the layers 1 to {keys.layers()}, each once"
+        fix = "correct them: they count from 1"
+        raise RooflinesError("linear_attn_config.kda_layers", problem, fix)
+    return [layer in kda for layer in every]
+
+
+def convolutions(keys: Keys) -> list[bool]:
+    """The short convolutions of LFM2, in layers without attention."""
+    full = keys.indices("full_attn_idxs")
+    return [bool(full) and layer not in full for layer in range(keys.layers())]
+
+
+def own_indexers(keys: Keys) -> int | None:
+    """Layers of DeepSeek-V3.2 and GLM-5 with an indexer; None: all [1]."""
+    types = keys.kinds("indexer_types", ("full", "shared"))
+    if not types and keys.get("index_topk_freq", 1) != 1:
+        problem = "shares indexers among layers, and indexer_types does not say which"
+        raise RooflinesError("index_topk_freq", problem, "add indexer_types")
+    keys.only("num_experts", keys.get("n_routed_experts"))
+    return types.count("full") if "shared" in types else None
+
+
+def where_sparse(keys: Keys) -> list[bool]:
+    """The layers of MiniMax-M3 that attend to chosen blocks of tokens."""
+    on = keys.flag("sparse_attention_config.use_sparse_attention", default=True)
+    frequency = keys.kinds("sparse_attention_config.sparse_attention_freq", (0, 1))
+    return [on and kind == 1 for kind in frequency]
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def head_size(keys: Keys) -> int:
+    """Size of a head: `head_dim`, else D / N [1].
+
+    Raises:
+        RooflinesError: It is absent, and D / N is no whole number.
+    """
+    if keys.get("head_dim"):
+        return keys.size("head_dim")
+    width, heads = keys.size("hidden_size"), keys.size("num_attention_heads")
+    if width % heads:
+        problem = f"is absent, and {width} / {heads} is no whole number"
+        raise RooflinesError("head_dim", problem, "add head_dim, the size of a head")
+    return width // heads
+
+
+def four_times_the_width(keys: Keys) -> int:
+    """Width of the MLP of older families: as stated, else 4 D [1]."""
+    return keys.size("intermediate_size", 4 * keys.size("hidden_size"))
+
+
+def by_expansion(keys: Keys) -> int:
+    """Width of the MLP of MPT, by its ratio to D [1]."""
+    return keys.size("expansion_ratio") * keys.size("hidden_size")
+
+
+def short_conv(keys: Keys) -> int:
+    """Tokens of the short convolution of LFM2: as stated, else 3 [1]."""
+    return keys.size("conv_L_cache", 3)
+
+
+def width_of_lfm2(keys: Keys) -> int:
+    """Width of the MLP of LFM2: two thirds of that stated, by a factor, up to a multiple [1]."""
+    width, step = keys.size("intermediate_size"), keys.size("block_multiple_of", 256)
+    factor = keys.get("block_ffn_dim_multiplier", 1.0)
+    if not keys.flag("block_auto_adjust_ff_dim", default=True):
+        return width
+    if not isinstance(factor, int | float):
+        raise RooflinesError("block_ffn_dim_multiplier", f"is {quote(factor)}", "write a number")
+    return -(-int(factor * int(2 * width / 3)) // step) * step
+
+
+def positions_and_two(keys: Keys) -> int:
+    """Learned positions of OPT, the first two of which are padding [1]."""
+    return keys.size("max_position_embeddings") + 2
+
+
+def heads_of_falcon(keys: Keys) -> int:
+    """Key-value heads of Falcon: one, or those stated for the newer architecture [1]."""
+    heads = keys.size("num_attention_heads")
+    if keys.flag("new_decoder_architecture"):
+        return keys.size("num_key_value_heads", heads)
+    return 1 if keys.flag("multi_query") else heads
+
+
+def norms_of_falcon(keys: Keys) -> int:
+    """Norms of a layer of Falcon: one where attention and MLP are parallel, else two [1]."""
+    if keys.flag("new_decoder_architecture"):
+        return keys.size("num_ln_in_parallel_attn", 2)
+    return 1 if keys.flag("parallel_attn") else 2
+
+
+def heads_of_chatglm(keys: Keys) -> int:
+    """Key-value heads of ChatGLM: its groups, else all heads [1]."""
+    heads = keys.size("num_attention_heads")
+    return keys.size("multi_query_group_num") if keys.flag("multi_query_attention") else heads
+
+
+def global_size(keys: Keys) -> int:
+    """Size of a head of Gemma 4 in layers without a window [1]."""
+    _own_sizes(keys)
+    return keys.size("global_head_dim")
+
+
+def _own_sizes(keys: Keys) -> None:
+    """Read the sizes of layers without a window where each of them has its own.
+
+    Raises:
+        RooflinesError: They differ from layer to layer, or are of other layers or sizes.
+    """
+    own = keys.get("per_layer_config") or {}
+    if not own:
+        return
+    full = [each == "full_attention" for each in keys.items("layer_types")]
+    sizes: Any = next(iter(own.values())) if isinstance(own, Mapping) else {}
+    alike = isinstance(sizes, Mapping) and all(each == sizes for each in own.values())
+    layers = {int(each) for each in own if str(each).isdecimal()}
+    named = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+    if (
+        not alike
+        or set(sizes) - set(named)
+        or layers != {index for index, each in enumerate(full) if each}
+    ):
+        problem = "is not of the layers without a window, the same for all"
+        raise RooflinesError("per_layer_config", problem, "use another model, or write it out")
+    for key, name in named.items():
+        if key in sizes:
+            keys.derive(name, sizes[key])
+
+
+def global_heads(keys: Keys) -> int:
+    """Key-value heads of Gemma 4 in layers without a window [1]."""
+    _own_sizes(keys)
+    same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
+    found = keys.size("num_global_key_value_heads", near)
+    return found if same else near
+
+
+def twice_the_heads(keys: Keys) -> int:
+    """Key-value heads of MiMo-V2 in layers with a window: twice those of the others [1]."""
+    return 2 * keys.size("num_key_value_heads")
+
+
+def shared_experts(keys: Keys, together: str, each: str, *, required: bool = False) -> int:
+    """Shared experts by their width together and that of a routed expert, which each has [1].
+
+    Args:
+        keys: The config.
+        together: The key of their width together; 0 where it is absent.
+        each: The key of the width of a routed expert.
+        required: Whether the former may not be absent.
+
+    Raises:
+        RooflinesError: It is no multiple of the width of an expert.
+    """
+    width = keys.size(each)
+    whole = keys.size(together) if required else keys.size(together, 0, least=0)
+    if whole % width:
+        problem = f"is {whole}, no multiple of the {width} of an expert"
+        raise RooflinesError(
+            together, problem, "write the model out as docs/write-a-config.md says"
+        )
+    return whole // width
+
+
+def tokens_of_blocks(keys: Keys) -> int:
+    """Tokens that a token of MiniMax-M3 attends to at least [1].
+
+    The last of the blocks that are chosen may have one token.
+    """
+    blocks, size = (
+        keys.size(f"sparse_attention_config.sparse_{name}")
+        for name in ("topk_blocks", "block_size")
+    )
+    return (blocks - 1) * size + 1
+
+
+def norms_of_kimi(keys: Keys) -> int:
+    """Norms of a layer of Kimi, with the vectors for residuals over blocks [1]."""
+    return 2 + (RESIDUALS if keys.maybe("attn_res_block_size") else 0)
+
+
+def state_bits(keys: Keys) -> int:
+    """Bits of an element of a state: as stated, else the fp32 that the families' code defaults to.
+
+    Raises:
+        RooflinesError: They are stated otherwise.
+    """
+    name = keys.first("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    value = keys.get(name, "float32")
+    if not isinstance(value, str) or value not in STATE_BITS:
+        raise RooflinesError(name, f"is {quote(value)}", f"use one of {', '.join(STATE_BITS)}")
+    return STATE_BITS[value]
+
+
+def file_bits(keys: Keys) -> int:
+    """Bits of an element of a state in the dtype of the file."""
+    return STATE_BITS.get(str(keys.get(keys.first("torch_dtype", "dtype"))), 16)
+
+
+BY_ARGUMENT: Mapping[str, Callable[..., Any]] = {
+    "every": every_nth,
+    "kind": of_kind,
+    "together": shared_experts,
+}
+"""Functions with arguments, by the first of them."""

@@ -1,0 +1,118 @@
+"""One model on a sheet, number by number; and the models of the catalogue as rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.numbers import exact
+from rooflines.hardware.chip_catalogue import base_chips, chip_entries
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.models.library import CONVENTIONS, model_entries
+from rooflines.models.memory import cache_elements
+from rooflines.models.parameter_counts import parameters_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.models.library import ModelEntry
+    from rooflines.models.model import Model
+
+DTYPES = ("bf16", "fp8", "int4")
+"""Dtypes of weights on the sheet."""
+
+CACHE_DTYPES = ("bf16", "fp8")
+"""Dtypes of caches on the sheet, and of both where the sheet has the batch on one chip."""
+
+CONTEXTS = (8192, 32768, 131072)
+"""Contexts of caches on the sheet [1]."""
+
+BATCH_CONTEXT = CONTEXTS[0]
+"""Context of the largest batch on one chip [1]."""
+
+
+def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
+    """The numbers of a model.
+
+    Yields:
+        What each is, such as `parameters.total` or `cache_bytes.bf16.8192`, the number, and its
+        unit, 1 or byte: the context that it is trained for, if known; parameters by part and by
+        convention; states, if any; the cache of a sequence of one token and at three contexts,
+        states included; weights by dtype; and the largest batch on each chip of the catalogue that
+        holds the model.
+    """
+    if model.shape.context is not None:
+        yield "context", model.shape.context, "1"
+    counts = model.parameters()
+    for part, count in counts.groups.items():
+        yield f"parameters.{part}", count, "1"
+    for name in ("total", *CONVENTIONS):
+        yield f"parameters.{name}", getattr(counts, name), "1"
+    yield "cache_elements.1", model.cache_elements(1), "1"
+    if state := model.state_bytes():
+        yield "state_bytes", float(state), "byte"
+    for dtype in CACHE_DTYPES:
+        for context in (1, *CONTEXTS):
+            size = model.cache_bytes(context, dtype)
+            yield f"cache_bytes.{dtype}.{context}", float(size), "byte"
+    for dtype in DTYPES:
+        yield f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte"
+    if model.dtypes is not None:
+        yield "weights_bytes.published", float(model.weights_bytes()), "byte"
+    for chip, _, batches in chips_that_hold(model):
+        for dtype, batch in batches.items():
+            if batch:
+                yield f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1"
+
+
+def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:
+    """Chips of the catalogue, variants left out, that hold the model and a cache alone.
+
+    Yields:
+        The chip; the capacity of its main memory [byte]; the largest batch by dtype of weights and
+        cache, at a context of `BATCH_CONTEXT` [1]. Only chips with a batch in some dtype.
+    """
+    for chip in base_chips():
+        level = chip_entries()[chip].memory.get(MAIN_MEMORY)
+        if level is None or level.capacity_bytes is None:
+            continue
+        capacity = level.capacity_bytes
+        batches = {
+            dtype: model.max_batch(exact(capacity), BATCH_CONTEXT, dtype) for dtype in CACHE_DTYPES
+        }
+        if any(batches.values()):
+            yield chip, capacity, batches
+
+
+def shape_rows() -> list[dict[str, Any]]:
+    """A row for each model of the catalogue, with the columns of `MODEL_SHAPES`."""
+    return [_row(name, entry) for name, entry in model_entries().items()]
+
+
+def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
+    counts, published, window = parameters_of(entry), entry.published, entry.window
+    notes = [note for note in (entry.note, published.note) if note]
+    model = entry.model(name)
+    state = model.state_bytes()
+    return {
+        "model": name,
+        "name": entry.name,
+        "family": entry.family,
+        "layers": entry.layers,
+        "context": entry.context,
+        "parameters": counts.total,
+        **{convention: getattr(counts, convention) for convention in CONVENTIONS},
+        "published_total": str(published.total),
+        "published_active": None if published.active is None else str(published.active),
+        "convention": published.convention,
+        "match": published.match,
+        "cache_elements_per_token": cache_elements(entry, 1),
+        "window": None if window is None else window.tokens,
+        "windowed_elements_per_token": cache_elements(entry, 1, near=True),
+        **{
+            f"cache_bytes_per_token_{dtype}": float(model.cache_bytes(1, dtype) - state)
+            for dtype in CACHE_DTYPES
+        },
+        "state_bytes": float(state),
+        "source": entry.source,
+        "note": "; ".join(dict.fromkeys(notes)) or None,
+    }

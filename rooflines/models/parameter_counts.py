@@ -1,0 +1,164 @@
+"""Parameters of a model by part, and the active ones by the three conventions in print."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.models.architecture import Shape
+    from rooflines.models.matrix import Matrix
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Numbers of parameters [1].
+
+    Attributes:
+        embedding: Of the embedding table, and of learned positions.
+        attention: Of the projections of all layers: attention, indexers and states.
+        mlp: Of the MLPs of layers without experts.
+        experts: Of all routed experts.
+        shared: Of the shared experts.
+        router: Of the routers, and of the projections into and out of a latent width.
+        norms: Of all norms.
+        biases: Of all biases, sinks of attention, and the vectors and convolutions of states.
+        unembedding: Of the unembedding, or of a score head; 0 where it is the embedding table.
+        idle: Of the routed experts that a token does not use, biases included.
+        table: Of the unembedding or the score head, tied or not.
+    """
+
+    embedding: int
+    attention: int
+    mlp: int
+    experts: int
+    shared: int
+    router: int
+    norms: int
+    biases: int
+    unembedding: int
+    idle: int
+    table: int
+
+    @cached_property
+    def groups(self) -> Mapping[str, int]:
+        """The parts that are not empty; their sum is `total`."""
+        names = [field.name for field in fields(self) if field.name not in ("idle", "table")]
+        return {name: getattr(self, name) for name in names if getattr(self, name)}
+
+    @property
+    def total(self) -> int:
+        """All parameters, embeddings once where tied."""
+        return sum(self.groups.values())
+
+    @property
+    def active_with_embedding(self) -> int:
+        """Those that a token uses, with the embedding table and the unembedding."""
+        return self.total - self.idle
+
+    @property
+    def active(self) -> int:
+        """Those that a token uses, with the unembedding: what a step multiplies by, and vectors."""
+        return self.active_without_tables + self.table
+
+    @property
+    def active_without_tables(self) -> int:
+        """Those that a token uses, without embedding and unembedding."""
+        return self.active_with_embedding - self.embedding - self.unembedding
+
+    @property
+    def by_class(self) -> Mapping[str, int]:
+        """All parameters by the class of tensors that shares a dtype.
+
+        Norms, biases and routers are `weights`, the embedding is `head`, a tied one too.
+        """
+        return {
+            "weights": self.total - self.experts - self.embedding - self.unembedding,
+            "experts": self.experts,
+            "head": self.embedding,
+            "lm_head": self.unembedding,
+        }
+
+
+def _mixers(shape: Shape) -> Iterator[tuple[int, Matrix]]:
+    """The projections of attention, indexers and states, each with the layers that have it."""
+    for layers, attention, _ in shape.attentions:
+        yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
+    if shape.sparse is not None:
+        matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
+        yield from ((shape.sparse.indexed, matrix) for matrix in matrices)
+    if shape.state is not None:
+        yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
+
+
+def _beside_experts(shape: Shape) -> Iterator[Matrix]:
+    """The router of a layer with experts, and the projections into and out of a latent width."""
+    if (moe := shape.moe) is not None:
+        yield moe.router(shape.D)
+        yield from moe.latents(shape.D)
+
+
+def copied_weights(shape: Shape, tp: int) -> Fraction:
+    """What one chip holds beyond its even share of the weights: parts that fewer can share [1].
+
+    Args:
+        shape: The model.
+        tp: Chips of a tensor-parallel group [1].
+    """
+    mixers = sum(count * _copied(matrix, tp) for count, matrix in _mixers(shape))
+    return mixers + shape.moe_layers * copied_beside_experts(shape, tp)
+
+
+def copied_beside_experts(shape: Shape, tp: int) -> Fraction:
+    """The same of what one layer has beside its experts: the router, and latent projections [1]."""
+    return sum((_copied(matrix, tp) for matrix in _beside_experts(shape)), Fraction(0))
+
+
+def _copied(matrix: Matrix, tp: int) -> Fraction:
+    """What one of tp chips holds of a matrix beyond an even share [1]."""
+    return sum((each.weights * each.beyond(tp) for each in matrix.copied), Fraction(0))
+
+
+def parameters_of(shape: Shape) -> Parameters:
+    """The parameters of a shape, exact."""
+    width, mlp, moe = shape.D, shape.mlp, shape.moe
+    matrices = sum(count * matrix.weights for count, matrix in _mixers(shape))
+    norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
+    biases = shape.outputs * shape.head_bias
+    for layers, attention, _ in shape.attentions:
+        norms += layers * attention.norms()
+        biases += layers * attention.biases(width)
+    if shape.sparse is not None:
+        norms += shape.sparse.indexed * 2 * shape.sparse.dim
+    if shape.state is not None:
+        biases += shape.state.layers * shape.state.vectors()
+    dense = experts = shared = router = idle = 0
+    if mlp is not None:
+        dense = shape.mlp_layers * mlp.weights(width)
+        biases += shape.mlp_layers * mlp.biases(width)
+    if moe is not None:
+        layers, expert = shape.moe_layers, moe.expert
+        routed, vectors = expert.weights(moe.width(width)), expert.biases(width)
+        experts = layers * moe.E * routed
+        shared = layers * moe.shared * expert.weights(width)
+        router = layers * sum(matrix.weights for matrix in _beside_experts(shape))
+        norms += layers * (moe.latent or 0) * moe.latent_norm
+        biases += layers * moe.E * (int(moe.router_bias) + vectors)
+        idle = layers * (moe.E - moe.k) * (routed + vectors)
+    return Parameters(
+        embedding=shape.table + shape.positions * width,
+        attention=matrices,
+        mlp=dense,
+        experts=experts,
+        shared=shared,
+        router=router,
+        norms=norms,
+        biases=biases,
+        unembedding=shape.unembedding,
+        idle=idle,
+        table=shape.outputs * width,
+    )

@@ -1,0 +1,156 @@
+"""Lists for people: the parts of a run, and its tables and thresholds counted by chip and split."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from rooflines.basics.files import scan_parquet
+from rooflines.dictionary.columns import NEVER, OF_SPLIT, SUMMARY
+from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
+from rooflines.results.records import recorded
+from rooflines.results.tables import NO_TEXT, scan_sweeps, write_csv
+from rooflines.theory.resources import MATH, RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+COUNTS = ("shards", "rows", "critical_least", "critical_median", "critical_largest")
+SHARES = ("compute_bound", "never", "critical_rule")
+
+KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
+"""Types of columns that are not text."""
+
+
+PART_COLUMNS = {"sweep": pl.String, "part": pl.Int64, "rows": pl.Int64, "path": pl.String}
+
+
+@recorded
+def write_parts(spec: str, path: str | Path) -> None:
+    """Write the list of the parts of all tables as CSV.
+
+    Args:
+        spec: What it depends on, from `Plan.spec`.
+        path: The CSV file to write.
+    """
+    write_csv(pl.DataFrame(json.loads(spec)["parts"], schema=PART_COLUMNS), path)
+
+
+class SummaryKind(NamedTuple):
+    """A kind of sweep.
+
+    Attributes:
+        keys: What a row of the summary is about, within a sweep.
+        thresholds: The file of its thresholds.
+    """
+
+    keys: tuple[str, ...]
+    thresholds: str
+
+
+OPERATIONS = SummaryKind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS)
+MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS)
+
+
+@recorded
+def write_summary(spec: str, path: str | Path) -> None:
+    """Write the summary of all sweeps as CSV.
+
+    Args:
+        spec: What it depends on, from `Plan.spec`.
+        path: The CSV file to write, beside the thresholds and the folders of tables.
+    """
+    results = Path(path).parent
+    sweeps = [
+        (sweep, MODELS if sweep["models"] else OPERATIONS) for sweep in json.loads(spec)["of"]
+    ]
+    counted = pl.collect_all(
+        [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
+    )
+    found = {kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}}
+    solved = pl.collect_all(
+        [_thresholds_of(sweep, kind, found[kind]) for sweep, kind in sweeps], engine="streaming"
+    )
+    frames = [
+        _summary(sweep, rows, sizes)
+        for (sweep, _), rows, sizes in zip(sweeps, counted, solved, strict=True)
+    ]
+    none = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
+    write_csv(pl.concat([none, *frames]), path, NO_TEXT)
+
+
+def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
+    """Values of each group; the chips of one are the same however the sweep would split more."""
+    groups = frame.group_by(keys).agg(*values)
+    typed = groups.with_columns(pl.col(key).cast(KINDS.get(key, pl.String)) for key in keys)
+    if "sharding" not in keys:
+        return typed.sort(keys)
+    unsplit = pl.when(shards=1).then(pl.lit("none")).otherwise("sharding").alias("sharding")
+    once = typed.sort(keys).with_columns(unsplit)
+    return once.unique(keys, keep="first", maintain_order=True)
+
+
+def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
+    """Rows of a sweep by group, and how many each resource bounds."""
+    frame = scan_parquet([results / part for part in sweep["parts"]])
+    has_bound = "bound" in frame.collect_schema()
+    bounds = [
+        ((pl.col("bound") == resource.bound).sum() if has_bound else pl.lit(None)).alias(
+            f"{resource.bound}-bound"
+        )
+        for resource in RESOURCES
+    ]
+    return _grouped(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
+
+
+def _thresholds_of(
+    sweep: Mapping[str, Any], kind: SummaryKind, solved: Mapping[str, pl.LazyFrame]
+) -> pl.LazyFrame:
+    """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64.
+
+    The fewest chips of a model are of all its splits: their groups have no split.
+    """
+    critical = pl.col("critical").drop_nulls().sort()
+    middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
+    rule = pl.col("critical_rule").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
+    along = solved[sweep["sweep"]].filter(
+        pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
+        *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
+    )
+    return _grouped(
+        along,
+        _keys_of_thresholds(sweep, kind.keys),
+        (pl.col("outcome").cast(pl.String) == NEVER).mean().alias("never"),
+        critical.first().alias("critical_least"),
+        critical.slice(middle, 1).first().alias("critical_median"),
+        critical.last().alias("critical_largest"),
+        rule.alias("critical_rule"),
+    )
+
+
+def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+    return [key for key in keys if sweep["axis"] != "chips" or key not in OF_SPLIT]
+
+
+def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a sweep in the summary, in the form of the column dictionary."""
+    bounds = [f"{resource.bound}-bound" for resource in RESOURCES]
+    most = pl.max_horizontal(bounds)
+    bottleneck = pl.coalesce(
+        pl.when(pl.col(name) == most).then(pl.lit(resource.bound))
+        for name, resource in zip(bounds, RESOURCES, strict=True)
+    )
+    shared = [name for name in sizes.columns if name in rows.columns]
+    frame = rows.join(sizes, on=shared, how="left", maintain_order="left").with_columns(
+        sweep=pl.lit(sweep["sweep"]),
+        axis=pl.lit(sweep["axis"], pl.String),
+        compute_bound=pl.col(f"{MATH.bound}-bound") / pl.col("rows"),
+        bottleneck=bottleneck,
+    )
+    absent = [pl.lit(None).alias(c.name) for c in SUMMARY if c.name not in frame.columns]
+    return frame.with_columns(absent).select(
+        pl.col(c.name).cast(KINDS.get(c.name, pl.String)) for c in SUMMARY
+    )

@@ -1,0 +1,41 @@
+"""The job of thresholds: those of chips that have not changed are kept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from rooflines.results.records import recorded
+from rooflines.results.tables import write_parquet
+from rooflines.run.jobs import about
+from rooflines.run.reused_rows import Kept, keep
+from rooflines.solvers.threshold_frames import all_columns, all_thresholds, sweep_thresholds
+from rooflines.sweep.recipes import sweep_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@recorded
+def write_thresholds(spec: str, path: str | Path) -> None:
+    """Write the thresholds of all sweeps of operations, or of whole models.
+
+    Args:
+        spec: What they depend on, from `Plan.spec`.
+        path: The Parquet file to write.
+    """
+    plan = json.loads(spec)
+    models, recipes = plan["of_models"], plan["sweeps"]
+    before = Kept.read(path, plan["code"])
+    sweeps = map(sweep_of, recipes)
+    columns = before.columns_of(recipes) or all_columns(list(sweeps), models=models)
+    frames = [all_thresholds([], models=models)]
+    for recipe in recipes:
+        rows = before.rows_of(recipe, lambda one: sweep_thresholds(sweep_of(one)))
+        frames.append(sweep_thresholds(sweep_of(recipe)) if rows is None else rows)
+    frame = pl.concat(frames, how="diagonal_relaxed")
+    frame = frame.select(column.name for column in columns)
+    write_parquet(frame.lazy(), path, about(recipes, columns))
+    keep(path)

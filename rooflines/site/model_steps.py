@@ -1,0 +1,463 @@
+"""Whole models as data of a page: works of kernels, collectives, footprints and estimates.
+
+No formula is written here, nor in the page: works are those of `models.step_kernels`, rates those
+of `theory.resources`, estimates those of `sweep.calibrated_times`, all as sums of products of
+extents. Extents and caches are polynomials in S, on the pieces between windows, through values of
+`models.attention_window`; with attention in chunks the pieces of one chunk come again. Experts
+touched are an exponential in the tokens, through values of `models.groups`. In training works are
+those of one micro-batch, and how often a kernel runs is a sum of products as well.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from rooflines.models.architecture import PREFILL, TRAIN
+from rooflines.models.groups import touched_experts
+from rooflines.models.memory import cache_on_chip, weights_on_chip
+from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
+from rooflines.solvers.chip_limit import interpolated
+from rooflines.sweep.calibrated_times import calibrated
+from rooflines.sweep.training_sweep import TrainingCase
+from rooflines.theory.network import axes_text
+from rooflines.theory.poly import TOUCHED, constant, touching
+from rooflines.theory.resources import MEMORY, level_times
+from rooflines.training.training_kernels import MICRO_BATCH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from rooflines.basics.yaml_file import JSON
+    from rooflines.models.architecture import Shape
+    from rooflines.models.attention_window import AttentionReach
+    from rooflines.models.split import Split
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.step_sweep import StepCase as Case
+    from rooflines.theory.kernel import Kernel, Transfer
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.times import Times
+    from rooflines.training.stage_memory import Stage
+    from rooflines.training.training_kernels import KernelRun
+
+SAMPLES = 3
+"""Values that determine a polynomial of degree 2 [1]."""
+
+DIGITS = 7
+"""Significant digits of a coefficient of an estimate [1]."""
+
+EXPERTS = "experts"
+"""The extent of the experts that a micro-batch touches."""
+
+SKIPPED = ("chip", "model", "split", "dtypes", "reason")
+"""What the page has of a skipped row."""
+
+Machines = dict[tuple[str, str, str | None], dict[str, Any]]
+"""Machines by chip, memory level and network."""
+
+Pieces = list[tuple[int, list[float]]]
+"""The first number of every piece, and the coefficients of its polynomial."""
+
+
+class EarlierSteps:
+    """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
+
+    Args:
+        steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
+        chips: The chips whose numbers are the same, each with one memory level and network.
+    """
+
+    def __init__(self, steps: JSON, chips: Collection[str]) -> None:
+        names = [machine["chip"] for machine in steps["machines"]]
+        self.machines = dict(zip(names, steps["machines"], strict=True))
+        self.chips = {chip for chip in chips if names.count(chip) == 1}
+        self._places = {chip: str(index) for index, chip in enumerate(names)}
+        self._models = {model["name"]: model for model in steps["models"]}
+        self._steps = {
+            (model["name"], step["phase"], step["split"], step["dtypes"]): step
+            for model in steps["models"]
+            for step in model["steps"]
+        }
+
+    def step(self, case: Case) -> JSON | None:
+        """The step of a case, with its kernels, for any chip; None if there was none."""
+        found = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
+        if found is None:
+            return None
+        of = self._models[case.name]["kernels"]
+        return {**found, "kernels": [of[index] for index in found["kernels"]]}
+
+    def estimates(self, case: Case) -> list[int] | None:
+        """The places of the estimates of a case on one of `chips`; None if a kernel has none."""
+        key = case.name, case.phase, case.split.name, case.dtypes.label
+        places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
+        return places
+
+    def estimate(self, model: str, place: int) -> JSON:
+        """The estimate of a kernel of a model, by its place."""
+        found: JSON = self._models[model]["estimates"][place]
+        return found
+
+
+NOTHING = EarlierSteps({"machines": [], "models": []}, ())
+
+
+def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
+    """The steps of sweeps of the same models, each in phases of its own.
+
+    Args:
+        sweeps: The sweeps.
+        earlier: What need not be computed again.
+
+    Returns:
+        `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
+        `models` the `trained` context, whether it has `experts`, and its steps.
+    """
+    machines: Machines = {}
+    by_model: dict[str, list[Case]] = {}
+    for block in (block for sweep in sweeps for block in sweep.blocks):
+        by_model.setdefault(block.cases[0].name, []).extend(block.cases)
+    skipped = (one for sweep in sweeps for one in sweep.skipped)
+    return {
+        "models": [
+            {"name": name, **_model(sweeps, cases, machines, earlier)}
+            for name, cases in by_model.items()
+        ],
+        "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
+        "machines": list(machines.values()),
+        "skipped": [[getattr(one, name) for name in SKIPPED] for one in skipped],
+    }
+
+
+def split_data(split: Split) -> JSON:
+    """A split: its name, the option of commands, and its chips."""
+    given = split.model_dump(exclude_defaults=True) or {"tp": split.tp}
+    option = ",".join(f"{key}={value}" for key, value in given.items())
+    own = {"chips": split.chips, "dp": split.dp, "cp": given.get("cp", 1)}
+    return {"name": split.name, "option": option, **own}
+
+
+def _model(
+    sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
+) -> JSON:
+    """The kernels and footprints of a model by phase, split and dtypes, and where they run.
+
+    Args:
+        sweeps: The sweeps.
+        cases: Those of the model.
+        machines: Chips with memory level and network; those of the cases are added.
+        earlier: As of `step_data`.
+    """
+    kernels, estimates = Pool(), Estimates(earlier)
+    steps: dict[tuple[str, str, str], JSON] = {}
+    for case in cases:
+        key = case.phase, case.split.name, case.dtypes.label
+        if key not in steps:
+            step = earlier.step(case) or _step(case)
+            own = [kernels.index(kernel) for kernel in step["kernels"]]
+            steps[key] = {**step, "kernels": own, "on": {}}
+        place = case.chip, case.memory, case.network
+        if case.chip in earlier.chips:
+            machines.setdefault(place, earlier.machines[case.chip])
+        else:
+            new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
+            _add_sends(machines.setdefault(place, new), case)
+        index = list(machines).index(place)
+        steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
+    shape = cases[0].model.shape
+    return {
+        "trained": shape.context,
+        "experts": shape.moe is not None,
+        "steps": list(steps.values()),
+        "kernels": kernels.values,
+        "estimates": estimates.pool.values,
+        "extents": {
+            phase: {new or "all": _extents(shape, new) for new in _new_tokens(sweep, phase)}
+            for sweep in sweeps
+            for phase in sweep.config.phase
+        },
+    }
+
+
+def _step(case: Case) -> JSON:
+    """The kernels and footprint of a case, which other chips share."""
+    return {
+        "phase": case.phase,
+        "split": case.split.name,
+        "dtypes": case.dtypes.label,
+        "kernels": [
+            {**_kernel(kernel, placed=case.place.sweep.fastest_axes), **_runs(case, index)}
+            for index, kernel in enumerate(case.kernels)
+        ],
+        "on": {},
+        **_footprint(case),
+    }
+
+
+def _runs(case: Case, index: int) -> JSON:
+    """How often micro-batches run a kernel of a step of training; nothing of others.
+
+    The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
+    has micro-batches of one.
+    """
+    if not isinstance(case, TrainingCase) or case.runs[index].only is not None:
+        return {}
+    return {"runs": _terms(case.runs_of(index))}
+
+
+def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
+    """The numbers of new tokens of a phase; None: all."""
+    return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
+
+
+def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
+    """The works of one layer of a kernel on one chip, by extents; `placed` as of `_kind`."""
+    works = {
+        "math": kernel.work("flops"),
+        "memory": MEMORY.of(kernel),
+        "activation": kernel.work("activation_bytes"),
+    }
+    sends = [[_kind(sent, placed=placed), _terms(sent.payload)] for sent in kernel.transfers]
+    return {
+        "name": kernel.name,
+        "count": kernel.count,
+        "compute": kernel.compute,
+        "works": {name: _terms(poly) for name, poly in works.items() if poly},
+        "sends": sends,
+        "touched": _touched(kernel),
+    }
+
+
+def _terms(poly: Poly, digits: int = MOST_DIGITS) -> dict[str, float]:
+    """Coefficients by product of extents; rows in spans count as rows.
+
+    Args:
+        poly: The sum of products.
+        digits: Significant digits of a coefficient [1].
+    """
+    found = {}
+    for product, coefficient in poly.coefficients.items():
+        names = [_extent_name(name) for name in product]
+        spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
+        found[" ".join(names)] = double(coefficient / spans, digits)
+    return found
+
+
+def _is_spans(name: str) -> bool:
+    """Whether an extent counts whole spans of sizes."""
+    return "/" in name and ":" not in name
+
+
+def _extent_name(name: str) -> str:
+    """An extent as the page has it."""
+    if _is_spans(name):
+        sizes, _, span = name.partition("/")
+        return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
+    if name.startswith(TOUCHED):
+        return EXPERTS if MICRO_BATCH in name else TOUCHED
+    return name
+
+
+def _kind(sent: Transfer, *, placed: bool) -> str:
+    """A collective and the chips along each axis; of experts their numbers and routing too.
+
+    What stages send is no whole collective: it has the share that is sent.
+
+    Args:
+        sent: What is sent.
+        placed: Whether chips take the fastest axes of a torus: they are then counted together,
+            since on other chips they have none.
+    """
+    axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
+    whole = sent.sent == sent.route.sent(sent.kind)
+    own = sent.choice or (() if whole else sent.sent)
+    return " ".join([sent.kind, axes_text(axes), *map(str, own)])
+
+
+def _touched(kernel: Kernel) -> list[float] | None:
+    """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None if it is a constant."""
+    names = (name for product in kernel.work("weight_bytes").terms for name in product)
+    touched = next((name for name in names if name.startswith(TOUCHED)), None)
+    if touched is None:
+        return None
+    experts, per_token, share, _ = touching(touched.partition(":")[2])
+    values = [touched_experts(experts, per_token, n * share) for n in range(3)]
+    first, second = (after - before for before, after in pairwise(values))
+    ratio = second / first if first else Fraction(0)
+    scale = first / (ratio - 1)
+    return [double(value) for value in (values[0] - scale, scale, ratio)]
+
+
+def _footprint(case: Case) -> JSON:
+    """Bytes of the weights on a chip, and of the cache of a sequence of its replica by S.
+
+    Of training the memory of every kind of stage, the share that it has of each kernel, and the
+    runs of its layers for which it waits.
+    """
+    if isinstance(case, TrainingCase):
+        plan = case.plan
+        return {
+            "pp": plan.pp,
+            "waits": (plan.pp - 1) / plan.interleave,
+            "stages": [
+                {
+                    "weights": double(held.states),
+                    "caches": [
+                        {"pieces": [(1, coefficients([Fraction(0), held.saved(number)]))]}
+                        for number in range(1, -(-held.most // held.runs) + 1)
+                    ],
+                    "shares": [_share(run, stage, plan.pp) for run in case.runs],
+                }
+                for held, (stage, _) in zip(case.held, case.workload.stages, strict=True)
+            ],
+        }
+    shape, sharing = case.model.shape, case.sharing
+
+    def cache(context: int) -> Fraction:
+        return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
+
+    weights = double(weights_on_chip(shape, sharing.bits, sharing.split))
+    pieces = _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])
+    return {"pp": 1, "waits": 0, "stages": [{"weights": weights, "caches": [{"pieces": pieces}]}]}
+
+
+def _share(run: KernelRun, stage: Stage, stages: int) -> float:
+    """The runs of a kernel on a stage over those in the mean of all stages [1]."""
+    return double(run.times_on(stage) * stages / run.kernel.count)
+
+
+def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
+    """The extents of a sequence by S.
+
+    Args:
+        shape: The model.
+        new: T, new tokens of each sequence; None: all S [1].
+    """
+    of_tokens = coefficients([Fraction(new or 0), Fraction(not new)])
+    found: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
+    least = new or 1
+    for reach in shape.reaches:
+        size = reach.tokens or least
+        turns = [least, size, size + least]
+        if reach.chunked:
+            turns = [least, least + size - least % size]
+        for name in reach.names:
+
+            def of(context: int, reach: AttentionReach = reach, name: str = name) -> Fraction:
+                """A number of pairs or entries at a context."""
+                return Fraction(reach.extents(context, new or context)[name])
+
+            end = least + size if reach.chunked else None
+            pieces = {"pieces": _pieces(of, [turn for turn in turns if turn >= least], end)}
+            period = {} if end is None else {"period": size, "gain": double(of(end) - of(least))}
+            found[name] = {**pieces, **period}
+    return found
+
+
+def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None) -> Pieces:
+    """A function of whole numbers that is a polynomial of degree 2 between turns.
+
+    Args:
+        of: The function.
+        turns: Where its pieces start [1].
+        end: Where the last one ends; None: nowhere [1].
+    """
+    starts = sorted(turn for turn in set(turns) if end is None or turn < end)
+    found: Pieces = []
+    for start, stop in pairwise([*starts, end or starts[-1] + SAMPLES]):
+        points = [(number, of(number)) for number in range(start, min(stop, start + SAMPLES))]
+        found.append((start, coefficients(interpolated(points))))
+    return found
+
+
+def _add_sends(machine: dict[str, Any], case: Case) -> None:
+    """Add what a case needs to a chip: the times of collectives, and the band of its phase.
+
+    A collective has, on every network, seconds per byte of its payload, and the least time of its
+    hops [s]. A band is the p10 and p90 of measured over estimated time of a step. A step of
+    training takes `stretch` times as long as without overlap, fitted to steps of a software.
+    """
+    if isinstance(case, TrainingCase):
+        if fit := case.fit:
+            known = case.choice.calibrations.training_of
+            software = next(name for name in case.choice.softwares if known(case.chip, [name]))
+            machine["bands"][case.phase] = case.band
+            own = {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
+            machine["training"] = own
+    elif case.engine:
+        machine["bands"][case.phase] = case.band
+    for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
+        kind = _kind(sent, placed=case.place.sweep.fastest_axes)
+        if kind not in machine["sends"]:
+            if len(sent.route.axes) > 1:
+                taken = axes_text(sent.route.axes)
+                machine.setdefault("axes", {})[str(math.prod(sent.route.axes))] = taken
+            of_a_byte = replace(sent, payload=constant(1))
+            machine["sends"][kind] = [
+                [double(sending.at({})), double(latency_s)]
+                for sending, latency_s in level_times(of_a_byte, case.machine.efficiency["network"])
+            ]
+
+
+class Estimates:
+    """The estimates of kernels on machines, each once: formats and splits share many of them.
+
+    Args:
+        earlier: As of `step_data`.
+    """
+
+    def __init__(self, earlier: EarlierSteps) -> None:
+        self.pool, self._earlier = Pool(), earlier
+        self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
+        self._moved: dict[int, int] = {}
+
+    def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
+        """The indices of the estimates of all kernels of a case; None if one has none.
+
+        Args:
+            case: The case.
+            kernels: The indices of its kernels.
+        """
+        if isinstance(case, TrainingCase):
+            return None
+        if case.chip in self._earlier.chips:
+            known = self._earlier.estimates(case)
+            return None if known is None else [self._index(case.name, place) for place in known]
+        found = []
+        for index, kernel in zip(kernels, case.kernels, strict=True):
+            own = case.split.name if kernel.engine else kernel.attends  # what the page has not
+            key = case.chip, case.memory, case.network, index, own
+            if key not in self._indices:
+                estimate = calibrated(kernel, case.machine, case.choice)
+                self._indices[key] = (
+                    None if estimate is None else self.pool.index(_estimate(estimate))
+                )
+            place = self._indices[key]
+            if place is None:
+                return None
+            found.append(place)
+        return found
+
+    def _index(self, model: str, place: int) -> int:
+        """The index of an estimate of the earlier run."""
+        if place not in self._moved:
+            self._moved[place] = self.pool.index(self._earlier.estimate(model, place))
+        return self._moved[place]
+
+
+def _estimate(estimate: Times) -> JSON:
+    """A calibrated time: what is common, and the pieces of which the largest counts.
+
+    A piece is its bound, and sums of which the least counts, by extents.
+    """
+    return {
+        "common": _terms(estimate.common, DIGITS),
+        "pieces": [
+            [bound, [_terms(poly, DIGITS) for poly in least]]
+            for bound, time in estimate.by.items()
+            for least in time.pieces
+        ],
+    }

@@ -1,0 +1,167 @@
+"""The costs of an operation, derived from its letters: sums of products of extents.
+
+Each cost is linear in every single dimension. Its variables are *extents*: a dimension's size or,
+where it is tiled, its number of tiles. What one extent holds (elements of a tile, a shard's share)
+is in the coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rooflines.theory.operation import OPERANDS, Operation
+from rooflines.theory.poly import Poly, total
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from rooflines.theory.sharding import Sharding
+
+BITS_PER_BYTE = 8
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Everything but the sizes that determines the costs of a row.
+
+    Attributes:
+        op: The operation.
+        bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
+        sharding: The split dimension, and the collective that follows.
+        shards: N, the chips that share it [1].
+        sent: Bytes that each chip sends over every network level, inner first, per byte of what
+            the sharding transfers [1].
+        tile: Elements per tile of the tiled dimensions [1].
+        flops: `leading` or `exact`.
+    """
+
+    op: Operation
+    bits: Mapping[str, Fraction]
+    sharding: Sharding
+    shards: int
+    sent: tuple[Fraction, ...]
+    tile: Mapping[str, int]
+    flops: str
+
+    @cached_property
+    def costs(self) -> Mapping[str, Poly]:
+        """All costs by column."""
+        tiled = {USEFUL: useful_flops} if self.tile else {}
+        return {name: Poly(cost(self).coefficients) for name, cost in {**COSTS, **tiled}.items()}
+
+    @cached_property
+    def untiled(self) -> Workload:
+        """The same without tiles."""
+        return replace(self, tile={})
+
+    @cached_property
+    def spans(self) -> Mapping[str, int]:
+        """Elements of the tiled dimensions that a tile of every chip spans together [1]."""
+        return {dim: tile * self.share(dim) for dim, tile in self.tile.items()}
+
+    def share(self, dim: str) -> int:
+        """Chips that split this dimension [1]."""
+        return self.shards if dim == self.sharding.split else 1
+
+    def per_extent(self, dim: str) -> Fraction:
+        """Elements in one extent of the dimension on one chip [1]: a tile, or 1/N of an element."""
+        return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.share(dim))
+
+    def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
+        """Elements of a tensor over `dims` on one chip, repeated over further `extents` [1]."""
+        held = set(dims)
+        coefficient = math.prod(map(self.per_extent, held), start=Fraction(1))
+        return Poly({self.op.in_order(held.union(extents)): coefficient})
+
+    def bytes_of(self, operand: str, extents: Iterable[str] = ()) -> Poly:
+        """Bytes of an operand on one chip [byte]."""
+        elements = self.elements(self.op.operand(operand), extents)
+        return elements.scaled(elements.scale * self.bits[operand] / BITS_PER_BYTE)
+
+
+def flops(workload: Workload) -> Poly:
+    """Floating-point operations of one chip [FLOP].
+
+    Returns:
+        leading: 2 * product of all dimensions; exact: product(out) * (2 * product(contracted) - 1).
+            Edge tiles are computed whole.
+
+    Source: All About Rooflines, "Matrix multiplication", and its footnote on the exact count.
+    """
+    leading = workload.elements(workload.op.dims) * 2
+    if workload.flops != "exact":
+        return leading
+    return leading + workload.elements(workload.op.out) * -1
+
+
+def useful_flops(workload: Workload) -> Poly:
+    """Floating-point operations of one chip without padding [FLOP]: by sizes, not tiles."""
+    return flops(workload.untiled)
+
+
+def memory_bytes(workload: Workload) -> Poly:
+    """Bytes between the memory level and the unit of one chip [byte].
+
+    Returns:
+        x, w and out once each; with tiles, x and w once per output tile and contracted tile, out
+        once per output tile.
+
+    Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
+    kernels.
+    """
+    read = (workload.bytes_of(operand, workload.tile) for operand in ("x", "w"))
+    return total((*read, workload.bytes_of("out")))
+
+
+def _sent(workload: Workload, shares: Iterable[Fraction]) -> Poly:
+    """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
+    share, transfers = sum(shares, Fraction(0)), workload.sharding.transfers
+    return total(workload.untiled.bytes_of(operand) * share for operand, _ in transfers)
+
+
+def network_bytes(workload: Workload) -> Poly:
+    """Bytes that one chip sends over all interconnects [byte].
+
+    Returns:
+        Bytes sent per byte of payload, times the payload as each chip holds it whole, or its share
+        in an all-to-all; nothing without a collective.
+
+    Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
+    """
+    return _sent(workload, workload.sent)
+
+
+def network_inner_bytes(workload: Workload) -> Poly:
+    """Bytes that one chip sends within its group, over the inner of two interconnects [byte]."""
+    return _sent(workload, workload.sent[:1])
+
+
+def network_outer_bytes(workload: Workload) -> Poly:
+    """Bytes that one chip sends to other groups, over the outer of two interconnects [byte]."""
+    return _sent(workload, workload.sent[1:])
+
+
+def footprint_bytes(workload: Workload) -> Poly:
+    """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
+    return total(workload.untiled.bytes_of(operand) for operand in OPERANDS)
+
+
+COSTS: Mapping[str, Callable[[Workload], Poly]] = {
+    "flops": flops,
+    "memory_bytes": memory_bytes,
+    "network_bytes": network_bytes,
+    "network_inner_bytes": network_inner_bytes,
+    "network_outer_bytes": network_outer_bytes,
+    "footprint_bytes": footprint_bytes,
+}
+"""Every cost by its column."""
+
+USEFUL = "useful_flops"
+"""The cost, of a tiled operation only, that counts what is attained."""
+
+TILED = ("flops", "memory_bytes")
+"""Costs of the kernel, which computes whole tiles; the others count sizes."""

@@ -1,0 +1,176 @@
+"""Sharding: several chips split one dimension evenly.
+
+The operands that have the dimension determine the collective.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
+from rooflines.theory.network import ALL_TO_ALL
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.theory.operation import Operation
+
+SHARDS = "shards"
+"""The name of the number of chips, as a key, a column and an axis to solve for."""
+
+
+@dataclass(frozen=True)
+class Sharding:
+    """A split of an operation over N chips.
+
+    Attributes:
+        name: Its name in tables.
+        split: The dimension that is split; None for no split.
+        transfers: What the chips send: pairs of a tensor, `x`, `w` or `out`, and its collective, a
+            key of `network.PASSES`.
+    """
+
+    name: str
+    split: str | None = None
+    transfers: tuple[tuple[str, str], ...] = ()
+
+
+NAMED: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "none": ("", ()),
+    "contracting/all-reduce": ("contracting", (("out", "all-reduce"),)),
+    "contracting/reduce-scatter": ("contracting", (("out", "reduce-scatter"),)),
+    "column": ("column", ()),
+    "column/gather-x": ("column", (("x", "all-gather"),)),
+    "batch": ("batch", ()),
+    "batch/gather-w": ("batch", (("w", "all-gather"),)),
+}
+"""The named shardings: role of the split dimension, and what is sent."""
+
+FIRST = {
+    "all-gather x": ("x", "all-gather"),
+    "all-gather w": ("w", "all-gather"),
+    "all-to-all x": ("x", ALL_TO_ALL),
+}
+REDUCTIONS = ("all-reduce", "reduce-scatter")
+THEN = (*REDUCTIONS, ALL_TO_ALL)
+LONG_FORM = f"{{split: S, first: {' | '.join(FIRST)}, then: {' | '.join(THEN)}}}"
+OR_LONG_FORM = f", or the long form, {LONG_FORM}"
+
+
+def _role(op: Operation, role: str) -> str:
+    """The only dimension of the operation in that role."""
+    has = {dim: tuple(dim in op.operand(name) for name in ("x", "w", "out")) for dim in op.dims}
+    patterns = {
+        "contracting": [(True, True, False)],
+        "column": [(False, True, True)],
+        "batch": [(True, False, True), (True, True, True)],
+    }[role]
+    for pattern in patterns:
+        dims = [dim for dim in op.dims if has[dim] == pattern]
+        if len(dims) == 1:
+            return dims[0]
+        if dims:
+            raise RooflinesError(
+                "",
+                f"could split any of {', '.join(dims)} in {op.name}",
+                f"say which in the long form, {LONG_FORM}",
+            )
+    meaning = {
+        "contracting": "that x and w share and the result lacks",
+        "column": "of w and the result only",
+        "batch": "of x and the result",
+    }[role]
+    raise RooflinesError(
+        "",
+        f"needs a dimension {meaning}, and {op.name} has none",
+        f"choose another sharding{OR_LONG_FORM}",
+    )
+
+
+def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
+    """A sharding written out, each of its values one that exists."""
+    split, first, then = form.get("split"), form.get("first"), form.get("then")
+    with at_path("split"):
+        one_of(split, op.dims, f"no dimension of {op.name}")
+    transfers = []
+    name = [str(split)]
+    if first is not None:
+        fix = f"use one of {', '.join(FIRST)}, or leave it out"
+        with at_path("first"):
+            one_of(first, FIRST, "no collective of an operand", fix)
+        operand, collective = FIRST[str(first)]
+        transfers.append((operand, collective))
+        name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
+    if then is not None:
+        fix = f"use one of {', '.join(THEN)}, or leave it out"
+        with at_path("then"):
+            one_of(then, THEN, "no collective of the result", fix)
+        transfers.append(("out", str(then)))
+        name.append(str(then))
+    return Sharding("/".join(name), str(split), tuple(transfers))
+
+
+def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
+    """The sharding that a name, or a long form, means for an operation.
+
+    Raises:
+        RooflinesError: It does not exist, several dimensions have that role, or the collective
+            does not apply to the split.
+    """
+    if not isinstance(form, str):
+        scheme = _long_form(op, form)
+    else:
+        fix = f"use one of {', '.join(NAMED)}{OR_LONG_FORM}"
+        one_of(form, NAMED, "no sharding", fix)
+        role, transfers = NAMED[form]
+        if not role:
+            return Sharding(form)
+        try:
+            scheme = Sharding(form, _role(op, role), transfers)
+        except RooflinesError as error:
+            raise RooflinesError(
+                "", f"is {quote(form)}, which {error.problem}", error.fix
+            ) from None
+    for problem, fix in _contradictions(scheme, op):
+        raise RooflinesError("", f"is {quote(scheme.name)}, {problem}", fix)
+    return scheme
+
+
+def _contradictions(scheme: Sharding, op: Operation) -> Iterator[tuple[str, str]]:
+    """What makes no sense in a sharding, and the fix."""
+    split, sends = scheme.split, dict(scheme.transfers)
+    contracted = split in op.contracted
+    for operand, collective in scheme.transfers:
+        if collective == "all-gather" and split in op.operand(operand):
+            yield (
+                f"but {operand} itself is split over {split}, so a gather would undo the split",
+                "gather the operand that lacks the split dimension, or nothing",
+            )
+        if collective in REDUCTIONS and not contracted:
+            yield (
+                f"but {split} is not contracted: there are no partial sums",
+                f"leave `then` out, or write `then: {ALL_TO_ALL}`",
+            )
+        if collective == ALL_TO_ALL and contracted:
+            yield (
+                f"but {split} is contracted: an all-to-all would send partial sums",
+                f"write `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`"
+                if operand == "out"
+                else "leave `first` out",
+            )
+        if collective == ALL_TO_ALL and split not in op.operand(operand):
+            yield (
+                f"but {operand} lacks {split}: every chip needs all of it",
+                f"write `first: all-gather {operand}`",
+            )
+    if len(set(sends.values())) > 1:
+        yield (
+            f"which gathers one tensor and sends another {ALL_TO_ALL}",
+            "write two sweeps, one for each collective",
+        )
+    if contracted and "out" not in sends:
+        yield (
+            "which leaves partial sums of the result on every chip",
+            f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`",
+        )

@@ -1,0 +1,238 @@
+"""Times of kernels: sums of maxima of minima of polynomials, nominal or by a calibration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.theory.poly import ZERO, Poly, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+Pieces = tuple[tuple[Poly, ...], ...]
+"""A maximum of minima: of each piece the least of its polynomials counts, of these the largest
+[s]."""
+
+MEMORY_BOUND = "memory"
+"""The bound whose time kernels also spend on what they hand each other."""
+
+NO_TIME: Pieces = ((ZERO,),)
+"""Pieces of a time of zero."""
+
+Band = tuple[float, float]
+"""The p10 and p90 of measured over estimated time [1]."""
+
+
+@dataclass(frozen=True)
+class FitReach:
+    """How far a calibration reaches: beyond it bands are wider.
+
+    Attributes:
+        sizes: The smallest and the largest sizes of its timings: of matmuls D and F, of attention
+            S [1], of a collective its payload, `bytes` [byte], and its chips, `shards` [1].
+        outside: The band of other sizes; None: not known.
+        elsewhere: The band of another engine than the one that is asked for; None: not known.
+        foreign: Whether it is of another engine.
+    """
+
+    sizes: Mapping[str, tuple[int, int]]
+    outside: Band | None = None
+    elsewhere: Band | None = None
+    foreign: bool = False
+
+
+class SizedReach(NamedTuple):
+    """How far a calibration reaches, and the sizes on one chip that it is asked for, by name."""
+
+    reach: FitReach
+    sizes: Mapping[str, Poly]
+
+
+@dataclass(frozen=True, eq=False)
+class Time:
+    """A time: a sum of maxima of minima.
+
+    Attributes:
+        summands: Those that bend at the same sizes are one.
+    """
+
+    summands: tuple[Pieces, ...] = ()
+
+    @classmethod
+    def of(cls, *polys: Poly) -> Time:
+        """The largest of polynomials; those that never are the largest are left out."""
+        kept: list[Poly] = []
+        for poly in polys:
+            if poly and not any(each.dominates(poly) for each in kept):
+                kept = [each for each in kept if not poly.dominates(each)] + [poly]
+        return cls((tuple((each,) for each in kept),)) if kept else cls()
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[int, Time]]) -> Time:
+        """The sum of times, each a number of times."""
+        scaled = [
+            tuple(tuple(each * count for each in least) for least in summand)
+            for count, part in parts
+            for summand in part.summands
+        ]
+        if len(scaled) == 1:
+            return cls(tuple(scaled))
+        alike: dict[object, list[Pieces]] = {}
+        for summand in scaled:
+            alike.setdefault(_form(summand), []).append(summand)
+        return cls(tuple(map(_added, alike.values())))
+
+    @property
+    def pieces(self) -> Pieces:
+        """The same as one maximum of minima: a sum of these is one of these too."""
+        if not self.summands:
+            return NO_TIME
+        if len(self.summands) == 1:
+            return self.summands[0]
+        return tuple(
+            tuple(total(polys) for polys in product(*leasts)) for leasts in product(*self.summands)
+        )
+
+    def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
+        """The exact time at these extents [s]."""
+        return sum(
+            (
+                max(min(each.at(extents) for each in least) for least in summand)
+                for summand in self.summands
+            ),
+            Fraction(0),
+        )
+
+
+def side_by_side(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
+    """The pieces of several cases next to each other.
+
+    Args:
+        found: The pieces of every case; None where it has no time.
+
+    Yields:
+        For each piece the polynomials of which the least counts, each as a list by case: zero where
+        a case has fewer pieces, None where it has no time.
+    """
+    present = [each for each in found if each is not None]
+    for index in range(max(map(len, present), default=0)):
+        leasts = [
+            None if each is None else each[index] if index < len(each) else NO_TIME[0]
+            for each in found
+        ]
+        width = max(len(least) for least in leasts if least is not None)
+        yield [
+            [None if least is None else least[min(n, len(least) - 1)] for least in leasts]
+            for n in range(width)
+        ]
+
+
+def _form(summand: Pieces) -> object:
+    """A key that is the same for pieces that are multiples of each other."""
+    if len(summand) == len(summand[0]) == 1:
+        return "line"
+    found = [poly.coefficients for least in summand for poly in least]
+    values = (value for each in found for value in each.values())
+    unit = next((value for value in values if value), Fraction(1))
+    scaled = (frozenset((key, each[key] / unit) for key in each) for each in found)
+    return tuple(map(len, summand)), tuple(scaled)
+
+
+def _added(alike: list[Pieces]) -> Pieces:
+    """The sum of pieces that are multiples of each other."""
+    if len(alike) == 1:
+        return alike[0]
+    return tuple(
+        tuple(total(polys) for polys in zip(*leasts, strict=True))
+        for leasts in zip(*alike, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Exact times at some sizes.
+
+    Attributes:
+        by: By bound [s].
+        activation: Of what kernels hand each other through memory [s].
+    """
+
+    by: Mapping[str, Fraction]
+    activation: Fraction
+
+    def __getitem__(self, bound: str) -> Fraction:
+        """The time of a bound [s]."""
+        return self.by[bound]
+
+    @property
+    def lower(self) -> Fraction:
+        """With full overlap, activations left out [s]."""
+        return max(self.by.values())
+
+    @property
+    def handed_over(self) -> dict[str, Fraction]:
+        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        return {**self.by, MEMORY_BOUND: self.by[MEMORY_BOUND] + self.activation}
+
+    @property
+    def ops(self) -> Fraction:
+        """Of one kernel after another: resources overlap within a kernel [s]."""
+        return max(self.handed_over.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """The times of one or several kernels by bound, nominal or by a calibration.
+
+    Attributes:
+        by: The time of every bound, in the order that decides ties.
+        common: Added to the largest of them, whatever the bound [s].
+        activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
+            from those of memory, estimates in them.
+        bands: Bands by bound; a bound without one is left out.
+        reaches: How far the fits of an estimate reach: under "" that of the kernel, under the bound
+            of networks that of its only collective, which counts where that is the largest.
+    """
+
+    by: Mapping[str, Time]
+    common: Poly = ZERO
+    activation: Poly = ZERO
+    bands: Mapping[str, Band] = field(default_factory=dict)
+    reaches: Mapping[str, SizedReach] = field(default_factory=dict)
+
+    @property
+    def largest(self) -> Time:
+        """The largest of the times of all bounds [s]."""
+        return Time((tuple(piece for time in self.by.values() for piece in time.pieces),))
+
+    def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
+        """The exact times at these extents."""
+        by = {bound: time.at(extents) for bound, time in self.by.items()}
+        return Seconds(by, self.activation.at(extents))
+
+    @cached_property
+    def handed_over(self) -> Mapping[str, Time]:
+        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        if not self.activation:
+            return self.by
+        traffic = Time.total([(1, self.by[MEMORY_BOUND]), (1, Time.of(self.activation))])
+        return {**self.by, MEMORY_BOUND: traffic}
+
+    @classmethod
+    def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:
+        """The sums by bound, each a number of times: no sum of the largest ones."""
+        listed = list(parts)
+        bounds = dict.fromkeys(bound for _, times in listed for bound in times.by)
+        none = Time()
+        return cls(
+            {
+                bound: Time.total((count, times.by.get(bound, none)) for count, times in listed)
+                for bound in bounds
+            },
+            total(times.common * count for count, times in listed),
+            total(times.activation * count for count, times in listed),
+        )
