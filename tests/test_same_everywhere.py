@@ -78,7 +78,7 @@ def test_no_module_asks_for_the_locale_or_the_time():
     folders = closure("solvers")
     files = [file for name in folders for file in (package / name).rglob("*.py")]
     assert len(files) > 20
-    modules = ("run/jobs.py", "run/plan.py", "run/parts.py", "results/tables.py")
+    modules = ("run/jobs.py", "run/plan.py", "run/table_parts.py", "results/tables.py")
     files += [package / name for name in modules]
     words = re.compile(
         r"import time|\bnow\(|\btoday\(|st_mtime|import locale|environ|getenv|random"

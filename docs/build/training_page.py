@@ -16,8 +16,10 @@ from documents import DOCS
 import rooflines
 from rooflines import models
 from rooflines.basics.text import seconds, significant
+from rooflines.evaluation.row_frames import KernelTable
 from rooflines.fits.calibration_files import Errors, FittedTraining
 from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.models.architecture import Shape
 from rooflines.models.model import Model
 from rooflines.models.mtp import drafting
 from rooflines.models.parameter_counts import parameters_of
