@@ -139,16 +139,16 @@ def test_labels_and_architecture_of_the_whole_model_hold_for_its_text_part():
 def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
     model = quantized(quant_method="gptq", bits=4, group_size=128, lm_head=True)
     assert model.dtypes is not None
-    table = 128256 * 4096
+    table, norms = 128256 * 4096, 65 * 4096
     stored = model.dtypes.stored
-    assert (stored["head"], stored["lm_head"]) == ("bf16", "int4-g128")
-    quantized_bytes = Fraction(4125, 8000)
-    assert model.weights_bytes() == (PARAMETERS - table) * quantized_bytes + 2 * table
+    assert (stored["head"], stored["lm_head"]) == ("bf16", "int4-g128-zp")
+    of_matrices = (PARAMETERS - table - norms) * Fraction(415625, 800000)
+    assert model.weights_bytes() == of_matrices + 2 * (table + norms)
     answer = rooflines.explain_model("h100-sxm", model, B=1, S=1)
     (head,) = (each for each in answer.groups if each["group"] == "unembed")
-    assert head["weight_bytes"] == table * 4.125 / 8
+    assert head["weight_bytes"] == table * 4.15625 / 8
     assert answer.row["t_lower_s"] == pytest.approx(1.16e-3, abs=5e-6)
-    assert "the embedding is bf16, the LM head int4-g128" in " ".join(str(answer).split())
+    assert "the embedding is bf16, the LM head int4-g128-zp" in " ".join(str(answer).split())
 
 
 def test_a_typed_lm_head_is_read_held_and_named():
@@ -169,12 +169,24 @@ def test_a_quantized_head_is_true_or_false():
         quantized(quant_method="gptq", bits=4, group_size=128, lm_head="yes")
 
 
-@pytest.mark.parametrize(
-    ("group", "said_of_zeros"), [(32, "0.125 bit"), (128, "0.0312 bit"), (-1, None)]
-)
-def test_zero_points_are_said_by_the_size_of_their_groups(group, said_of_zeros):
-    note = quantized(quant_method="gptq", bits=4, group_size=group).note
-    assert (note is None) if said_of_zeros is None else (said_of_zeros in (note or ""))
+def test_norms_biases_and_routers_are_stored_as_the_file_says_and_read_so():
+    """Qwen3 30B-A3B: 48 routers of 2048 x 128, a seventieth of what is no expert."""
+    config = config_of("qwen3-30b-a3b")
+    config["quantization_config"] = {"quant_method": "fp8", "weight_block_size": [128, 128]}
+    model = models.from_hf(config)
+    assert model.dtypes is not None
+    counts, routers = model.parameters(), 48 * 2048 * 128
+    assert (counts.router, model.dtypes.stored["rest"]) == (routers, "bf16")
+    tables = counts.embedding + counts.unembedding
+    wide = tables + counts.norms + routers
+    assert model.weights_bytes() == counts.total + wide
+    answer = rooflines.explain_model("h100-sxm", model, B=1, S=1)
+    (router,) = (each for each in answer.groups if each["group"] == "router")
+    assert router["weight_bytes"] == 2 * 2048 * 128
+    held = answer.row["weights_footprint_bytes"]
+    assert held == model.weights_bytes()
+    split = rooflines.explain_model("h100-sxm", model, B=1, S=1, split={"tp": 2})
+    assert split.row["weights_footprint_bytes"] == held / 2 + routers
 
 
 def test_a_quantized_file_of_huge_sizes_is_read():

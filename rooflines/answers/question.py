@@ -410,7 +410,7 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     can = not model.weights_alone
     can = can and all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
     compute = stored.weights if stored.weights in COMPUTED and can else wide
-    apart = ("experts", "head", "lm_head")
+    apart = ("experts", "head", "lm_head", "rest")
     own = {name: dtype for name in apart if (dtype := getattr(stored, name))}
     own |= {"attention": wide} if compute != wide else {}
     own |= {"mixed": stored.mixed} if stored.mixed else {}

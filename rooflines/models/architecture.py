@@ -30,6 +30,10 @@ TensorClass = Literal["weights", "experts", "head"]
 """Tensors that share a dtype: `experts` are the routed ones, `head` the two token tables."""
 
 
+ROUTER = "router"
+"""The group of a router."""
+
+
 class Gqa(Entry):
     """Attention with K key-value heads that N / K query heads share; multi-head where K is N."""
 
@@ -278,6 +282,7 @@ class Mlp(Entry):
     layers: Size | None = Field(None, description="layers with it; null: all without experts [1]")
     bias: bool = Field(default=False, description="whether the projections have biases")
     gated: bool = Field(default=True, description="whether there is a gate")
+    learned: Number = Field(default=0, description="parameters of the activation [1]")
 
     def projections(self, width: int) -> Widths:
         """The projections of one layer, for width D [1]."""
@@ -296,8 +301,8 @@ class Mlp(Entry):
         return sum(matrix.weights for matrix in self.matrices(width))
 
     def biases(self, width: int) -> int:
-        """Elements of the biases in one layer [1]."""
-        return (1 + self.gated) * self.F + width if self.bias else 0
+        """Elements of the biases in one layer, and parameters of its activation [1]."""
+        return self.learned + ((1 + self.gated) * self.F + width if self.bias else 0)
 
 
 class Moe(Entry):
@@ -350,7 +355,7 @@ class Moe(Entry):
     def router(self, width: int) -> Matrix:
         """The router, with the gate of the shared experts; its scores stay where they are made."""
         scores = self.E + int(self.shared_gate and self.shared > 0)
-        return replicated("router", width * scores, width, 0)
+        return replicated(ROUTER, width * scores, width, 0)
 
 
 class Shape(Entry):
@@ -378,10 +383,17 @@ class Shape(Entry):
     )
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
+    crossed: Number = Field(
+        0,
+        description="layers besides with cross-attention to images, of the same attention with "
+        "norms of heads, and the same MLP; they are stored, and steps of text skip them [1]",
+    )
     norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
     norm_bias: bool = Field(default=False, description="whether norms of width D have biases")
     model_norms: Number = Field(1, description="norms of width D beside the layers [1]")
-    positions: Number = Field(0, description="positions with a learned embedding of width D [1]")
+    positions: Number = Field(
+        0, description="learned embeddings of width D besides, of positions or images [1]"
+    )
     head_bias: bool = Field(default=False, description="whether the unembedding has a bias")
     mtp: bool = Field(
         default=False,
@@ -414,6 +426,9 @@ class Shape(Entry):
         if self.attention_layers < (0 if self.window is None else self.window.layers):
             problem = f"and state.layers are more than the {self.mixed_layers} layers"
             raise RooflinesError("window.layers", problem, "correct one of them")
+        if self.crossed and (self.mlp is None or self.attention.kind != "gqa"):
+            problem = "is stated beside experts alone, or latent attention"
+            raise RooflinesError("crossed", problem, "leave it out")
         if self.mtp and self.scores is not None:
             raise RooflinesError("mtp", "is true, but there is no LM head", "leave it out")
         if self.mtp and (self.window or self.single):

@@ -86,6 +86,9 @@ ATTENTION = {
 }
 """The modules of the projections of attention."""
 
+CROSS = "cross_attn"
+"""The module of cross-attention to images."""
+
 EXPERTS = {"gemma4_text": ("experts.0", "mlp")}
 """The modules of routed and shared experts, of families that do not call them as DeepSeek does."""
 
@@ -96,7 +99,7 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
 
     Args:
         shape: The model.
-        mixer: `full`, `window`, `state` or `none`.
+        mixer: `full`, `window`, `state`, `cross` or `none`.
         mlp: `dense`, `moe` or `none`.
 
     Returns:
@@ -136,7 +139,7 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     if mixer == "state" and shape.state is not None:
         for name, size in shape.state.modules(shape.D).items():
             yield f"{STATES[shape.state.kind]}.{name}", size
-    if mixer not in ("full", "window"):
+    if mixer not in ("full", "window", "cross"):
         return
     near = shape.window.attention if mixer == "window" and shape.window is not None else None
     attention = near or shape.attention
@@ -144,7 +147,7 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     sizes = {name: into * out for name, (into, out) in own.items()}
     sizes[next(iter(sizes))] += sizes.pop("gates")  # one module with the queries
     for name, size in sizes.items():
-        yield f"self_attn.{ATTENTION[name]}", size
+        yield f"{CROSS if mixer == 'cross' else 'self_attn'}.{ATTENTION[name]}", size
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
             share = shape.sparse.indexed / shape.sparse.layers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import whole
 from rooflines.models.attention_window import AttentionReach
-from rooflines.models.parameter_counts import copied_weights, parameters_of
+from rooflines.models.parameter_counts import copied_routers, copied_weights, parameters_of
 from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
 from rooflines.models.state_layers import CONVOLVED_BITS
 from rooflines.theory.costs import BITS_PER_BYTE
@@ -97,8 +97,7 @@ def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
     """Bytes of the parameters that one chip holds [byte], exact, copies included.
 
-    Embedding and unembedding count once where tied. Norms, biases and routers are stored as
-    `weights`.
+    Embedding and unembedding count once where tied.
 
     Args:
         shape: The model.
@@ -108,6 +107,8 @@ def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) ->
     classes = parameters_of(shape).by_class
     shares = (count * bits[name] * split.share(name) for name, count in classes.items())
     copies = copied_weights(shape, split.shards) * bits["weights"]
+    routers = shape.moe_layers * copied_routers(shape, split.shards)
+    copies += routers * (bits["rest"] - bits["weights"])
     return sum(shares, copies) / BITS_PER_BYTE
 
 

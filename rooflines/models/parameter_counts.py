@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from rooflines.models.matrix import Matrix
 
 
+BESIDE = ("idle", "table", "matrices")
+"""Numbers that are no part of all parameters."""
+
+
 @dataclass(frozen=True)
 class Parameters:
     """Numbers of parameters [1].
@@ -28,8 +32,10 @@ class Parameters:
         norms: Of all norms.
         biases: Of all biases, sinks of attention, and the vectors and convolutions of states.
         unembedding: Of the unembedding, or of a score head; 0 where it is the embedding table.
-        idle: Of the routed experts that a token does not use, biases included.
+        crossed: Of layers with cross-attention to images.
+        idle: Of the routed experts that a token does not use, biases included, and of `crossed`.
         table: Of the unembedding or the score head, tied or not.
+        matrices: Of the matrices of layers, but routed experts and routers.
     """
 
     embedding: int
@@ -41,13 +47,15 @@ class Parameters:
     norms: int
     biases: int
     unembedding: int
+    crossed: int
     idle: int
     table: int
+    matrices: int
 
     @cached_property
     def groups(self) -> Mapping[str, int]:
         """The parts that are not empty; their sum is `total`."""
-        names = [field.name for field in fields(self) if field.name not in ("idle", "table")]
+        names = [field.name for field in fields(self) if field.name not in BESIDE]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     @property
@@ -74,13 +82,15 @@ class Parameters:
     def by_class(self) -> Mapping[str, int]:
         """All parameters by the class of tensors that shares a dtype.
 
-        Norms, biases and routers are `weights`, the embedding is `head`, a tied one too.
+        Norms, biases and routers are `rest`, the embedding is `head`, a tied one too.
         """
+        others = self.experts + self.embedding + self.unembedding
         return {
-            "weights": self.total - self.experts - self.embedding - self.unembedding,
+            "weights": self.matrices,
             "experts": self.experts,
             "head": self.embedding,
             "lm_head": self.unembedding,
+            "rest": self.total - self.matrices - others,
         }
 
 
@@ -118,9 +128,27 @@ def copied_beside_experts(shape: Shape, tp: int) -> Fraction:
     return sum((_copied(matrix, tp) for matrix in _beside_experts(shape)), Fraction(0))
 
 
+def copied_routers(shape: Shape, tp: int) -> Fraction:
+    """The same of the router of one layer alone [1]."""
+    return Fraction(0) if shape.moe is None else _copied(shape.moe.router(shape.D), tp)
+
+
 def _copied(matrix: Matrix, tp: int) -> Fraction:
     """What one of tp chips holds of a matrix beyond an even share [1]."""
     return sum((each.weights * each.beyond(tp) for each in matrix.copied), Fraction(0))
+
+
+def _crossed(shape: Shape) -> tuple[int, int]:
+    """Matrices, and all parameters, of layers with cross-attention [1].
+
+    Each has two norms of width D, those of a head of queries and of keys, and two gates.
+    """
+    attention, mlp = shape.attention, shape.mlp
+    if not shape.crossed or mlp is None or attention.kind != "gqa":
+        return 0, 0
+    own = sum(matrix.weights for matrix in attention.matrices(shape.D)) + mlp.weights(shape.D)
+    vectors = 2 * shape.norm + 2 * attention.H + 2
+    return shape.crossed * own, shape.crossed * (own + vectors)
 
 
 def parameters_of(shape: Shape) -> Parameters:
@@ -136,7 +164,7 @@ def parameters_of(shape: Shape) -> Parameters:
         norms += shape.sparse.indexed * 2 * shape.sparse.dim
     if shape.state is not None:
         biases += shape.state.layers * shape.state.vectors()
-    dense = experts = shared = router = idle = 0
+    dense = experts = shared = router = idle = latents = 0
     if mlp is not None:
         dense = shape.mlp_layers * mlp.weights(width)
         biases += shape.mlp_layers * mlp.biases(width)
@@ -146,9 +174,11 @@ def parameters_of(shape: Shape) -> Parameters:
         experts = layers * moe.E * routed
         shared = layers * moe.shared * expert.weights(width)
         router = layers * sum(matrix.weights for matrix in _beside_experts(shape))
+        latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * (int(moe.router_bias) + vectors)
         idle = layers * (moe.E - moe.k) * (routed + vectors)
+    own, skipped = _crossed(shape)
     return Parameters(
         embedding=shape.table + shape.positions * width,
         attention=matrices,
@@ -159,6 +189,8 @@ def parameters_of(shape: Shape) -> Parameters:
         norms=norms,
         biases=biases,
         unembedding=shape.unembedding,
-        idle=idle,
+        crossed=skipped,
+        idle=idle + skipped,
         table=shape.outputs * width,
+        matrices=matrices + dense + shared + latents + own,
     )

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.architecture import DECODE, PREFILL, ROUTER
 from rooflines.models.groups import (
     DRAFT,
     MATMULS,
@@ -24,7 +24,7 @@ from rooflines.models.groups import (
 from rooflines.models.memory import cache_shards
 from rooflines.models.mtp import drafting
 from rooflines.models.split import BY_BATCH
-from rooflines.models.tensor_dtypes import LM_HEAD
+from rooflines.models.tensor_dtypes import LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, placed_axes
@@ -232,6 +232,8 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     share = group.share("weights", split.shards)
     weights = split.share("experts") if over_all else share
     tensors = LM_HEAD if group.tensors == "head" else group.tensors or "weights"
+    if group.name.removeprefix(DRAFT) == ROUTER:
+        tensors = REST
     weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)

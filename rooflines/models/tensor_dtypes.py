@@ -25,6 +25,9 @@ CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 LM_HEAD = "lm_head"
 """The class of the unembedding, where it has another format than the embedding."""
 
+REST = "rest"
+"""The class of what is no matrix of a layer, and of routers, where it has a format of its own."""
+
 LARGEST_SUM = 2**200
 """More elements than a class of tensors has, whatever its sizes [1]."""
 
@@ -56,6 +59,11 @@ class ModelDtypes(Entry):
         description="of the unembedding, which a step reads, where the embedding has another; "
         "null: as head",
     )
+    rest: Dtype | None = Field(
+        default=None,
+        description="of norms, biases, routers and vectors of states, which quantizers leave out; "
+        "null: as weights",
+    )
     cache: Dtype | None = Field(default=None, description="of the cache")
     mixed: dict[WeightClass, Annotated[dict[Dtype, Elements], Field(min_length=1)]] = Field(
         default_factory=dict,
@@ -68,6 +76,7 @@ class ModelDtypes(Entry):
         elements: Mapping[str, Mapping[str, int]],
         cache: str | None,
         lm_head: str | None = None,
+        rest: str | None = None,
     ) -> ModelDtypes:
         """Dtypes of a checkpoint from the elements of each format.
 
@@ -75,6 +84,7 @@ class ModelDtypes(Entry):
             elements: By class of tensors, then by format [1].
             cache: The format of the cache; None: not stated.
             lm_head: The format of the unembedding; None: there is none, or it is tied.
+            rest: That of norms, biases and routers; None: as weights.
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
         mixed = {
@@ -84,7 +94,8 @@ class ModelDtypes(Entry):
         }
         main.setdefault("weights", main.get("experts", main["head"]))
         apart = None if lm_head == main["head"] else lm_head
-        return cls(**main, lm_head=apart, cache=cache, mixed=mixed)
+        alike = rest == main["weights"] and "weights" not in mixed
+        return cls(**main, lm_head=apart, rest=None if alike else rest, cache=cache, mixed=mixed)
 
     def of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""
@@ -97,7 +108,7 @@ class ModelDtypes(Entry):
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
         """Bits per element of each class of tensors as stored, block scales included [bit].
 
-        Classes with several formats have their average; `lm_head` is always there.
+        Classes with several formats have their average; `lm_head` and `rest` are always there.
 
         Args:
             formats: Those of a dtype catalogue; by default of the project's.
@@ -108,7 +119,7 @@ class ModelDtypes(Entry):
             stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
             average[name] = sum(stored, Fraction(0)) / sum(sums.values())
         bits = {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
-        return {LM_HEAD: bits["head"], **bits}
+        return {LM_HEAD: bits["head"], REST: bits["weights"], **bits}
 
     def averages(self) -> Iterator[str]:
         """What to say of each class with several formats, and of an LM head with its own."""
@@ -122,7 +133,7 @@ class ModelDtypes(Entry):
     @property
     def stored(self) -> dict[str, str]:
         """The dtype of each class of tensors; without the cache where it is not given."""
-        others = {LM_HEAD: self.lm_head, "cache": self.cache}
+        others = {LM_HEAD: self.lm_head, REST: self.rest, "cache": self.cache}
         stated = {name: dtype for name, dtype in others.items() if dtype is not None}
         return {name: self.of(name) for name in CLASSES} | stated
 
@@ -170,7 +181,7 @@ class StepDtypes(ModelDtypes):
             return self.name
         own = (
             f"{key}:{'+'.join(self.mixed.get(key, [value]))}"
-            for key in ("experts", "head", LM_HEAD, "combine", "attention", *OF_TRAINING)
+            for key in ("experts", "head", LM_HEAD, REST, "combine", "attention", *OF_TRAINING)
             if (value := getattr(self, key)) is not None
             and (key not in OF_TRAINING or value != SUMS)
         )

@@ -18,8 +18,8 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import si
 from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import Shape
-from rooflines.models.hf.config_keys import ENCODER, VISION, Keys, tables
-from rooflines.models.hf.families import MTP, families, form_of
+from rooflines.models.hf.config_keys import ENCODER, MTP, VISION, Keys, tables
+from rooflines.models.hf.families import families, form_of
 from rooflines.models.hf.params_json import PARAMS_JSON, config_of_params, is_params
 from rooflines.models.hf.stored_dtypes import QUANTIZATIONS, Published, published_dtypes
 from rooflines.models.matrix import LARGEST
@@ -273,6 +273,8 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
     part = parts.get(family) if isinstance(family, str) else None
     key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)
     text = None if key is None else config[key]
+    if family in families() and text is None:
+        return config, None
     if part is None:
         inner = text.get("model_type") if isinstance(text, Mapping) else None
         if family in families() or not (inner in parts or inner in families()):

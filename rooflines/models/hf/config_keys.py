@@ -31,6 +31,9 @@ OFF: tuple[object, ...] = (None, False, 0, [], {})
 LISTED = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
 """Tables that are lists of words."""
 
+MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
+"""Layers for multi-token prediction, which are not counted as parameters."""
+
 BESIDE = (
     "like",
     "names",
@@ -39,8 +42,10 @@ BESIDE = (
     "absent",
     "ignore",
     "mtp",
+    "crossed",
     "only",
     "each",
+    "unmodelled",
     "parallel",
 )
 """Entries of a family that are no keys which change a count."""
@@ -179,6 +184,8 @@ class Keys:
     def kinds(self, name: str, allowed: Sequence[object]) -> list[Any]:
         """One of a few values for every layer; empty where it is absent or null.
 
+        Layers for multi-token prediction may stand at the end of the list.
+
         Raises:
             RooflinesError: It is no list of them, or not as long as there are layers.
         """
@@ -187,6 +194,9 @@ class Keys:
             if value not in allowed or isinstance(value, bool):
                 fix = f"use a model whose layers are of {', '.join(map(str, allowed))}"
                 raise RooflinesError(f"{name}[{index}]", f"is {quote(value)}", fix)
+        drafts = {layers + self.config[key] for key in MTP if type(self.config.get(key)) is int}
+        if len(values) in drafts:
+            return values[:layers]
         if values and len(values) != layers:
             problem = f"has {len(values)} layers, and num_hidden_layers is {layers}"
             raise RooflinesError(name, problem, "correct one of them")
@@ -229,6 +239,19 @@ class Keys:
             shown = " or ".join(quote(one) for one in allowed)
             problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
+
+    def check_modelled(self, reasons: Mapping[str, str]) -> None:
+        """Refuse keys that are set.
+
+        Args:
+            reasons: Why, by key.
+
+        Raises:
+            RooflinesError: One of them switches something on.
+        """
+        for name, reason in reasons.items():
+            if self.get(name) not in OFF:
+                raise RooflinesError(name, f"is set: {reason}", "remove it, or use another model")
 
     def derive(self, name: str, value: object) -> None:
         """Give a key that other keys tell a value, where the config has none."""

@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.models.architecture import Gqa, Indexer, Mla, Mlp, Moe, Shape, Window
 from rooflines.models.hf import rules
-from rooflines.models.hf.config_keys import tables
+from rooflines.models.hf.config_keys import MTP, tables
 from rooflines.models.state_layers import State
 
 if TYPE_CHECKING:
@@ -41,11 +41,10 @@ PARTS: Mapping[str, type[Entry]] = {
 }  # fmt: skip
 """The parts of a shape that some of the layers have."""
 
+CROSSED = "{count} layers of cross-attention are stored, and skipped in steps of text alone"
+
 CALLED = "()"
 """What the name of a function of `rules` ends with."""
-
-MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
-"""Layers for multi-token prediction, which are not counted as parameters."""
 
 
 class Family(Entry):
@@ -59,8 +58,10 @@ class Family(Entry):
     defaults: Mapping[str, Any] = {}
     types: tuple[str, ...] = (FULL, SLIDING, CHUNKED)
     mtp: str | None = None
+    crossed: str | None = None
     only: Mapping[str, tuple[Any, ...]] = {}
     each: Mapping[str, tuple[Any, ...]] | None = None
+    unmodelled: Mapping[str, str] = {}
     absent: Mapping[str, str] = {}
     parallel: bool = False
     ignore: Annotated[tuple[str, ...], BeforeValidator(lambda words: tuple(words.split()))] = ()
@@ -70,7 +71,7 @@ class Stack(NamedTuple):
     """What each layer of a model is.
 
     Attributes:
-        mixers: `full`, `window`, `state` or `none`.
+        mixers: `full`, `window`, `state`, `cross` or `none`.
         mlps: `dense`, `moe` or `none`.
     """
 
@@ -124,6 +125,7 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
         keys.only(name, *allowed)
     for name, allowed in (family.each or {}).items():
         keys.kinds(name, allowed)
+    keys.check_modelled(family.unmodelled)
     keys.ignore(*family.ignore, *MTP)
     layers, whole = _layers(keys, family), dict(family.shape)
     parts = {part: dict(whole.pop(part, None) or {}) for part in (*PARTS, "attention")}
@@ -142,6 +144,13 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
         form[part] = {"layers": sum(layers[part]), **_filled(keys, kind, source)}
         if near and (own := _attention(keys, _over(parts["attention"], near))) != form["attention"]:
             form[part]["attention"] = own
+    if family.crossed is not None and (crossed := keys.indices(family.crossed)):
+        form |= {"layers": keys.layers() - len(crossed), "crossed": len(crossed)}
+        form["mlp"]["layers"] -= len(crossed)
+        keys.assumed.append(CROSSED.format(count=len(crossed)))
+        stack = _stack(layers, single=False)
+        mixers = ["cross" if i in crossed else each for i, each in enumerate(stack.mixers)]
+        return form, Stack(mixers, stack.mlps)
     # Which window or indexer such a layer has, where others differ in theirs, is unknown.
     differ = form.get("window") or form.get("sparse", {}).get("own")
     if family.mtp is not None and keys.get(family.mtp) == 1 and not differ:

@@ -35,8 +35,6 @@ NOT_QUANTIZED = ""
 QUANTIZED, LISTED, PLAIN = "quantized", "listed", "plain"
 """Whether the unembedding is quantized: it is, unless a list leaves it out, it is not."""
 
-ZEROS_NOTE = "zero points of the groups, {bits} bit each, are not counted: {each} bit of a weight"
-
 LISTED_WORDS = ("left-out", "uncounted", "weights-alone", "refused")
 
 
@@ -242,10 +240,13 @@ def _mxfp4(stated: Mapping[str, Any]) -> Quantization:
 
 
 def _gptq(stated: Mapping[str, Any]) -> Quantization:
-    """GPTQ, as transformers, AutoGPTQ, GPTQModel and auto-round write it."""
+    """GPTQ, as transformers, AutoGPTQ, GPTQModel and auto-round write it.
+
+    Files have zero points of groups, also where all are alike, but in the layout of Marlin.
+    """
     bits, group = stated.get("bits"), stated.get("group_size", 128)
-    symmetric = stated.get("sym") is not False
-    usual = _integer(bits, group, zeros=not symmetric)
+    zeros = not (stated.get("is_marlin_format") or stated.get("checkpoint_format") == "marlin")
+    usual = _integer(bits, group, zeros=zeros)
     formats = [(EVERY, usual)]
     if parts := stated.get("modules_in_block_to_quantize"):
         formats = [(str(name), usual) for name in _flat(parts)]
@@ -257,19 +258,14 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
         if pattern.startswith("-:") or (own.get("bits") or 0) >= WIDE:
             left_out.append((module, "dynamic"))
         elif own:
-            zeros = own.get("sym", symmetric) is False
             sizes = own.get("bits", bits), own.get("group_size", group)
             formats.append((module, _integer(*sizes, zeros=zeros)))
     quantized = _flag(stated, "lm_head") or _flag(stated, "quant_lm_head")
-    notes: tuple[str, ...] = ()
-    if symmetric and type(bits) is int and type(group) is int and group > 0:
-        notes = (ZEROS_NOTE.format(bits=bits, each=f"{bits / group:.3g}"),)
     return Quantization(
         tuple(formats),
         tuple(left_out),
         head=QUANTIZED if quantized else PLAIN,
         alone=True,
-        notes=notes,
     )
 
 

@@ -28,6 +28,15 @@ MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
 """Bits of an element of a state, by the names of torch."""
 
+GLOBAL = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+"""Keys of Gemma 4 for layers without a window, by those for the others."""
+
+OTHER_HEADS = "attention_other_setting"
+"""The object of Step 3.5 for layers with a window."""
+
+XIELU, SLOPES = "xielu", 2
+"""The activation of Apertus, and how many slopes it learns in each layer [1]."""
+
 RESIDUALS = 4
 """Vectors of width D in a layer of Kimi K3 for its residuals over blocks: a norm and a query before
 the mixer, and before the MLP [1]."""
@@ -108,6 +117,30 @@ def after_dense(keys: Keys) -> list[bool]:
     first = keys.size("first_k_dense_replace", 0, least=0)
     every_nth = keys.size("moe_layer_freq", 1)
     return [index >= first and index % every_nth == 0 for index in range(layers)]
+
+
+def listed_experts(keys: Keys) -> list[bool]:
+    """The experts of Step 3.5: by `mlp_layer_types`, in `moe_layers_enum`, else from the fourth on.
+
+    Raises:
+        RooflinesError: The list has no numbers of layers.
+    """
+    layers, stated = keys.layers(), keys.get("moe_layers_enum")
+    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
+    if types or stated is None:
+        first = keys.size("first_k_dense_replace", 3, least=0)
+        return [each == SPARSE_MLP for each in types] or [i >= first for i in range(layers)]
+    words = stated.split(",") if isinstance(stated, str) else stated
+    numbers = [str(word).strip() for word in words] if isinstance(words, list) else []
+    if not numbers or not all(number.isdecimal() for number in numbers):
+        fix = "write the numbers of layers with experts, from 0"
+        raise RooflinesError("moe_layers_enum", f"is {quote(stated)}", fix)
+    return [str(index) in numbers for index in range(layers)]
+
+
+def if_there_are_experts(keys: Keys) -> list[bool]:
+    """The experts of MiniCPM: in all layers or in none."""
+    return [bool(keys.size("num_experts", 0, least=0))] * keys.layers()
 
 
 def between(keys: Keys) -> list[bool]:
@@ -227,6 +260,27 @@ def head_size(keys: Keys) -> int:
     return width // heads
 
 
+def share_of_the_width(keys: Keys) -> int:
+    """Size of a value head of MiniCPM 3: D / N [1]."""
+    return keys.size("hidden_size") // keys.size("num_attention_heads")
+
+
+def heads_of_windows(keys: Keys) -> int:
+    """Query heads of Step 3.5 in layers with a window, as transformers or the publisher says [1].
+
+    Raises:
+        RooflinesError: Layers have other sizes of their own, or two keys differ.
+    """
+    name = "num_sliding_attention_heads"
+    _own_sizes(keys, "sliding_attention", {"num_attention_heads": name})
+    return keys.size(keys.first(name, f"{OTHER_HEADS}.num_attention_heads", "num_attention_heads"))
+
+
+def slopes_of_xielu(keys: Keys) -> int:
+    """Learned slopes of the activation of Apertus [1]."""
+    return SLOPES if keys.get("hidden_act", XIELU) == XIELU else 0
+
+
 def four_times_the_width(keys: Keys) -> int:
     """Width of the MLP of older families: as stated, else 4 D [1]."""
     return keys.size("intermediate_size", 4 * keys.size("hidden_size"))
@@ -281,12 +335,17 @@ def heads_of_chatglm(keys: Keys) -> int:
 
 def global_size(keys: Keys) -> int:
     """Size of a head of Gemma 4 in layers without a window [1]."""
-    _own_sizes(keys)
+    _own_sizes(keys, "full_attention", GLOBAL)
     return keys.size("global_head_dim")
 
 
-def _own_sizes(keys: Keys) -> None:
-    """Read the sizes of layers without a window where each of them has its own.
+def _own_sizes(keys: Keys, kind: str, named: Mapping[str, str]) -> None:
+    """Read the sizes of layers of one kind where each of them has its own.
+
+    Args:
+        keys: The config.
+        kind: The kind in `layer_types`.
+        named: The keys of these layers by the key that all layers have.
 
     Raises:
         RooflinesError: They differ from layer to layer, or are of other layers or sizes.
@@ -294,17 +353,16 @@ def _own_sizes(keys: Keys) -> None:
     own = keys.get("per_layer_config") or {}
     if not own:
         return
-    full = [each == "full_attention" for each in keys.items("layer_types")]
+    has = [each == kind for each in keys.items("layer_types")]
     sizes: Any = next(iter(own.values())) if isinstance(own, Mapping) else {}
     alike = isinstance(sizes, Mapping) and all(each == sizes for each in own.values())
     layers = {int(each) for each in own if str(each).isdecimal()}
-    named = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
     if (
         not alike
         or set(sizes) - set(named)
-        or layers != {index for index, each in enumerate(full) if each}
+        or layers != {index for index, each in enumerate(has) if each}
     ):
-        problem = "is not of the layers without a window, the same for all"
+        problem = f"is not of the layers of {kind}, the same for all"
         raise RooflinesError("per_layer_config", problem, "use another model, or write it out")
     for key, name in named.items():
         if key in sizes:
@@ -313,7 +371,7 @@ def _own_sizes(keys: Keys) -> None:
 
 def global_heads(keys: Keys) -> int:
     """Key-value heads of Gemma 4 in layers without a window [1]."""
-    _own_sizes(keys)
+    _own_sizes(keys, "full_attention", GLOBAL)
     same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
     found = keys.size("num_global_key_value_heads", near)
     return found if same else near

@@ -99,7 +99,7 @@ def published_dtypes(
     if found is None:
         return Published(ModelDtypes(weights=base), notes[0] if notes else None)
     elements, lm_head = _elements(found, shape, stack, base)
-    dtypes = ModelDtypes.of_elements(elements, found.cache, lm_head)
+    dtypes = ModelDtypes.of_elements(elements, found.cache, lm_head, base)
     if found.head == LISTED and not found.left_out:
         notes.append(NO_LIST_NOTE.format(base=base))
     notes += [*found.notes, *dtypes.averages()]
@@ -143,11 +143,12 @@ def _elements(
     names = Modules([*matrices, HEAD, EMBEDDING])
     formats: dict[str, str] = {}
     named = [each for each in found.formats if each[0] != EVERY]  # come before their class
-    for pattern, name in reversed([*named, *(each for each in found.formats if each not in named)]):
+    of_all = [each for each in found.formats if each[0] == EVERY]
+    for pattern, name in reversed([*named, *of_all]):
         formats |= dict.fromkeys(names.meant(pattern), name)
     for pattern, key in found.left_out:
         meant = names.meant(pattern)
-        if not meant and not _without_effect(pattern, shape.layers):
+        if not meant and not _without_effect(pattern, len(stack.mixers)):
             problem = f"leaves out {quote(pattern)}, which is no module that is known"
             raise RooflinesError(f"quantization_config.{key}", problem, FIX)
         formats |= dict.fromkeys(meant, base)

@@ -152,7 +152,8 @@ def last_vectors(entry):
 def mlp_parameters(entry):
     """Parameters of an MLP [1]."""
     mlp = entry["mlp"]
-    return sum(_mlp(entry["D"], mlp["F"], mlp, bias=mlp.get("bias", False)))
+    learned = mlp.get("learned", 0)
+    return learned + sum(_mlp(entry["D"], mlp["F"], mlp, bias=mlp.get("bias", False)))
 
 
 def experts_parameters(entry):
@@ -176,7 +177,7 @@ def pieces(entry):
         else:
             mlp = entry["mlp"]
             matrices, biases = _mlp(width, mlp["F"], mlp, bias=mlp.get("bias", False))
-            yield _plain(matrices + biases)
+            yield _plain(matrices + biases + mlp.get("learned", 0))
     norms = entry["layers"] * entry.get("norms_per_layer", 2) + entry.get("model_norms", 1)
     yield _plain(norms * width + (norms * width if entry.get("norm_bias") else 0))
     yield _plain(entry["V"] if entry.get("head_bias") else 0)
