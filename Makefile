@@ -5,12 +5,13 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 CORES ?= 4
 BIN := .venv/bin
 ENGINES := .venv-engines
+TRANSFORMERS := .venv-transformers
 RUNTIME := .venv-run
 # All modules are compiled, dependencies by pip: where PYTHONDONTWRITEBYTECODE is set, each process would compile them.
 INSTALL = $(@D)/bin/python -m pip --disable-pip-version-check --quiet --quiet install --no-deps --no-build-isolation
 LOCKED = $(INSTALL) --require-hashes --requirement
 
-.PHONY: help setup setup-test sweep docs test lint types tests verify mutate bench audit engines test-engines test-wheel slurm lock
+.PHONY: help setup setup-test sweep docs test lint types tests verify transformers mutate bench audit engines test-engines test-wheel slurm lock
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1  /p' Makefile
@@ -62,6 +63,14 @@ verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hu
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --timeout 3600 --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
 
 RANDOM_SWEEPS := tests/test_bad_input.py tests/test_properties.py tests/test_default_config.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_explorer.py tests/test_faces.py tests/test_charts.py tests/test_best_split.py tests/test_training.py
+
+transformers: $(TRANSFORMERS)/ready  ## .venv-transformers, with which `make verify` compares counts with the classes of transformers (6 GB)
+
+$(TRANSFORMERS)/ready:
+	@echo "Setting up $(TRANSFORMERS) with the newest transformers and torch"
+	@$(PYTHON) -m venv $(TRANSFORMERS)
+	@$(TRANSFORMERS)/bin/python -m pip --disable-pip-version-check --quiet install transformers torch
+	@touch $@
 
 mutate: .venv/ready-dev  ## tests of the tests: a change in each of 40 modules where code is new, survivors.md (a quarter of an hour); CHANGED=main: in modules changed against main, TESTS=: by these tests
 	@$(BIN)/python tests/verify/mutate.py $(if $(CHANGED),--changed $(CHANGED) --each 5) $(if $(TESTS),--tests $(TESTS))

@@ -13,6 +13,9 @@ import pytest
 from case_files import case
 from command_line import refused, said
 from hf_configs import config_of
+from outputs_made import make_outputs
+from sheets import read_workbook, table_of
+from spreadsheet import written as workbook_of
 
 import rooflines
 from rooflines import RooflinesError, models
@@ -266,6 +269,26 @@ def test_notes_on_a_model_are_part_of_every_answer(tmp_path, capsys):
     ):
         assert frame["note"].str.contains(ENCODER, literal=True).all()
         assert frame.schema["note"] == pl.String
+
+
+def test_notes_on_a_model_go_with_its_tables_and_into_the_workbook(tmp_path, capsys):
+    own = {"name": "mine", "hf": written(tmp_path, QWEN_VL)}
+    sweep = {"models": [own, "llama-3.1-8b"], "grid": {"B": [1, 8], "S": [1024]}}
+    sweep |= {"dtypes": ["bf16"], "chips": ["h100-sxm"], "splits": [{"tp": 1}]}
+    config = tmp_path / "own.yaml"
+    config.write_text(json.dumps({"model-sweeps": {"serve": sweep}, "charts": []}))
+    results = tmp_path / "results"
+    make_outputs(
+        str(config), results, "thresholds.parquet", "model-thresholds.parquet", "summary.csv"
+    )
+    for name in ("summary.csv", "models/serve/part-00000.parquet"):
+        origin = rooflines.origin(results / name)
+        assert origin.sweeps["serve"]["models"]["mine"]["note"] == ENCODER
+        assert f"notes:\n  mine: {ENCODER}\n" in origin.summary()
+    assert f"\nmine: {ENCODER}\n" in said(capsys, "check", str(config))
+    rows = table_of(read_workbook(workbook_of(tmp_path / "book", str(config)))["Models"], 1)
+    assert {row["model"]: row["note"] for row in rows}["mine"] == ENCODER
+    assert {row["model"]: row["source"] for row in rows}["mine"] == own["hf"]
 
 
 def test_a_layer_that_drafts_is_not_said_to_be_left_out():

@@ -15,6 +15,7 @@ from rooflines.dictionary.columns import METRICS, STEP_METRICS
 from rooflines.loading import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.timing_summary import timings_lacking
+from rooflines.models.library import ModelEntry
 from rooflines.results.folders import MODELS, TABLES
 from rooflines.run.plan import plan
 from rooflines.run.run_summary import skipped_reasons
@@ -81,6 +82,7 @@ def _expected(config: Config) -> str:
             f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; {charts}"
         ),
         f"about {si(size, 'B', 2)} of tables",
+        *_notes(config),
         *_timings(config),
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
@@ -100,6 +102,17 @@ def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
         else part.rows * BYTES_PER_KERNEL
         for part in parts
     )
+
+
+def _notes(config: Config) -> list[str]:
+    """A line on each model of a file of which something is left out or assumed."""
+    found = {
+        name: "; ".join(model.notes(drafts=sweep.config.draft is not None))
+        for sweep in config.model_sweeps.values()
+        for name, model in sweep.models.items()
+        if not isinstance(model.shape, ModelEntry)
+    }
+    return [f"{name}: {note}" for name, note in found.items() if note]
 
 
 def _timings(config: Config) -> list[str]:

@@ -71,6 +71,7 @@ class Origin:
         parts: dict[str, Any] = {"charts": ", ".join(chart["id"] for chart in self.charts)}
         for kind, recipes in made_from.items():
             parts[kind] = {name: _names_in(recipe) for name, recipe in recipes.items()}
+        parts["notes"] = notes_of(self.sweeps.values())
         if self.sweeps or self.measurements:
             parts["sources"] = ", ".join(self.sources())
         return self._yaml(parts)
@@ -92,6 +93,12 @@ class Origin:
         made_from = (*self.sweeps.values(), *self.measurements.values())
         named = {name for each in made_from for name in _named(each["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
+
+
+def notes_of(recipes: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """What numbers of models leave out or assume, by model, of those that do."""
+    models = (model for recipe in recipes for model in recipe.get("models", {}).items())
+    return {name: entry["note"] for name, entry in models if "note" in entry}
 
 
 def _names_in(recipe: Mapping[str, Any]) -> dict[str, str]:

@@ -47,7 +47,7 @@ def recipe_of(
     config, own = sweep.config, dict[str, Any]()
     if isinstance(sweep, ModelSweep):
         own = {
-            name: shape_recipe(model.shape, _source(sweep, name))
+            name: shape_recipe(model.shape, _source(sweep, name), _note(sweep, model))
             for name, model in sweep.models.items()
             if models is None or name in models
         }
@@ -81,10 +81,15 @@ def recipe_of(
     }
 
 
-def shape_recipe(shape: Shape, source: str) -> dict[str, Any]:
-    """A shape as JSON, and the document that it is from."""
+def shape_recipe(shape: Shape, source: str, note: str | None = None) -> dict[str, Any]:
+    """A shape as JSON, the document that it is from, and what it leaves out or assumes."""
     plain = shape.model_dump(include=set(Shape.model_fields), exclude_none=True)
-    return {"shape": plain, "source": source}
+    return {"shape": plain, "source": source, **({"note": note} if note else {})}
+
+
+def _note(sweep: ModelSweep, model: Model) -> str | None:
+    """What numbers of a model leave out or assume; None: nothing."""
+    return "; ".join(model.notes(drafts=sweep.config.draft is not None)) or None
 
 
 def _source(sweep: ModelSweep, name: str) -> str:
@@ -165,7 +170,7 @@ def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is
         return checked_sweep(Sweep(name, config, chips, dtypes, fits))
     of_models = ModelSweepConfig.model_validate(recipe["config"])
     models = {
-        model: Model(model, Shape.model_validate(each["shape"]))
+        model: Model(model, Shape.model_validate(each["shape"]), note=each.get("note"))
         for model, each in recipe["models"].items()
     }
     return checked_sweep(sweep_of_models(name, of_models, chips, dtypes, fits, models))

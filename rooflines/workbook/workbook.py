@@ -74,6 +74,7 @@ def write_workbook(spec: str, path: str | Path) -> None:
         what_if_sheet(book, book.add_worksheet("What-if"), about[0]["made_from"])
         summary_sheet(book, book.add_worksheet("Summary"), solved)
         _thresholds(book, files)
+        _models(book, [recipe for each in about for recipe in each["made_from"]])
         _columns(book)
         for sheet in book.worksheets():
             sheet.set_landscape()
@@ -109,6 +110,16 @@ def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]])
         _table(book, sheet, table.select(filled), row=2)
     if left_out:  # after the table, whose columns are as wide as what is written so far
         sheet.write_string(0, 0, f"Left out: {', '.join(left_out)}")
+
+
+def _models(book: Workbook, recipes: Sequence[Mapping[str, Any]]) -> None:
+    """Write the models, the documents of their shapes, and what is left out or assumed, if any."""
+    models = {name: entry for recipe in recipes for name, entry in recipe.get("models", {}).items()}
+    if models:
+        rows = [(name, entry["source"], entry.get("note")) for name, entry in models.items()]
+        schema = dict.fromkeys(("model", "source", "note"), pl.String)
+        frame = pl.DataFrame(rows, schema=schema, orient="row")
+        _table(book, book.add_worksheet("Models"), frame, row=0, sentences=("note",))
 
 
 def _columns(book: Workbook) -> None:
