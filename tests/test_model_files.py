@@ -115,6 +115,10 @@ def test_a_reward_model_has_its_score_head_and_decodes_nothing(tmp_path, capsys)
     assert model.note == "a score head of 1 in place of an LM head"
     (head,) = (each for each in model.groups("prefill") if each.name == "unembed")
     assert head.of("flops", models.Step.prefill(1, 2048)) == 2 * 4096
+    answer = rooflines.explain_model("h100-sxm", model, B=1, S=2048, phase="prefill")
+    (scores,) = (each for each in answer.groups if each["group"] == "unembed")
+    assert (scores["weight_bytes"], scores["flops"]) == (2 * 4096, 2 * 4096)
+    assert answer.row["weights_footprint_bytes"] == 2 * 7_504_928_768
     file = written(tmp_path, reward)
     asked = ("explain", "h100", file, "B=1", "S=2048")
     assert "a score head: it decodes no tokens" in refused(capsys, *asked)

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 import random_serving
+from cases import LINKS, made_up
 from comparison import wrong_rows, wrong_skips
 from failing import check_each
 from hypothesis import given
@@ -49,6 +50,25 @@ def check_rows(config):
 
 def test_every_row_and_kernel_of_every_kind_of_step_is_the_exact_one():
     check_each(chosen(CONFIGS, kinds_of, EVERY_KIND), check_rows)
+
+
+def test_short_convolutions_without_a_state_are_exact():
+    state = {"kind": "short-conv", "layers": 5, "heads": 64, "key": 1, "value": 1, "groups": 1}
+    model = {"name": "made-up", "layers": 8, "D": 64, "V": 100, "mlp": {"F": 96}}
+    model |= {"attention": {"N": 4, "K": 2, "H": 16}, "state": {**state, "conv": 3, "bits": 16}}
+    form = {"models": [model], "phase": ["decode", "prefill"], "grid": {"B": [1, 6], "S": [1, 40]}}
+    form |= {"dtypes": ["bf16"], "splits": [{"tp": 1}, {"tp": 2}, {"dp": 2}]}
+    chip = made_up(1e12, 1e11, {**LINKS["switch"], "bytes_per_s": 1e10})
+    config = {"model-sweeps": {"convolutions": {**form, "chips": ["own"]}}, "chips": {"own": chip}}
+    table = StepTable(sweep_of(config)).frame().collect()
+    rows = expected_rows(config)
+    truth = [{**row.keys, **row.values} for row in rows if row.values is not None]
+    keys = table.columns[: table.columns.index("S") + 1]
+    assert wrong_rows(table, truth, keys) == []
+    layers = [*step_table.layer_rows(form | {"chips": ["own"]}, {}, config["chips"], BITS, None)]
+    kernels = KernelTable(sweep_of(config)).frame().collect()
+    assert wrong_rows(kernels, layers, [*keys, "group"], beside=("calibration", "t_lower_s")) == []
+    assert {"state-in", "state", "state-out"} <= set(kernels["group"])
 
 
 @check(50)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.models.matrix import Copied, Matrix, Size
 
@@ -35,6 +36,12 @@ class State(Entry):
     conv: Size = Field(description="tokens of the short convolution [1]")
     full_gate: bool = Field(default=True, description="of kda: whether gates have full rank")
     bits: Size = Field(32, description="bits of an element of the state")
+
+    @model_validator(mode="after")
+    def _keeps_something(self) -> Self:
+        if self.kind == SHORT and self.conv == 1:
+            raise RooflinesError("conv", "is 1, of which nothing is kept", "write 2 or more")
+        return self
 
     @property
     def elements(self) -> int:

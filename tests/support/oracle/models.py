@@ -89,6 +89,10 @@ def indexers(entry):
 
 def _state(s, width):
     heads, keys, values = s["heads"], s["groups"] * s["key"], s["heads"] * s["value"]
+    if s["kind"] == "short-conv":  # two gates beside what is convolved
+        yield _plain(width * values + 2 * width * values + values * width)
+        yield _plain(s["conv"] * values)
+        return
     convolved = keys + keys + values
     yield _plain(width * convolved + width * heads + values * width)
     yield _plain(s["conv"] * convolved + heads)  # convolution, decays

@@ -34,8 +34,10 @@ def cache_of_one(case, context):
     for kind, tokens in models.each_mixer(entry):
         if kind == "state":
             s = entry["state"]
-            state = s["heads"] * s["key"] * s["value"] * s.get("bits", 32)
-            state += (s["conv"] - 1) * (2 * s["groups"] * s["key"] + s["heads"] * s["value"]) * 16
+            short, values = s["kind"] == "short-conv", s["heads"] * s["value"]
+            state = 0 if short else s["key"] * values * s.get("bits", 32)
+            keys = 0 if short else 2 * s["groups"] * s["key"]
+            state += (s["conv"] - 1) * (keys + values) * 16
             bits += Fraction(state, case.cache_shares(s["heads"]))
             continue
         a = (entry.get(kind) or {}).get("attention") or entry["attention"]

@@ -301,6 +301,8 @@ class OneChip:
     def state(self):
         """The recurrence of a state and its short convolution, read but in prefill, and written."""
         s, step = self.case.entry["state"], self.step
+        if s["kind"] == "short-conv":
+            return self.convolution(s)
         elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
         products = 2 if s["kind"] == "mamba2" else 3
         keys, decode = 2 * s["groups"] * s["key"], self.case.phase == "decode"
@@ -309,6 +311,15 @@ class OneChip:
         moved = elements * (2 if decode else 1) + inputs
         flops = 2 * products * elements * step.B * step.T
         return Inner("state", flops, moved, bits, s["heads"], keys + values, values, few_inside=few)
+
+    def convolution(self, s):
+        """A short convolution alone, between two gates; decode reads its inputs and adds one."""
+        channels, step = s["heads"] * s["value"], self.step
+        kept = s["conv"] - 1
+        moved = channels * (kept + 1 if self.case.phase == "decode" else kept)
+        flops = 2 * s["conv"] * channels * step.B * step.T
+        sizes = Fraction(16), s["heads"], 3 * channels, channels
+        return Inner("state", flops, moved, *sizes)
 
     def inner(self, count, of):
         """A mixer between its projections, split by heads or by sequences."""
@@ -448,6 +459,10 @@ def attentions(chip):
 def state_projections(s, width):
     """The matrices into a state and out of it; low ranks are weights of the first."""
     values, keys = s["heads"] * s["value"], 2 * s["groups"] * s["key"]
+    if s["kind"] == "short-conv":
+        parts: list[tuple[int, int, int]] = []
+        whole = ("state-in", 3 * values * width, width, 3 * values, "out", parts)
+        return [whole, ("state-out", values * width, values, width, "in")]
     out = keys + values + s["heads"]
     low = down = 0
     if s["kind"] == "gated-delta":
