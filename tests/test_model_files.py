@@ -239,6 +239,30 @@ def test_keys_of_windows_that_transformers_does_not_write_are_those_of_the_class
     assert models.from_hf(without).shape == model.shape
 
 
+def test_layers_of_cross_attention_are_held_and_not_run():
+    """Llama 3.2 Vision 11B: its text without images is Llama 3.1 8B, and eight rows of a table."""
+    config = case("families")["counted"]["llama-3.2-11b-vision"]["config"]
+    model, alone = models.from_hf(config), models.from_hf(LLAMA)
+    counts, held = model.parameters(), 8 * (218_112_000 + 2 * 128 + 2)
+    assert counts.groups["crossed"] == held
+    assert counts.total == PARAMETERS + held + 8 * 4096
+    assert counts.active == alone.parameters().active
+    assert model.cache_elements(100) == alone.cache_elements(100)
+    rows = [
+        rooflines.explain_model("h100-sxm", each, B=1, S=100, dtypes="bf16").row
+        for each in (model, alone)
+    ]
+    assert rows[0]["t_lower_s"] == rows[1]["t_lower_s"]
+    more = [row["weights_footprint_bytes"] for row in rows]
+    assert more[0] - more[1] == 2 * (held + 8 * 4096)
+    assert "8 layers of cross-attention are stored, and skipped" in (model.note or "")
+    left_out = {"quant_method": "fp8", "modules_to_not_convert": ["model.layers.38.cross_attn"]}
+    text = {**config["text_config"], "quantization_config": left_out}
+    dtypes = models.from_hf({**config, "text_config": text}).dtypes
+    assert dtypes is not None
+    assert dtypes.mixed["weights"]["bf16"] == 4096 * (4096 + 2 * 1024) + 4096 * 4096
+
+
 # ---------------------------------------------------------------- titles and notes
 
 
