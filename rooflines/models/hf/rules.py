@@ -68,6 +68,11 @@ def five_of_six(keys: Keys) -> list[bool]:
     return [(index + 1) % 6 > 0 and index + 1 < layers for index in range(layers)]
 
 
+def by_type_alone(keys: Keys) -> list[bool]:
+    """The windows of Step 3.5: where `layer_types` says so."""
+    return [False] * keys.layers()
+
+
 def everywhere(keys: Keys) -> list[bool]:
     """All layers."""
     return [True] * keys.layers()
