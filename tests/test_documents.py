@@ -178,3 +178,9 @@ def test_held_out_errors_come_before_those_in_sample():
     assert 0 < page.index(unseen) < page.index("| b200 | SGLang |") < page.index(in_sample)
     assert f"is {min(by_engine):.0f} to {max(by_engine):.0f} %." in page
     assert f"| h200-sxm | vLLM | 164 | {100 * errors['h200-sxm/vllm']:.1f} % |" in page
+
+
+def test_the_model_names_modules_that_exist(repository):
+    modules = re.findall(r"`(\w+/\w+\.py)`", words_of("model.md"))
+    assert len(modules) > 10
+    assert [name for name in modules if not (repository / "rooflines" / name).is_file()] == []
