@@ -1,4 +1,4 @@
-"""Wall times of the page "First steps": its commands, unchanged, in a fresh clone.
+"""Wall times of the tutorial: its indented commands, unchanged, in a fresh clone.
 
 They run in one shell and without pip's cache; packages are downloaded.
 """
@@ -17,14 +17,15 @@ from benchmarks.measure import ROOT
 if TYPE_CHECKING:
     from pathlib import Path
 
-PAGE = ROOT / "docs" / "first-steps.md"
+PAGE = ROOT / "docs" / "tutorial.md"
 CLONE = "Clone"
 """The step before those of the page."""
 
 
 def steps(page: str) -> dict[str, str]:
-    """The commands of each section, those that have any."""
-    _, *sections = re.split(r"^## ", page, flags=re.MULTILINE)
+    """The commands of each section, those that have any; screens are no commands."""
+    text = re.sub(r"^```.*?^```$", "", page, flags=re.DOTALL | re.MULTILINE)
+    _, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
     titled = (
         (text.partition("\n")[0], re.findall(r"^ {4}(.+)$", text, re.MULTILINE))
         for text in sections

@@ -11,12 +11,12 @@ import gallery
 import jsonschema
 import performance
 import pytest
-from answers import _said, critical_batches
+from answers import critical_batches
 from blocks import with_values
 from case_files import case
 from documents import PICTURES, README, SCHEMA, VEGA, vega_script
 from generated import FIX, TEXTS, current, out_of_date
-from pages import words_of
+from pages import text_of, words_of
 from performance import CONFIG, SCALING, default_rows
 
 from rooflines import charts
@@ -63,7 +63,7 @@ def test_the_pictures_are_those_of_the_snippets(default_results):
     specs = gallery.charts_of_pages(default_results)
     assert {function for function, _ in specs.values()} == CHART_FUNCTIONS
     assert gallery.digests(specs) == DIGESTS, FIX
-    assert {path.stem for path in PICTURES.glob("*.png")} == {*specs, "hero-light", "hero-dark"}
+    assert {path.stem for path in PICTURES.glob("*.png")} == {*specs}
     assert sum(path.stat().st_size for path in PICTURES.iterdir()) < MOST_BYTES
 
 
@@ -94,7 +94,7 @@ def test_every_key_is_explained():
     assert every_key().filter(meaning="").rows() == []
 
 
-# ------------------------------------------------------------------ answers of README
+# ------------------------------------------------------------------ answers of pages
 
 PEAK, RATE, WIDTH = Fraction(989 * 10**12), Fraction(3350 * 10**9), 8192
 """An H100 SXM: FLOP/s in bf16, bytes/s of memory; the layer's D and F."""
@@ -111,8 +111,7 @@ def test_the_critical_batch_is_the_one_by_hand():
         batch = ridge * weight / 2 / (1 - 2 * ridge / WIDTH)
         assert found["h100-sxm", dtypes] == str(-(-batch.numerator // batch.denominator))
     assert ("tpu-v5e", "fp8-out-bf16") not in found
-    text = README.read_text(encoding="utf-8")
-    assert f"From {found['h100-sxm', 'bf16']} tokens on it is compute-bound." in text
+    assert f"| `h100-sxm` | {found['h100-sxm', 'bf16']} | " in text_of("tutorial.md")
 
 
 def test_values_of_a_page_are_named_and_begin_no_line():
@@ -121,12 +120,6 @@ def test_values_of_a_page_are_named_and_begin_no_line():
         with_values("a <!--b--><!--/-->", {})
     with pytest.raises(ValueError, match="begins a line"):
         with_values("a\n<!--b--><!--/-->", {"b": "3"})
-
-
-def test_a_sentence_of_readme_that_breaks_a_rule_is_refused(monkeypatch):
-    monkeypatch.setattr("answers.CHIP", "b200")
-    with pytest.raises(ValueError, match="while b200 is chosen"):
-        _said("memory-bound", {"chip": "h100-sxm", "bound": "memory"})
 
 
 def test_the_rows_of_the_default_config_are_one_number():

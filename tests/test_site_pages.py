@@ -63,7 +63,7 @@ def test_every_page_is_built_and_loads_only_files_of_the_site(site, repository):
         for address in loaded:
             target = address.partition("?")[0]
             assert (page.parent / target).resolve().exists() or page.name == "404.html", address
-    assert "pictures/hero-dark.png" in text_of(site, "index.html")
+    assert "pictures/explorer-dark.webp" in text_of(site, "index.html")
 
 
 def test_the_reference_has_every_key_command_and_name(site):
@@ -103,5 +103,5 @@ def test_the_search_finds_a_question_and_nothing_is_requested_from_elsewhere(sit
         visit.page.goto(f"{base}/book.html")
         visit.page.locator(".md-search__button").click()
         visit.page.locator("input[type=text]").fill("quantization")
-        visit.page.get_by_text("Does quantization make it quicker?").wait_for()
+        visit.page.get_by_text("Does quantization make it faster?").wait_for()
         assert visit.faults == []

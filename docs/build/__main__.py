@@ -1,8 +1,8 @@
 """Generate the documents that are computed: `python docs/build`; `--check` only compares.
 
 The config's JSON Schema; README's answers; pictures and their tables, and whole pages in docs;
-pages with figures of benchmarks/results.json; the script of Vega for the site; and the outputs of
-the notebooks, which `--check` leaves to `make verify`.
+pages with figures of benchmarks/results.json; the script of Vega for the site; and what `--check`
+leaves out: pictures of the explorer, and outputs of the notebooks (`make verify`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+import explorer_picture
 import gallery
 from documents import PICTURES, VEGA, vega_script
 from generated import TEXTS, current, out_of_date
@@ -28,6 +29,7 @@ def main() -> int:
     for page in TEXTS:
         page.write_text(current(page), encoding="utf-8")
     gallery.draw(PICTURES)
+    explorer_picture.draw(PICTURES)
     VEGA.write_bytes(vega_script())
     run_notebooks()
     return 0

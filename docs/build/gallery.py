@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 PAGES = (RESULTS, DOCS / "book.md", DOCS / "measure.md")
 """Pages with a snippet that makes charts, and a table of their pictures."""
 
-HERO, HERO_SIZE, SMALL_SIZE = "roofline", "slide", "paper"
+SIZE = "paper"
 DIGESTS = "digests.json"
 COLOURS, SCALE = 64, 1.5
 ACROSS = 3
@@ -75,11 +75,7 @@ def _snippet(page: str) -> tuple[str, dict[str, str]]:
 def digests(specs: Mapping[str, tuple[str, dict[str, Any]]]) -> dict[str, str]:
     """A digest of everything that determines each picture."""
     return {
-        name: hashlib.sha256(
-            dumps(
-                [themed(spec, SIZES[size], dark=False) for size in (SMALL_SIZE, HERO_SIZE)]
-            ).encode()
-        ).hexdigest()
+        name: hashlib.sha256(dumps(themed(spec, SIZES[SIZE], dark=False)).encode()).hexdigest()
         for name, (_, spec) in specs.items()
     }
 
@@ -94,12 +90,7 @@ def draw(folder: Path) -> None:
     for old in folder.glob("*.png"):
         old.unlink()
     for name, (_, spec) in specs.items():
-        (folder / f"{name}.png").write_bytes(
-            encoded(rastered(svg(spec, SMALL_SIZE), SCALE), COLOURS)
-        )
-    for theme in ("light", "dark"):
-        hero = rastered(svg(specs[HERO][1], HERO_SIZE, dark=theme == "dark"), 1)
-        (folder / f"hero-{theme}.png").write_bytes(encoded(hero, COLOURS * 2))
+        (folder / f"{name}.png").write_bytes(encoded(rastered(svg(spec, SIZE), SCALE), COLOURS))
     (folder / DIGESTS).write_text(json.dumps(digests(specs), indent=1) + "\n", encoding="utf-8")
 
 

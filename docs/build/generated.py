@@ -11,11 +11,13 @@ from accuracy_page import ACCURACY, JUDGED_RUNS, judged_text, with_errors
 from answers import with_answers
 from command_output import MEASURE, with_output
 from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
+from excerpts import with_excerpts
+from held_out import FAQ, with_held_out_errors
 from outputs import with_outputs
 from performance import (
     CONFIG,
-    FIRST_STEPS,
     SCALING,
+    TUTORIAL,
     with_estimate,
     with_performance,
     with_rows,
@@ -38,14 +40,15 @@ def _schema(_: str) -> str:
 
 TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     SCHEMA: (_schema,),
-    README: (with_answers, with_run_time, with_output),
+    README: (with_run_time, with_excerpts, with_held_out_errors),
     JUDGED_RUNS: (judged_text,),
     ACCURACY: (with_errors,),
     SERVE: (with_output, with_serving_values),
     TRAIN: (with_output, with_step),
     CONFIG: (with_rows,),
     SCALING: (with_performance, with_estimate),
-    FIRST_STEPS: (with_times,),
+    TUTORIAL: (with_answers, with_times, with_excerpts),
+    FAQ: (with_held_out_errors,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
     MEASURE: (gallery.with_gallery, with_output),
     BOOK: (gallery.with_gallery, with_book_numbers),

@@ -15,7 +15,7 @@ from rooflines.loading import load_config
 from rooflines.run.plan import plan
 
 SCALING = DOCS / "scaling.md"
-FIRST_STEPS = DOCS / "first-steps.md"
+TUTORIAL = DOCS / "tutorial.md"
 CONFIG = ROOT / "config" / "config.yaml"
 RESULTS = ROOT / "benchmarks" / "results.json"
 
@@ -133,7 +133,7 @@ def with_estimate(page: str) -> str:
 
 
 def with_times(page: str) -> str:
-    """docs/first-steps.md with the current times of its steps."""
+    """docs/tutorial.md with the current times of its steps."""
     past, rows = 0.0, []
     for step, seconds in results()["first steps"].items():
         past += seconds

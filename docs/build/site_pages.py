@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 PATTERNS = (
-    *("docs/*.*", "docs/pictures/*.png"),
+    *("docs/*.*", "docs/pictures/*.png", "docs/pictures/*.webp"),
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "benchmarks/results.json", "LICENSE"),
     *("config/*", "notebooks/*.ipynb", "workflow/schemas/config.schema.json"),
 )
