@@ -80,17 +80,20 @@ def test_only_the_edited_chip_is_solved_for_and_nothing_damaged_is_kept(damage, 
 
 
 @pytest.mark.parametrize(
-    ("edit", "rows_per_part"),
-    [*((edit, 1000) for edit in EDITS), (CHIP, 40), (MORE, 40)],
+    ("edit", "rows_per_part", "folders"),
+    [
+        *((edit, 1000, ("models", "layers")) for edit in EDITS),
+        *((edit, 40, ("models",)) for edit in (CHIP, MORE)),  # parts end between rows of a chip
+    ],
 )
 def test_after_an_edit_parts_of_models_are_those_of_a_run_from_nothing(
-    edit, rows_per_part, tmp_path, capsys
+    edit, rows_per_part, folders, tmp_path, capsys
 ):
     first = copy.deepcopy(CONFIG)
     for sweep in first["model-sweeps"].values():
         sweep["rows_per_part"] = rows_per_part
     before, after = (
-        plan(rooflines.load_config(config)).parts_in("models", "layers")
+        plan(rooflines.load_config(config)).parts_in(*folders)
         for config in (first, edited(edit, first))
     )
     for part in before:
