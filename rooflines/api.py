@@ -11,7 +11,7 @@ from rooflines.basics.file_kinds import check_kind
 from rooflines.dictionary.columns import column_records
 from rooflines.evaluation.row_frames import KernelTable, skipped_frame, table_of
 from rooflines.fits.nsight import read_launches
-from rooflines.fits.rocm_counters import read_dispatches
+from rooflines.fits.rocm_counters import counters_in, read_dispatches
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import combinations_of, dtype_entries
 from rooflines.measured.profiled_kernels import kernel_frame
@@ -134,7 +134,7 @@ def kernels(
 
     Args:
         path: The CSV that `ncu --csv` prints, of the page `raw` or `details`, or the counters of
-            rocprof-compute (pmc_perf.csv) or rocprofv3 (counter_collection.csv).
+            rocprof-compute (pmc_perf.csv, or its folder) or rocprofv3 (counter_collection.csv).
         chip: Its id in the catalogue, or in the config.
         dtype: The dtype that tensor cores compute in; by default that of their counters.
         config: Adds the config's own chips to those of the catalogue.
@@ -148,6 +148,7 @@ def kernels(
     chips = chip_entries() if config is None else config.chips
     with at_path("chip"):
         one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
+    path = counters_in(path)
     kind = check_kind(path, "kernels")
     read = read_dispatches if kind is not None and kind.maker == "amd" else read_launches
     return kernel_frame(read(path), chips[chip], dtype)

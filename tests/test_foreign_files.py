@@ -105,38 +105,61 @@ def test_every_command_reads_a_file_or_says_what_it_is(name, command, path_of, c
     assert not (name.startswith(AMD) and "ncu --import" in printed.err)
 
 
+TOLD = [
+    ('{"traceEvents": []}', "chrome-trace"),
+    ('[{"name": "x", "ph": "B", "ts": 1}]', "chrome-trace"),
+    ('{"rocprofiler-sdk-tool": []}', "rocprofv3-json"),
+    ("Index,KernelName,gpu-id,queue-id\n0,k,0,0\n", "rocprof"),
+    ("workload_name,gpu_model,gpu_arch\nrun,MI300X,gfx942\n", "rocprof-compute-report"),
+    ("# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests-log"),
+    ('{"results": [{"out_of_place": {"time": 1, "bus_bw": 2}}]}', "nccl-tests-json"),
+    ("nccl_dtype,num_gpus,message_size,op_name,latency\n", "aiconfigurator"),
+    ('"ID","Issues Detected","Function Name","Demangled Name","Duration"\n', "ncu-window"),
+    ("==12== NVPROF is profiling process 12\n", "nvprof"),
+    (" ** CUDA Summary:\n\n Time (%)  Total Time (ns)  Instances\n", "nsys-table"),
+    ('[{"Time (%)": 51.2, "Total Time (ns)": 912}]', "nsys-table"),
+    ("Time (%),Total Time (us),Instances\n", "nsys-table"),
+    ("  Name    Self CPU %      Self CPU   CPU total %\n", "pytorch-table"),
+    ('{"schema": "1.1.1-chakra", "pid": 1, "nodes": []}', "execution-trace"),
+    ('{"byCategory": {}, "byProgram": {}, "deviceType": "TPU v5p"}', "xprof-table"),
+    ("Rank,Host/device,Type,Operation,#Occurrences\n", "xprof-table"),
+    ("transA,transB,M,N,K,rocblas-Gflops,us\n", "rocblas-bench"),
+    ("idx,m,n,k,us\n", "sized"),
+    (
+        '{"request_latency": {}, "time_to_first_token": {}, "inter_token_latency": {}}',
+        "genai-perf",
+    ),
+    ("Metric,avg,min,max\nInter Token Latency (ms),9,8,10\n", "genai-perf"),
+    ("============ Serving Benchmark Result ============\n", "serving-text"),
+    ('{"metrics": {"time_to_first_token_ms": {}}}', "guidellm"),
+    ('[{"build_commit": "a", "avg_ts": 8393.4}]', "llama-bench"),
+    ('{"successful_requests": 64, "last_gen_throughput": 1.0}', "sglang-offline"),
+    ('[{"name": "vLLM benchmark", "metric": "requests_per_second"}]', "vllm-throughput"),
+    ('{"peft_type": "LORA", "r": 16}', "adapter"),
+    ('{"_class_name": "FluxPipeline", "_diffusers_version": "0.30"}', "diffusers"),
+    ('{"bits": 4, "group_size": 128, "sym": true}', "quantize-config"),
+    ('{"backend": "vllm", "request_throughput": 1.0, "itls": [[0.1', "vllm-serve"),
+    ("name: CI\nsteps:\n- run: make\n", None),
+    ('{"mean_tpot_ms": 3, "mean_ttft_ms": 3}', "served"),
+    ('{"producer": {}, "quantization": {"quant_algo": "FP8"}}', "quant-config"),
+    ("<!DOCTYPE html>\n<html>", "html"),
+    ("B,D,F\n1,2,3\n", None),
+    ("", None),
+]
+"""Beginnings of files, and their kinds."""
+
+
 def test_no_kind_is_without_a_file():
     """But those that are told by the end of a name or the first bytes alone."""
     named = {entry["name"] for entry in TABLE.values()}
     others = {"image", "pdf", "html", "zip", "workbook", "sqlite", "xprof-plane", "nsys-export"}
     others |= {"rocprofv3-json", "rocprofv3-trace-other", "rocprof-compute-report", "chrome-trace"}
     others |= {"nccl-tests-log", "served", "sglang-batch", "quant-config", "rocprof", "ncu-window"}
-    others |= {"genai-perf"}
+    others |= {"perfetto", "otf2", *(kind for _, kind in TOLD if kind)}
     assert {kind.id for kind in file_kinds() if kind.name not in named} <= others
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ('{"traceEvents": []}', "chrome-trace"),
-        ('[{"name": "x", "ph": "B", "ts": 1}]', "chrome-trace"),
-        ('{"rocprofiler-sdk-tool": []}', "rocprofv3-json"),
-        ("Index,KernelName,gpu-id,queue-id\n0,k,0,0\n", "rocprof"),
-        ("# nThread 1 nGpus 8 minBytes 8\n", "nccl-tests-log"),
-        ('"ID","Issues Detected","Function Name","Demangled Name","Duration"\n', "ncu-window"),
-        (
-            '{"request_latency": {}, "time_to_first_token": {}, "inter_token_latency": {}}',
-            "genai-perf",
-        ),
-        ('{"backend": "vllm", "request_throughput": 1.0, "itls": [[0.1', "vllm-serve"),
-        ("name: CI\nsteps:\n- run: make\n", None),
-        ('{"mean_tpot_ms": 3, "mean_ttft_ms": 3}', "served"),
-        ('{"producer": {}, "quantization": {"quant_algo": "FP8"}}', "quant-config"),
-        ("<!DOCTYPE html>\n<html>", "html"),
-        ("B,D,F\n1,2,3\n", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "kind"), TOLD)
 def test_kinds_are_told_by_content(text, kind, tmp_path):
     path = tmp_path / "x"
     path.write_text(text, encoding="utf-8")
@@ -177,10 +200,16 @@ def test_operations_of_tensor_cores_that_no_counter_has_are_not_those_of_threads
     """A matmul on tensor cores whose threads add a little is not taken for those additions."""
     text = (FILES / "ncu-raw.csv").read_text()
     active = "sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
-    for share, counted in (("55.10", False), ("0.00", True)):
+    counter = "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
+    for named, share, counted in (
+        (active, "55.10", False),
+        (active, "0.00", True),
+        (counter, "n/a", False),
+        (counter, "nan", False),
+    ):
         path = tmp_path / "k.csv"
         name = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
-        path.write_text(text.replace(name, active).replace("55.10", share))
+        path.write_text(text.replace(name, named).replace("55.10", share))
         (launch,) = read_launches(path)
         assert bool(launch.flops) == counted
     text = (FILES / "pmc_perf.csv").read_text()
@@ -202,6 +231,41 @@ def test_counters_of_amd_are_operations_and_bytes():
         assert launch.seconds == Fraction(5, 10**4)
 
 
+def test_counters_of_a_dispatch_may_be_apart_and_those_of_two_devices_alike(tmp_path):
+    """Of passes that are joined, and of dispatches of the same number on two GPUs."""
+    head, *rows = (FILES / "rocprofv3-counters.csv").read_text().splitlines()
+    agent = head.replace('"', "").split(",").index("Agent_Id")
+    others = []
+    for row in rows:
+        cells = row.split(",")
+        others.append(",".join([*cells[:agent], '"Agent 9"', *cells[agent + 1 :]]))
+    path = tmp_path / "k.csv"
+    pairs = zip(rows, others, strict=True)
+    path.write_text("\n".join([head, *(row for pair in pairs for row in pair)]))
+    launches = list(read_dispatches(path))
+    assert launches == [next(read_dispatches(FILES / "rocprofv3-counters.csv"))] * 2
+
+
+def test_a_folder_of_rocprof_compute_is_its_table_of_counters(tmp_path, capsys):
+    folder = tmp_path / "run" / "MI300X_A1"
+    folder.mkdir(parents=True)
+    words = ["measured", "kernels", str(folder.parent), "--chip", "mi300x"]
+    assert run(words) == 2
+    assert "is a directory with no file pmc_perf.csv" in capsys.readouterr().err
+    (folder / "pmc_perf.csv").write_bytes((FILES / "pmc_perf.csv").read_bytes())
+    assert run(words) == 0
+    assert "137 G  41.6 MB" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("form", ["utf-16", "utf-8-sig", "gzip"])
+def test_profiles_are_read_as_shells_write_them(form, tmp_path):
+    """PowerShell writes UTF-16."""
+    text, path = (FILES / "ncu-raw.csv").read_text(encoding="utf-8"), tmp_path / "k.csv"
+    lines = text.replace("\n", "\r\n")
+    path.write_bytes(gzip.compress(lines.encode()) if form == "gzip" else lines.encode(form))
+    assert list(read_launches(path)) == list(read_launches(FILES / "ncu-raw.csv"))
+
+
 MATMULS = {"B": [4096, 64], "D": [8192, 8192], "F": [8192, 8192]}
 
 
@@ -221,6 +285,25 @@ def test_matmuls_of_tools_are_timings(name, seconds):
     fp8 = name == "hipblaslt-bench.txt"
     assert found["dtype_w"].to_list() == ["bf16", "fp8" if fp8 else "bf16"]
     assert found["dtype_out"].to_list() == ["bf16", "bf16"]
+
+
+def test_every_run_in_a_log_of_collectives_has_its_own_ranks(tmp_path):
+    text = (FILES / "nccl-alltoall.txt").read_text(encoding="utf-8")
+    fewer = "\n".join(line for line in text.splitlines() if "Rank  3" not in line)
+    path = tmp_path / "log.txt"
+    path.write_text(f"{text}\n+ all_reduce_perf -b 8\n{fewer.replace('alltoall', 'all_reduce')}")
+    found = read_timings(path, {"chip": "h100-sxm"}).frame
+    runs = [("all-to-all", 4), ("all-reduce", 3)]
+    assert found.select("collective", "shards").unique(maintain_order=True).rows() == runs
+
+
+def test_batches_of_a_table_of_tracelens_are_left_out(tmp_path):
+    path = tmp_path / "GEMM.csv"
+    head = 'name,"param: M","param: N","param: K","param: B",Kernel Time (µs)_mean\n'
+    path.write_text(f"{head}bmm,128,128,64,32,30\nmm,4096,8192,8192,1,900\n", encoding="utf-8")
+    found = read_timings(path, {"chip": "h100-sxm"}, {"compute": "bf16"})
+    assert found.frame["B"].to_list() == [4096]
+    assert found.left_out == {"are batches": 1}
 
 
 def test_payloads_of_collectives_are_in_bytes():
@@ -278,6 +361,42 @@ def test_a_file_of_another_command_is_refused_with_what_this_one_reads_too(reade
         fixes = FIXES[reader]
         assert caught.value.fix.endswith(fixes.get(kind.maker, fixes[""]))
         assert not kind.use or kind.use in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "said"),
+    [
+        ("trtllm-bench.json", '"pp_size": 1', '"pp_size": 2', "of 2 pipeline stages"),
+        (
+            "vllm-serve.json",
+            '"duration"',
+            '"spec_decode_acceptance_length": 2.4, "duration"',
+            "draft",
+        ),
+        ("sglang-serve.jsonl", '"accept_length": null', '"accept_length": 2.4', "speculative"),
+    ],
+)
+def test_runs_whose_steps_are_not_those_of_the_model_are_refused(name, old, new, said, tmp_path):
+    path = tmp_path / name
+    path.write_text((FILES / name).read_text(encoding="utf-8").replace(old, new))
+    where = {"chip": "h100-sxm", "tp": "1", "model": "llama-3.1-8b"}
+    with pytest.raises(RooflinesError) as caught:
+        read_timings(path, where)
+    assert said in str(caught.value)
+
+
+def test_a_benchmark_of_sglang_says_what_its_server_does(tmp_path):
+    path = tmp_path / "serve.jsonl"
+    line = (FILES / "sglang-serve.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    server = {"model_path": "meta-llama/Llama-3.1-8B", "tp_size": 4, "quantization": "fp8"}
+    for split, tp in (({}, 4), ({"dp_size": 2}, None)):
+        path.write_text(json.dumps({**json.loads(line), "server_info": {**server, **split}}))
+        if tp is None:
+            with pytest.raises(RooflinesError, match="does not say its tp"):
+                read_timings(path, {"chip": "h100-sxm"})
+            continue
+        (served,) = read_timings(path, {"chip": "h100-sxm"}).frame.to_dicts()
+        assert (served["model"], served["tp"], served["linear"]) == ("llama-3.1-8b", tp, "fp8")
 
 
 def test_no_more_requests_run_at_once_than_there_are(tmp_path):

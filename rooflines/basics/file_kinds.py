@@ -9,8 +9,7 @@ from __future__ import annotations
 import csv
 import gzip
 import re
-import zlib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import yaml
 
 from rooflines.basics.errors import RooflinesError, printable
+from rooflines.basics.files import GZIP, NOT_READ, encoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +28,9 @@ or sizes of matmuls."""
 
 HEAD = 2**17
 """Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
+
+SQLITE = b"SQLite format 3\0"
+"""The first bytes of a SQLite database."""
 
 HEADING_LINES = 400
 """Lines at the beginning of a table among which its names of columns are [1]."""
@@ -54,8 +57,8 @@ FIXES: dict[Reader, dict[str, str]] = {
         "nvidia-report": "export it: ncu --import FILE --csv --page raw > kernels.csv",
         "nvidia": f"profile the program: ncu --csv --page raw --metrics {COUNTERS} ./program "
         "> kernels.csv",
-        "amd": "profile the program: rocprof-compute profile -n run -- ./program, and give the "
-        "pmc_perf.csv that it writes",
+        "amd": "profile the program: rocprof-compute profile -n run --format-rocprof-output csv "
+        "-- ./program, and give the pmc_perf.csv that it writes",
         "tpu": "ask for the step: `rooflines explain tpu-v5p MODEL`; profiles of TPUs are not read",
         "": "profile the program: of an NVIDIA GPU with ncu --csv --page raw, of one of AMD with "
         "rocprof-compute profile, and give the CSV",
@@ -72,6 +75,8 @@ FIXES: dict[Reader, dict[str, str]] = {
         "timing, as docs/measure.md has it",
     },
     "model": {
+        "adapter": "give the config.json of the model that it names, or an id of "
+        "`rooflines list models`",
         "beside": "give the config.json beside it, or an id of `rooflines list models`",
         "": "give the config.json of a model, or an id of `rooflines list models`",
     },
@@ -125,7 +130,7 @@ def file_kind(path: str | Path) -> FileKind | None:
     content = _head(Path(path))
     if not content:
         return None
-    text = content.decode("utf-8", "replace").removeprefix("\ufeff")
+    text = content.decode(encoding_of(content), "replace")
     names = list(_lines_of_names(text))
     name = Path(path).name.lower()
     return next(
@@ -152,9 +157,11 @@ def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
         RooflinesError: It is another kind.
     """
     kind = file_kind(path)
+    fixes = FIXES["timings" if reader == "fit" else reader]
+    if kind is None and reader not in ("config", "fits") and _is_empty(Path(path)):
+        raise RooflinesError("", "is empty", fixes[""], file=printable(str(path)))
     if kind is None or reader in kind.reads:
         return kind
-    fixes = FIXES["timings" if reader == "fit" else reader]
     fix = fixes.get(kind.maker, fixes[""])
     if kind.use:
         fix = f"use `{kind.use}`, which reads it; or {fix}"
@@ -225,17 +232,41 @@ def _is_of(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set
     )
 
 
+def _is_empty(path: Path) -> bool:
+    """Whether a file has no content."""
+    try:
+        return path.is_file() and path.stat().st_size == 0
+    except (OSError, ValueError):
+        return False
+
+
 def _head(path: Path) -> bytes:
     """The beginning of a file, unpacked."""
     try:
         if not path.is_file():  # a pipe can be read once only
             return b""
         with path.open("rb") as file:
-            packed = file.read(2) == b"\x1f\x8b"
+            packed = file.read(len(GZIP)) == GZIP
         with gzip.open(path) if packed else path.open("rb") as file:
-            return file.read(HEAD)
-    except (OSError, ValueError, EOFError, zlib.error):
+            head = file.read(HEAD)
+        return head + _names_of_tables(path) if head.startswith(SQLITE) else head
+    except (*NOT_READ, ValueError):
         return b""
+
+
+def _names_of_tables(path: Path) -> bytes:
+    """The names of the tables of a SQLite database, which may be anywhere in it."""
+    import sqlite3  # noqa: PLC0415, few files need it
+
+    with (
+        suppress(sqlite3.Error),
+        closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+        ) as database,
+    ):
+        names = database.execute("SELECT name FROM sqlite_master").fetchall()
+        return "\n".join(name for (name,) in names).encode()
+    return b""
 
 
 def _lines_of_names(text: str) -> Iterator[set[str]]:

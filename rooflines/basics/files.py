@@ -5,9 +5,12 @@ To polars `[1]`, `*` and `?` in a path are a pattern.
 
 from __future__ import annotations
 
+import gzip
 import io
+import zlib
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, printable
 from rooflines.basics.lazy import pl
@@ -25,6 +28,12 @@ def _config_dir() -> Path:
 
 CONFIG_DIR = _config_dir()
 """The folder of the catalogues and of the default config."""
+
+GZIP = b"\x1f\x8b"
+"""The first bytes of a file that gzip packed."""
+
+NOT_READ = (OSError, EOFError, UnicodeError, zlib.error)
+"""Errors of reading a text that is missing, damaged, or none."""
 
 LARGEST_TABLE = 2**28
 """Bytes of a table that a user names [byte]; of CSV these are some millions of rows."""
@@ -86,10 +95,31 @@ def bounded_content(path: str | Path, largest: int = LARGEST_TABLE, fix: str = "
     return content
 
 
+def encoding_of(head: bytes) -> str:
+    """The encoding of a text by its first bytes: PowerShell writes UTF-16."""
+    return "utf-16" if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
+
+
+def open_text(path: Path) -> IO[str]:
+    """A text file, perhaps packed with gzip, opened for reading, its line ends as they are.
+
+    Raises:
+        OSError: It cannot be opened; and as of `NOT_READ` when it is read.
+    """
+    with path.open("rb") as file:
+        packed = file.read(len(GZIP)) == GZIP
+    with gzip.open(path) if packed else path.open("rb") as file:
+        encoding = encoding_of(file.read(len(BOM_UTF16_LE)))
+    if packed:
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open(encoding=encoding, newline="")
+
+
 def bounded_text(path: str | Path, largest: int, fix: str) -> str:
     """The text of a file in UTF-8; arguments and errors as of `bounded_content`."""
+    content = bounded_content(path, largest, fix)
     try:
-        return bounded_content(path, largest, fix).decode("utf-8")
+        return content.decode(encoding_of(content))
     except UnicodeDecodeError:
         raise RooflinesError("", "is not text in UTF-8", "save it in UTF-8") from None
 

@@ -30,7 +30,23 @@ OF_KIND = {"vllm-serve": "vllm", "sglang-serve": "sglang", "trtllm-bench": "trtl
 
 TP_KEYS = ("tp", "tp_size", "tensor_parallel_size", "tensor_parallel")
 MODEL_KEYS = ("model_id", "model", "model_name", "base_model_id")
-FORMATS = {"fp8": "fp8", "nvfp4": "nvfp4", "fp4": "nvfp4", "none": "bf16", "": "bf16"}
+ACCEPTED = ("accept_length", "spec_decode_acceptance_length")
+"""Tokens that a step of speculative decoding adds to an answer, in the mean [1]."""
+
+OTHER_SPLITS = ("pp_size", "dp_size", "ep_size")
+"""Splits of SGLang's server besides that by width [1]."""
+
+DIGITS = 16
+"""Digits from which on a text is no number that is read [1]."""
+
+FORMATS = {
+    "fp8": "fp8",
+    "nvfp4": "nvfp4",
+    "fp4": "nvfp4",
+    "fp8_block_scales": "fp8_block",
+    "none": "bf16",
+    "": "bf16",
+}
 """Formats of weights by what a report calls quantization."""
 
 COLUMNS = {
@@ -54,7 +70,9 @@ def read_bench(text: str, kind: str) -> pl.DataFrame:
     Raises:
         RooflinesError: It is no JSON, or lacks a time or a count.
     """
-    runs = list(_objects(text))
+    runs = list(_objects(text.removeprefix("\ufeff")))
+    for run in runs:
+        _check_comparable(run)
     rows = [_of_trtllm(run) if "world_info" in run else _of_serving(run, kind) for run in runs]
     if not rows:
         raise RooflinesError("", "has no result of a benchmark", "give the JSON that it wrote")
@@ -76,6 +94,21 @@ def _objects(text: str) -> Iterator[JSON]:
             yield one
 
 
+def _check_comparable(run: JSON) -> None:
+    """Refuse runs of speculative decoding or of pipeline stages.
+
+    Raises:
+        RooflinesError: Its TPOT is no time of a step, or its chips are not those of a split.
+    """
+    world = run.get("world_info")
+    if any((_number(run, key) or 0) > 1 for key in ACCEPTED) or run.get("decoding_stats"):
+        problem = "is a result of a benchmark with speculative decoding, of several tokens a step"
+        raise RooflinesError("", problem, "run it without a draft model")
+    if isinstance(world, dict) and (_number(world, "pp_size") or 1) > 1:
+        problem = f"is a report of trtllm-bench of {world['pp_size']} pipeline stages"
+        raise RooflinesError("", f"{problem}, which are not compared", "run it with --pp 1")
+
+
 def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
     """A result of `vllm bench serve` or `sglang.bench_serving`."""
     requests = _number(run, "completed", "num_prompts")
@@ -92,10 +125,14 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
         for keys in (("total_input_tokens", "total_input"), ("total_output_tokens", "total_output"))
     )
     mean = [total / requests if total and requests else None for total in tokens]
+    server = info if isinstance(info := run.get("server_info"), dict) else {}
+    names = [run.get(key) for key in MODEL_KEYS] + [server.get("model_path")]
+    quantized = server.get("quantization")
     return _row(
-        model=_model(next((run[key] for key in MODEL_KEYS if run.get(key)), None)),
+        model=_model(next(filter(None, names), None)),
         software=next(named, OF_KIND.get(kind)),
-        tp=_number(run, *TP_KEYS),
+        linear=FORMATS.get(quantized, quantized) if isinstance(quantized, str) else None,
+        tp=_number(run, *TP_KEYS) or _tp_of_server(server),
         input_tokens=mean[0],
         output_tokens=mean[1],
         concurrency=concurrency,
@@ -129,6 +166,13 @@ def _of_trtllm(run: JSON) -> dict[str, Any]:
     )
 
 
+def _tp_of_server(server: JSON) -> float | None:
+    """The chips of SGLang's server [1]; None: it does not say, or they are split otherwise too."""
+    if any((_number(server, key) or 1) > 1 for key in OTHER_SPLITS):
+        return None
+    return _number(server, "tp_size")
+
+
 def _row(**values: str | float | None) -> dict[str, Any]:
     """A row, with counts as whole numbers and times in seconds; None where a value is none."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
@@ -147,8 +191,16 @@ def _row(**values: str | float | None) -> dict[str, Any]:
 
 
 def _number(run: Mapping[str, Any], *keys: str) -> float | None:
-    """The first number above zero of some keys; None: none is one."""
-    numbers = (run[key] for key in keys if isinstance(run.get(key), int | float))
+    """The first number above zero of some keys; None: none is one.
+
+    Digits are one: `vllm bench serve --metadata` writes them.
+    """
+    found = (run.get(key) for key in keys)
+    values = (
+        int(each) if isinstance(each, str) and each.isdecimal() and len(each) < DIGITS else each
+        for each in found
+    )
+    numbers = (each for each in values if isinstance(each, int | float))
     return next((float(each) for each in numbers if 0 < each < LARGEST_SIZE), None)
 
 

@@ -301,6 +301,7 @@ SIZED = tuple(
 
 TRACELENS = tuple(f"param: {size}" for size in "MNK")
 TRACELENS_TIMES = ("Kernel Time (µs)_mean", "Kernel Time (µs)_median", "Kernel Time (µs)")
+TRACELENS_BATCH = "param: B"
 TRACELENS_SUM = "Kernel Time (µs)_sum"
 
 
@@ -323,6 +324,8 @@ def tracelens(frame: pl.DataFrame) -> Tidy:
     frame = frame.with_columns(
         B=M, F=N, D=K, seconds=pl.col(time).cast(pl.Float64, strict=False) * 1e-6
     )
+    if TRACELENS_BATCH in frame.columns:
+        frame = frame.with_columns(batch=pl.col(TRACELENS_BATCH).cast(pl.Int64, strict=False))
     if "param: dtype_A_B" not in frame.columns:
         return frame, {}
     word = r"(?:c10::|torch\.)?(\w+)"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.fits.layouts import COLLECTIVES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
 
 PER_US = 1e-6
 """Seconds of a microsecond [s]."""
@@ -17,6 +21,9 @@ HEAD = 2**16
 
 HEADING = re.compile(r"#\s+(size\s+count\s+type\b.*\btime\s+algbw\s+busbw\b.*)")
 """The names of the columns; `root` is not in old versions."""
+
+BEGIN = re.compile(r"_perf\b|#\s*nThread \d")
+"""The name of a program, or its first line."""
 
 RANK = re.compile(r"#\s+Rank\s+(\d+)\s+")
 
@@ -37,22 +44,43 @@ def is_nccl_tests(text: str) -> bool:
 
 
 def read_nccl_tests(text: str, file: str) -> pl.DataFrame:
-    """The timings of one run of nccl-tests, out of place.
+    """The timings of one or several runs of nccl-tests, out of place.
 
     Args:
-        text: What it printed. The collective is named in it, or by the file.
+        text: What they printed. The collective is named in it, or by the file.
         file: The name of its file, such as `all_reduce_perf.txt`.
 
     Returns:
         collective, shards, bytes (the whole tensor; of an all-to-all what one chip holds), seconds.
 
     Raises:
-        RooflinesError: It names no collective, or no ranks.
+        RooflinesError: A run names no collective, or no ranks.
     """
+    runs = ["\n".join(lines) for lines in _runs(text.splitlines())]
+    return pl.concat(_read_run(run, file) for run in runs if HEADING.search(run))
+
+
+def _runs(lines: Iterable[str]) -> Iterator[list[str]]:
+    """The lines of each run: one begins where a table is printed and a program is named again."""
+    run: list[str] = []
+    printed = False
+    for line in lines:
+        if printed and BEGIN.search(line) and "concluded" not in line:
+            yield run
+            run, printed = [], False
+        run.append(line)
+        printed = printed or HEADING.search(line) is not None
+    yield run
+
+
+def _read_run(text: str, file: str) -> pl.DataFrame:
+    """The timings of a run."""
     ranks = set(RANK.findall(text))
     if not ranks:
         raise RooflinesError(
-            "", "names no ranks", "keep the lines `#  Rank  0 ...` of the output in the file"
+            "",
+            "is output of nccl-tests that names no ranks",
+            "keep the lines `#  Rank  0 ...` of the output in the file",
         )
     (names,) = HEADING.findall(text)[:1]
     time = names.split().index("time")
@@ -93,6 +121,7 @@ def _collective(text: str, name: str) -> str:
             return found.pop()
     raise RooflinesError(
         "",
-        f"does not name one collective: neither its text nor its name, {quote(name)}",
+        "is output of nccl-tests that does not name one collective: neither its text nor its name, "
+        f"{quote(name)}",
         f"name the file after one, such as {next(iter(PROGRAMS))}_perf.txt",
     )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, printable, quote
 from rooflines.basics.file_kinds import COUNTERS, FIXES
+from rooflines.basics.files import NOT_READ, open_text
 from rooflines.fits.decimal_marks import COMMA, POINT, marks_of, value_of
 
 if TYPE_CHECKING:
@@ -107,6 +108,9 @@ TELLING = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
 EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
 GENERAL = FIXES["kernels"][""]
 
+NOTHING = "No kernels were profiled"
+"""What Nsight Compute prints where a program launches none."""
+
 ERROR, QUIET = "==ERROR==", ("==PROF==", "==WARNING==")
 """Beginnings of lines of Nsight Compute itself: what it failed at, and other notes."""
 
@@ -193,7 +197,7 @@ def _found(path: Path) -> Iterator[PrintedLaunch]:
 def _rows(path: Path) -> Iterator[list[str]]:
     """The names of the columns, then the cells of the rows."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_text(path) as file:
             rows, said = _table(file), list[str]()
             for row in rows:
                 if "Kernel Name" in row:
@@ -211,17 +215,17 @@ def _rows(path: Path) -> Iterator[list[str]]:
                     wrong = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
                     problem = f"is an export of Nsight Compute that {wrong}"
                     raise RooflinesError("", problem, EXPORT)
-    except (OSError, UnicodeDecodeError) as error:
+    except NOT_READ as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
     except csv.Error as error:
-        raise RooflinesError("", f"is no CSV: {error}", EXPORT) from None
+        raise RooflinesError("", f"is no CSV: {error}", GENERAL) from None
 
 
 def _table(lines: Iterable[str]) -> Iterator[list[str]]:
     """The rows of a table, with the lines of Nsight Compute itself as rows of one cell."""
     before = (line.lstrip() for line in lines)
-    return csv.reader(line for line in before if not line.startswith(QUIET))
+    return csv.reader(line for line in before if NOTHING in line or not line.startswith(QUIET))
 
 
 def _no_table(lines: Sequence[str]) -> RooflinesError:
@@ -231,6 +235,10 @@ def _no_table(lines: Sequence[str]) -> RooflinesError:
         problem = "is the output of Nsight Compute, which profiled no kernel"
         fix = "mend what it says, and profile again: ncu --csv --page raw ./program"
         return RooflinesError("", f"{problem}: {printable(errors[0].rstrip('.'))}", fix)
+    if any(NOTHING in line for line in lines):
+        problem = "is the output of Nsight Compute, which profiled no kernel"
+        fix = "profile a program that launches kernels: ncu --csv --page raw ./program"
+        return RooflinesError("", problem, fix)
     if any(line.startswith("Section:") for line in lines):
         problem = "is the output of Nsight Compute as text"
         return RooflinesError("", problem, "print it as CSV: ncu --csv --page raw ./program")
@@ -257,7 +265,8 @@ def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Print
     """The launches of the page `raw`: a row each, below a row of units."""
     units = next(rows, None)
     if units and units[0]:
-        raise RooflinesError("", "has no row of units below the names", EXPORT)
+        problem = "is an export of Nsight Compute that has no row of units below the names"
+        raise RooflinesError("", problem, EXPORT)
     for row in rows:
         cells = dict(zip(names, row, strict=True))
         metrics = {n: MetricCell(v, u) for n, v, u in zip(names, row, units or (), strict=True)}
@@ -318,7 +327,8 @@ def _launch(found: PrintedLaunch, where: str) -> Launch:
         amount = _quantity(known, name, "a rate of bytes" if rate else "bytes", where)
         moved += amount * seconds if rate else amount
     flops = _flops(_operations(known, seconds, where))
-    if not any(unit == "matrix" for unit, _ in flops) and _uses_tensor_cores(known):
+    uncounted = any(TENSOR.fullmatch(name) for name in found.metrics.keys() - known.keys())
+    if not any(unit == "matrix" for unit, _ in flops) and (uncounted or _uses_tensor_cores(known)):
         flops = {}  # those of threads are few of them
     n = found.launches
     counted = {key: count * n for key, count in flops.items()}

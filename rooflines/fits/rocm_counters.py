@@ -9,16 +9,17 @@ from __future__ import annotations
 import csv
 import re
 from fractions import Fraction
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.errors import RooflinesError, at_path, printable, quote
+from rooflines.basics.file_kinds import FIXES
+from rooflines.basics.files import NOT_READ, open_text
 from rooflines.fits.decimal_marks import POINT, value_of
 from rooflines.fits.nsight import Launch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.theory.operation import Unit
 
@@ -57,7 +58,15 @@ BLOCKS = ("TCC_EA0", "TCC_EA")
 WIDE = "TCC_BUBBLE_sum"
 """The counter of reads of 128 byte; MI200 has none."""
 
-COLLECT = "collect all: rocprof-compute profile -n run -- ./program, and give its pmc_perf.csv"
+PMC_PERF = "pmc_perf.csv"
+"""The name of the table of counters of rocprof-compute."""
+
+DISPATCH = ("Process_Id", "Agent_Id", "Dispatch_Id", "Kernel_Name")
+"""Columns that agree in the rows of a dispatch."""
+
+TIMES = ("Start_Timestamp", "End_Timestamp")
+
+COLLECT = f"collect all: {FIXES['kernels']['amd'].partition(': ')[2]}"
 
 
 def read_dispatches(path: str | Path) -> Iterator[Launch]:
@@ -75,36 +84,70 @@ def read_dispatches(path: str | Path) -> Iterator[Launch]:
     with at_path(file=str(path)):
         number = 0
         for number, cells in enumerate(_dispatches(Path(path)), start=1):
-            yield _launch(cells, f"dispatch {number} of {quote(cells['Kernel_Name'])}")
+            where = (
+                f"has counters of an AMD GPU: dispatch {number} of {quote(cells['Kernel_Name'])}"
+            )
+            yield _launch(cells, where)
         if not number:
             raise RooflinesError("", "has counters of no dispatch", COLLECT)
+
+
+def counters_in(path: str | Path) -> Path:
+    """The table of counters of a folder of rocprof-compute, of one run; a file as it is.
+
+    Raises:
+        RooflinesError: There is none, or there are several.
+    """
+    folder = Path(path)
+    try:
+        if not folder.is_dir():
+            return folder
+        found = sorted(folder.glob(PMC_PERF)) or sorted(folder.glob(f"*/{PMC_PERF}"))
+    except (OSError, ValueError):
+        return folder
+    if len(found) != 1:
+        what = f"{len(found)} files" if found else "no file"
+        problem = f"is a directory with {what} {PMC_PERF} of rocprof-compute"
+        fix = "give a file: kernels.csv of Nsight Compute, or pmc_perf.csv of rocprof-compute"
+        raise RooflinesError("", problem, fix, file=printable(str(folder)))
+    return found[0]
 
 
 def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
     """The cells of each dispatch by column, with its counters as columns."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with open_text(path) as file:
             rows = csv.reader(file)
             names: Sequence[str] = next((row for row in rows if "Kernel_Name" in row), ())
             every = (dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names))
             if "Counter_Name" not in names:
                 yield from every
                 return
-            for _, own in groupby(every, lambda cells: cells["Dispatch_Id"]):
-                rows_of_one = list(own)
-                counters = {each["Counter_Name"]: each["Counter_Value"] for each in rows_of_one}
-                yield rows_of_one[0] | counters
-    except (OSError, UnicodeDecodeError) as error:
+            yield from _by_dispatch(every)
+    except NOT_READ as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
     except csv.Error as error:
         raise RooflinesError("", f"is no CSV: {error}", COLLECT) from None
 
 
+def _by_dispatch(rows: Iterable[Mapping[str, str]]) -> Iterable[Mapping[str, str]]:
+    """The dispatches of rows of a counter each, those of one perhaps apart."""
+    found: dict[tuple[str | None, ...], dict[str, str]] = {}
+    for row in rows:
+        key = tuple(row.get(name) for name in DISPATCH)
+        if key not in found:
+            found[key] = {name: row[name] for name in ("Kernel_Name", *TIMES) if name in row}
+        found[key][row["Counter_Name"]] = row["Counter_Value"]
+    return found.values()
+
+
 def _launch(cells: Mapping[str, str], where: str) -> Launch:
-    start, end = (_number(cells, name, where) for name in ("Start_Timestamp", "End_Timestamp"))
+    if lacking := [name for name in TIMES if name not in cells]:
+        raise RooflinesError("", f"{where} lacks {', '.join(lacking)}", COLLECT)
+    start, end = (_number(cells, name, where) for name in TIMES)
     if end <= start:
-        raise RooflinesError(where, "takes no time", "profile it again, or take it out")
+        raise RooflinesError("", f"{where} takes no time", "profile it again, or take it out")
     moved = _bytes(cells, where)
     flops: dict[tuple[Unit, str], Fraction] = {}
     for name in cells:
@@ -128,7 +171,7 @@ def _bytes(cells: Mapping[str, str], where: str) -> Fraction:
     named = [[f"{block}_{request}_sum" for request in REQUESTS] for block in BLOCKS]
     names = next((each for each in named if cells.keys() >= {*each}), named[0])
     if lacking := [name for name in names if name not in cells]:
-        raise RooflinesError(where, f"lacks {', '.join(lacking)}", COLLECT)
+        raise RooflinesError("", f"{where} lacks {', '.join(lacking)}", COLLECT)
     reads, short, writes, long = (_number(cells, name, where) for name in names)
     wide = _number(cells, WIDE, where) if WIDE in cells else Fraction(0)
     return 128 * wide + 64 * (reads - wide - short) + 32 * short + 32 * (writes - long) + 64 * long
@@ -138,6 +181,6 @@ def _number(cells: Mapping[str, str], name: str, where: str) -> Fraction:
     """The value of a cell."""
     value = value_of(cells[name], POINT)
     if value is None:
-        problem = f"has {name} {quote(cells[name])}, which is no number"
-        raise RooflinesError(where, problem, "profile it again, or take it out")
+        problem = f"{where} has {name} {quote(cells[name])}, which is no number"
+        raise RooflinesError("", problem, "profile it again, or take it out")
     return value

@@ -12,7 +12,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
 from rooflines.basics.file_kinds import file_kind, named_kind
-from rooflines.basics.files import bounded_content, read_csv, read_parquet
+from rooflines.basics.files import bounded_content, encoding_of, read_csv, read_parquet
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.text import counted
 from rooflines.fits.bench_files import read_bench
@@ -143,7 +143,7 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
         content = bounded_content(path)
         if parquet:
             return read_parquet(content), {}
-        text = content.decode("utf-8")
+        text = content.decode(encoding_of(content))
         if is_nccl_tests(text):
             return read_nccl_tests(text, path.name), {}
         if kind == "hipblaslt-bench":
@@ -154,6 +154,7 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
             content = "\n".join(",".join(line.split()) for line in text.splitlines()).encode()
         else:
             _check_separator(text)
+            content = text.encode()
         frame = read_csv(content, infer_schema_length=None)
         return frame.rename(str.strip).with_columns(pl.col(pl.String).str.strip_chars()), {}
     except RooflinesError:

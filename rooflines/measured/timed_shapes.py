@@ -105,7 +105,12 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
     with at_path(file=str(path)), named_kind(path, "shapes"):
         try:
             frame = read_csv(bounded_content(path), infer_schema_length=None)
-        except (pl.exceptions.PolarsError, UnicodeDecodeError) as error:
+        except (
+            pl.exceptions.PolarsError,
+            pl.exceptions.PanicException,
+            ValueError,
+            OSError,
+        ) as error:
             reason = " ".join(str(error).split())
             fix = "give a CSV file with columns D, F and, if you like, B"
             raise RooflinesError("", f"cannot be read: {reason[:200]}", fix) from None

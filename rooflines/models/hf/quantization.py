@@ -85,8 +85,8 @@ def read_quantization(stated: object) -> Quantization:
     if not isinstance(stated, Mapping):
         raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
     method = _method(stated)
-    unread = _unread(stated, method)
     found = READERS[method](stated)
+    unread = _unread(stated, method)
     left_out = (*found.left_out, *_left_out(stated))
     notes = (f"ignored of the quantization: {', '.join(unread)}",) if unread else ()
     return replace(found, left_out=left_out, notes=found.notes + notes)
@@ -106,6 +106,8 @@ def _method(stated: Mapping[str, Any]) -> str:
             return "mlx"
         if {"w_bit", "q_group_size"} <= stated.keys():
             return "awq"
+        if {"load_in_4bit", "load_in_8bit"} & stated.keys():
+            return "bitsandbytes"
     table = quantizations()
     method = table["names"].get(named, named) if isinstance(named, str) else named
     if isinstance(method, str) and method in READERS:
@@ -177,6 +179,9 @@ def _compressed(stated: Mapping[str, Any]) -> Quantization:
     """compressed-tensors: schemes by the targets of groups."""
     sparse = stated.get("sparsity_config") or {}
     structure = sparse.get("sparsity_structure") if isinstance(sparse, Mapping) else sparse
+    packed = sparse.get("format") if isinstance(sparse, Mapping) else None
+    if packed not in (None, "", "dense") and structure in (None, "", "unstructured"):
+        structure = packed
     if structure not in (None, "", "unstructured") or "24" in str(stated.get("format")):
         problem = f"is {quote(structure or stated.get('format'))}: sparse weights are not modelled"
         raise RooflinesError("sparsity_config", problem, FIX)
@@ -229,8 +234,9 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
 
 
 def _fp8(stated: Mapping[str, Any]) -> Quantization:
-    """fp8 with a scale of a tensor, a row or a block, which are not counted."""
-    return Quantization(((EVERY, "fp8"),), cache=_cache(stated))
+    """fp8 with a scale of a tensor, a row or a block, which are not counted, or mxfp8."""
+    of_rows = stated.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
+    return Quantization(((EVERY, "mxfp8" if of_rows else "fp8"),), cache=_cache(stated))
 
 
 def _mxfp4(stated: Mapping[str, Any]) -> Quantization:
@@ -245,6 +251,9 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
     Files have zero points of groups, also where all are alike, but in the layout of Marlin.
     """
     bits, group = stated.get("bits"), stated.get("group_size", 128)
+    if stated.get("data_type", "int") not in ("int", "", None):
+        problem = f"is {quote(stated['data_type'])}, which is not modelled"
+        raise RooflinesError("data_type", problem, FIX)
     zeros = not (stated.get("is_marlin_format") or stated.get("checkpoint_format") == "marlin")
     usual = _integer(bits, group, zeros=zeros)
     formats = [(EVERY, usual)]
