@@ -62,8 +62,8 @@ def command(  # noqa: PLR0913, the options
     """Show which share of the roofline the kernels of a profile reach, and what bounds them.
 
     FILE is what Nsight Compute prints as CSV, of the page raw or details, or the pmc_perf.csv of
-    rocprof-compute, or the counter_collection.csv of rocprofv3. Of Nsight Compute it has
-    gpu__time_duration.sum, dram__bytes_read.sum, dram__bytes_write.sum and those of operations:
+    rocprof-compute or its folder, or the counter_collection.csv of rocprofv3. Of Nsight Compute it
+    has gpu__time_duration.sum, dram__bytes_read.sum, dram__bytes_write.sum and those of operations:
     sm__ops_path_tensor_src_{bf16_dst_fp32,fp16,fp8,...}.sum of tensor cores, and
     sm__sass_thread_inst_executed_op_{fadd,fmul,ffma}_pred_on.sum (hadd, dadd, ...) of threads.
 
