@@ -216,7 +216,10 @@ def _assumed(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
 
 
 def _check_separator(text: str) -> None:
-    """Refuse a table whose columns are not separated by commas."""
+    """Refuse a table whose columns are not separated by commas, and JSON."""
+    if text.lstrip().startswith(("{", "[")):
+        fix = "give a table, or the result of a benchmark of serving, as docs/measure.md has it"
+        raise RooflinesError("", "is JSON of no kind that is known", fix)
     head = text.partition("\n")[0]
     for mark, name in SEPARATORS.items():
         if mark in head and "," not in head:
