@@ -363,6 +363,17 @@ def test_a_file_of_another_command_is_refused_with_what_this_one_reads_too(reade
         assert not kind.use or kind.use in caught.value.fix
 
 
+def test_requests_that_arrive_slowly_are_fewer_at_once(tmp_path):
+    """By hand: 0.5 requests in a second, of 6 s each."""
+    path = tmp_path / "vllm-serve.json"
+    result = json.loads((FILES / path.name).read_text(encoding="utf-8"))
+    slow = {"request_throughput": 0.5, "mean_e2el_ms": 6000.0}
+    for rate, at_once in (("inf", 8), (0.5, 3)):
+        path.write_text(json.dumps({**result, **slow, "request_rate": rate}))
+        (served,) = read_timings(path, {"chip": "h100-sxm", "tp": "1"}).frame.to_dicts()
+        assert served["concurrency"] == at_once
+
+
 @pytest.mark.parametrize(
     ("name", "old", "new", "said"),
     [

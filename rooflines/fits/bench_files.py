@@ -113,9 +113,11 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
     """A result of `vllm bench serve` or `sglang.bench_serving`."""
     requests = _number(run, "completed", "num_prompts")
     concurrency = _number(run, "max_concurrency", "concurrency")
-    rate, latency_ms = _number(run, "request_throughput"), _number(run, "mean_e2el_ms")
-    if concurrency is None and rate and latency_ms:  # Little's law
-        concurrency = rate * latency_ms * PER_MS
+    rate = _number(run, "request_throughput")
+    latency_ms = _number(run, "mean_e2el_ms", "mean_e2e_latency_ms")
+    if rate and latency_ms and (concurrency is None or _number(run, "request_rate")):
+        mean = max(rate * latency_ms * PER_MS, 1.0)  # by Little's law; a limit is not reached
+        concurrency = min(concurrency or mean, mean)
     if concurrency and requests:
         concurrency = min(concurrency, requests)
     backend = str(run.get("backend", "")).lower()
@@ -124,7 +126,7 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
         _number(run, *keys)
         for keys in (("total_input_tokens", "total_input"), ("total_output_tokens", "total_output"))
     )
-    mean = [total / requests if total and requests else None for total in tokens]
+    tokens_each = [total / requests if total and requests else None for total in tokens]
     server = info if isinstance(info := run.get("server_info"), dict) else {}
     names = [run.get(key) for key in MODEL_KEYS] + [server.get("model_path")]
     quantized = server.get("quantization")
@@ -133,8 +135,8 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
         software=next(named, OF_KIND.get(kind)),
         linear=FORMATS.get(quantized, quantized) if isinstance(quantized, str) else None,
         tp=_number(run, *TP_KEYS) or _tp_of_server(server),
-        input_tokens=mean[0],
-        output_tokens=mean[1],
+        input_tokens=tokens_each[0],
+        output_tokens=tokens_each[1],
         concurrency=concurrency,
         ttft_s=_number(run, "mean_ttft_ms", "median_ttft_ms"),
         tpot_s=_number(run, "mean_tpot_ms", "median_tpot_ms"),
