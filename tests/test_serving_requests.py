@@ -1,5 +1,7 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
+import polars as pl
+import pytest
 import random_serving
 from comparison import same, wrong_columns, wrong_keys, wrong_skips
 from failing import check_each, check_one
@@ -94,3 +96,14 @@ def test_thresholds_of_requests_are_those_of_their_last_token():
     requests = [{"input": 1024, "output": 9}, {"input": 100, "output": 1}]
     frame = sweep_thresholds(model_sweep({**LLAMA, "grid": {"B": 8}, "requests": requests}))
     assert frame["S"].to_list() == [101, 1033]
+
+
+def test_replicas_answer_as_one_of_them_does():
+    sweep = {**LLAMA, "models": ["llama-3.1-8b"], "calibration": ["trtllm"], "network": ["nvlink"]}
+    sweep |= {"splits": [{"dp": 1}, {"dp": 3}], "grid": {"B": [4, 12]}}
+    rows = StepTable(model_sweep({**sweep, "requests": {"input": 900, "output": 70}})).frame()
+    of_each = rows.filter(pl.col("B") == 4 * pl.col("dp")).collect()
+    names = ("ttft_s", "ttft_estimate_s", "prompts_estimate_s", "tpot_s", "t_ops_s", "t_estimate_s")
+    one, three = of_each.select(names).rows()
+    assert one == pytest.approx(three, rel=1e-12)
+    assert None not in one

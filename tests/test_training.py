@@ -129,6 +129,18 @@ def test_thresholds_of_a_step_are_those_worked_out(name):
         assert row["max_micro_batch"] == of["along"]["micro_batch"]["max_fit"]
 
 
+def test_what_fills_a_chip_to_the_last_byte_fits(monkeypatch):
+    plain = CHIPS["h100-sxm"]
+    for context, micro_batch in product(range(25_270, 25_290, 5), (1, 3)):
+        sizes, plan = (3, context), {"cp": 5, "recompute": "full", "micro_batch": micro_batch}
+        _, row = step_of("qwen3-0.6b", "h100-sxm", *sizes, **plan)
+        level = plain.memory["hbm"].model_copy(update={"capacity_bytes": row["footprint_bytes"]})
+        monkeypatch.setitem(CHIPS, "full", plain.model_copy(update={"memory": {"hbm": level}}))
+        _, full = step_of("qwen3-0.6b", "full", *sizes, **plan)
+        found = full["fits"], full["max_S"], full["max_micro_batch"]
+        assert found == (True, context, micro_batch)
+
+
 @pytest.mark.parametrize(("shard", "chips"), [("weights", 4), ("optimizer", 16), ("none", None)])
 def test_replicas_that_share_states_hold_a_model_together(shard, chips):
     plan = {"shard": shard, "recompute": "selective"}
