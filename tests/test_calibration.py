@@ -98,6 +98,16 @@ def test_what_is_fitted_is_chosen_by_sites_that_choose_alone(tmp_path):
     assert numbers_of(fitted(tmp_path, frame))[name] == number
 
 
+def test_the_band_beyond_the_sizes_is_by_a_fit_that_does_not_know_them(tmp_path):
+    frame = timings(KNOWN)
+    at_ends = pl.any_horizontal(
+        pl.col(size).is_in([frame[size].min(), frame[size].max()]) for size in "DF"
+    )
+    slower = pl.col("seconds") * pl.when(at_ends).then(1.5).otherwise(1)
+    result = fitted(tmp_path, frame.with_columns(seconds=slower))
+    assert result.entry.outside == pytest.approx((1.5, 1.5), rel=0.05)
+
+
 def few_small():
     """Timings that do not tell the share of the memory's rate."""
     large = timings(KNOWN, sizes=(4096, 8192), batches=(2048, 4096, 8192, 16384))

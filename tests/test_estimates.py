@@ -10,6 +10,9 @@ from small_config import matmul
 
 import rooflines
 from rooflines.evaluation.row_frames import StepTable
+from rooflines.catalogue.chips import chip_entries
+from rooflines.fits.choice import CalibrationChoice
+from rooflines.fits.entries import Calibrations
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 FIT: dict[str, Any] = {**NOMINAL, "overhead_s": 1.0, "bands": {"memory": [0.5, 2]}}
@@ -45,6 +48,23 @@ def test_the_numbers_of_the_user_win(file):
     own = (pl.col("chip") == "h100-sxm") & (pl.col("dtypes") == "bf16")
     assert (found.filter(own)["t_estimate_s"] > 1).all()
     assert (found.filter(~own)["t_estimate_s"].drop_nulls() < 1).all()
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_kernels_without_timings_take_the_overhead_and_memory_rate_of_wide_matmuls(wide):
+    narrow = {**FIT, "math": 0.5, "memory": 0.9, "overhead_s": 3e-6, "activation_passes": 1}
+    fits = {"fp8": narrow, "bf16": {**FIT, "math": 0.7, "memory": 0.8, "overhead_s": 2e-6}}
+    known = {"h100-sxm/mine": fits if wide else {"fp8": narrow}}
+    chosen = Calibrations.model_validate({"calibrations": known})
+    entry = chip_entries()["h100-sxm"]
+    choice = CalibrationChoice(chosen, ["mine"], "h100-sxm", entry, "matrix", "hbm", ())
+    fit = choice.fit("fp8")
+    assert fit is not None
+    found = choice.untimed(fit.numbers)
+    memory, overhead_s = (0.8, 2e-6) if wide else (0.9, 3e-6)
+    numbers = float(found.math), float(found.memory), float(found.overhead_s)
+    assert numbers == (0.5, memory, overhead_s)
+    assert found.activation_passes == 0
 
 
 STEPS: dict[str, Any] = {

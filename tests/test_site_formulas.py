@@ -14,6 +14,8 @@ from rooflines.site.calibration_data import OWN, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.theory.network import Route, most_chips
 from rooflines.theory.resources import collective_rate
+from rooflines.site.steps import step_data
+from rooflines.sweep.one_chip import sweep_on
 
 CHIPS = 70
 """Numbers of chips tried [1]: more than one ring of every torus of the catalogue."""
@@ -110,3 +112,14 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
     hop_s = shipped_calibrations().collectives["h100-sxm/trtllm"]["all-reduce"].numbers.hop_s
     for chips in (2, 5, 8):
         assert value(sent["waits"], chips) == 2 * (chips - 1) * hop_s
+
+
+@pytest.mark.parametrize(("interleave", "waits"), [(1, 3), (2, 1.5), (6, 0.5)])
+def test_a_stage_waits_for_as_many_runs_of_others_as_a_pipeline_fills_with(interleave, waits):
+    shape = {"name": "deep", "layers": 24, "D": 64, "V": 100, "mlp": {"F": 64}}
+    model = {**shape, "attention": {"N": 8, "K": 2, "H": 8}}
+    plan = {"pp": 4, "interleave": interleave}
+    keys = {"phase": "train", "grid": {"B": 1, "S": 64}, "splits": [plan], "thresholds": []}
+    sweep = sweep_on(model, "h100-sxm", "bf16", entries=chip_entries(), **keys)
+    ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
+    assert (step["pp"], step["waits"]) == (4, waits)
