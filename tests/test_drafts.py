@@ -10,6 +10,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import PREFILL, Shape
 from rooflines.models.groups import Step, groups_of, work
+from rooflines.models.model import Model
 from rooflines.models.mtp import drafting, merge_elements
 from rooflines.models.parameter_counts import parameters_of
 
@@ -168,3 +169,21 @@ def test_a_config_with_windows_has_no_module_that_is_known():
     ]
     assert [each.mtp for each in found] == [True, False]
     assert [each.window is None for each in found] == [True, False]
+
+
+def test_a_context_saturates_a_step_with_drafts_where_its_rate_says_so():
+    shape = {"layers": 3, "D": 1024, "V": 512, "attention": {"N": 16, "K": 8, "H": 128}}
+    model = Model("own", checked(Shape, {**shape, "mlp": {"F": 2048}, "mtp": True}))
+
+    def answer(context, batch):
+        asked = {"B": batch, "S": context, "dtypes": "bf16", "calibration": "trtllm"}
+        return rooflines.explain_model("h100-sxm", model, draft=THREE, **asked)
+
+    def rate(context):
+        return context / answer(context, 2**50).row["t_estimate_s"]
+
+    (found,) = (
+        each["saturates_estimate"] for each in answer(4096, 8).thresholds if each["axis"] == "S"
+    )
+    plateau = rate(2**40)
+    assert rate(found - 1) < 0.9 * plateau <= rate(found) * (1 + 1e-12)

@@ -10,9 +10,9 @@ from small_config import matmul
 
 import rooflines
 from rooflines.evaluation.row_frames import StepTable
-from rooflines.catalogue.chips import chip_entries
-from rooflines.fits.choice import CalibrationChoice
-from rooflines.fits.entries import Calibrations
+from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.fits.calibration_files import Calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 FIT: dict[str, Any] = {**NOMINAL, "overhead_s": 1.0, "bands": {"memory": [0.5, 2]}}

@@ -24,6 +24,7 @@ from rooflines import RooflinesError, models
 from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import Shape
 from rooflines.models.attention_window import AttentionReach
+from rooflines.models.groups import reached
 from rooflines.models.library import CONVENTIONS, NAME, model_entries
 from rooflines.models.split import Split
 
@@ -181,3 +182,11 @@ def test_a_network_has_to_join_chips_that_share_a_model_and_no_mere_replicas():
     splits = ({"tp": 4}, {"dp": 4}, {"dp": 4, "ep": 4}, {"tp": "2x2", "dp": 2, "ep": 8})
     joined = [checked(Split, split).groups for split in splits]
     assert [max(map(math.prod, groups)) for groups in joined] == [4, 1, 4, 8]
+
+
+@pytest.mark.parametrize(("experts", "parts"), [(8, 4), (12, 6), (12, 4), (30, 5)])
+def test_tokens_that_choose_the_same_experts_reach_the_fewest_parts(experts, parts):
+    for per_token in range(1, experts + 1):
+        needed = {expert * parts // experts for expert in range(per_token)}
+        chance = reached(experts, per_token, parts, "same")
+        assert chance == Fraction(len(needed) - 1, parts - 1)

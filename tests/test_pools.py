@@ -51,6 +51,14 @@ def test_ratios_of_the_book_for_answers_of_512_and_of_16k_tokens():
     assert long["prefill_servers"] < equal_steps  # caches of 24k tokens take longer to read
 
 
+def test_a_pool_that_decodes_stands_for_the_keys_of_the_sweep():
+    decode = {"chip": "h100-no-hops", "split": {"tp": 4, "dp": 2}, "network": "infiniband"}
+    of_pool = rows_of(pools={"prefill": EIGHT, "decode": decode})
+    beside = {"chips": decode["chip"], "splits": decode["split"], "network": decode["network"]}
+    assert rows_of(pools={"prefill": EIGHT}, **beside).equals(of_pool)
+    assert set(of_pool["network"]) == {"infiniband"}
+
+
 def test_prompts_and_answers_of_both_pools_balance():
     two = {"chip": "h100-no-hops", "split": {"tp": 4, "dp": 2}}
     rows = rows_of(pools={"prefill": two, "decode": EIGHT})

@@ -1,5 +1,7 @@
 """Requests: means over decode steps and times to the first token, as the oracle adds them up."""
 
+from typing import Any
+
 import polars as pl
 import pytest
 import random_serving
@@ -99,7 +101,8 @@ def test_thresholds_of_requests_are_those_of_their_last_token():
 
 
 def test_replicas_answer_as_one_of_them_does():
-    sweep = {**LLAMA, "models": ["llama-3.1-8b"], "calibration": ["trtllm"], "network": ["nvlink"]}
+    sweep: dict[str, Any] = {**LLAMA, "models": ["llama-3.1-8b"], "network": ["nvlink"]}
+    sweep |= {"calibration": ["trtllm"]}
     sweep |= {"splits": [{"dp": 1}, {"dp": 3}], "grid": {"B": [4, 12]}}
     rows = StepTable(model_sweep({**sweep, "requests": {"input": 900, "output": 70}})).frame()
     of_each = rows.filter(pl.col("B") == 4 * pl.col("dp")).collect()

@@ -12,10 +12,10 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip, shares_of
 from rooflines.site.calibration_data import OWN, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
+from rooflines.site.model_steps import step_data
+from rooflines.sweep.one_chip import sweep_on
 from rooflines.theory.network import Route, most_chips
 from rooflines.theory.resources import collective_rate
-from rooflines.site.steps import step_data
-from rooflines.sweep.one_chip import sweep_on
 
 CHIPS = 70
 """Numbers of chips tried [1]: more than one ring of every torus of the catalogue."""
