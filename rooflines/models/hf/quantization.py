@@ -259,7 +259,9 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
     formats = [(EVERY, usual)]
     if parts := stated.get("modules_in_block_to_quantize"):
         formats = [(str(name), usual) for name in _flat(parts)]
-    changed = {**_object(stated, "extra_config"), **_object(stated, "dynamic")}
+    changed = {**_object(stated, "extra_config")}
+    for pattern, form in _object(stated, "dynamic").items():  # without a sign it is +:
+        changed[pattern if pattern.startswith(("-:", "+:")) else f"+:{pattern}"] = form
     left_out = []
     for pattern, form in changed.items():
         own = form if isinstance(form, Mapping) else {}
