@@ -77,9 +77,10 @@ def cut(config, check, state, error):
 
 
 def place_of(error):
-    """The kind of an error, and the line that raised it."""
+    """The kind of an error, the line that raised it, and of no assertion its words."""
     *_, (frame, line) = traceback.walk_tb(error.__traceback__)
-    return type(error), frame.f_code.co_filename, line
+    words = "" if isinstance(error, AssertionError) else str(error)
+    return type(error), frame.f_code.co_filename, line, words
 
 
 def places_of(value, path=()):

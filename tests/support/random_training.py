@@ -421,7 +421,7 @@ SHARED = ("interleave", *(key for key in PLAN_KINDS if key != "parts"))
 """Keys of a plan that a sweep may have for all."""
 
 
-def asked_beside(kind, sweep, config):
+def asked_beside(kind, sweep, config, sizes):
     """What a sweep asks for besides, and the fits that it needs."""
     sweep |= {"tokens": 1e12} if kind == "tokens" or flip() else {}
     if kind == "prices":
@@ -436,9 +436,8 @@ def asked_beside(kind, sweep, config):
         config["fits"] = fits_of(config["chips"], kind == "calibration")
         sweep["calibration"] = some("mine", ["mine", "other"]) if kind == "calibration" else "mine"
     if kind == "sizes":
-        low, high = min(sweep["grid"]["B"]), max(sweep["grid"]["B"])
-        sweep["grid"]["B"] = {"from": low, "to": max(high, 2 * low), "factor": 2}
-        sweep["grid"]["S"] = min(sweep["grid"]["S"])
+        batch, length = sizes
+        sweep["grid"] = {"B": {"from": batch, "to": 2 * batch, "factor": 2}, "S": length}
 
 
 def config(**choice):
@@ -465,12 +464,12 @@ def config(**choice):
     splits = [first, *(each for each in named.values() if each is not first)]
     m, together = random.randint(1, 4), first["micro_batch"] * first.get("dp", 1)
     sizes = {"B": sorted({m * together, random.randint(1, 24)})}
-    sizes["S"] = sorted({first.get("cp", 1) * random.randint(1, 300), random.randint(1, 90)})
+    length = first.get("cp", 1) * random.randint(1, 300)
+    sizes["S"] = sorted({length, random.randint(1, 90)})
     other = some("dense", "experts") if choice["other"] == "one more" else choice["other"]
     more = [] if other == "none" else [model(other, layers, "another")]
     if more or len(own) > 1:  # instead of more sizes
-        sizes = {"B": [m * together], "S": sizes["S"][-1:]}
-        sizes["S"] = [each - each % first.get("cp", 1) or first.get("cp", 1) for each in sizes["S"]]
+        sizes = {"B": [m * together], "S": [length]}
     sweep: dict[str, Any] = {"models": random.sample([spec, *more], 1 + len(more))}
     sweep |= {"phase": "train", "chips": random.sample([*own], len(own)), "grid": sizes}
     sweep |= {**spelled(choice["spelling"], splits), "thresholds": []}
@@ -481,7 +480,7 @@ def config(**choice):
         sweep["dtypes"].append("bf16")
     sweep |= {"network": route} if route else {}
     found = {"model-sweeps": {"random": sweep}, "chips": own, "charts": []}
-    asked_beside(choice["beside"], sweep, found)
+    asked_beside(choice["beside"], sweep, found, (m * together, length))
     return found
 
 
