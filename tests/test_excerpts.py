@@ -52,7 +52,7 @@ def test_an_excerpt_of_a_table_has_its_first_rows():
 
 
 def test_a_label_that_no_line_has_is_an_error():
-    with pytest.raises(ValueError, match="no line or column 'network'"):
+    with pytest.raises(ValueError, match="no line or column 'network', which the table"):
         excerpt(SCREEN, ["memory", "network"])
     page = (
         "```console\n$ rooflines list dtypes\n```\n\n| column | it is |\n|---|---|\n| `no` | x |\n"

@@ -4,7 +4,7 @@ import re
 
 import click
 import pytest
-from pages import text_of
+from pages import FENCED, PAGES, text_of
 
 import rooflines
 from rooflines.cli.keys import every_key
@@ -61,14 +61,27 @@ def test_a_size_is_a_column(units):
     assert {"B", "S"} <= names <= units.keys()
 
 
+SYNONYMS = {
+    word.strip().lower(): row[0]
+    for row in TERMS
+    for also in re.findall(r"also called ([^;.]+)", row[3])
+    for word in also.split(",")
+}
+"""Words that are not used, and the term in place of each."""
+
+
 def test_a_concept_has_one_term():
     terms = [row[0].lower() for row in TERMS]
-    synonyms = [
-        word.strip().lower()
-        for row in TERMS
-        for said in re.findall(r"also called ([^;.]+)", row[3])
-        for word in said.split(",")
-    ]
-    assert len(synonyms) > 10
+    assert len(SYNONYMS) > 10
     assert sorted({*terms}) == sorted(terms)
-    assert {*synonyms}.isdisjoint(terms)
+    assert SYNONYMS.keys().isdisjoint(terms)
+
+
+OTHER_PAGES = [page for page in PAGES if page.name != "glossary.md"]
+
+
+@pytest.mark.parametrize("page", OTHER_PAGES, ids=lambda page: page.stem)
+def test_a_page_uses_the_term_and_no_synonym(page):
+    text = FENCED.sub("", page.read_text(encoding="utf-8")).lower()
+    used = {word: term for word, term in SYNONYMS.items() if re.search(rf"\b{word}s?\b", text)}
+    assert used == {}, "words in a page, and the terms that docs/glossary.md has for them"

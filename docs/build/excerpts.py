@@ -83,7 +83,8 @@ def excerpt(printed: str, labels: Sequence[str]) -> str:
             return "".join(lines[:end]) + (GAP if lines[end:] else "")
     for label in labels:
         if not any(_has_label(line, label) for line in lines):
-            raise ValueError(f"no line or column {label!r} in\n{printed}")
+            problem = f"no line or column {label!r}, which the table below the screen explains"
+            raise ValueError(f"{problem}, in\n{printed}")
     return "".join(_labelled(lines, labels))
 
 
