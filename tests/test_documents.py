@@ -7,6 +7,7 @@ import re
 from fractions import Fraction
 
 import command_output
+import config_page
 import gallery
 import jsonschema
 import performance
@@ -120,6 +121,17 @@ def test_values_of_a_page_are_named_and_begin_no_line():
         with_values("a <!--b--><!--/-->", {})
     with pytest.raises(ValueError, match="begins a line"):
         with_values("a\n<!--b--><!--/-->", {"b": "3"})
+
+
+def test_a_long_axis_is_listed_by_its_ends():
+    assert config_page.listed(range(1, 10)) == "1, 2, 3, 4, 5, 6, ..., 8, 9"
+    assert config_page.listed(range(1, 9)) == "1, 2, 3, 4, 5, 6, 7, 8"
+
+
+def test_a_limit_that_is_no_power_is_refused():
+    assert config_page.power(2**53, 2) == "2^53"
+    with pytest.raises(ValueError, match="1000 is no power of 2"):
+        config_page.power(1000, 2)
 
 
 def test_the_rows_of_the_default_config_are_one_number():

@@ -1,0 +1,114 @@
+"""Tables and numbers of config/README.md, and the tolerances in CONTRIBUTING."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from blocks import table, with_block, with_values
+from documents import ROOT
+
+from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.yaml_file import DEEPEST, LARGEST_FILE, MOST_NODES
+from rooflines.config.axis_sizes import LONGEST_AXIS, SNAP, Sizes
+from rooflines.config.sweep_fields import LARGEST_PART
+from rooflines.evaluation.compiler import CLOSE
+from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
+from rooflines.hardware.plausibility import FAR
+from rooflines.loading import MOST_MODEL_THRESHOLDS, MOST_THRESHOLDS
+from rooflines.solvers.crossover import TIED
+from rooflines.sweep.axes import MOST_PARTS
+from rooflines.sweep.checks import LARGEST_PRODUCT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CONFIG_REFERENCE = ROOT / "config" / "README.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+
+SIZES: Sequence[tuple[Any, str]] = (
+    (4096, "one size"),
+    ([1024, 4096], "a list"),
+    ({"from": 1, "to": 65536, "factor": 2}, "geometric; `factor` may be fractional"),
+    ({"from": 1, "to": 1024, "count": 21}, "geometric, `count` terms, ends included"),
+    ({"from": 1, "to": 512, "step": 1}, "arithmetic"),
+    (
+        {"sequences": 512, "tokens_per_sequence": 4096, "replicas": 128},
+        "tokens on one replica: sequences * tokens_per_sequence / replicas",
+    ),
+)
+"""Forms of sizes in a grid, and what each means; a further one names another dimension."""
+
+HEAD, TAIL = 6, 2
+"""Sizes shown at either end of a long axis [1]."""
+
+BLOCK_FORMATS = ("mxfp4", "nvfp4", "mxfp6", "mxfp8")
+
+
+def yaml_of(form: object) -> str:
+    """A form of sizes in YAML's flow style."""
+    if isinstance(form, dict):
+        return f"{{{', '.join(f'{key}: {value}' for key, value in form.items())}}}"
+    return str(form)
+
+
+def listed(sizes: Sequence[int]) -> str:
+    """Sizes as text, the middle of a long axis left out."""
+    if len(sizes) <= HEAD + TAIL:
+        return ", ".join(map(str, sizes))
+    return ", ".join([*map(str, sizes[:HEAD]), "...", *map(str, sizes[-TAIL:])])
+
+
+def sizes_table() -> str:
+    """The forms of sizes with their meaning and their sizes, in Markdown."""
+    rows = [(f"`{yaml_of(form)}`", text, listed(Sizes(form).values())) for form, text in SIZES]
+    same = ("`D`", "equal to that dimension in every row: `F: D` gives square weights", "")
+    return table(("form", "meaning", "sizes"), [*rows, same])
+
+
+def limits_table() -> str:
+    """The largest input of each kind, in Markdown."""
+    rows = (
+        ("bytes in a file", f"{LARGEST_FILE:,}"),
+        ("values in a file, aliases expanded", f"{MOST_NODES:,}"),
+        ("levels of nesting", f"{DEEPEST}"),
+        ("size", power(LARGEST_SIZE, 2)),
+        ("sizes per dimension", power(LONGEST_AXIS, 2)),
+        ("product of the largest sizes (or tiles) and chips", power(LARGEST_PRODUCT, 10)),
+        ("rows per part", power(LARGEST_PART, 2)),
+        ("parts per sweep", f"{MOST_PARTS:,}"),
+        ("thresholds for operations per config", f"{MOST_THRESHOLDS:,}"),
+        ("thresholds for models per config", f"{MOST_MODEL_THRESHOLDS:,}"),
+    )
+    return table(("input", "at most"), rows)
+
+
+def power(number: int, base: int) -> str:
+    """A whole power of a base, such as 2^53.
+
+    Raises:
+        ValueError: The number is none.
+    """
+    exponent = 0
+    while base**exponent < number:
+        exponent += 1
+    if base**exponent != number:
+        raise ValueError(f"{number} is no power of {base}")
+    return f"{base}^{exponent}"
+
+
+def with_reference(page: str) -> str:
+    """config/README.md with current tables of sizes and limits, and bits of block formats."""
+    formats = dtype_entries().formats
+    bits = (f"{name} {float(stored_bits(formats[name])):g}" for name in BLOCK_FORMATS)
+    values: Mapping[str, str] = {
+        "bits": ", ".join(bits),
+        "far": f"{FAR:g}",
+        "snap": f"{SNAP:e}",
+    }
+    page = with_block(page, "sizes", sizes_table())
+    return with_values(with_block(page, "limits", limits_table()), values)
+
+
+def with_tolerances(page: str) -> str:
+    """CONTRIBUTING with the current tolerances of rows and thresholds."""
+    return with_values(page, {"tie": f"{CLOSE:g}", "equal": f"{TIED:g}"})
