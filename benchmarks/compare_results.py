@@ -2,6 +2,10 @@
 
 Compares every table, the thresholds and the skipped combinations: files, columns, dtypes, rows and
 values. Floats have to be equal to the last bit. Exit status 0 if all are equal, else 1.
+
+`--names TABLE` gives a file with a line `old new` for every column that was renamed: it is compared
+under its new name. A line whose old name no table of OLD has is an error, as is one whose new name
+a table has beside the old one.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 TABLES = ("tables", "models", "layers")
 """Folders with a folder of parts for each table: however a table is cut, its rows are compared."""
@@ -52,6 +56,38 @@ def values(column: pl.Series) -> pl.Series:
     return column.reinterpret(dtype=pl.UInt32) if column.dtype == pl.Float32 else column
 
 
+def read_names(path: Path) -> dict[str, str]:
+    """New names of columns by their old ones, from a file with a line `old new` for each.
+
+    Raises:
+        ValueError: A line has another form, or a name stands there twice.
+    """
+    names: dict[str, str] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2:
+            raise ValueError(f"{path}, line {number}: write an old and a new name")
+        before, after = words
+        if before in names or after in names.values():
+            raise ValueError(f"{path}, line {number}: {before} or {after} is named twice")
+        names[before] = after
+    return names
+
+
+def renamed(frame: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """A table under the new names of its columns.
+
+    Raises:
+        ValueError: It has a new name already, so that two columns would be one.
+    """
+    present = {old: new for old, new in names.items() if old in frame.columns}
+    if taken := [new for new in present.values() if new in frame.columns]:
+        raise ValueError(f"columns {', '.join(taken)} are there under their old names too")
+    return frame.rename(present)
+
+
 def differences(old: pl.DataFrame, new: pl.DataFrame) -> Iterator[str]:
     """The differences of two tables, one line each: columns, dtypes, number of rows, values."""
     for name, frame, other in (("removed", old, new), ("added", new, old)):
@@ -83,17 +119,28 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("old", type=Path)
     parser.add_argument("new", type=Path)
+    parser.add_argument("--names", type=Path, metavar="TABLE", help="lines `old new` of columns")
     options = parser.parse_args(arguments)
     old, new = compared(options.old), compared(options.new)
     if not old:
         parser.error(f"{options.old} has no results")
     lines = [f"{path}: missing" for path in sorted(old.keys() - new.keys())]
     lines += [f"{path}: added" for path in sorted(new.keys() - old.keys())]
-    cells = 0
+    try:
+        names = read_names(options.names) if options.names else {}
+    except ValueError as error:
+        parser.error(str(error))
+    unused, cells = {*names}, 0
     for path in sorted(old.keys() & new.keys()):
         frame = read(old[path])
+        unused -= {*frame.columns}
+        try:
+            frame = renamed(frame, names)
+        except ValueError as error:
+            parser.error(f"{path}: {error}")
         cells += frame.height * frame.width
         lines += [f"{path}: {line}" for line in differences(frame, read(new[path]))]
+    lines += [f"{name}: no table of {options.old} has this column" for name in sorted(unused)]
     print("\n".join(lines) or f"{len(old):,} files with {cells:,} values are equal")
     return 1 if lines else 0
 
