@@ -67,9 +67,10 @@ def read_names(path: Path) -> dict[str, str]:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) != 2:
-            raise ValueError(f"{path}, line {number}: write an old and a new name")
-        before, after = words
+        try:
+            before, after = words
+        except ValueError:
+            raise ValueError(f"{path}, line {number}: write an old and a new name") from None
         if before in names or after in names.values():
             raise ValueError(f"{path}, line {number}: {before} or {after} is named twice")
         names[before] = after

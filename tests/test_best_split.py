@@ -33,9 +33,14 @@ def test_splits_of_sixteen_chips_are_those_of_the_worked_example():
     rows = rooflines.best_splits("h100-sxm", LLAMA, {"B": 64, "S": 8192}, chips=16, dtypes=["bf16"])
     assert rows["split"].to_list() == ["tp8-dp2", "tp16", "tp4-dp4", "tp2-dp8", "tp1-dp16"]
     assert rows["fits"].to_list() == [True, True, True, True, False]
-    assert [round(1e3 * each, 3) for each in rows["t_ops_s"][:4]] == [8.460, 9.378, 13.622, 23.982]
+    assert [round(1e3 * each, 3) for each in rows["t_serial_s"][:4]] == [
+        8.460,
+        9.378,
+        13.622,
+        23.982,
+    ]
     assert round(rows["footprint_bytes"][3] / 1e9, 2) == 81.29
-    assert rows["lost_to"].to_list() == [None, "memory", "memory", "memory", "capacity"]
+    assert rows["bottleneck_vs_best"].to_list() == [None, "memory", "memory", "memory", "capacity"]
 
 
 @given(
@@ -145,7 +150,9 @@ def one_by_one(sizes, chip, network, model, chips):
             ).row
         except RooflinesError:
             continue
-        found.append((row["fits"] is False, row["t_ops_s"], row["footprint_bytes"], row["split"]))
+        found.append(
+            (row["fits"] is False, row["t_serial_s"], row["footprint_bytes"], row["split"])
+        )
     return sorted(found)
 
 
@@ -164,7 +171,7 @@ def test_best_split_is_that_of_one_question_for_each(place, model, chips, sizes)
     chip, network = place
     rows = rooflines.best_splits(chip, model, sizes, chips=chips, dtypes=["bf16"], network=network)
     misfits = rows["fits"].eq_missing(other=False)
-    ranked = zip(misfits, rows["t_ops_s"], rows["footprint_bytes"], rows["split"], strict=True)
+    ranked = zip(misfits, rows["t_serial_s"], rows["footprint_bytes"], rows["split"], strict=True)
     assert list(ranked) == one_by_one(sizes, chip, network, model, chips)
 
 
@@ -219,10 +226,10 @@ def test_splits_without_a_row_are_named_with_the_reason():
 @pytest.mark.parametrize("batch", [24, 56, 64])
 def test_the_best_split_loses_by_nothing_and_a_tie_is_no_loss(batch):
     rows = rooflines.train("mixtral-8x7b", "b200", B=batch, S=510, split="auto", chips=8)
-    assert rows["lost_to"][0] is None
-    assert rows["lost_s"][0] is None
-    lost = rows.drop_nulls("lost_s")
-    assert (lost["lost_s"] > 1e-9 * lost["t_step_s"]).all()
+    assert rows["bottleneck_vs_best"][0] is None
+    assert rows["excess_s"][0] is None
+    lost = rows.drop_nulls("excess_s")
+    assert (lost["excess_s"] > 1e-9 * lost["t_step_s"]).all()
 
 
 DENSE = {
@@ -243,7 +250,7 @@ def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
     known = Known(resolve_chips(chips, chip_entries()))
     (model,) = models_of([DENSE]).values()
     rows = best_splits("fast", model, {"B": 64, "S": 128}, known, chips=8, dtypes=["bf16"])
-    assert rows["t_ops_s"].n_unique() == 1
+    assert rows["t_serial_s"].n_unique() == 1
     assert rows["split"].to_list() == ["tp8", "tp4-dp2", "tp2-dp4", "tp1-dp8"]
     assert rows["footprint_bytes"].is_sorted()
 
@@ -263,10 +270,10 @@ def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
         }
         most = max(longer.values())
         if not row["fits"]:
-            assert (row["lost_to"], row["lost_s"]) == ("capacity", None)
+            assert (row["bottleneck_vs_best"], row["excess_s"]) == ("capacity", None)
         else:
-            assert longer[row["lost_to"]] == most
-            assert row["lost_s"] == pytest.approx(most)
+            assert longer[row["bottleneck_vs_best"]] == most
+            assert row["excess_s"] == pytest.approx(most)
 
 
 @pytest.mark.parametrize("part", ["ring", "split", "adam", "none", "optimizer", "heads2"])

@@ -43,9 +43,9 @@ def test_numbers_come_out_or_have_a_reason():
 def test_the_models_have_the_sizes_that_are_printed():
     model = System("thirty").case.model
     assert model.parameters().total == pytest.approx(30e9, rel=1e-3)
-    assert model.cache_elements(1) == 100_000
+    assert model.kv_cache_elements(1) == 100_000
     fewer, llama = (System(name).case.model for name in ("fewer-heads", "llama-2-13b"))
-    assert 5 * fewer.cache_elements(1) == llama.cache_elements(1)
+    assert 5 * fewer.kv_cache_elements(1) == llama.kv_cache_elements(1)
 
 
 PAGE = Path(__file__).parents[1] / "docs" / "book.md"

@@ -1,9 +1,11 @@
 """benchmarks/compare_results.py names every difference of two results folders."""
 
+from pathlib import Path
+
 import polars as pl
 import pytest
 
-from benchmarks.compare_results import differences, main
+from benchmarks.compare_results import differences, main, read_names
 
 TABLE = pl.DataFrame(
     {"chip": ["a", "a", "b"], "B": [1, 2, 3], "t_math_s": [1.0, None, 0.1 + 0.2]},
@@ -72,3 +74,35 @@ def test_files_are_compared_by_name(folders, tmp_path, capsys):
 def test_a_folder_without_results_is_refused(tmp_path):
     with pytest.raises(SystemExit, match="2"):
         main([str(tmp_path), str(tmp_path)])
+
+
+def test_a_renamed_column_is_compared_under_its_new_name(folders, tmp_path, capsys):
+    old, new = map(Path, folders)
+    for table in (new / "tables" / "s" / "part-00000.parquet", new / "thresholds.parquet"):
+        TABLE.rename({"t_math_s": "t_compute_s"}).write_parquet(table)
+    assert main(folders) == 1
+    assert "columns removed: t_math_s" in capsys.readouterr().out
+    names = tmp_path / "names.txt"
+    names.write_text("t_math_s t_compute_s  # one word\n", encoding="utf-8")
+    assert main([*folders, "--names", str(names)]) == 0
+    assert "20 values are equal" in capsys.readouterr().out
+    other = TABLE.rename({"t_math_s": "t_compute_s"}).with_columns(t_compute_s=pl.lit(2.0))
+    other.write_parquet(new / "thresholds.parquet")
+    assert main([*folders, "--names", str(names)]) == 1
+    assert "t_compute_s differs in 3 of 3 rows" in capsys.readouterr().out
+    assert old.exists()
+
+
+def test_a_name_that_no_table_has_is_a_difference(folders, tmp_path, capsys):
+    names = tmp_path / "names.txt"
+    names.write_text("t_maths_s t_compute_s\n", encoding="utf-8")
+    assert main([*folders, "--names", str(names)]) == 1
+    assert "t_maths_s: no table of" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("line", ["t_math_s", "a b c", "a b\na c", "a c\nb c"])
+def test_a_table_of_names_has_two_words_a_line_and_each_once(line, tmp_path):
+    path = tmp_path / "names.txt"
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"line \d: "):
+        read_names(path)

@@ -16,8 +16,8 @@ from rooflines.run.plan import plan
 TIMES = ["t_math_s", "t_memory_s", "t_network_s"]
 CORE = ["flops", "memory_bytes", "network_bytes", *TIMES, "t_lower_s", "bound", "fits"]
 KERNEL_CORE = [
-    *("flops", "weight_bytes", "cache_bytes", "activation_bytes", "memory_bytes"),
-    *("network_bytes", *TIMES, "t_activation_s", "t_lower_s", "t_ops_s", "bound"),
+    *("flops", "weight_bytes", "kv_cache_bytes", "activation_bytes", "memory_bytes"),
+    *("network_bytes", *TIMES, "t_activation_s", "t_lower_s", "t_serial_s", "bound"),
 ]
 
 OPERATION = matmul(

@@ -47,9 +47,9 @@ def test_longest_context_with_a_compute_bound_batch():
 
 def test_a_step_adds_the_accepted_tokens_and_one():
     plain, drafted = step(None, split="tp=8"), step(THREE, split="tp=8")
-    assert round(plain.row["tokens_per_s_per_chip_ops"]) == 682
-    assert round(drafted.row["tokens_per_s_per_chip_ops"]) == 1732
-    more = drafted.row["tokens_per_s_ops"] / plain.row["tokens_per_s_ops"]
+    assert round(plain.row["tokens_per_s_per_chip_serial"]) == 682
+    assert round(drafted.row["tokens_per_s_per_chip_serial"]) == 1732
+    more = drafted.row["tokens_per_s_serial"] / plain.row["tokens_per_s_serial"]
     assert more == pytest.approx(2.540, abs=5e-4)
 
 
@@ -84,7 +84,7 @@ def test_the_module_of_deepseek_v3(tokens, entries):
     # = 926,679,040. An entry has 576 elements; a pair 2 * 128 * (576 + 512) FLOP.
     used, answer = 1_614_741_504, module(tokens=tokens)
     assert of_drafts(answer, "weight_bytes") == tokens * 2 * used
-    assert of_drafts(answer, "cache_bytes") == 2 * 576 * entries
+    assert of_drafts(answer, "kv_cache_bytes") == 2 * 576 * entries
     assert of_drafts(answer, "flops") == tokens * 2 * used + 278_528 * entries
 
 
@@ -110,10 +110,10 @@ def test_chips_hold_the_module_and_its_cache(name, weights, whole, entry):
 @pytest.mark.parametrize("name", ["deepseek-v3", "deepseek-v3.2", "glm-4.5", "qwen3.5-27b"])
 def test_a_module_takes_time(name):
     answer = module(name, B=64)
-    with_module, others = of_drafts(answer, "t_ops_s"), answer.row["t_ops_s"]
+    with_module, others = of_drafts(answer, "t_serial_s"), answer.row["t_serial_s"]
     assert 0 < with_module < others
     plain = rooflines.explain_model("b200", name, B=64, S=8192, dtypes="bf16", T=2)
-    assert answer.row["t_ops_s"] > plain.row["t_ops_s"]
+    assert answer.row["t_serial_s"] > plain.row["t_serial_s"]
 
 
 def test_groups_of_a_draft_are_critical_for_all_tokens_of_a_step():
@@ -183,7 +183,7 @@ def test_a_context_saturates_a_step_with_drafts_where_its_rate_says_so():
         return context / answer(context, 2**50).row["t_estimate_s"]
 
     (found,) = (
-        each["saturates_estimate"] for each in answer(4096, 8).thresholds if each["axis"] == "S"
+        each["plateau_estimate"] for each in answer(4096, 8).thresholds if each["axis"] == "S"
     )
     plateau = rate(2**40)
     assert rate(found - 1) < 0.9 * plateau <= rate(found) * (1 + 1e-12)

@@ -95,8 +95,10 @@ def test_sizes_and_engines_beyond_the_timings_are_named(file):
     """Bands there are wider, as `test_properties` checks."""
     grid = {"B": 64, "D": [256, 4096, 65536], "F": 4096}
     found = estimates(grid=grid, dtypes=["bf16"], calibrations=[file])
-    assert found.filter(chip="h100-sxm")["estimate_beyond"].to_list() == [None] * 3  # no sizes
-    beyond = estimates(grid=grid, dtypes=["bf16"])["estimate_beyond"].to_list()
+    assert (
+        found.filter(chip="h100-sxm")["estimate_extrapolated"].to_list() == [None] * 3
+    )  # no sizes
+    beyond = estimates(grid=grid, dtypes=["bf16"])["estimate_extrapolated"].to_list()
     assert beyond == ["sizes", None, "sizes", "engine, sizes", "engine", "engine, sizes"]
 
 
@@ -110,7 +112,7 @@ def test_explain_names_attention_and_collectives_beyond_their_timings():
 
     for context, beyond in ((131_072, None), (131_073, "sizes")):
         (attention,) = (each for each in found(context).terms if each["group"] == "attention")
-        assert attention["estimate_beyond"] == beyond
+        assert attention["estimate_extrapolated"] == beyond
         assert ("trtllm attention, timed at other sizes" in str(found(context))) == bool(beyond)
     split: dict[str, Any] = {
         "sharding": "contracting/all-reduce",
@@ -120,4 +122,4 @@ def test_explain_names_attention_and_collectives_beyond_their_timings():
     for batch, beyond in ((2**14, None), (2**16, "sizes")):
         row = rooflines.explain("h100-sxm", (batch, 1024 * 8, 16384), "bf16", **split).row
         assert row["estimate_bound"] == "network"
-        assert row["estimate_beyond"] == beyond
+        assert row["estimate_extrapolated"] == beyond

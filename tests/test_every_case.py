@@ -99,7 +99,7 @@ def test_the_rule_of_thumb_is_the_ridge_by_the_bits_of_what_lacks_the_dimension(
         **more,
     }
     found = rooflines.thresholds(rooflines.load_config(config_of(sweep, {"one": chip})))
-    assert dict(found.select("axis", "critical_rule").iter_rows()) == {
+    assert dict(found.select("axis", "rule_of_thumb").iter_rows()) == {
         axis: value if value is None else pytest.approx(value) for axis, value in rule.items()
     }
 

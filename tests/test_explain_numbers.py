@@ -51,13 +51,13 @@ def check_uses(found):
 def summed(found):
     """What a text says besides: sums over groups, how many are alike, and rates that are enough."""
     row = found["row"]
-    for parts, column in (("groups", "t_ops_s"), ("terms", "t_estimate_s")):
+    for parts, column in (("groups", "t_serial_s"), ("terms", "t_estimate_s")):
         times = sorted(each["count"] * (each[column] or 0) for each in found.get(parts, ()))
         sums = [*times, *accumulate(times)]
         yield [sums, [each / (row[column] or 1) for each in sums], [*range(len(times))]]
-    if row.get("t_estimate_s") and "t_ops_s" in row:
-        slower = row["t_estimate_s"] / row["t_ops_s"]
-        yield [row["tokens_per_s_ops"] / slower, (row["usd_per_mtok_ops"] or 0) * slower]
+    if row.get("t_estimate_s") and "t_serial_s" in row:
+        slower = row["t_estimate_s"] / row["t_serial_s"]
+        yield [row["tokens_per_s_serial"] / slower, (row["usd_per_mtok_serial"] or 0) * slower]
     yield [LEAST_FACTOR, ATTAINED, [*range(len(found["dtypes"]) + 1)]]
     per_s = {used["resource"]: used["per_s"] for used in found["uses"]}
     for change in found["changes"]:
@@ -258,8 +258,8 @@ def test_the_page_has_the_thresholds_by_estimate():
     question: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=8", "calibration": calibration}
     answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **question)
     batch, context, _ = answer.thresholds
-    assert f"at 1,024 tokens B = {batch['saturates_estimate']:,}," in page
-    assert f"for large batches S = {context['saturates_estimate']:,}." in page
+    assert f"at 1,024 tokens B = {batch['plateau_estimate']:,}," in page
+    assert f"for large batches S = {context['plateau_estimate']:,}." in page
 
 
 def test_an_estimate_says_which_kernels_have_no_timings():
@@ -318,18 +318,18 @@ def test_rates_and_costs_of_an_estimate_stand_beside_those_of_the_serial_time():
         "h100-sxm", "llama-3.1-70b", B=64, S=8192, dtypes="bf16", split="tp8", calibration="vllm"
     )
     screen, row = re.sub(r"\s+", " ", str(answer)), answer.row
-    slower = row["t_estimate_s"] / row["t_ops_s"]
+    slower = row["t_estimate_s"] / row["t_serial_s"]
     assert slower > 1.5
     rate = re.search(r"tokens/s ([0-9,]+) kernel .*?, ([0-9,]+) at the estimate", screen)
     assert rate is not None
     assert [int(each.replace(",", "")) for each in rate.groups()] == [
-        round(64 / row["t_ops_s"]),
+        round(64 / row["t_serial_s"]),
         round(64 / row["t_estimate_s"]),
     ]
     cost = re.search(r"\$([0-9.]+) a million tokens kernel .*?, \$([0-9.]+) at the", screen)
     assert cost is not None
-    assert float(cost[1]) == pytest.approx(row["usd_per_mtok_ops"], abs=0.005)
-    assert float(cost[2]) == pytest.approx(row["usd_per_mtok_ops"] * slower, abs=0.005)
+    assert float(cost[1]) == pytest.approx(row["usd_per_mtok_serial"], abs=0.005)
+    assert float(cost[2]) == pytest.approx(row["usd_per_mtok_serial"] * slower, abs=0.005)
 
 
 @pytest.mark.parametrize(

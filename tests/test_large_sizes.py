@@ -60,5 +60,5 @@ def test_footprints_of_caches_with_copies_are_exact(length):
         for heads, layers, tokens in ((1, 56, length), (16, 8, 1024))
     )
     exact = units.of_sequence(far, near) * units.unit * 3
-    assert row["cache_footprint_bytes"] == pytest.approx(float(exact), rel=1e-15)
+    assert row["kv_cache_footprint_bytes"] == pytest.approx(float(exact), rel=1e-15)
     assert not row["fits"]

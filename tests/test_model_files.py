@@ -79,8 +79,8 @@ def test_keys_and_values_of_one_projection_are_both_cached():
     """Gemma 4 26B-A4B: keys are normed and rotated, values normed alone (vllm#43308)."""
     gemma = models.load("gemma-4-26b-a4b")
     full, near = 5 * 2 * 2 * 512, 25 * 2 * 8 * 256
-    assert gemma.cache_elements(1) == full + near == 112_640
-    assert gemma.cache_bytes(131_072, "bf16") == 2 * (full * 131_072 + near * 1024)
+    assert gemma.kv_cache_elements(1) == full + near == 112_640
+    assert gemma.kv_cache_bytes(131_072, "bf16") == 2 * (full * 131_072 + near * 1024)
     assert 25.1e9 < gemma.parameters().total < 25.3e9
 
 
@@ -90,7 +90,7 @@ def test_inputs_of_short_convolutions_are_part_of_the_state():
     state, inputs = 96 * 128 * 128 * 2, 3 * 3 * 96 * 128 * 2
     assert inputs == 221_184
     assert kimi.state_bytes() == 69 * (state + inputs)
-    assert kimi.cache_bytes(1, "fp8") == kimi.state_bytes() + kimi.cache_elements(1)
+    assert kimi.kv_cache_bytes(1, "fp8") == kimi.state_bytes() + kimi.kv_cache_elements(1)
     (group,) = (each for each in kimi.groups("decode") if each.name == "state")
     moved = group.of("cache", models.Step(1, 100)) * 2
     assert moved == 2 * state + inputs + inputs / 3
@@ -99,7 +99,7 @@ def test_inputs_of_short_convolutions_are_part_of_the_state():
 def test_the_list_of_models_has_states_apart_from_what_a_token_adds(capsys):
     rows = {row["model"]: row for row in json.loads(said(capsys, "models", "--json"))}
     row, model = rows["kimi-k3"], models.load("kimi-k3")
-    assert row["cache_bytes_per_token_bf16"] == 24 * 576 * 2
+    assert row["kv_cache_bytes_per_token_bf16"] == 24 * 576 * 2
     assert row["state_bytes"] == model.state_bytes()
     assert rows["llama-3.1-8b"]["state_bytes"] == 0
     assert "state/sequence" in said(capsys, "models").partition("\n")[0]
@@ -247,7 +247,7 @@ def test_layers_of_cross_attention_are_held_and_not_run():
     assert counts.groups["crossed"] == held
     assert counts.total == PARAMETERS + held + 8 * 4096
     assert counts.active == alone.parameters().active
-    assert model.cache_elements(100) == alone.cache_elements(100)
+    assert model.kv_cache_elements(100) == alone.kv_cache_elements(100)
     rows = [
         rooflines.explain_model("h100-sxm", each, B=1, S=100, dtypes="bf16").row
         for each in (model, alone)
@@ -479,7 +479,7 @@ def test_a_layer_of_gemma_4_without_experts_has_four_norms():
     model = models.from_hf({**text, "tie_word_embeddings": True, "dtype": "bfloat16"})
     assert model.parameters().norms == 60 * 4 * 5376 + 5376 + 50 * 2 * 256 + 10 * 2 * 512
     assert model.parameters().total == 30_697_345_280
-    assert model.cache_elements(1) == 10 * 2 * 4 * 512 + 50 * 2 * 16 * 256
+    assert model.kv_cache_elements(1) == 10 * 2 * 4 * 512 + 50 * 2 * 16 * 256
 
 
 def test_what_parallel_blocks_would_spare_is_said():

@@ -39,8 +39,8 @@ def test_the_list_has_every_model(capsys):
     for row in json.loads(said(capsys, "models", "--json")):
         model = rooflines.models.load(row["model"])
         assert row["parameters"] == model.parameters().total
-        cached = row["cache_bytes_per_token_bf16"] + row["state_bytes"]
-        assert cached == model.cache_bytes(1, "bf16")
+        cached = row["kv_cache_bytes_per_token_bf16"] + row["state_bytes"]
+        assert cached == model.kv_cache_bytes(1, "bf16")
 
 
 def test_a_sheet_has_the_numbers_of_its_model(capsys):
@@ -49,7 +49,7 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys):
     values = {row["path"]: row["value"] for row in rows}
     assert values["context"] == 131072
     assert values["parameters.total"] == model.parameters().total
-    assert values["cache_bytes.bf16.32768"] == model.cache_bytes(32768, "bf16")
+    assert values["kv_cache_bytes.bf16.32768"] == model.kv_cache_bytes(32768, "bf16")
     assert values["weights_bytes.published"] == model.weights_bytes()
     h200 = chip_entries()["h200-sxm"].memory["hbm"].capacity_bytes
     assert h200 is not None

@@ -288,22 +288,22 @@ def test_an_edit_changes_the_parts_of_models_that_depend_on_it_and_no_other(chan
 
 
 def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
-    given = models_config(columns=["flops", "t_ops_s"], phase="decode")
+    given = models_config(columns=["flops", "t_serial_s"], phase="decode")
     planned = plan(given)
     write_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
     write_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
     models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
     keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
     keys += ["chips", "tp", "dp", "ep", "B", "S"]
-    assert models.columns == [*keys, "flops", "t_ops_s"]
-    assert layers.columns == [*keys, "group", "count", "flops", "t_ops_s"]
+    assert models.columns == [*keys, "flops", "t_serial_s"]
+    assert layers.columns == [*keys, "group", "count", "flops", "t_serial_s"]
     assert isinstance(models.schema["model"], pl.Categorical)
     expected = rooflines.rows(given, "serve").collect()
     assert models.rows() == expected.rows()
     requests = [{"input": 64, "output": 8}]
     given = models_config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
-    times = ["ttft_s", "tpot_s", "ttft_ops_s", "tpot_ops_s"]
-    times += ["ttft_estimate_s", "prompts_estimate_s"]
+    times = ["ttft_s", "tpot_s", "ttft_serial_s", "tpot_serial_s"]
+    times += ["ttft_estimate_s", "prefill_estimate_s"]
     names = rooflines.rows(given, "serve").collect_schema().names()
     assert names == [*keys, "input", "output", *times, "flops"]
     assert plan(given).parts_in("layers") == ()

@@ -46,7 +46,7 @@ def test_ratios_of_the_book_for_answers_of_512_and_of_16k_tokens():
         for output in (512, 16384)
     )
     assert round(short["prefill_servers"]) == 3
-    equal_steps = long["prefill_servers"] * long["tpot_ops_s"] / short["tpot_ops_s"]
+    equal_steps = long["prefill_servers"] * long["tpot_serial_s"] / short["tpot_serial_s"]
     assert round(1 / equal_steps) == 11
     assert long["prefill_servers"] < equal_steps  # caches of 24k tokens take longer to read
 
@@ -63,10 +63,12 @@ def test_prompts_and_answers_of_both_pools_balance():
     two = {"chip": "h100-no-hops", "split": {"tp": 4, "dp": 2}}
     rows = rows_of(pools={"prefill": two, "decode": EIGHT})
     prompts = rows["prefill_servers"] * 2 / rows["ttft_pool_s"]
-    answers = rows["B"] / (512 * rows["tpot_ops_s"])
+    answers = rows["B"] / (512 * rows["tpot_serial_s"])
     assert prompts.to_list() == pytest.approx(answers.to_list(), rel=1e-12)
     dollars = rows["usd_per_mtok_input"] * 8192 / 1e6 * prompts / rows["prefill_servers"] * 3600
-    hourly = rows["usd_per_mtok_ops"] * rows["tokens_per_s_ops"] * 3600 / 1e6  # also of 8 chips
+    hourly = (
+        rows["usd_per_mtok_serial"] * rows["tokens_per_s_serial"] * 3600 / 1e6
+    )  # also of 8 chips
     assert dollars.to_list() == pytest.approx(hourly.to_list(), rel=1e-12)
 
 
@@ -133,8 +135,8 @@ def test_servers_of_two_kinds_have_the_values_of_the_oracle(attention, slower):
 def values_of_pools(prefill, decode, request, batch, chips, slower):  # noqa: PLR0913, PLR0917, a question
     """What servers that prefill take beside those that decode, from steps one by one."""
     prompt, answer = request["input"], request["output"]
-    first_s = times(prefill, Step(prefill.dp, prompt, prompt))["t_ops_s"] / prefill.dp
-    steps = [times(decode, Step(batch, 1, prompt + n + 1))["t_ops_s"] for n in range(answer)]
+    first_s = times(prefill, Step(prefill.dp, prompt, prompt))["t_serial_s"] / prefill.dp
+    steps = [times(decode, Step(batch, 1, prompt + n + 1))["t_serial_s"] for n in range(answer)]
     servers = first_s * batch / sum(steps)
     moved = cache_of_one(replace(prefill, axes=(1,)), prompt)
     ends = {}
@@ -149,12 +151,12 @@ def values_of_pools(prefill, decode, request, batch, chips, slower):  # noqa: PL
         "prefill_servers": servers,
         "tokens_per_s_per_chip_pools": batch * answer / sum(steps) / of_both,
         "usd_per_mtok_input": prefill.chips * usd_per_s["prefill"] * first_s / prompt * 10**6,
-        "usd_per_mtok_ops": decode.chips
+        "usd_per_mtok_serial": decode.chips
         * usd_per_s["decode"]
         * (sum(steps) / answer / batch)
         * 10**6,
-        "handover_bytes": moved,
-        "handover_s": moved / ends[slower],
+        "kv_transfer_bytes": moved,
+        "kv_transfer_s": moved / ends[slower],
     }
 
 
@@ -180,8 +182,8 @@ def test_what_does_not_fit_in_a_pool_or_beside_it_has_no_price_and_no_energy(tp,
     (row,) = rooflines.rows(config, "one").collect().to_dicts()
     assert row["fits"] is False
     assert row["ttft_pool_s"] > 0
-    money = "usd_per_mtok", "usd_per_mtok_ops", "usd_per_mtok_input", "j_per_token"
-    assert [row[name] for name in (*money, "j_per_token_ops")] == [None] * 5
+    money = "usd_per_mtok", "usd_per_mtok_serial", "usd_per_mtok_input", "j_per_token"
+    assert [row[name] for name in (*money, "j_per_token_serial")] == [None] * 5
 
 
 def test_a_step_that_does_not_fit_has_no_price_and_no_energy():

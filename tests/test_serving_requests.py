@@ -22,8 +22,8 @@ from rooflines.evaluation.row_frames import StepTable
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
 MEANS = (
-    *("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_bytes"),
-    *("t_math_s", "t_memory_s", "t_network_s", "t_activation_s", "t_ops_s", "t_upper_s"),
+    *("flops", "weight_bytes", "kv_cache_bytes", "activation_bytes", "network_bytes"),
+    *("t_math_s", "t_memory_s", "t_network_s", "t_activation_s", "t_serial_s", "t_upper_s"),
     "t_estimate_s",
 )
 """Columns that a request has as the mean over its steps."""
@@ -106,7 +106,7 @@ def test_replicas_answer_as_one_of_them_does():
     sweep |= {"splits": [{"dp": 1}, {"dp": 3}], "grid": {"B": [4, 12]}}
     rows = StepTable(model_sweep({**sweep, "requests": {"input": 900, "output": 70}})).frame()
     of_each = rows.filter(pl.col("B") == 4 * pl.col("dp")).collect()
-    names = ("ttft_s", "ttft_estimate_s", "prompts_estimate_s", "tpot_s", "t_ops_s", "t_estimate_s")
+    names = ("ttft_s", "ttft_estimate_s", "prefill_estimate_s", "tpot_s", "t_serial_s", "t_estimate_s")
     one, three = of_each.select(names).rows()
     assert one == pytest.approx(three, rel=1e-12)
     assert None not in one

@@ -66,8 +66,8 @@ def check_sizes(config):
     context = context_of(sweep)
     new = sweep["draft"]["tokens"] + 1 if "draft" in sweep else sweep["grid"].get("T", [1])[0]
     new = context if some.phase == "prefill" else new
-    seconds = times(some, Step(some.dp * target, new, context))["t_ops_s"]
-    share, time = 1 + Fraction(random.random()), random.choice(["t_lower_s", "t_ops_s"])
+    seconds = times(some, Step(some.dp * target, new, context))["t_serial_s"]
+    share, time = 1 + Fraction(random.random()), random.choice(["t_lower_s", "t_serial_s"])
     sweep["targets"] = {"t_step_s": float(seconds * share), "time": time}
     rows = sweep_thresholds(sweep_of(config))
     asked = [
@@ -259,7 +259,7 @@ def estimate_of(case, batch, new, context, engine):
 
 def check_saturation(case, row, engine=NO_ENGINE):
     """The first size whose estimate attains 90 % of the plateau."""
-    found, along_contexts = row["saturates_estimate"], row["axis"] == "S"
+    found, along_contexts = row["plateau_estimate"], row["axis"] == "S"
     if None in case.fits.kernels.values():
         assert found is None
         return
@@ -298,7 +298,7 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
     found = step_table.cases(sweep, *catalogues, formats, fits)
     cases = {tuple(keys[key] for key in KEYS): case for keys, case, _ in found}
     rows = sweep_thresholds(rooflines.load_config().sweep("serving")).filter(axis="B")
-    estimated = rows.drop_nulls("saturates_estimate")
+    estimated = rows.drop_nulls("plateau_estimate")
     for row in estimated.sample(12, seed=random.randrange(2**32)).to_dicts():
         engine = engine_of(row["chip"], sweep["calibration"], fits)
         check_saturation(cases[tuple(row[key] for key in KEYS)], row, engine)
@@ -382,9 +382,9 @@ def test_windows_in_which_math_grows_as_fast_as_memory_have_the_ceiling_of_the_o
     chip: dict[str, Any] = {**TINY, "networks": {}}
     config = {"model-sweeps": {"tie": form}, "chips": {"own": chip}}
     one, two = (row.values or {} for row in expected_rows(config))
-    grown = {name: float(two[name] - one[name]) for name in ("flops", "cache_bytes")}
+    grown = {name: float(two[name] - one[name]) for name in ("flops", "kv_cache_bytes")}
     chip["units"] = {"matrix": {"fp8": {"flops_per_s": grown["flops"]}}}
-    chip["memory"] = {"hbm": {"bytes_per_s": grown["cache_bytes"]}}
+    chip["memory"] = {"hbm": {"bytes_per_s": grown["kv_cache_bytes"]}}
     form["thresholds"] = ["S"]
     (row,) = sweep_thresholds(sweep_of(config)).to_dicts()
     (case,) = cases_of(config).values()

@@ -164,6 +164,6 @@ def test_steps_of_every_model_of_the_catalogue_are_the_exact_ones(name):
 
 def test_shipped_calibrations_beat_no_bound(default_results):
     every = rooflines.scan(default_results, "serving")
-    rows = every.select("chip", "t_ops_s", "t_estimate_s").drop_nulls("t_estimate_s").collect()
+    rows = every.select("chip", "t_serial_s", "t_estimate_s").drop_nulls("t_estimate_s").collect()
     assert set(rows["chip"]) == {"b200", "h100-sxm", "h200-sxm"}
-    assert (rows["t_ops_s"] <= rows["t_estimate_s"]).all()
+    assert (rows["t_serial_s"] <= rows["t_estimate_s"]).all()

@@ -59,7 +59,7 @@ def test_every_number_is_what_a_count_in_python_gives(results):
         solved = having(sizes, {**of, "axis": "B"})
         assert found == counted(found, having(rows, of), solved)
         assert (found["axis"], found["model"], found["split"]) == ("B", NO_TEXT, NO_TEXT)
-        assert found["critical_rule"] == min(row["critical_rule"] for row in solved)
+        assert found["rule_of_thumb"] == min(row["rule_of_thumb"] for row in solved)
 
 
 def test_a_sweep_without_bounds_and_thresholds_has_its_rows(results):
@@ -82,7 +82,7 @@ def test_sizes_beyond_the_integers_of_float64_are_exact(results, tmp_path):
     ).write_parquet(tmp_path / "thresholds.parquet")
     write_summary(planned.spec("summary.csv"), tmp_path / "summary.csv")
     found = pl.read_csv(tmp_path / "summary.csv").filter(sweep="split")
-    for name in ("critical_least", "critical_median", "critical_largest"):
+    for name in ("critical_min", "critical_median", "critical_max"):
         assert set(found[name]) == {2**53 + 1}
 
 

@@ -92,7 +92,7 @@ def test_a_step_takes_what_was_worked_out(name):
     assert {column: f"{row[column]:.6g}" for column in works} == works
     exact = {column: f"{float(work_of(case, column, *sizes[2:])):.6g}" for column in works}
     assert exact == works
-    times = {"ops": "t_ops_s", "upper": "t_upper_s"}
+    times = {"ops": "t_serial_s", "upper": "t_upper_s"}
     for key, value in of.get("ms", {}).items():
         found = row[times.get(key, f"t_{key}_s")] * 1e3
         assert found == pytest.approx(value, abs=0.6 * 10 ** -decimals(value))
@@ -265,7 +265,7 @@ def test_what_is_saved_in_any_format_is_beside_what_kernels_hand_over(save):
     ]
     split = step_of("llama-3.1-70b", "h100-sxm", 64, 128, tp=8)[1]
     assert {row["activation_bytes"] for row in rows} == {split["activation_bytes"]}
-    assert all(row["t_lower_s"] < row["t_ops_s"] for row in rows)
+    assert all(row["t_lower_s"] < row["t_serial_s"] for row in rows)
 
 
 @pytest.mark.parametrize(("recompute", "repeated"), [("none", 3.5 / 3), ("full", 4.5 / 4)])
@@ -338,7 +338,7 @@ def test_a_chart_shows_where_the_time_of_a_step_goes(by):
     if by == "kernel":
         (row,) = StepTable(config.model_sweeps["fsdp"]).frame().filter(B=64).collect().to_dicts()
         drawn = found.data["parts"].filter(B=64)
-        assert drawn["seconds"].sum() == pytest.approx(row["t_ops_s"])
+        assert drawn["seconds"].sum() == pytest.approx(row["t_serial_s"])
         assert "collectives, optimizer" in drawn["family"]
 
 
@@ -395,7 +395,7 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
 def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
     asked = partial(rooflines.train, "mixtral-8x7b", "mi300x", B=84, S=510, shard="gradients")
     among, alone = asked(split="auto", chips=8), asked(split={"tp": 2, "pp": 4, "ep": 2})
-    of_both = ["t_upper_s", "t_ops_s", "bubble"]  # a waiting share of 3/87
+    of_both = ["t_upper_s", "t_serial_s", "bubble"]  # a waiting share of 3/87
     same = alone.select("split", *of_both).join(among, on=["split", *of_both])
     assert len(same) == 1
 

@@ -14,7 +14,7 @@ from rooflines.dictionary.columns import METRICS, column_records
 
 CONFIG = rooflines.load_config(CASES / "worked.yaml")
 VALUES = case("worked-values")
-PARTS = ("flops", "weight_bytes", "cache_bytes", "activation_bytes", "network_bytes")
+PARTS = ("flops", "weight_bytes", "kv_cache_bytes", "activation_bytes", "network_bytes")
 
 
 @cache

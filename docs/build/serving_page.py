@@ -32,14 +32,14 @@ def serving_values() -> dict[str, str]:
         "low": "t_estimate_p10_s",
         "high": "t_estimate_p90_s",
         "lower": "t_lower_s",
-        "serialized": "t_ops_s",
+        "serialized": "t_serial_s",
     }
     return {
         **{name: seconds(row[column]) for name, column in times.items()},
         "largest": f"{row['max_B']:,}",
         "context": f"{answer.thresholds[1]['critical']:,}",
-        "plateauB": f"B = {batch['saturates_estimate']:,}",
-        "plateauS": f"S = {context['saturates_estimate']:,}",
+        "plateauB": f"B = {batch['plateau_estimate']:,}",
+        "plateauS": f"S = {context['plateau_estimate']:,}",
         "models": f"{len(entries)}",
         "exact": f"{sum(entry.published.match == 'exact' for entry in entries)}",
         "families": f"{len(families())}",

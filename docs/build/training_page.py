@@ -368,7 +368,7 @@ def with_step(page: str) -> str:
         calibration=["megatron"],
     )
     row = frame.row(0, named=True)
-    times = {"estimate": "t_estimate_s", "serialized": "t_ops_s", "lower": "t_lower_s"}
+    times = {"estimate": "t_estimate_s", "serialized": "t_serial_s", "lower": "t_lower_s"}
     return with_values(page, {name: seconds(row[column]) for name, column in times.items()})
 
 

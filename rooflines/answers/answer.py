@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Times
 
 
-ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_beyond", "collectives_estimate_s")
+ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_extrapolated", "collectives_estimate_s")
 """What is said of the estimate of a kernel."""
 
 LEFT_OUT = "steps of a model left out"

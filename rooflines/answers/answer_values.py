@@ -98,7 +98,7 @@ class Answer:
             compute-bound by itself.
         terms: Of a model with an estimate, what makes it up: `group`, `count`, `t_estimate_s` of
             one layer and `collectives_estimate_s` of its collectives alone [s], `estimate_bound`,
-            `estimate_beyond` and `calibration`, the names of the fits it is by.
+            `estimate_extrapolated` and `calibration`, the names of the fits it is by.
         fits: These fits by name: `source`, `n`, the timings held out [1], and `median`, the
             median error there [1]; of steps the runs of models that were left out.
         prompt_s: What a prompt of S tokens takes that is read between steps of decode [s]; None

@@ -53,10 +53,10 @@ KEYS = (
 )  # fmt: skip
 
 VALUES = (
-    "t_step_s", "t_estimate_s", "t_ops_s", "t_lower_s", *TIMES.values(), "network_bytes", "bound",
-    "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "lost_to", "lost_s",
+    "t_step_s", "t_estimate_s", "t_serial_s", "t_lower_s", *TIMES.values(), "network_bytes", "bound",
+    "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "bottleneck_vs_best", "excess_s",
 )  # fmt: skip
-"""`lost_to` is what takes most time beyond the best split's, for as many sequences; `lost_s` is how
+"""`bottleneck_vs_best` is what takes most time beyond the best split's, for as many sequences; `excess_s` is how
 much [s]."""
 
 
@@ -90,7 +90,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
-        decides: the estimate where every split has one, else `t_ops_s`. Splits without a batch
+        decides: the estimate where every split has one, else `t_serial_s`. Splits without a batch
         within the time are left out. `note` has the assumptions.
 
     Raises:
@@ -138,7 +138,7 @@ def _ranked(
         rows = _in_order(StepTable(every).frame().collect(), by_throughput=False)
         return rows.with_columns(as_column(every)), every
     with at_path("within"):
-        target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_ops_s"})
+        target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_serial_s"})
     return _within(every, target).with_columns(as_column(every)), every
 
 
@@ -189,7 +189,7 @@ def split_cases(
     head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     rate = OF_TRAINING if "bubble" in frame.columns else RATE
     estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
-    time = COLUMNS["t_estimate_s" if estimated else "t_ops_s"]
+    time = COLUMNS["t_estimate_s" if estimated else "t_serial_s"]
     titles = {rate if name == RATE else name: title.format(time) for name, title in COLUMNS.items()}
     filled = {
         name: title
@@ -227,7 +227,7 @@ def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
 MAX_NAMED = 4
 """Splits that a note names [1]."""
 
-RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_ops"
+RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_serial"
 """The rate at the time that decides, and in training that of kernels one after another, as an
 answer for one split has it."""
 
@@ -235,15 +235,15 @@ COLUMNS = {
     "split": "split",
     "B": "B",
     "t_estimate_s": "estimate",
-    "t_ops_s": "a step",
+    "t_serial_s": "a step",
     "t_upper_s": "no overlap",
     "t_lower_s": "at least",
     "bound": "bound",
     "bubble": "bubble",
     RATE: "tokens/s/chip ({})",
     "footprint_bytes": "memory",
-    "lost_to": "loses by",
-    "lost_s": "more time",
+    "bottleneck_vs_best": "loses by",
+    "excess_s": "more time",
 }
 """What is shown of every split, and the titles of the columns; the rate's has its time."""
 
@@ -306,12 +306,12 @@ def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
     if "bubble" in rows.columns:
         rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
         times, decides = {**TIMES, "bubble": "t_bubble_s"}, "t_upper_s"
-        shown = [*rows.columns, "t_step_s", "lost_to", "lost_s"]
+        shown = [*rows.columns, "t_step_s", "bottleneck_vs_best", "excess_s"]
     elif rows["t_estimate_s"].null_count():
-        decides = "t_ops_s"
+        decides = "t_serial_s"
     rows = rows.with_columns(t_step_s=pl.col(decides))
     if "bubble" not in rows.columns:
-        per_step = pl.col("tokens_per_s_per_chip_ops") * pl.col("t_ops_s")
+        per_step = pl.col("tokens_per_s_per_chip_serial") * pl.col("t_serial_s")
         rows = rows.with_columns(tokens_per_s_per_chip=per_step / pl.col(decides))
     order = -pl.col("tokens_per_s_per_chip") if by_throughput else pl.col("t_step_s")
     fits = pl.col("fits").fill_null(value=True)
@@ -322,8 +322,13 @@ def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
     }
     most = pl.max_horizontal(more.values())
     loses = fits & (most > TIE * pl.col("t_step_s"))
-    lost_to = pl.coalesce(pl.when(each == most).then(pl.lit(name)) for name, each in more.items())
+    bottleneck_vs_best = pl.coalesce(
+        pl.when(each == most).then(pl.lit(name)) for name, each in more.items()
+    )
     return rows.with_columns(
-        lost_to=pl.when(~fits).then(pl.lit(CAPACITY)).when(loses).then(lost_to),
-        lost_s=pl.when(loses).then(most),
+        bottleneck_vs_best=pl.when(~fits)
+        .then(pl.lit(CAPACITY))
+        .when(loses)
+        .then(bottleneck_vs_best),
+        excess_s=pl.when(loses).then(most),
     ).select(shown)

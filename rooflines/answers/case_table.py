@@ -46,16 +46,16 @@ OF_OPERATIONS = {
     "fits": "fits",
 }
 OF_MODELS = {
-    "t_ops_s": "a step",
+    "t_serial_s": "a step",
     "t_lower_s": "at least",
     "bound": "bound",
-    "tokens_per_s_per_chip_ops": "tokens/s/chip (a step)",
-    "mfu_ops": "of peak",
+    "tokens_per_s_per_chip_serial": "tokens/s/chip (a step)",
+    "mfu_serial": "of peak",
     "compute_bound_from": "compute-bound from",
     "fits": "fits",
     "max_B": "largest B",
     "max_S": "longest S",
-    "usd_per_mtok_ops": "$/Mtok (a step)",
+    "usd_per_mtok_serial": "$/Mtok (a step)",
 }
 """What is shown of every case, and the titles of the columns."""
 

@@ -137,9 +137,9 @@ def finding(answer: Answer) -> str:
         return f"does not fit: {held}, {room}; {_fewest(answer)}"
     published = f"; published in {answer.published}" if answer.published else ""
     return (
-        f"{row['bound']}-bound: {seconds(row['t_ops_s'])} a step, kernel after kernel, "
-        f"{count(row['tokens_per_s_per_chip_ops'])} tokens/s per chip, "
-        f"{percent(row['mfu_ops'])} of peak; at least {least}{published}"
+        f"{row['bound']}-bound: {seconds(row['t_serial_s'])} a step, kernel after kernel, "
+        f"{count(row['tokens_per_s_per_chip_serial'])} tokens/s per chip, "
+        f"{percent(row['mfu_serial'])} of peak; at least {least}{published}"
     )
 
 
@@ -230,7 +230,7 @@ def _times(answer: Answer) -> str:
     least, most = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
     text = f"{least} with full overlap, {most} without"
     if answer.of_a_model:
-        text = f"{seconds(row['t_ops_s'])} kernel after kernel, {text}"
+        text = f"{seconds(row['t_serial_s'])} kernel after kernel, {text}"
     elif row["t_lower_s"] == row["t_upper_s"]:
         text = least
     hops = (f"; hops at least {seconds(u.latency_s)}" for u in answer.uses if u.latency_s)
@@ -248,7 +248,7 @@ def _estimate(answer: Answer) -> str:
         of = f"{of}; {row['estimate_bound']}-bound"
     includes = "matmuls include" if answer.of_a_model else "includes"
     contents = "".join(f"; {includes} {each}" for each in answer.contents)
-    what = row.get("estimate_beyond")
+    what = row.get("estimate_extrapolated")
     beyond = f"; {BEYOND[what]}, so the band is wider" if what else ""
     time = seconds(row["t_estimate_s"])
     return f"{time}{ends}, calibrated to {of or 'measurements'}{contents}{beyond}"
@@ -257,9 +257,9 @@ def _estimate(answer: Answer) -> str:
 def _tokens(row: Mapping[str, Any]) -> str:
     of = "" if row["phase"] == DECODE else " of the prompts"
     room = ", if it had the memory" if row["fits"] is False else ""
-    rate, estimated = row["tokens_per_s_ops"], ""
+    rate, estimated = row["tokens_per_s_serial"], ""
     if (estimate := row["t_estimate_s"]) is not None:
-        estimated = f", {count(rate * row['t_ops_s'] / estimate)} at the estimate"
+        estimated = f", {count(rate * row['t_serial_s'] / estimate)} at the estimate"
     return (
         f"{count(rate)}{of} kernel after kernel, {count(row['tokens_per_s'])} with full overlap"
         f"{estimated}{room}"
@@ -272,7 +272,7 @@ def _drafted(answer: Answer) -> str:
         return ""
     added, computed = answer.draft["accepted"] + 1, answer.row["T"]
     own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
-    taken = f"{seconds(sum(each['count'] * each['t_ops_s'] for each in own))} of it to draft"
+    taken = f"{seconds(sum(each['count'] * each['t_serial_s'] for each in own))} of it to draft"
     left_out = "the draft's time left out"
     return f"; a step adds {significant(added)} of {computed} tokens, {taken if own else left_out}"
 
@@ -316,19 +316,19 @@ def _fewest(answer: Answer) -> str:
 def _costs(row: Mapping[str, Any]) -> Iterator[str]:
     """Money and energy of tokens, with the time that each is of.
 
-    USD of a million tokens and J of a token at kernels one after another, `t_ops_s`, as in the
-    table of cases; USD also at the estimate, times t_estimate_s / t_ops_s.
+    USD of a million tokens and J of a token at kernels one after another, `t_serial_s`, as in the
+    table of cases; USD also at the estimate, times t_estimate_s / t_serial_s.
     """
     estimated = ""
-    if (price := row["usd_per_mtok_ops"]) is not None:
+    if (price := row["usd_per_mtok_serial"]) is not None:
         if (estimate := row["t_estimate_s"]) is not None:
-            estimated = f", ${_usd(price * estimate / row['t_ops_s'])} at the estimate"
+            estimated = f", ${_usd(price * estimate / row['t_serial_s'])} at the estimate"
         yield (
             f"${_usd(price)} a million tokens kernel after kernel{estimated} "
             f"({row['price_provider']}, {row['price_date']})"
         )
-    if row["j_per_token_ops"] is not None:
-        yield f"{significant(row['j_per_token_ops'])} J a token kernel after kernel"
+    if row["j_per_token_serial"] is not None:
+        yield f"{significant(row['j_per_token_serial'])} J a token kernel after kernel"
 
 
 def _usd(price: float) -> str:
@@ -389,9 +389,9 @@ def _groups(answer: Answer) -> Iterator[Line]:
     """The groups that take longest, each with its own critical batch."""
     parts = []
     for group in answer.groups:
-        name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_ops_s"]
+        name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_serial_s"]
         parts.append((name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
-    return _longest(parts, answer.row["t_ops_s"])
+    return _longest(parts, answer.row["t_serial_s"])
 
 
 def _from_batch(group: Mapping[str, Any]) -> str:
@@ -410,7 +410,7 @@ def _terms(answer: Answer) -> Iterator[Line]:
     for each in answer.terms:
         layers = f" × {each['count']}" if each["count"] > 1 else ""
         of = f"; {each['calibration']}" if each["calibration"] else ""
-        of += f", {BEYOND[what]}" if (what := each["estimate_beyond"]) else ""
+        of += f", {BEYOND[what]}" if (what := each["estimate_extrapolated"]) else ""
         name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
         parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
     yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
@@ -445,7 +445,7 @@ def _passes(answer: Answer) -> Iterator[Line]:
         name, _, of = group["group"].removesuffix("-add").rpartition("-")
         name, of = (name, PASSES[of]) if of in PASSES else (group["group"], "")
         own = parts.setdefault(name, {})
-        own[of] = own.get(of, 0.0) + group["count"] * group["t_ops_s"]
+        own[of] = own.get(of, 0.0) + group["count"] * group["t_serial_s"]
     times = []
     for name, own in parts.items():
         of = ", ".join(f"{each} {seconds(time_s)}" for each, time_s in own.items() if each)
@@ -465,7 +465,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         value, text = _upper(answer, whole) if is_upper else _lower(answer, whole)
         text = f"{answer.along_axis}{text}" if axis == SHARDS else text
         estimate = ""
-        if (size := whole["saturates_estimate"]) is not None:
+        if (size := whole["plateau_estimate"]) is not None:
             estimate = f"by estimate 90% of its plateau from {size}"
         shares = (_share(answer, whole, each) for each in less)
         yield Line(axis, value, "; ".join(filter(None, [text, *shares, estimate])))
@@ -478,7 +478,7 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
         return _mixed(answer, threshold)
     if outcome == FOUND:
         text, critical = f"crossover {crossover(exact)}", threshold["critical"]
-        if rule := threshold.get("critical_rule"):
+        if rule := threshold.get("rule_of_thumb"):
             text += f"; rule of thumb {significant(rule, DIGITS)}"
         fit = threshold.get("max_fit" if answer.trains else "max_B_fit")
         if fit is not None and fit < critical:

@@ -53,7 +53,7 @@ def train(  # noqa: PLR0913, the parts of a question
     Returns:
         The columns of a table of training; `columns()` explains them; and `note`, as of
         `best_splits`. Of `auto` a row for each plan, those that fit first, of these the least
-        `t_upper_s` first, with `lost_to` and `lost_s` as of `best_splits`.
+        `t_upper_s` first, with `bottleneck_vs_best` and `excess_s` as of `best_splits`.
 
     Raises:
         RooflinesError: Something is invalid, or no plan is possible.

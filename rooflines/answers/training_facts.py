@@ -19,9 +19,9 @@ Fact = tuple[str, str]
 def training_facts(answer: Answer) -> Iterator[Fact]:
     """How quick a step is."""
     row = answer.row
-    yield "tokens/s", f"{count(row['tokens_per_s_ops'])}, {count(row['tokens_per_s'])} at most"
-    shares = f"{row['mfu_ops']:.1%} mfu, {row['mfu_full_ops']:.1%} with all pairs of tokens"
-    yield "peak", f"{shares}, {row['hfu_ops']:.1%} hfu"
+    yield "tokens/s", f"{count(row['tokens_per_s_serial'])}, {count(row['tokens_per_s'])} at most"
+    shares = f"{row['mfu_serial']:.1%} mfu, {row['mfu_full_serial']:.1%} with all pairs of tokens"
+    yield "peak", f"{shares}, {row['hfu_serial']:.1%} hfu"
     runs = f"{row['micro_batches']:,} micro-batches"
     yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = {
     **{name: name for name in ("model", "parameters", "active", "layers")},
-    "cache_bytes_per_token_bf16": "cache/token bf16",
+    "kv_cache_bytes_per_token_bf16": "cache/token bf16",
     "state_bytes": "state/sequence",
     "match": "count",
     "name": "name",

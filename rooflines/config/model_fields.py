@@ -113,7 +113,7 @@ class Targets(Entry):
     t_step_s: Annotated[list[Positive], Listed()] = Field(
         description="times of a step that the largest batch must keep [s]"
     )
-    time: Literal["t_lower_s", "t_ops_s"] = Field("t_lower_s", description="the time that must")
+    time: Literal["t_lower_s", "t_serial_s"] = Field("t_lower_s", description="the time that must")
 
 
 OF_TRAINING = (*TrainingKeys.model_fields, "tokens")

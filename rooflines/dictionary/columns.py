@@ -88,7 +88,7 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
             found[section] = dict(_columns_of(entries, words, first))
             first = found[section] | first
     for section in ("step-rates", "training-rates"):
-        found[section] |= dict(map(_from_ops, found[section].values()))
+        found[section] |= dict(map(_serial_column, found[section].values()))
     return found
 
 
@@ -114,22 +114,22 @@ def _columns_of(
             yield name, replace(first.get(name, Column(name, "", "")), **texts)
 
 
-OPS_SUFFIX = "_ops"
-"""Follows the name of what is computed from t_ops_s instead of t_lower_s."""
+SERIAL_SUFFIX = "_serial"
+"""Follows the name of what is computed from t_serial_s instead of t_lower_s."""
 
 
-def _from_ops(column: Column) -> tuple[str, Column]:
-    """A column that is computed from t_lower_s as it is from t_ops_s, with its name."""
-    meaning = column.meaning.replace("t_lower_s", "t_ops_s")
+def _serial_column(column: Column) -> tuple[str, Column]:
+    """A column that is computed from t_lower_s as it is from t_serial_s, with its name."""
+    meaning = column.meaning.replace("t_lower_s", "t_serial_s")
     if meaning == column.meaning:
-        meaning = f"{meaning} from t_ops_s"
-    name = f"{column.name}{OPS_SUFFIX}"
+        meaning = f"{meaning} from t_serial_s"
+    name = f"{column.name}{SERIAL_SUFFIX}"
     return name, replace(column, name=name, meaning=meaning)
 
 
 CONTENT = read_yaml(FILE)
 SECTIONS = _read_sections(CONTENT)
-LABELS = ("bound", "estimate_bound", "estimate_beyond", "fits")
+LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
 """Columns of rows without a unit that are no names."""
 
 DIMS = "dims"
@@ -214,7 +214,7 @@ STEP_METRICS = _columns(
 STEP_CORE = (
     *SECTIONS["step-works"],
     *SECTIONS["step-times"],
-    *("t_lower_s", "t_ops_s", "bound", "fits"),
+    *("t_lower_s", "t_serial_s", "bound", "fits"),
 )
 """What `columns: core` of a model sweep selects."""
 

@@ -116,10 +116,10 @@ def footprint_stages() -> Stages:
     units, batch = cache_units_of(), pl.col("B")
     return [
         {
-            "cache_footprint_bytes": batch.cast(pl.Float64)
+            "kv_cache_footprint_bytes": batch.cast(pl.Float64)
             * (units.cast(pl.Float64) * pl.col("#unit_bytes")),
             "fits": batch <= pl.col("#room_of_all") // units,
             "max_B": most_sequences(),
         },
-        {"footprint_bytes": pl.col("weights_footprint_bytes") + pl.col("cache_footprint_bytes")},
+        {"footprint_bytes": pl.col("weights_footprint_bytes") + pl.col("kv_cache_footprint_bytes")},
     ]

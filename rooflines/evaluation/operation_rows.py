@@ -116,7 +116,7 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
     """
     if not any(found):
         none = dict.fromkeys(ESTIMATES, pl.lit(None, dtype=pl.Float64))
-        texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_beyond": BEYOND}
+        texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_extrapolated": BEYOND}
         return [{**none, **{name: pl.lit(None, dtype=kind) for name, kind in texts.items()}}]
     present = [bound for bound in BOUNDS if any(each and bound in each.by for each in found)]
     pieces = {}
@@ -149,7 +149,7 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         },
         {
             **dict(zip(ESTIMATES[1:], bands, strict=True)),
-            "estimate_beyond": pl.when(estimated).then(_beyond(wider)),
+            "estimate_extrapolated": pl.when(estimated).then(_beyond(wider)),
         },
     ]
 

@@ -17,7 +17,7 @@ from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.requests import RequestSheet, first_token
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
-from rooflines.models.memory import cache_elements, cache_on_chip
+from rooflines.models.memory import cache_on_chip, kv_cache_elements
 from rooflines.models.split import Split
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
-HANDED_OVER = ("ttft_pool_s", "handover_bytes", "handover_s")
+HANDED_OVER = ("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s")
 """Columns with a number of every request of every case."""
 
 WHOLE = Split.model_validate({})
@@ -44,7 +44,7 @@ class PoolSheet(RequestSheet):
             pl.col("ttft_pool_s"), self._of_servers(lambda each: float(each.split.dp))
         )
         answer_s = pl.col("output").cast(pl.Float64) * quotient(
-            pl.col("tpot_ops_s"), pl.col("B").cast(pl.Float64)
+            pl.col("tpot_serial_s"), pl.col("B").cast(pl.Float64)
         )
         chips = self._of_servers(lambda each: float(each.split.chips))
         usd_per_s = self._of_servers(lambda each: cost_columns([each], prices)["#usd_per_s"][0])
@@ -54,7 +54,8 @@ class PoolSheet(RequestSheet):
             {"prefill_servers": quotient(prompt_s, answer_s)},
             {
                 "tokens_per_s_per_chip_pools": quotient(
-                    pl.col("tokens_per_s_ops"), pl.col("chips") + pl.col("prefill_servers") * chips
+                    pl.col("tokens_per_s_serial"),
+                    pl.col("chips") + pl.col("prefill_servers") * chips,
                 ),
                 "usd_per_mtok_input": where_fits(
                     usd_per_s * 1e6 * quotient(prompt_s, pl.col("input").cast(pl.Float64))
@@ -70,7 +71,9 @@ class PoolSheet(RequestSheet):
                 room.append(True)
                 continue
             shape = server.workload.held
-            far, near = (cache_elements(shape, request.input, near=each) for each in (False, True))
+            far, near = (
+                kv_cache_elements(shape, request.input, near=each) for each in (False, True)
+            )
             most = Footprint.of(server, server.split).sequences(far, near)
             room.append(None if most is None else most > 0)
         reads = self.of_requests(room, pl.Boolean)
@@ -99,7 +102,7 @@ class PoolSheet(RequestSheet):
                 rows.append((None, None, None))
                 continue
             moved = cache_on_chip(server.model.shape, request.input, server.sharing.bits, WHOLE)
-            longest = handover_s(moved, [server, case])
+            longest = kv_transfer_s(moved, [server, case])
             first_s = first_token(server, request).ops
             rows.append((first_s, float(moved), None if longest is None else float(longest)))
         columns = zip(HANDED_OVER, zip(*rows, strict=True), strict=True)
@@ -111,7 +114,7 @@ def _served(case: StepCase) -> tuple[str, str, str]:
     return case.name, case.memory, case.dtypes.label
 
 
-def handover_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
+def kv_transfer_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
     """How long caches take between servers, over the interconnect around their first one [s].
 
     Args:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Time, Times
 
 
-PROMPTS = "prompts_estimate_s"
+PROMPTS = "prefill_estimate_s"
 """The column of what prompts add to the estimate of a token [s]."""
 
 
@@ -81,7 +81,7 @@ class RequestSheet(StepSheet):
                 **prompts,
                 "S": pl.lit(None, dtype=pl.Int64),
                 "tpot_s": pl.col("t_lower_s"),
-                "tpot_ops_s": pl.col("t_ops_s"),
+                "tpot_serial_s": pl.col("t_serial_s"),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS].fill_null(0.0)},
             band_columns(),
@@ -229,7 +229,7 @@ class RequestSheet(StepSheet):
         lower, ops, estimates = zip(*found, strict=True)
         return {
             "ttft_s": self.of_requests(lower),
-            "ttft_ops_s": self.of_requests(ops),
+            "ttft_serial_s": self.of_requests(ops),
             "ttft_estimate_s": self.of_requests(estimates),
             PROMPTS: self.of_requests(read) * pl.col("B").cast(pl.Float64),
         }

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.training.stage_memory import Stage
     from rooflines.training.training_kernels import KernelRun
 
-IN_TURN = ("t_ops_s", "t_upper_s")
+IN_TURN = ("t_serial_s", "t_upper_s")
 """The times of a kernel: of its slowest resource, and of all of them, one after another."""
 
 

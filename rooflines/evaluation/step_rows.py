@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.dictionary.columns import OPS_SUFFIX, UNTIMED
+from rooflines.dictionary.columns import SERIAL_SUFFIX, UNTIMED
 from rooflines.evaluation.compiler import Sheet, Value, first_longest, quotient
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND, estimate_stages, resource_times
@@ -34,7 +34,7 @@ WORKS = dict.fromkeys(
     [
         "flops",
         "weight_bytes",
-        "cache_bytes",
+        "kv_cache_bytes",
         ACTIVATIONS,
         *(resource.work for resource in RESOURCES),
     ]
@@ -94,7 +94,7 @@ class StepSheet:
             {
                 "bound": first_longest(OF_RESOURCES, longest, BOUND),
                 **self._per_token("", "t_lower_s"),
-                **self._per_token(OPS_SUFFIX, "t_ops_s"),
+                **self._per_token(SERIAL_SUFFIX, "t_serial_s"),
             },
         ]
 
@@ -104,7 +104,7 @@ class StepSheet:
         kernels = [self.kernel_seconds(index) for index in range(len(self.cases[0].kernels))]
         return {
             IN_TURN: sheet.total(sheet.sum(sent for _, sent in kernels)),
-            "t_ops_s": sheet.total(sheet.sum(longest for longest, _ in kernels)),
+            "t_serial_s": sheet.total(sheet.sum(longest for longest, _ in kernels)),
             "t_estimate_s": self.estimate(),
         }
 
@@ -317,8 +317,11 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
         },
         *estimate_stages(sheet, estimates),
         {"collectives_estimate_s": _collectives_estimate(estimates)},
-        {"t_ops_s": pl.max_horizontal(*parts.values()), "t_upper_s": reduce(add, parts.values())},
-        {"bound": first_longest(parts, pl.col("t_ops_s"), BOUND)},
+        {
+            "t_serial_s": pl.max_horizontal(*parts.values()),
+            "t_upper_s": reduce(add, parts.values()),
+        },
+        {"bound": first_longest(parts, pl.col("t_serial_s"), BOUND)},
     ]
 
 

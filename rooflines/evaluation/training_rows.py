@@ -44,7 +44,7 @@ class TrainingSheet(StepSheet):
         """The columns but keys and sizes."""
         found = super().stages()
         if self.config.tokens is not None:
-            whole = pl.col("t_ops_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
+            whole = pl.col("t_serial_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
             usd = where_fits(whole * pl.col("#usd_per_s"))
             found.append({"days": whole / DAY_S, "usd": usd})
         return found

@@ -204,7 +204,7 @@ def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     B, S, T = (columns.pop(size) for size in "BST")  # noqa: N806, letters of sizes
     heads = Gqa.model_construct(**columns)  # its formulas, of columns in place of numbers
     of_pair, read, written = heads.core(DECODE)
-    cached = pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.cache_elements
+    cached = pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.kv_cache_elements
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
     moved = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
     works = {

@@ -31,7 +31,7 @@ SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 STEP = {"estimate_B": "B", "input_tokens": "input", "output_tokens": "output"}
 """The columns of a run that choose its row of the sweep, and those of the sweep."""
 
-ESTIMATED = (*ESTIMATES, "ttft_estimate_s", "prompts_estimate_s")
+ESTIMATED = (*ESTIMATES, "ttft_estimate_s", "prefill_estimate_s")
 """The columns of the sweep that a run is joined with [s]."""
 
 LACKS = "estimate_lacks"
@@ -172,11 +172,11 @@ def _without_prompts(found: pl.DataFrame) -> pl.DataFrame:
     """Runs whose prompts are read by other servers without these in their estimates."""
     if "disaggregated" not in found.columns:
         return found
-    apart = (pl.col("disaggregated") == 1) & pl.col("prompts_estimate_s").is_not_null()
-    kept = 1 - pl.col("prompts_estimate_s") / pl.col("t_estimate_s")
+    apart = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
+    kept = 1 - pl.col("prefill_estimate_s") / pl.col("t_estimate_s")
     scaled = {name: pl.when(apart).then(pl.col(name) * kept).otherwise(name) for name in ESTIMATES}
-    left = pl.when(~apart).then("prompts_estimate_s")
-    return found.with_columns(**scaled, prompts_estimate_s=left)
+    left = pl.when(~apart).then("prefill_estimate_s")
+    return found.with_columns(**scaled, prefill_estimate_s=left)
 
 
 def _lacking(sweep: ModelSweep) -> str | None:

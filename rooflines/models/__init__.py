@@ -4,7 +4,7 @@
 >>> model = models.load("llama-3.1-70b")               # or models.from_hf("config.json")
 >>> model.parameters().total
 70553706496
->>> model.cache_bytes(8192, "bf16")                    # of one sequence
+>>> model.kv_cache_bytes(8192, "bf16")                    # of one sequence
 2684354560
 """
 

@@ -71,7 +71,7 @@ class Gqa(Entry):
         return self.v or self.H
 
     @property
-    def cache_elements(self) -> int:
+    def kv_cache_elements(self) -> int:
         """Cache elements of a token in one layer [1]: a key and a value of every KV head."""
         return self.K * (self.H + self.value)
 
@@ -143,7 +143,7 @@ class Mla(Entry):
     gate: bool = Field(default=False, description="whether each element of the outputs has a gate")
 
     @property
-    def cache_elements(self) -> int:
+    def kv_cache_elements(self) -> int:
         """Cache elements of a token in one layer [1]: once for all heads."""
         return self.kv_rank + self.rope
 
@@ -158,7 +158,7 @@ class Mla(Entry):
         query, values = heads * (self.nope + self.rope), heads * self.v
         return {
             **({"q": (width, query)} if rank is None else {"q-a": (width, rank)}),
-            "kv-a": (width, self.cache_elements),
+            "kv-a": (width, self.kv_cache_elements),
             "gates": (width, values if self.gate else 0),
             **({} if rank is None else {"q-b": (rank, query)}),
             "kv-b": (self.kv_rank, heads * (self.nope + self.v)),

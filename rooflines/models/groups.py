@@ -374,7 +374,7 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
                 _attention_name(each.reach),
                 each.layers,
                 flops={("B", pairs): Fraction(flops)},
-                cache={("B", entries): Fraction(attention.cache_elements)},
+                cache={("B", entries): Fraction(attention.kv_cache_elements)},
                 reads={TOKENS: Fraction(reads)},
                 writes={TOKENS: Fraction(writes)},
                 layout="heads",

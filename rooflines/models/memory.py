@@ -53,7 +53,7 @@ def stores_of(shape: Shape) -> tuple[Store, ...]:
     found = []
     for layers, attention, reach in shape.attentions:
         kept = reach if shape.sparse is None else AttentionReach()
-        found.append(Store(layers, attention.cache_elements, kept, attention.cache_heads))
+        found.append(Store(layers, attention.kv_cache_elements, kept, attention.cache_heads))
     if (sparse := shape.sparse) is not None:
         found.append(Store(sparse.indexed, sparse.dim, AttentionReach(), 1, sparse.bits))
     if (state := shape.state) is not None:
@@ -63,7 +63,7 @@ def stores_of(shape: Shape) -> tuple[Store, ...]:
     return tuple(found)
 
 
-def cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> int:
+def kv_cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> int:
     """Cache elements of one sequence in all layers, states apart [1].
 
     Args:
@@ -134,7 +134,7 @@ def cache_on_chip(
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
     check_shares(shape, split.shards, cache_split)
-    far, near = (cache_elements(shape, context, near=each) for each in (False, True))
+    far, near = (kv_cache_elements(shape, context, near=each) for each in (False, True))
     units = cache_units(shape, bits, split, cache_split)
     return units.unit * units.of_sequence(far, near)
 

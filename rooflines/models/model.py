@@ -47,7 +47,7 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, parameters, layers and cache, in one line."""
-        total, per_token = self.parameters().total, memory.cache_elements(self.shape, 1)
+        total, per_token = self.parameters().total, memory.kv_cache_elements(self.shape, 1)
         return (
             f"<Model {self.name}: {count(total)} parameters, {self.shape.layers} layers, "
             f"{count(per_token)} cache elements a token>"
@@ -67,11 +67,11 @@ class Model:
         """Its parameters by part, with `.total`, `.active` and two other conventions [1]."""
         return parameters_of(self.shape)
 
-    def cache_elements(self, S: int) -> int:  # noqa: N803, the letter of the docs
+    def kv_cache_elements(self, S: int) -> int:  # noqa: N803, the letter of the docs
         """Cache elements of one sequence of S tokens [1]."""
-        return memory.cache_elements(self.shape, S)
+        return memory.kv_cache_elements(self.shape, S)
 
-    def cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
+    def kv_cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
         """Bytes of the cache of one sequence of S tokens, states included [byte], exact.
 
         Args:

@@ -8,7 +8,7 @@ from rooflines.basics.numbers import exact
 from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.models.library import CONVENTIONS, model_entries
-from rooflines.models.memory import cache_elements
+from rooflines.models.memory import kv_cache_elements
 from rooflines.models.parameter_counts import parameters_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
     """The numbers of a model.
 
     Yields:
-        What each is, such as `parameters.total` or `cache_bytes.bf16.8192`, the number, and its
+        What each is, such as `parameters.total` or `kv_cache_bytes.bf16.8192`, the number, and its
         unit, 1 or byte: the context that it is trained for, if known; parameters by part and by
         convention; states, if any; the cache of a sequence of one token and at three contexts,
         states included; weights by dtype; and the largest batch on each chip of the catalogue that
@@ -47,13 +47,13 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
         yield f"parameters.{part}", count, "1"
     for name in ("total", *CONVENTIONS):
         yield f"parameters.{name}", getattr(counts, name), "1"
-    yield "cache_elements.1", model.cache_elements(1), "1"
+    yield "kv_cache_elements.1", model.kv_cache_elements(1), "1"
     if state := model.state_bytes():
         yield "state_bytes", float(state), "byte"
     for dtype in CACHE_DTYPES:
         for context in (1, *CONTEXTS):
-            size = model.cache_bytes(context, dtype)
-            yield f"cache_bytes.{dtype}.{context}", float(size), "byte"
+            size = model.kv_cache_bytes(context, dtype)
+            yield f"kv_cache_bytes.{dtype}.{context}", float(size), "byte"
     for dtype in DTYPES:
         yield f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte"
     if model.dtypes is not None:
@@ -105,11 +105,11 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "published_active": None if published.active is None else str(published.active),
         "convention": published.convention,
         "match": published.match,
-        "cache_elements_per_token": cache_elements(entry, 1),
+        "cache_elements_per_token": kv_cache_elements(entry, 1),
         "window": None if window is None else window.tokens,
-        "windowed_elements_per_token": cache_elements(entry, 1, near=True),
+        "windowed_elements_per_token": kv_cache_elements(entry, 1, near=True),
         **{
-            f"cache_bytes_per_token_{dtype}": float(model.cache_bytes(1, dtype) - state)
+            f"kv_cache_bytes_per_token_{dtype}": float(model.kv_cache_bytes(1, dtype) - state)
             for dtype in CACHE_DTYPES
         },
         "state_bytes": float(state),

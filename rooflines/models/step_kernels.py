@@ -260,7 +260,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     works = {
         "flops": amount(group.flops, share / split.dp),
         "weight_bytes": weight_bytes,
-        "cache_bytes": cached,
+        "kv_cache_bytes": cached,
         "activation_bytes": total((x, out)),
         "memory_bytes": total((weight_bytes, cached)),
         NETWORK_BYTES: ZERO,

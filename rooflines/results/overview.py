@@ -18,8 +18,8 @@ from rooflines.theory.resources import MATH, RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-COUNTS = ("shards", "rows", "critical_least", "critical_median", "critical_largest")
-SHARES = ("compute_bound", "never", "critical_rule")
+COUNTS = ("shards", "rows", "critical_min", "critical_median", "critical_max")
+SHARES = ("compute_bound", "never", "rule_of_thumb")
 
 KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
 """Types of columns that are not text."""
@@ -115,7 +115,7 @@ def _thresholds_of(
     """
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
-    rule = pl.col("critical_rule").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
+    rule = pl.col("rule_of_thumb").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
     along = solved[sweep["sweep"]].filter(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
@@ -124,10 +124,10 @@ def _thresholds_of(
         along,
         _keys_of_thresholds(sweep, kind.keys),
         (pl.col("outcome").cast(pl.String) == NEVER).mean().alias("never"),
-        critical.first().alias("critical_least"),
+        critical.first().alias("critical_min"),
         critical.slice(middle, 1).first().alias("critical_median"),
-        critical.last().alias("critical_largest"),
-        rule.alias("critical_rule"),
+        critical.last().alias("critical_max"),
+        rule.alias("rule_of_thumb"),
     )
 
 

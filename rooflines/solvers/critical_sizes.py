@@ -99,7 +99,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), of_limit)
     for share in sweep.shares:
         rules = rules_of_thumb(found.along, cases, spans, share)
-        found.along.put("critical_rule", rules)
+        found.along.put("rule_of_thumb", rules)
         for frame in found.frames(share):
             limit = pl.when(of_limit > 0).then(intensity)
             yield share, frame.with_columns(limit_intensity=limit)
@@ -188,7 +188,7 @@ def ask_target(found: SizeThresholds, cases: Sequence[StepCase], targets: Target
     """Ask for the lines of the time that has to keep a target.
 
     Returns:
-        The pieces of `t_lower_s`, or of `t_ops_s`, which is a sum over kernels.
+        The pieces of `t_lower_s`, or of `t_serial_s`, which is a sum over kernels.
     """
     if targets.time == "t_lower_s":
         others = [[name] for each in found.names.values() for name in each]

@@ -11,7 +11,7 @@ from rooflines.dictionary.columns import CAPACITY_UNKNOWN, FOUND, HEADS, NEVER, 
 from rooflines.evaluation.footprints import Footprint
 from rooflines.hardware.entry_forms import checked
 from rooflines.hardware.support import not_joined
-from rooflines.models.memory import cache_elements
+from rooflines.models.memory import kv_cache_elements
 from rooflines.models.split import Split
 from rooflines.solvers.context_limit import Solution
 from rooflines.theory.network import most_chips, placed_axes
@@ -47,7 +47,7 @@ def fewest_chips(
         shape = case.workload.held
         fits = {}
         for context in contexts:
-            far, near = (cache_elements(shape, context, near=each) for each in (False, True))
+            far, near = (kv_cache_elements(shape, context, near=each) for each in (False, True))
             fits[context] = [(chips, each.sequences(far, near)) for chips, each in footprints]
         for batch, context in product(batches, contexts):
             solution, most = _fewest(batch, fits[context], beyond)

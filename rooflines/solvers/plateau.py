@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.cases import Case
 
-COLUMN = "saturates_estimate"
+COLUMN = "plateau_estimate"
 
 ATTAINED = 0.9
 """The share of the plateau that is attained [1]."""

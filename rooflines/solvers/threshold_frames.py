@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 NUMBERS: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("target_s", "share", "critical_exact"), pl.Float64),
-    **dict.fromkeys(("critical_rule", "limit_intensity"), pl.Float64),
+    **dict.fromkeys(("rule_of_thumb", "limit_intensity"), pl.Float64),
 }
 """Types of columns with a unit that are not Int64."""
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from rooflines.training.parallel_plan import TrainingPlan
 
 HIDDEN = Fraction(1, 10)
-"""The share of a step for which stages may wait, of `hides_bubble` [1]."""
+"""The share of a step for which stages may wait, of `min_B_bubble` [1]."""
 
 MIX = "dp"
 """The axis of replicas, of as many chips of tp and dp."""
@@ -316,7 +316,7 @@ def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -
     plan, capacity = case.plan, case.machine.level.capacity_bytes
     if axis == "B":
         least = (plan.pp - 1) * (1 - HIDDEN) / (HIDDEN * plan.interleave)
-        return {"hides_bubble": max(ceil(least), 1) * plan.together}
+        return {"min_B_bubble": max(ceil(least), 1) * plan.together}
     if capacity is None:
         return {}
     room = min((capacity - each.states) / each.saved(batches) for each in case.held)

@@ -17,7 +17,7 @@ from rooflines.fits.calibration_choice import bands_of
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
-from rooflines.models.memory import cache_elements
+from rooflines.models.memory import kv_cache_elements
 from rooflines.models.mtp import drafting
 from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.sweep.axes import Axis, check_length
@@ -423,8 +423,8 @@ def step_axis(
 
 def _held(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence[int]]:
     """Cache elements of a sequence: of layers that keep all tokens, and of those with a window."""
-    near = [cache_elements(shape, s, near=True) for s in contexts]
-    return {ELEMENTS: [cache_elements(shape, s, near=False) for s in contexts], NEAR: near}
+    near = [kv_cache_elements(shape, s, near=True) for s in contexts]
+    return {ELEMENTS: [kv_cache_elements(shape, s, near=False) for s in contexts], NEAR: near}
 
 
 def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:

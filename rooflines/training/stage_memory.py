@@ -79,7 +79,7 @@ def saved_tensors(
     found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
     if isinstance(attention, Gqa):
         values, gates = attention.N * attention.value, attention.gates
-        into = attention.N * attention.H + attention.cache_elements
+        into = attention.N * attention.H + attention.kv_cache_elements
         found["qkv"] = Saved(dropped=width)
     else:
         key, rank = attention.N * (attention.nope + attention.rope), attention.q_rank

@@ -452,7 +452,7 @@ def _moved(shape: Shape, group: Group) -> tuple[int, int]:
     """Elements of a token that a pass reads and writes [1]; gate and up are both written."""
     into, out = (int(sum(terms.values())) for terms in (group.reads, group.writes))
     if group.name.startswith("attention") and isinstance(shape.attention, Gqa):
-        into += shape.attention.cache_elements
+        into += shape.attention.kv_cache_elements
     if group.name == "router" and shape.moe is not None:
         out += shape.moe.E
     if group.name == "gate-up" and shape.mlp is not None:
@@ -546,7 +546,7 @@ def _between_layers(setting: Setting, group: Group, name: str) -> Between:
 def _context(setting: Setting) -> Between:
     """What chips that share sequences send around attention."""
     plan, attention, size = setting.plan, setting.shape.attention, setting.sizes["activations"]
-    keys = Fraction(attention.cache_elements, min(plan.tp, attention.cache_heads))
+    keys = Fraction(attention.kv_cache_elements, min(plan.tp, attention.cache_heads))
     if plan.context == "ring":
         ring = Poly({OWN_TOKENS: keys * size})
         once = setting.collective(GATHER, ring, plan.cp, plan.tp)

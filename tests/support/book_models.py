@@ -185,7 +185,7 @@ BF16_16, INT8_8, INT4_4, BF16_32 = (
 
 def caches(dtype, sequences, context):
     """Bytes of the caches of sequences of Llama 3.1 70B [byte]."""
-    return Fraction(sequences * LLAMA_3.cache_bytes(context, dtype))
+    return Fraction(sequences * LLAMA_3.kv_cache_bytes(context, dtype))
 
 
 def activation(model, tokens):

@@ -25,7 +25,7 @@ KEYS = ("operation", "chip", "unit", "memory", "network", "dtypes", "sharding", 
 
 WHOLE = (
     *("outcome", "critical", "critical_memory", "critical_network"),
-    *("saturates_estimate", "limit"),
+    *("plateau_estimate", "limit"),
 )
 REAL = ("critical_exact", "limit_intensity")
 

@@ -225,7 +225,7 @@ def _matmul(state):
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
         "limit": along[1]["limit"] if along[1]["outcome"] == "never" else None,
-        "saturates": along[1]["saturates_estimate"] if time and calibrated else None,
+        "saturates": along[1]["plateau_estimate"] if time and calibrated else None,
     }
 
 
@@ -260,7 +260,7 @@ def _step(state):
     row = found.row
     calibrated = state["basis"] == "calibrated"
     altered = state["own"].keys() - {"capacity"}
-    time = row["t_ops_s"]
+    time = row["t_serial_s"]
     if calibrated:
         time = None if altered else row["t_estimate_s"]
     along = [each for each in found.thresholds if each["axis"] == "B"]
@@ -291,16 +291,16 @@ def _training(state):
         network=[*own.networks][:1] or None,
         calibration=shipped.softwares,
     ).iter_rows(named=True)
-    most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_ops_s"]
+    most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_serial_s"]
     return in_common(row, time, calibrated=calibrated) | {
         "answer": row,
         "bound": row["bound"],
-        "share": time and row["mfu_ops"] * row["t_ops_s"] / time,
+        "share": time and row["mfu_serial"] * row["t_serial_s"] / time,
         "most": None if most is None else most * row["dp"],
         "longest": row["max_S"],
         "states": row["state_bytes"],
         "saved": row["saved_bytes"],
-        "rate": time and row["tokens_per_s_ops"] * row["t_ops_s"] / time / row["chips"],
+        "rate": time and row["tokens_per_s_serial"] * row["t_serial_s"] / time / row["chips"],
     }
 
 
@@ -320,7 +320,9 @@ def behind(value):
         yield SHORTEST_LONG, ATTAINED, _of_many(state)
     else:
         row = value["answer"].get("row", value["answer"])
-        rate = (1 if state["phase"] == "decode" else state["S"]) / (value["time"] or row["t_ops_s"])
+        rate = (1 if state["phase"] == "decode" else state["S"]) / (
+            value["time"] or row["t_serial_s"]
+        )
         yield rate, rate * state["B"] / row["chips"]
     if state.get("phase") == "train":
         shipped = shipped_calibrations()

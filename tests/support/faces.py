@@ -121,7 +121,7 @@ def random_thresholds(_):
         "dtypes": random.choice([None, None, "bf16", "fp8"]),
         "share": random.choice([None, "1", "0.9"]),
         "find": random.choice([None, "small", "INT8", "never small", "<script> bf16", "nothing"]),
-        "sort": random.choice([None, "critical", "-critical", "-critical_rule", "dtypes", "-D"]),
+        "sort": random.choice([None, "critical", "-critical", "-rule_of_thumb", "dtypes", "-D"]),
     }
 
 

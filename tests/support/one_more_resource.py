@@ -51,7 +51,7 @@ for table in (steps, kernels.collect(), requests, training, passes.collect()):
     assert same(table["traffic_bytes"], 3 * table["memory_bytes"])
     assert same(table["t_cache_s"], 3 * table["t_memory_s"])
     assert "cache" in set(table["bound"])
-    assert (table["t_ops_s"] >= table["t_cache_s"] * (1 - SAME)).all()
+    assert (table["t_serial_s"] >= table["t_cache_s"] * (1 - SAME)).all()
     upper = table.select(pl.sum_horizontal(*RESOURCES.values(), "t_activation_s")).to_series()
     assert (table["t_upper_s"] >= upper * (1 - SAME)).all()
 for table in (steps, training):

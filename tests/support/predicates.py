@@ -38,7 +38,7 @@ def check_table(frame, columns):
     assert [column.name for column in known] == frame.columns
     undefined = [each.name for each in known if not each.null and frame[each.name].null_count()]
     assert undefined == [], "the dictionary defines no null"
-    times = [name for name in ("t_lower_s", "t_ops_s", "t_upper_s") if name in frame.columns]
+    times = [name for name in ("t_lower_s", "t_serial_s", "t_upper_s") if name in frame.columns]
     for low, high in pairwise(times):
         assert frame.filter(pl.col(low) > pl.col(high) * (1 + ROUNDINGS)).is_empty(), (low, high)
 
@@ -51,7 +51,7 @@ def check_thresholds(frame, sweep):
     sizes = frame.filter(~pl.col("axis").cast(pl.String).is_in(["shards", *RATES]))
     reached = sizes.filter(pl.col("critical").is_not_null())
     assert reached.filter(pl.col("critical") != pl.max_horizontal(alone)).is_empty()
-    assert frame.filter(pl.col("axis") == "shards")["critical_rule"].is_null().all()
+    assert frame.filter(pl.col("axis") == "shards")["rule_of_thumb"].is_null().all()
 
 
 def _plain(frame):

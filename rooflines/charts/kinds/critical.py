@@ -140,7 +140,7 @@ def _rows(
         "unit",
         *("axis", "share", "critical", "limit"),
         exact="critical_exact",
-        rule="critical_rule",
+        rule="rule_of_thumb",
     )
     near = rows.filter(share=shares[0] if shares else 0.0).select(*keys, reached="critical")
     joined = found.join(near, on=keys, how="left", nulls_equal=True, maintain_order="left")

@@ -32,7 +32,7 @@ MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 TARGET = 50
 """Tokens per second and user that titles compare chips at [1/s]."""
 
-TIME, RATE = "t_ops_s", "tokens_per_s_per_chip_ops"
+TIME, RATE = "t_serial_s", "tokens_per_s_per_chip_serial"
 """Kernel after kernel: the least time of a step, and what a chip gives then."""
 
 ROOM, BEYOND = 1.3, 3.0

@@ -100,7 +100,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     named = named_model(own, model, dtypes) if published else chip_label(model)
     on = f"{named} on {on_chips(chip, [rows['chips'][0]])}"
     if by == KERNEL:
-        parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_ops_s")
+        parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_serial_s")
         sizes = frames.few_sizes(sorted(parts["B"].unique().to_list()), MOST_ROWS)
         rows = rows.filter(pl.col("B").is_in(sizes))
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
@@ -140,7 +140,7 @@ def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) ->
     keys = ("model", "chip", "dtypes", "split", "phase", "chips", "B", "S", "group", "count")
     family = pl.col("group").replace_strict(FAMILIES, default=PROJECTIONS)
     return found.select(
-        *keys, "bound", "t_ops_s", BAND[0], "t_activation_s", *TIMES.values(), family=family
+        *keys, "bound", "t_serial_s", BAND[0], "t_activation_s", *TIMES.values(), family=family
     ).with_columns(place=family.replace_strict(PLACES))
 
 
@@ -162,7 +162,9 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
     if rows.is_empty():
         raise RooflinesError("basis", "has no calibration of all kernels", "choose nominal")
     alone = [each for bound, each in _times().items() if bound != NETWORK.bound]
-    own = pl.col(time) if time != "t_ops_s" else pl.min_horizontal(time, pl.max_horizontal(alone))
+    own = (
+        pl.col(time) if time != "t_serial_s" else pl.min_horizontal(time, pl.max_horizontal(alone))
+    )
     parts = [
         rows.select("B", "family", "place", seconds=pl.col("count") * own),
         rows.select(
@@ -302,7 +304,7 @@ def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str)
     """The setting, and what is drawn."""
     phase = "Training" if of["phase"] == TRAIN else str(of["phase"]).capitalize()
     setting = f"{phase} in {of['dtypes']}, {of['split']}, S = {of['S']:,}"
-    least = float((rows["count"] * rows["t_ops_s"]).sum())
+    least = float((rows["count"] * rows["t_serial_s"]).sum())
     if by == RESOURCE:
         return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
     if basis != NOMINAL:
@@ -333,7 +335,7 @@ def _kernel_sentences(
 
 def _resource_sentences(rows: pl.DataFrame, on: str) -> Iterator[Sentence]:
     """The bottleneck that kernels wait for longest, and their share of the time."""
-    time = pl.col("count") * pl.col("t_ops_s")
+    time = pl.col("count") * pl.col("t_serial_s")
     by_bound = rows.group_by(pl.col("bound").cast(pl.String)).agg(seconds=time.sum())
     bound, most = by_bound.sort("seconds", "bound", descending=[True, False]).row(0)
     share = f"{100 * most / by_bound['seconds'].sum():.0f} %"

@@ -83,7 +83,7 @@ def thresholds_along(setting, axis, sizes, chips):
 TIE = Fraction(1, 10**13)
 """Times that differ by a smaller share are a tie [1]."""
 
-NO_ESTIMATE: Mapping[str, int | None] = {"saturates_estimate": None}
+NO_ESTIMATE: Mapping[str, int | None] = {"plateau_estimate": None}
 
 
 def first_saturated(setting, axis, sizes, chips, off=0):
@@ -112,4 +112,4 @@ def first_saturated(setting, axis, sizes, chips, off=0):
 
     tiles = first(lambda number: attains(number * step), 1)
     rows = range((tiles - 1) * step + 1, tiles * step + 1)
-    return {"saturates_estimate": stored_size(rows[bisect_left(rows, x=True, key=attains)])}
+    return {"plateau_estimate": stored_size(rows[bisect_left(rows, x=True, key=attains)])}

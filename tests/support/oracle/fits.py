@@ -19,7 +19,7 @@ from oracle.quantities import exact
 
 ESTIMATES = (
     *("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s"),
-    *("estimate_bound", "estimate_beyond"),
+    *("estimate_bound", "estimate_extrapolated"),
 )
 
 NEARLY_TIED = Fraction(1, 10**13)
@@ -138,7 +138,7 @@ def fitted_collective_s(links, collective, share, fit):
 
 def pieces(machine, kernel, fit):
     """The pieces of a calibrated time, in the order that decides ties [s]."""
-    moved = kernel.weight_bytes + kernel.cache_bytes + kernel.activation_bytes
+    moved = kernel.weight_bytes + kernel.kv_cache_bytes + kernel.activation_bytes
     math_s, memory_s = kernel.flops / machine.peaks[kernel.unit], moved / machine.memory_rate
     activations_s, depth = Fraction(0), Fraction(0)
     if kernel.matmul is not None:
@@ -201,7 +201,7 @@ def estimate(machine, kernel):
         "t_estimate_p10_s": None if low is None else low * total,
         "t_estimate_p90_s": None if high is None else high * total,
         "estimate_bound": bound,
-        "estimate_beyond": ", ".join(beyond) or None,
+        "estimate_extrapolated": ", ".join(beyond) or None,
     }
 
 

@@ -54,7 +54,7 @@ class Kernel:
     count: int
     weight_bytes: Fraction
     flops: Fraction
-    cache_bytes: Fraction
+    kv_cache_bytes: Fraction
     activation_bytes: Fraction
     collectives: Sequence[Collective] = ()
     unit: str = "compute"

@@ -285,7 +285,7 @@ def request_values(prefill, decode, size, request, server=None):
     if server is not None:
         room = step_values.footprints(server, server.dp, prompt)["fits"]
         found["fits"] = False if False in (room, found["fits"]) else found["fits"] and room
-    for of_step, middle in (("t_lower_s", ""), ("t_ops_s", "_ops")):
+    for of_step, middle in (("t_lower_s", ""), ("t_serial_s", "_ops")):
         mean = sum((step[of_step] for step in steps), Fraction(0)) / new
         found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
         found |= step_values.price_and_power(decode, size / mean, middle, fits=found["fits"])
@@ -293,7 +293,7 @@ def request_values(prefill, decode, size, request, server=None):
 
 
 OF_POOLS = (
-    *("ttft_pool_s", "handover_bytes", "handover_s", "prefill_servers"),
+    *("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s", "prefill_servers"),
     *("tokens_per_s_per_chip_pools", "usd_per_mtok_input"),
 )
 
@@ -312,7 +312,7 @@ def pool_values(server, decode, values, size, request, chips):  # noqa: PLR0913,
     if server is None:
         return dict.fromkeys(OF_POOLS)
     prompt, answer = request["input"], request["output"]
-    first_s = step_values.times(server, Step(server.dp, prompt, prompt))["t_ops_s"]
+    first_s = step_values.times(server, Step(server.dp, prompt, prompt))["t_serial_s"]
     moved = step_values.cache_of_one(replace(server, axes=(1,)), prompt)
     times = list[Fraction]()
     for chip, case in zip(chips, (server, decode), strict=True):
@@ -321,11 +321,11 @@ def pool_values(server, decode, values, size, request, chips):  # noqa: PLR0913,
             rate = exact(link["bytes_per_s"]) * link.get("links", 1) * case.tp
             times.append(moved / rate)
     slowest = max(times) if len(times) == len(chips) else None
-    servers = first_s / server.dp * size / (answer * values["tpot_ops_s"])
+    servers = first_s / server.dp * size / (answer * values["tpot_serial_s"])
     usd = None
     if server.price is not None and values["fits"] is not False:
         hourly = server.chips * exact(server.price["usd_per_hour"])
         usd = hourly / 3600 * first_s / server.dp / prompt * 10**6
     of_both = decode.chips + servers * server.chips
-    found = (first_s, moved, slowest, servers, values["tokens_per_s_ops"] / of_both, usd)
+    found = (first_s, moved, slowest, servers, values["tokens_per_s_serial"] / of_both, usd)
     return dict(zip(OF_POOLS, found, strict=True))

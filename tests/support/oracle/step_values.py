@@ -20,7 +20,7 @@ from oracle.steps import (
 )
 from oracle.values import bound_of, totals
 
-TWINS = ("t_lower_s", ""), ("t_ops_s", "_ops")
+TWINS = ("t_lower_s", ""), ("t_serial_s", "_ops")
 
 
 def times(case, step):
@@ -104,7 +104,7 @@ def footprints(case, sequences, context):
     weights, cache = weights_on_chip(case), cache_of_one(case, context) * sequences / case.dp
     return {
         "weights_footprint_bytes": weights,
-        "cache_footprint_bytes": cache,
+        "kv_cache_footprint_bytes": cache,
         "footprint_bytes": weights + cache,
         "fits": None if case.capacity is None else weights + cache <= case.capacity,
         "max_B": most_sequences(case, context),

@@ -420,10 +420,10 @@ def drafting(case, step):
     for run in zip(*every, strict=True):
         flops, moved = (
             sum((getattr(kernel, name) for kernel in run), Fraction(0)) / runs
-            for name in ("flops", "cache_bytes")
+            for name in ("flops", "kv_cache_bytes")
         )
         name = f"draft-{run[0].name}"
-        yield replace(run[0], name=name, count=runs, flops=flops, cache_bytes=moved)
+        yield replace(run[0], name=name, count=runs, flops=flops, kv_cache_bytes=moved)
 
 
 def attentions(chip):

@@ -108,10 +108,10 @@ def wrong_fit(case, row):
     plan, axis, most = case.plan, row["axis"], row["max_fit"]
     together = plan.dp * plan.micro_batch
     if axis == "B":
-        m, rest = divmod(row["hides_bubble"], together)
+        m, rest = divmod(row["min_B_bubble"], together)
         waits = [Fraction(plan.pp - 1, plan.interleave * n + plan.pp - 1) for n in (m, m - 1) if n]
         if rest or waits[0] > Fraction(1, 10) or min(waits[1:], default=1) <= Fraction(1, 10):
-            yield f"{row['hides_bubble']} does not hide a bubble, or less does"
+            yield f"{row['min_B_bubble']} does not hide a bubble, or less does"
         return
     if case.capacity is None:
         if most is not None:

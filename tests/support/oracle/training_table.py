@@ -61,7 +61,7 @@ def dtypes_of(spec, formats):
     return found["name"], {**dtypes, **mixed}
 
 
-OF_SERVING = (*ESTIMATES, SENT, "cache_bytes")
+OF_SERVING = (*ESTIMATES, SENT, "kv_cache_bytes")
 """What is known of serving only."""
 
 NAMES = {
@@ -286,7 +286,7 @@ def step_values(case, batch, length):
         in_turn.append(
             [
                 sum(n * seconds(case, each)[of] for n, each in runs)
-                for of in ("t_ops_s", "t_upper_s")
+                for of in ("t_serial_s", "t_upper_s")
             ]
         )
         held.append((states(case, stage), saved(case, stage, m, length)))
@@ -296,7 +296,7 @@ def step_values(case, batch, length):
         rate = case.peaks[each.kernel.unit]
         for name in shares:
             shares[name] += times * getattr(each, name) / rate / plan.pp
-    row |= dict(zip(("t_ops_s", "t_upper_s"), map(max, zip(*in_turn, strict=True)), strict=True))
+    row |= dict(zip(("t_serial_s", "t_upper_s"), map(max, zip(*in_turn, strict=True)), strict=True))
     row |= footprints(case, held, length)
     row["bound"] = bound_of(row, NEARLY_TIED)
     row["micro_batches"] = m
@@ -353,7 +353,7 @@ def footprints(case, held, length):
 
 def whole_training(case, row, tokens_of_step, tokens):
     """Days and dollars of all training."""
-    whole = row["t_ops_s"] * tokens / tokens_of_step
+    whole = row["t_serial_s"] * tokens / tokens_of_step
     usd = None
     if case.price is not None and row["fits"] is not False:
         usd = whole / 3600 * case.chips * exact(case.price["usd_per_hour"])

@@ -13,7 +13,7 @@ SENT = "collectives_estimate_s"
 
 def layer_values(case, kernel):
     """Work and times of a kernel in one layer."""
-    memory_bytes, zero = kernel.weight_bytes + kernel.cache_bytes, Fraction(0)
+    memory_bytes, zero = kernel.weight_bytes + kernel.kv_cache_bytes, Fraction(0)
     rate = case.memory_rate * case.efficiency["memory"]
     math_s = kernel.flops / (case.peaks[kernel.unit] * case.efficiency["math"])
     memory_s, activation_s = memory_bytes / rate, kernel.activation_bytes / rate
@@ -22,7 +22,7 @@ def layer_values(case, kernel):
     return {
         "flops": kernel.flops,
         "weight_bytes": kernel.weight_bytes,
-        "cache_bytes": kernel.cache_bytes,
+        "kv_cache_bytes": kernel.kv_cache_bytes,
         "activation_bytes": kernel.activation_bytes,
         "memory_bytes": memory_bytes,
         "network_bytes": sum((sum(sent(case.links, c)) for c in kernel.collectives), zero),
@@ -31,7 +31,7 @@ def layer_values(case, kernel):
         "t_network_s": network_s,
         "t_activation_s": activation_s,
         "t_lower_s": max(math_s, memory_s, network_s),
-        "t_ops_s": max(math_s, memory_s + activation_s, network_s),
+        "t_serial_s": max(math_s, memory_s + activation_s, network_s),
         "t_upper_s": math_s + memory_s + activation_s + network_s,
         **estimate(case, kernel),
         SENT: sent_estimate(case, kernel),
