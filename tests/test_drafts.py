@@ -102,7 +102,7 @@ def test_chips_hold_the_module_and_its_cache(name, weights, whole, entry):
     # each chip are the router, qkv-down, 7168 * (1536 + 576), the merge, and the indexer.
     plain = rooflines.explain_model("b200", name, B=1, S=8192, dtypes="bf16", split="tp=8,ep=8")
     drafted = module(name, split="tp=8,ep=8")
-    held = [f"{part}_footprint_bytes" for part in ("weights", "cache")]
+    held = [f"{part}_footprint_bytes" for part in ("weights", "kv_cache")]
     more = [drafted.row[part] - plain.row[part] for part in held]
     assert more == [2 * (weights / 8 + whole * 7 / 8), entry * 8192]
 

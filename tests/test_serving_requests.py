@@ -106,7 +106,14 @@ def test_replicas_answer_as_one_of_them_does():
     sweep |= {"splits": [{"dp": 1}, {"dp": 3}], "grid": {"B": [4, 12]}}
     rows = StepTable(model_sweep({**sweep, "requests": {"input": 900, "output": 70}})).frame()
     of_each = rows.filter(pl.col("B") == 4 * pl.col("dp")).collect()
-    names = ("ttft_s", "ttft_estimate_s", "prefill_estimate_s", "tpot_s", "t_serial_s", "t_estimate_s")
+    names = (
+        "ttft_s",
+        "ttft_estimate_s",
+        "prefill_estimate_s",
+        "tpot_s",
+        "t_serial_s",
+        "t_estimate_s",
+    )
     one, three = of_each.select(names).rows()
     assert one == pytest.approx(three, rel=1e-12)
     assert None not in one

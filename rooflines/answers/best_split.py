@@ -53,11 +53,12 @@ KEYS = (
 )  # fmt: skip
 
 VALUES = (
-    "t_step_s", "t_estimate_s", "t_serial_s", "t_lower_s", *TIMES.values(), "network_bytes", "bound",
+    "t_step_s", "t_estimate_s", "t_serial_s", "t_lower_s", *TIMES.values(), "network_bytes",
+    "bound",
     "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "bottleneck_vs_best", "excess_s",
 )  # fmt: skip
-"""`bottleneck_vs_best` is what takes most time beyond the best split's, for as many sequences; `excess_s` is how
-much [s]."""
+"""`bottleneck_vs_best` is the resource with the largest excess over the best split's time, for as
+many sequences; `excess_s` is that excess [s]."""
 
 
 def best_splits(  # noqa: PLR0913, the parts of a question

@@ -193,7 +193,7 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     yield "tokens/s", _tokens(row) + _drafted(answer)
     yield "quicker", ", ".join(_quicker(answer))
     yield "experts", _experts(answer.experts) if answer.experts else ""
-    weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "cache"))
+    weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "kv_cache"))
     most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no sequence"
     fewer = f"; {_fewest(answer)}" if row["fits"] and row["chips"] > 1 else ""
     yield (

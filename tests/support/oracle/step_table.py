@@ -285,7 +285,7 @@ def request_values(prefill, decode, size, request, server=None):
     if server is not None:
         room = step_values.footprints(server, server.dp, prompt)["fits"]
         found["fits"] = False if False in (room, found["fits"]) else found["fits"] and room
-    for of_step, middle in (("t_lower_s", ""), ("t_serial_s", "_ops")):
+    for of_step, middle in (("t_lower_s", ""), ("t_serial_s", "_serial")):
         mean = sum((step[of_step] for step in steps), Fraction(0)) / new
         found |= {f"ttft{middle}_s": first[of_step], f"tpot{middle}_s": mean}
         found |= step_values.price_and_power(decode, size / mean, middle, fits=found["fits"])

@@ -20,7 +20,7 @@ from oracle.steps import (
 )
 from oracle.values import bound_of, totals
 
-TWINS = ("t_lower_s", ""), ("t_serial_s", "_ops")
+TWINS = ("t_lower_s", ""), ("t_serial_s", "_serial")
 
 
 def times(case, step):
