@@ -32,7 +32,7 @@ def config(**keys):
 def estimates(**keys):
     rows = rooflines.rows(rooflines.load_config(config(**keys)), "one")
     texts = pl.col("chip", "dtypes").cast(pl.String)
-    return rows.select(texts, pl.col("^t_estimate.*|estimate_(bound|beyond)$")).collect()
+    return rows.select(texts, pl.col("^t_estimate.*|estimate_(bound|extrapolated)$")).collect()
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def counted(found, rows, solved):
     """What a line of the summary counts: bounds of its rows, and its critical sizes."""
     bounds, outcomes = [row["bound"] for row in rows], [row["outcome"] for row in solved]
     critical = sorted(row["critical"] for row in solved if row["critical"] is not None)
-    places = {"least": 0, "median": (len(critical) - 1) // 2, "largest": -1}
+    places = {"min": 0, "median": (len(critical) - 1) // 2, "max": -1}
     sizes = {f"critical_{name}": critical[at] if critical else None for name, at in places.items()}
     return {
         **found,
