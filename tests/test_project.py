@@ -141,6 +141,14 @@ def test_ci_runs_the_set_up_and_the_tests_of_readme():
     assert [line for line in lines if line in README_COMMANDS] == expected
 
 
+def test_the_package_names_pages_that_exist():
+    sources = [path for folder in ("rooflines", "workflow") for path in (ROOT / folder).rglob("*")]
+    texts = [path.read_text("utf-8") for path in sources if path.suffix in (".py", ".smk", ".yaml")]
+    named = {name for text in texts for name in re.findall(r"\bdocs/[a-z-]+\.md", text)}
+    assert "docs/write-a-config.md" in named
+    assert [name for name in sorted(named) if not (ROOT / name).is_file()] == []
+
+
 def test_contributing_repeats_no_command_of_readme():
     text = text_of("CONTRIBUTING.md")
     assert [name for name in README_COMMANDS if re.search(rf"{name}(?![a-z-])", text)] == []
