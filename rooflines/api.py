@@ -123,7 +123,13 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
     """
     sets = config.measurements.values() if name is None else [config.measurement(name)]
     return summaries(
-        (one.name, one.joined().frame, one.config.held_out, one.catalogues.fits) for one in sets
+        (
+            timing_set.name,
+            timing_set.joined().frame,
+            timing_set.config.held_out,
+            timing_set.catalogues.fits,
+        )
+        for timing_set in sets
     )
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
-MOST_THRESHOLDS, MOST_MODEL_THRESHOLDS = 5_000_000, 1_000_000
+MAX_THRESHOLDS, MAX_MODEL_THRESHOLDS = 5_000_000, 1_000_000
 """Thresholds of all sweeps of a config, of operations and of whole models [1]: a file holds each.
 
 Those of models are solved one by one, and take a gigabyte then.
@@ -121,7 +121,7 @@ class Config:
         """
         key = "model-sweeps" if kind is ModelSweep else "sweeps"
         named = {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kind)}
-        return self._one(key, named, name)
+        return self._named(key, named, name)
 
     def measurement(self, name: str) -> MeasuredSet:
         """One of the sets of timings.
@@ -129,9 +129,9 @@ class Config:
         Raises:
             RooflinesError: There is none of that name.
         """
-        return self._one("measurements", self.measurements, name)
+        return self._named("measurements", self.measurements, name)
 
-    def _one(self, key: str, named: Mapping[str, Named], name: str) -> Named:
+    def _named(self, key: str, named: Mapping[str, Named], name: str) -> Named:
         if name not in named:
             fix = f"use one of {', '.join(named)}" if named else f"describe it under `{key}:`"
             close = close_to(name, named)
@@ -204,15 +204,15 @@ def _checked(
     Raises:
         RooflinesError: All mistakes of its form; or, where that has none, all others.
     """
-    top, known = _form(content)
+    top, form_chips = _form(content)
     if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
         problem = "has no sweeps, so there is nothing to compute"
         raise RooflinesError("", problem, "describe one under `sweeps:`")
-    unlikely = _doubts(top, known)
+    unlikely = _doubts(top, form_chips)
     with Mistakes() as mistakes:
-        chips = known
+        chips = form_chips
         with mistakes.at("prices"):
-            chips = _priced(known, top.prices)
+            chips = _priced(form_chips, top.prices)
         calibrations = _all_calibrations(top, folder, mistakes)
         fitted = calibrations or shipped_calibrations()
         every = _sweeps(top, chips, calibrations, folder, mistakes)
@@ -226,7 +226,7 @@ def _checked(
     for name, sweep in model_sweeps.items():
         unlikely += [doubt.within(f"model-sweeps.{name}") for doubt in too_long(sweep)]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
-    found = Config(
+    config = Config(
         file,
         every,
         measurements,
@@ -237,7 +237,7 @@ def _checked(
         site,
         _plain(content),
     )
-    return found, unlikely
+    return config, unlikely
 
 
 def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
@@ -271,8 +271,8 @@ def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
     with Mistakes() as mistakes:
         for chip, entry in top.chips.items():
             with mistakes.at(f"chips.{chip}"):
-                found = doubts(entry, chips[chip], chips)
-                unlikely += [doubt.within(f"chips.{chip}") for doubt in found]
+                entry_doubts = doubts(entry, chips[chip], chips)
+                unlikely += [doubt.within(f"chips.{chip}") for doubt in entry_doubts]
     return unlikely
 
 
@@ -284,29 +284,29 @@ def _sweeps(
     mistakes: Mistakes,
 ) -> dict[str, AnySweep]:
     """The valid sweeps of operations and of whole models."""
-    found: dict[str, AnySweep] = {}
+    sweeps: dict[str, AnySweep] = {}
     for key, configs, most in (
-        ("sweeps", top.sweeps, MOST_THRESHOLDS),
-        ("model-sweeps", top.model_sweeps, MOST_MODEL_THRESHOLDS),
+        ("sweeps", top.sweeps, MAX_THRESHOLDS),
+        ("model-sweeps", top.model_sweeps, MAX_MODEL_THRESHOLDS),
     ):
         solutions = 0
         for name, config in configs.items():
-            with mistakes.at(f"{key}.{name}") as own:
+            with mistakes.at(f"{key}.{name}") as entry_mistakes:
                 _check_chip_parts(config, chips)
-                fits = _calibrated(config, calibrations, own)
+                fits = _calibrated(config, calibrations, entry_mistakes)
                 entries = chips, dtype_entries(), fits
                 sweep: AnySweep
                 if isinstance(config, SweepConfig):
                     sweep = checked_sweep(Sweep(name, config, *entries))
                 else:
-                    models = _models(name, config, top, folder, own)
+                    models = _models(name, config, top, folder, entry_mistakes)
                     shared = with_every_split(config, models, chips)
                     sweep = checked_sweep(sweep_of_models(name, shared, *entries, models))
                 solved = solutions + sweep.max_thresholds()
                 _check_thresholds(solved, most)
-                own.check()
-                found[name], solutions = sweep, solved
-    return found
+                entry_mistakes.check()
+                sweeps[name], solutions = sweep, solved
+    return sweeps
 
 
 def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str, Chip]) -> None:

@@ -15,7 +15,7 @@ from processes import python
 from run_folder import RunFolder
 from trials import CONFIG, SEED, TABLES, may_unshare, recovers, stats
 
-from rooflines.run.stale import MOST_NAMED
+from rooflines.run.stale import MAX_NAMED_FILES
 
 pytestmark = pytest.mark.slow
 
@@ -113,7 +113,7 @@ def test_damaged_files_are_named_and_made_again(made, clean):
         os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     said = made.finish()
     named = [line for line in said.splitlines() if line.endswith(": it is made again")]
-    for name, (_, reason) in list(DAMAGES.items())[:MOST_NAMED]:
+    for name, (_, reason) in list(DAMAGES.items())[:MAX_NAMED_FILES]:
         output = f"results/{name.partition('/')[0] if name.startswith('bundle') else name}"
         assert any(line.startswith(output) and reason in line for line in named), output
     assert "... and 1 more like these" in said

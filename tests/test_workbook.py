@@ -20,7 +20,7 @@ from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
 from rooflines.workbook import what_if_sheet, workbook
-from rooflines.workbook.summary_sheet import HEAD_ROW, MOST_CASES
+from rooflines.workbook.summary_sheet import HEAD_ROW, MAX_CASES
 
 CONFIG = case("configs/workbook")
 
@@ -94,7 +94,7 @@ def test_the_summary_has_at_most_thirty_columns(tmp_path):
     config = {**CONFIG, "sweeps": {"split": CONFIG["sweeps"]["split"], "wide": wide}}
     cells = read_workbook(written(tmp_path / "results", config))["Summary"]
     lines = lines_of(cells)
-    assert len(lines) <= MOST_CASES < 30
+    assert len(lines) <= MAX_CASES < 30
     assert [key[0] for key in lines] == sorted((key[0] for key in lines), reverse=True)
     assert {key[0] for key in lines} == {"wide", "split"}
     assert cells["A1"].value == "wide: 15 of 80 cases"
@@ -148,7 +148,7 @@ def test_whole_models_are_lines_too(tmp_path):
 def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):
     frame = rooflines.thresholds(rooflines.load_config(CONFIG))
     rows_of = dict(frame["sweep"].cast(pl.String).value_counts().iter_rows())
-    monkeypatch.setattr(workbook, "MOST_THRESHOLDS", rows_of["batched"] + rows_of["split"])
+    monkeypatch.setattr(workbook, "MAX_THRESHOLDS", rows_of["batched"] + rows_of["split"])
     cells = read_workbook(written(tmp_path / "first", CONFIG))
     note = f"Left out: layers ({rows_of['layers']} rows of thresholds.parquet)"
     assert cells["Thresholds"]["A1"].value == note
@@ -160,7 +160,7 @@ def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):
 
 def test_a_note_above_a_table_does_not_widen_its_columns(tmp_path, monkeypatch):
     sweeps = {f"sweep-{number}": CONFIG["sweeps"]["batched"] for number in range(9)}
-    monkeypatch.setattr(workbook, "MOST_THRESHOLDS", 1)
+    monkeypatch.setattr(workbook, "MAX_THRESHOLDS", 1)
     path = written(tmp_path / "many", CONFIG | {"sweeps": sweeps})
     assert len(read_workbook(path)["Thresholds"]["A1"].value) > 255
     for name, sizes in column_widths(path).items():
@@ -211,7 +211,7 @@ def test_what_if_begins_with_the_numbers_of_the_table(book):
 
 
 def test_what_if_has_every_chip_where_it_has_not_every_dtypes(tmp_path, monkeypatch):
-    monkeypatch.setattr(what_if_sheet, "MOST_ROWS", 5)
+    monkeypatch.setattr(what_if_sheet, "MAX_ROWS", 5)
     cells = read_workbook(written(tmp_path / "results", CONFIG))["What-if"]
     shown = [(row["chip"], row["dtypes"]) for row in table_of(cells, 8)]
     assert shown == [("h100-sxm", "bf16"), ("tpu-v5e", "bf16"), ("mine", "bf16")]

@@ -9,12 +9,12 @@ from documents import ROOT
 
 from rooflines.basics.numbers import LARGEST_SIZE
 from rooflines.basics.yaml_file import DEEPEST, LARGEST_FILE, MOST_NODES
-from rooflines.config.axis_sizes import LONGEST_AXIS, SNAP, Sizes
-from rooflines.config.sweep_fields import LARGEST_PART
+from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
+from rooflines.config.sweep_fields import MAX_PART_ROWS
 from rooflines.evaluation.compiler import CLOSE
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import FAR
-from rooflines.loading import MOST_MODEL_THRESHOLDS, MOST_THRESHOLDS
+from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
 from rooflines.solvers.crossover import TIED
 from rooflines.sweep.axes import MOST_PARTS
 from rooflines.sweep.checks import LARGEST_PRODUCT
@@ -72,12 +72,12 @@ def limits_table() -> str:
         ("values in a file, aliases expanded", f"{MOST_NODES:,}"),
         ("levels of nesting", f"{DEEPEST}"),
         ("size", power(LARGEST_SIZE, 2)),
-        ("sizes per dimension", power(LONGEST_AXIS, 2)),
+        ("sizes per dimension", power(MAX_AXIS_SIZES, 2)),
         ("product of the largest sizes (or tiles) and chips", power(LARGEST_PRODUCT, 10)),
-        ("rows per part", power(LARGEST_PART, 2)),
+        ("rows per part", power(MAX_PART_ROWS, 2)),
         ("parts per sweep", f"{MOST_PARTS:,}"),
-        ("thresholds for operations per config", f"{MOST_THRESHOLDS:,}"),
-        ("thresholds for models per config", f"{MOST_MODEL_THRESHOLDS:,}"),
+        ("thresholds for operations per config", f"{MAX_THRESHOLDS:,}"),
+        ("thresholds for models per config", f"{MAX_MODEL_THRESHOLDS:,}"),
     )
     return table(("input", "at most"), rows)
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import Skipped
     from rooflines.sweep.step_sweep import ModelSweep
 
-MOST_CASES = 500
+MAX_CASES = 500
 """Rows of a table on a screen [1]."""
 
 KEYS = ("chip", "memory", "network", "dtypes")
@@ -139,9 +139,9 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
 
 
 def _check(sweep: Sweep | ModelSweep) -> None:
-    if sweep.rows > MOST_CASES:
+    if sweep.rows > MAX_CASES:
         fix = "ask for fewer, or write a config: `rooflines new matmul`"
-        problem = f"has {sweep.rows:,} cases, more than the {MOST_CASES} of a table"
+        problem = f"has {sweep.rows:,} cases, more than the {MAX_CASES} of a table"
         raise RooflinesError("the question", problem, fix)
 
 

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from rooflines.measured.join import JoinedTimings
     from rooflines.measured.timing_sets import MeasuredSet
 
-MOST_ROWS = 20
+MAX_ROWS = 20
 """Timings that are shown [1]; CSV, JSON and files have all."""
 
-MOST_REASONS = 10
+MAX_REASONS = 10
 """Groups of timings without a row or an estimate that are shown, the largest ones [1]."""
 
 SHOWN = {
@@ -143,7 +143,7 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
     reasons = below["reason"].value_counts(sort=True).iter_rows()
     lines = [head, *(f"  {number:,} below: {reason}" for reason, number in reasons)]
     skipped = one.skipped(found)
-    for row in sorted(skipped, key=lambda row: -row["timings"])[:MOST_REASONS]:
+    for row in sorted(skipped, key=lambda row: -row["timings"])[:MAX_REASONS]:
         keys = ("chip", "software", "dtypes", "collective")
         of = ", ".join(str(row[name]) for name in keys if row.get(name))
         why = f"{of}: {row['reason']}" if of else f"they {row['reason']}"
@@ -151,8 +151,8 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
         if row["reason"] == NO_CALIBRATION and row["software"] not in close:
             why += "".join(f"; close to it: {name}" for name in close[:1])
         lines.append(f"  {row['timings']:,} without {row['lacks']}: {why}")
-    if len(skipped) > MOST_REASONS:
-        lines.append(f"  and {len(skipped) - MOST_REASONS} smaller groups without one")
+    if len(skipped) > MAX_REASONS:
+        lines.append(f"  and {len(skipped) - MAX_REASONS} smaller groups without one")
     if one.timings.unread:
         lines.append(f"  columns not read: {', '.join(map(printable, one.timings.unread))}")
     lines += [f"  assumed: {each}" for each in one.timings.assumed]
@@ -161,7 +161,7 @@ def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
 
 def _text(one: MeasuredSet, found: JoinedTimings) -> str:
     """The counts, then the first timings."""
-    frame = found.frame.head(MOST_ROWS)
+    frame = found.frame.head(MAX_ROWS)
     rows = [{**row, "what": _what(row)} for row in frame.to_dicts()]
     more = found.frame.height - frame.height
     lines = [*counts(one, found), "", output.table(SHOWN, rows)]

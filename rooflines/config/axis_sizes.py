@@ -15,7 +15,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to,
 from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
 from rooflines.config.lists import COUNT_SCHEMA
 
-LONGEST_AXIS = 2**20
+MAX_AXIS_SIZES = 2**20
 """The most sizes of one axis [1]: a grid point is a row, so a longer axis is a mistake."""
 
 HALF = Fraction(1, 2)
@@ -69,7 +69,7 @@ Spelt = Callable[[], Iterator[int]]
 
 
 def _parsed(written: object) -> tuple[int, Spelt]:
-    """How many sizes there are at most [1], and what enumerates them."""
+    """Maximum number of sizes [1], with their enumerator."""
     if isinstance(written, Mapping):
         if set(written) in RANGES:
             return _range(written)
@@ -89,10 +89,10 @@ def _parsed(written: object) -> tuple[int, Spelt]:
 
 
 def _wrong_keys(keys: set[str]) -> RooflinesError:
-    known = TOKENS.union(*RANGES)
-    unknown = sorted(str(key) for key in keys - known)
+    allowed = TOKENS.union(*RANGES)
+    unknown = sorted(str(key) for key in keys - allowed)
     if unknown:
-        close = close_to(unknown[0], known)
+        close = close_to(unknown[0], allowed)
         return RooflinesError(unknown[0], "is no key of a range of sizes", FORMS, close=close)
     wanted = min((*RANGES, TOKENS), key=lambda form: len(form ^ keys))
     missing, extra = sorted(wanted - keys), sorted(keys - wanted)

@@ -104,8 +104,8 @@ class ModelLayers(Entry):
                     fix = f"leave one of them out; its layers are {', '.join(sizes)}"
                     close = close_to(layer, sizes)
                     raise RooflinesError(f"layers[{index}]", problem, fix, close=close)
-                of = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
-                yield checked(NamedShape, {**of, **dict(zip("DF", sizes[layer], strict=True))})
+                labels = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
+                yield checked(NamedShape, {**labels, **dict(zip("DF", sizes[layer], strict=True))})
 
 
 def _shapes(value: object) -> object:

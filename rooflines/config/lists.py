@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rooflines.hardware.entry_forms import Entry
 
-LONGEST_LIST = 100_000
+MAX_LIST_ENTRIES = 100_000
 
 LEVELS = 2
 """The most levels of a network [1]."""
@@ -62,19 +62,19 @@ class Listed:
     ) -> CoreSchema:
         """The list is made before its type is checked."""
         inner = handler(source)
-        kept: list[object] = [None] if inner["type"] == "nullable" else []
+        nulls: list[object] = [None] if inner["type"] == "nullable" else []
         if self.may_be_empty:
-            kept.append([])
+            nulls.append([])
         return no_info_before_validator_function(
-            lambda value: value if value in kept else as_list(value), inner
+            lambda value: value if value in nulls else as_list(value), inner
         )
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """An item, or a list of items."""
-        found = handler(schema)
-        array, *null = found.get("anyOf", [found])
+        schema_of_items = handler(schema)
+        array, *null = schema_of_items.get("anyOf", [schema_of_items])
         least = {"minItems": 0} if self.may_be_empty else {}
         item, several = one_or_many(array["items"])["anyOf"]
         return {"anyOf": [item, {**several, **least}, *null]}
@@ -86,8 +86,10 @@ def as_list(value: object) -> object:
     if not values:
         fix = "name at least one, or leave the key out where it has a default"
         raise RooflinesError("", "is an empty list, which leaves nothing to compute", fix)
-    if len(values) > LONGEST_LIST:
-        raise RooflinesError("", f"has {len(values):,} entries", f"name at most {LONGEST_LIST:,}")
+    if len(values) > MAX_LIST_ENTRIES:
+        raise RooflinesError(
+            "", f"has {len(values):,} entries", f"name at most {MAX_LIST_ENTRIES:,}"
+        )
     return unique(values)
 
 
@@ -136,9 +138,9 @@ def networks(value: object) -> object:
     """Networks as a list of routes, each of one interconnect, or two: inner and outer."""
     if value is None:
         return None
-    nested = isinstance(value, list) and any(isinstance(each, list) for each in value)
+    nested = isinstance(value, list) and any(isinstance(route, list) for route in value)
     routes = value if nested and isinstance(value, list) else [value]
-    named = [each if isinstance(each, list) else [each] for each in routes]
+    named = [route if isinstance(route, list) else [route] for route in routes]
     with Mistakes() as mistakes:
         for index, names in enumerate(named):
             with mistakes.at(f"[{index}]" if nested else ""):

@@ -43,7 +43,7 @@ class MeasurementConfig(Entry):
 
 
 class AboutTimings(Entry):
-    """How timings were made: the YAML file beside a table, all keys optional."""
+    """Origin of timings: the YAML file beside a table, all keys optional."""
 
     licence: Text | None = None
     citation: Text | None = None

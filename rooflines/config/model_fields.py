@@ -60,7 +60,7 @@ class Request(Entry):
 
 
 class Prices(Entry):
-    """Which of a chip's prices to use."""
+    """Choice among the prices of a chip."""
 
     provider: Text | None = Field(None, description="who sells it")
     kind: Text | None = Field(None, description="words of what is sold, such as on demand")
@@ -122,7 +122,7 @@ OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing")
 
 
 def _trains(info: ValidationInfo) -> bool:
-    """Whether the phase of a sweep is training; it is checked before."""
+    """Test for a sweep in the phase `train`; the phase is checked before."""
     return TRAIN in info.data.get("phase", ())
 
 
@@ -135,8 +135,10 @@ def _split(value: object, info: ValidationInfo) -> Split:
     if not _trains(info):
         return checked(Split, value)
     shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
-    own = TrainingPlan.keys_of(value) if isinstance(value, str) else value
-    return checked(TrainingPlan, {**shared, **own} if isinstance(own, Mapping) else value)
+    plan_keys = TrainingPlan.keys_of(value) if isinstance(value, str) else value
+    return checked(
+        TrainingPlan, {**shared, **plan_keys} if isinstance(plan_keys, Mapping) else value
+    )
 
 
 def _distinct(splits: list[Split]) -> list[Split]:
@@ -147,7 +149,7 @@ def _distinct(splits: list[Split]) -> list[Split]:
 
 def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
     """Dtypes of different names."""
-    unique([each.label for each in dtypes], "give it another name:")
+    unique([dtype.label for dtype in dtypes], "give it another name:")
     return dtypes
 
 
@@ -185,7 +187,7 @@ def _or_auto(schema: dict[str, Any]) -> None:
 
 
 class WorkloadKeys(Entry):
-    """What a sweep of whole models computes, and what it is solved for."""
+    """Workload of a sweep of whole models, and the thresholds to solve."""
 
     models: Annotated[list[Annotated[Any, WithJsonSchema(MODEL_SCHEMA)]], Listed()] = Field(
         description=(
@@ -296,7 +298,7 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
             return value
         auto = value.get("splits") == AUTO
         if auto == (value.get("chips_each") is not None):
-            return {key: each for key, each in value.items() if not (auto and key == "splits")}
+            return {key: keyed for key, keyed in value.items() if not (auto and key == "splits")}
         if auto:
             problem = "is auto, but chips_each is not given"
             raise RooflinesError("splits", problem, "add chips_each: 16, the chips that share it")
@@ -329,9 +331,13 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
             return value
         if not isinstance(decode := pools.get("decode"), Mapping):
             return value
-        own = {"chips": "chip", "splits": "split", "network": "network"}
-        if beside := [key for key in own if value.get(key) is not None]:
+        sweep_keys = {"chips": "chip", "splits": "split", "network": "network"}
+        if beside := [key for key in sweep_keys if value.get(key) is not None]:
             problem = "is given beside a pool that decodes"
             raise RooflinesError(beside[0], problem, "leave out one of them")
-        listed = {key: [decode[of]] for key, of in own.items() if decode.get(of) is not None}
+        listed = {
+            key: [decode[pool_key]]
+            for key, pool_key in sweep_keys.items()
+            if decode.get(pool_key) is not None
+        }
         return {**value, **listed, "pools": {**pools, "decode": None}}

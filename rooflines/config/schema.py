@@ -64,7 +64,7 @@ Shardings = Annotated[ShardingName | LongSharding, text_or(LongSharding)]
 
 
 class OperationKeys(Entry):
-    """What a sweep of an operation varies, and what it is solved for."""
+    """Sizes, dtypes and shardings of an operation's sweep, and the thresholds to solve."""
 
     operation: Text = Field(
         description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
@@ -162,7 +162,7 @@ Address = Annotated[
 
 
 class SiteConfig(Entry):
-    """What the site says of itself and links to; what is left out is not shown."""
+    """Texts and links of the site; an empty one is not shown."""
 
     title: Text | None = Field(None, description="its title, at the top of every page")
     author: Text | None = Field(None, description="who made it, at the end of every page")

@@ -21,7 +21,7 @@ from rooflines.hardware.chip_catalogue import base_chips
 from rooflines.hardware.entries import MAIN_MEMORY, Efficiency
 from rooflines.hardware.entry_forms import Entry, Name
 
-LARGEST_PART = 2**31
+MAX_PART_ROWS = 2**31
 
 ALL, CORE = COLUMN_SETS = ("all", "core")
 """Metrics of a table: all, or a list with a name."""
@@ -44,12 +44,12 @@ def _chips(value: object) -> object:
 
 def _list_metrics(schema: dict[str, Any], sweep: type[SweepKeys]) -> None:
     """Put the names of the metrics that a table can have into the JSON Schema."""
-    some = {"type": "array", "items": {"enum": sweep.metrics}, "uniqueItems": True}
-    schema["properties"]["columns"]["anyOf"] = [{"enum": list(COLUMN_SETS)}, some]
+    metrics = {"type": "array", "items": {"enum": sweep.metrics}, "uniqueItems": True}
+    schema["properties"]["columns"]["anyOf"] = [{"enum": list(COLUMN_SETS)}, metrics]
 
 
 class SweepKeys(Entry):
-    """What every sweep asks of chips, and how its table is stored.
+    """Chips of a sweep, and the storage of its table.
 
     Attributes:
         metrics: What `columns` can name.
@@ -113,8 +113,8 @@ class SweepKeys(Entry):
     )
     rows_per_part: Annotated[
         int,
-        BeforeValidator(lambda value: whole(value, largest=LARGEST_PART)),
-        WithJsonSchema({**COUNT_SCHEMA, "maximum": LARGEST_PART}),
+        BeforeValidator(lambda value: whole(value, largest=MAX_PART_ROWS)),
+        WithJsonSchema({**COUNT_SCHEMA, "maximum": MAX_PART_ROWS}),
     ] = Field(
         5_000_000,
         description=(

@@ -37,7 +37,7 @@ def code_digest(job: str, *, but: str = "") -> str:
 
 
 def _name(package: str, module: str) -> str:
-    """What a digest has as a whole: a module of jobs, else the sub-package."""
+    """Unit of a digest: a module of jobs, else the whole sub-package."""
     return f"run.{module}" if package == "run" else package
 
 
@@ -65,20 +65,20 @@ def _digest_of(files: set[Path]) -> str:
 @cache
 def closure(name: str) -> frozenset[str]:
     """A sub-package, top module or module of jobs, and those that it imports, directly or not."""
-    found, waiting = set[str](), {name}
+    names, waiting = set[str](), {name}
     while waiting:
-        each = waiting.pop()
-        found.add(each)
-        waiting |= imported(each) - found
-    return frozenset(found)
+        package = waiting.pop()
+        names.add(package)
+        waiting |= imported(package) - names
+    return frozenset(names)
 
 
 @cache
 def imported(name: str) -> frozenset[str]:
     """The sub-packages, top modules and modules of jobs that one of them imports."""
     files = (file for file in files_of(name) if file.suffix == ".py")
-    found = (each for file in files for each in IMPORT.findall(content(file)))
-    return frozenset(_name(package.decode(), module.decode()) for package, module in found)
+    packages = (match for file in files for match in IMPORT.findall(content(file)))
+    return frozenset(_name(package.decode(), module.decode()) for package, module in packages)
 
 
 @cache

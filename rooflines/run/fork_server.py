@@ -88,8 +88,8 @@ class ForkServer:
         """Run a job in this process, and end it."""
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
-        for other in (self.control, *self._jobs.values()):
-            other.close()
+        for connection in (self.control, *self._jobs.values()):
+            connection.close()
         gc.enable()
         status = 1
         try:

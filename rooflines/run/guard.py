@@ -57,7 +57,7 @@ class Guard(logging.Handler):
 
     @property
     def _makes_files(self) -> bool:
-        """Whether this process runs jobs: no dry run, and no command that only reads."""
+        """Test for a process that runs jobs: no dry run, no command that only reads."""
         workflow = self._workflow
         return workflow.executor_plugin is not None and not (workflow.dryrun or workflow.touch)
 

@@ -35,7 +35,7 @@ class Interruption(logging.Filter):
         self._end_jobs = end_jobs
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is shown; the first after Ctrl-C becomes our line."""
+        """Test for a record to show; the first after Ctrl-C becomes our line."""
         if noticed.is_set():
             return False
         if str(record.msg).startswith((TERMINATING, MESSAGE)):

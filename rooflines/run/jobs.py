@@ -61,14 +61,16 @@ def write_part(spec: str, path: str | Path) -> None:
     first = recipe["row"]
     before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
-    kept = before.rows_of(recipe, lambda one: rows_of(sweep_of(one)).stored_frame().collect())
-    if kept is None or kept.height != recipe["rows"]:  # or it ends between rows of one chip
+    merged = before.rows_of(
+        recipe, lambda changed: rows_of(sweep_of(changed)).stored_frame().collect()
+    )
+    if merged is None or merged.height != recipe["rows"]:  # or it ends between rows of one chip
         table = rows_of(sweep_of(recipe))
         columns = table.stored
         names = [column.name for column in columns]
         rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
     else:
-        rows = kept.lazy()
+        rows = merged.lazy()
     place = [first, first + recipe["rows"]]
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):

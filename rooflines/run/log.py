@@ -74,7 +74,7 @@ class WithoutSteps(logging.Filter):
         self._workflow = workflow
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is shown."""
+        """Test for a record to show."""
         step = (
             getattr(record, "event", None) in self.EVENTS
             or record.msg == self.SELECTION

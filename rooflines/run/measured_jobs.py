@@ -34,9 +34,9 @@ def write_measured(spec: str, path: str | Path) -> None:
     """
     recipes = json.loads(spec)["measurements"]
     measured_set = measured_set_of(recipes[0])
-    found = measured_set.joined()
-    frame = measured_frame(found)
-    skipped = measured_set.skipped(found)
+    rows = measured_set.joined()
+    frame = measured_frame(rows)
+    skipped = measured_set.skipped(rows)
     print(f"{frame.height:,} timings; left out: {timings_lacking(WITHOUT_ROW, skipped):,}")
     metadata = about(recipes, measured_columns(frame.columns), skipped=skipped)
     write_parquet(frame.lazy(), path, metadata)
@@ -57,12 +57,12 @@ def write_measured_summary(
     recipes = json.loads(spec)["measurements"]
     frames = [
         (
-            one["measurement"],
+            recipe["measurement"],
             read_parquet(table),
-            one["config"]["held_out"],
-            fits_of(one),
+            recipe["config"]["held_out"],
+            fits_of(recipe),
         )
-        for one, table in zip(recipes, tables, strict=True)
+        for recipe, table in zip(recipes, tables, strict=True)
     ]
     rows = [row for table in tables for row in metadata_of(table)["skipped"]]
     write_csv(summaries(frames), path)

@@ -49,7 +49,7 @@ class Output:
     meaning: str = ""
 
     @classmethod
-    def of(
+    def create(
         cls,
         path: str,
         job: str,
@@ -102,11 +102,11 @@ class Plan:
         return {output.path: output for output in self.outputs}
 
     def spec(self, path: str) -> str:
-        """What an output depends on, as JSON; empty if the config has no such output."""
+        """Dependencies of an output as JSON; empty if the config has no such output."""
         return self.by_path[path].spec if path in self.by_path else ""
 
     def spec_of(self, path: str) -> Callable[[Any], str]:
-        """What each output of a rule depends on, as a function of the rule's wildcards.
+        """Dependencies of a rule's outputs, as a function of the wildcards.
 
         Args:
             path: The output's path below the results, with wildcards as in the rule.
@@ -116,7 +116,7 @@ class Plan:
     def inputs(self, *paths: str) -> dict[str, list[str]]:
         """The inputs of outputs, as their rule has them."""
         return {
-            name: [f"<results>/{each.path}" for each in outputs]
+            name: [f"<results>/{output.path}" for output in outputs]
             for path in paths
             for name, outputs in self.by_path[path].inputs.items()
         }

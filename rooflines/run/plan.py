@@ -68,16 +68,16 @@ def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
     """Thresholds of operations and of whole models."""
     job = "run.threshold_job.write_thresholds"
     of_models = [recipe for recipe in recipes if "models" in recipe]
-    yield Output.of(
+    yield Output.create(
         THRESHOLDS,
         job,
-        {"of_models": False, "sweeps": [each for each in recipes if "models" not in each]},
+        {"of_models": False, "sweeps": [entry for entry in recipes if "models" not in entry]},
         rule="thresholds",
         meaning="the smallest size and the largest number of chips at which an operation is "
         'compute-bound: exact integers, "never" included',
     )
     if of_models:
-        yield Output.of(
+        yield Output.create(
             MODEL_THRESHOLDS,
             job,
             {"of_models": True, "sweeps": of_models},
@@ -99,8 +99,8 @@ def _lists(
         {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
         for part in parts
     ]
-    yield Output.of(PARTS, "results.overview.write_parts", {"parts": rows}, {"tables": parts})
-    yield Output.of(
+    yield Output.create(PARTS, "results.overview.write_parts", {"parts": rows}, {"tables": parts})
+    yield Output.create(
         SKIPPED,
         "run.jobs.write_skipped",
         {"rows": skipped_records(sweeps), "sweeps": recipes},
@@ -108,7 +108,7 @@ def _lists(
         meaning="requested combinations that no chip supports, with the reason; a missing rate is "
         "never guessed",
     )
-    yield Output.of(
+    yield Output.create(
         SUMMARY,
         "results.overview.write_summary",
         {"of": [_summarized(sweep, parts) for sweep in sweeps]},
@@ -118,7 +118,7 @@ def _lists(
         "model, phase and split, with the share of compute-bound rows and the least, median and "
         "largest critical size",
     )
-    yield Output.of(
+    yield Output.create(
         MODEL_SHAPES,
         "results.catalogue_frames.write_model_shapes",
         {"models": shape_rows()},
@@ -126,7 +126,7 @@ def _lists(
         meaning="the models of the catalogue: parameters by every convention beside the published "
         "ones, cache per token, source",
     )
-    yield Output.of(
+    yield Output.create(
         WORKBOOK,
         "workbook.workbook.write_workbook",
         {"thresholds": _paths(solved)},
@@ -140,18 +140,18 @@ def _lists(
 
 def _timings(config: Config) -> Iterator[Output]:
     """Timings joined with the model."""
-    for one in config.measurements.values():
-        recipe = one.recipe()
+    for timing_set in config.measurements.values():
+        recipe = timing_set.recipe()
         path = f"{MEASURED}/{recipe['measurement']}.parquet"
-        yield Output.of(path, "run.measured_jobs.write_measured", {"measurements": [recipe]})
+        yield Output.create(path, "run.measured_jobs.write_measured", {"measurements": [recipe]})
 
 
 def _errors(config: Config, timings: Sequence[Output]) -> Iterator[Output]:
     """Errors of the bound and of estimates at timings, and the timings without a row."""
-    content = {"measurements": [one.recipe() for one in config.measurements.values()]}
+    content = {"measurements": [timing_set.recipe() for timing_set in config.measurements.values()]}
     for path in MEASURED_SUMMARIES if timings else ():
         job = "run.measured_jobs.write_measured_summary"
-        yield Output.of(path, job, content, {"tables": timings})
+        yield Output.create(path, job, content, {"tables": timings})
 
 
 def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
@@ -166,10 +166,10 @@ def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
         elif kinds[chart.chart].reads:
             read.add(chart.sweep)
     inputs = [
-        each
-        for each in numbers
-        if each.folder != LAYERS and (not each.rows or each.sweep in read)
-        if each.folder != MEASURED or each.path in timed
+        entry
+        for entry in numbers
+        if entry.folder != LAYERS and (not entry.rows or entry.sweep in read)
+        if entry.folder != MEASURED or entry.path in timed
     ]
     for family, charts in families.items():
         spec = {
@@ -178,7 +178,7 @@ def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
             "shown": [_shown(config, chart) for chart in charts],
         }
         job = "charts.chart_job.write_charts"
-        yield Output.of(f"{CHARTS}/{family}", job, spec, {"numbers": inputs})
+        yield Output.create(f"{CHARTS}/{family}", job, spec, {"numbers": inputs})
 
 
 def _site(
@@ -202,7 +202,7 @@ def _site(
         "tables": _listed_tables(config, parts) if "tables" in config.site else [],
     }
     inputs = {**inputs, "thresholds": solved[:1], "models": solved[1:]}
-    return Output.of(SITE, "site.site.write_site", site, inputs)
+    return Output.create(SITE, "site.site.write_site", site, inputs)
 
 
 def _paths(outputs: Iterable[Output]) -> list[str]:
@@ -213,20 +213,20 @@ def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     """The tables of sweeps of operations, as the site lists them."""
     listed: list[JSON] = []
     for sweep in config.sweeps.values():
-        own = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
+        sweep_parts = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
         listed.append(
             {
                 "sweep": sweep.name,
-                "rows": sum(part.rows for part in own),
+                "rows": sum(part.rows for part in sweep_parts),
                 "columns": len(sweep.stored),
-                "files": [part.path.removeprefix(f"{TABLES}/") for part in own],
+                "files": [part.path.removeprefix(f"{TABLES}/") for part in sweep_parts],
             }
         )
     return listed
 
 
 def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
-    """What the summary of a sweep reads: its parts, and the thresholds along one axis."""
+    """Inputs of a sweep's summary: its parts, and the thresholds along one axis."""
     folder = MODELS if isinstance(sweep, ModelSweep) else TABLES
     about = {
         "sweep": sweep.name,
@@ -234,8 +234,8 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
         "parts": _paths(p for p in parts if (p.folder, p.sweep) == (folder, sweep.name)),
     }
     if isinstance(sweep, ModelSweep):
-        asked = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
-        return {**about, "axis": next((axis for axis in AXES if axis in asked), None)}
+        axes = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
+        return {**about, "axis": next((axis for axis in AXES if axis in axes), None)}
     share = float(max(map(exact, sweep.config.shares)))
     return {**about, "axis": sweep.first_solved, "share": share}
 
@@ -256,7 +256,7 @@ def _shown(config: Config, chart: Spec) -> dict[str, str]:
         "names": _names(),
     }
     return {"": short_digest(rest)} | {
-        chip: short_digest(each) for chip, each in recipe["chips"].items()
+        chip: short_digest(entry) for chip, entry in recipe["chips"].items()
     }
 
 

@@ -25,7 +25,7 @@ LINES = 10
 LINE_INTERVAL_S = 3.0
 """Least time between two lines; rows that are made sooner get no line of their own [s]."""
 
-MOST_LEVELS = 3
+MAX_LEVELS = 3
 """Outputs are at most this many levels below the results [1]."""
 
 
@@ -43,11 +43,11 @@ class Progress(logging.Handler):
         self,
         workflow: Workflow,
         rows: Mapping[str, int],
-        kept: Callable[[str], int] = lambda _: 0,
+        reused: Callable[[str], int] = lambda _: 0,
         stream: TextIO | None = None,
     ) -> None:
         super().__init__()
-        self._workflow, self._rows, self._kept = workflow, rows, kept
+        self._workflow, self._rows, self._kept = workflow, rows, reused
         self._stream = stream or sys.stderr
         self._waiting: dict[int, int] = {}  # rows by job
         self._jobs = self._total = self._done = 0
@@ -123,5 +123,5 @@ def progress_line(done: int, total: int, elapsed_s: float) -> str:
 def output_at(path: str | PurePath, outputs: Container[str]) -> str | None:
     """The output of a job below the results: "charts/chips" for results/charts/chips; or None."""
     parts = PurePath(path).parts
-    names = ("/".join(parts[-count:]) for count in range(min(len(parts), MOST_LEVELS), 0, -1))
+    names = ("/".join(parts[-count:]) for count in range(min(len(parts), MAX_LEVELS), 0, -1))
     return next((name for name in names if name in outputs), None)

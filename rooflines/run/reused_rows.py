@@ -48,7 +48,7 @@ class Kept(NamedTuple):
 
     @classmethod
     def read(cls, path: str | Path, code: str) -> Kept:
-        """Those of a file, as this code wrote it; none where its copy differs from its record.
+        """Read the rows of a file as this code wrote it; none if its copy differs from its record.
 
         Args:
             path: The file.
@@ -88,12 +88,12 @@ class Kept(NamedTuple):
         rows = self.frames.get(recipe["sweep"], pl.DataFrame())
         if not new and every == old["config"]["chips"]:
             return rows
-        made = rows.clear()
+        new_rows = rows.clear()
         if new:
             print(f"{recipe['sweep']}: made for {', '.join(new)}")
             with suppress(RooflinesError):  # no row is left, which is no mistake of the whole sweep
-                made = make(of_chips(recipe, new))
-        return _merged(rows, made, _order(recipe), {*every} - {*new}, part="start" in recipe)
+                new_rows = make(of_chips(recipe, new))
+        return _merged(rows, new_rows, _order(recipe), {*every} - {*new}, part="start" in recipe)
 
 
 def rows_kept(part: Output, results: Path) -> int:
@@ -145,9 +145,9 @@ def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
 
 def _merged(
     old: pl.DataFrame,
-    made: pl.DataFrame,
+    new_rows: pl.DataFrame,
     order: Mapping[str, Sequence[str | float]],
-    kept: Collection[str],
+    kept_chips: Collection[str],
     *,
     part: bool,
 ) -> pl.DataFrame:
@@ -155,9 +155,9 @@ def _merged(
 
     Args:
         old: The rows of before.
-        made: The rows of chips that have changed.
+        new_rows: The rows of chips that have changed.
         order: The values of columns in order, slowest first.
-        kept: The chips of `old` to keep.
+        kept_chips: The chips of `old` to keep.
         part: Whether they are a part of a table: it has the runs that it had.
     """
     names = [name for name in order if name in old.columns]
@@ -166,17 +166,17 @@ def _merged(
     ]
     before = list(runs_of(old, names))
     had = {key for key, *_ in before}
-    found = [(0, *run) for run in before if run[0][-1] in kept]
-    found += [(1, *run) for run in runs_of(made, names) if not part or run[0] in had]
+    runs_in_order = [(0, *run) for run in before if run[0][-1] in kept_chips]
+    runs_in_order += [(1, *run) for run in runs_of(new_rows, names) if not part or run[0] in had]
     runs = sorted(
-        ([rank.get(value, 0) for rank, value in zip(ranks, key, strict=True)], of, start, stop)
-        for of, key, start, stop in found
+        ([rank.get(value, 0) for rank, value in zip(ranks, key, strict=True)], source, start, stop)
+        for source, key, start, stop in runs_in_order
     )
     pieces: list[tuple[int, int, int]] = []
-    for _, of, start, stop in runs:
-        joins = bool(pieces) and (pieces[-1][0], pieces[-1][2]) == (of, start)
-        pieces.append((of, pieces.pop()[1] if joins else start, stop))
-    slices = ((old, made)[of][start:stop] for of, start, stop in pieces)
+    for _, source, start, stop in runs:
+        joins = bool(pieces) and (pieces[-1][0], pieces[-1][2]) == (source, start)
+        pieces.append((source, pieces.pop()[1] if joins else start, stop))
+    slices = ((old, new_rows)[source][start:stop] for source, start, stop in pieces)
     return pl.concat([old.clear(), *slices], how="diagonal_relaxed")
 
 
@@ -184,12 +184,12 @@ def keep(path: str | Path) -> None:
     """Keep a copy of a file of a run for the next one, as a second name where that is possible."""
     if results_root(Path(path)) is None:
         return
-    kept = _copy_of(Path(path))
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    new = kept.with_name(f"{kept.name}.new")
+    copy = _copy_of(Path(path))
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    new = copy.with_name(f"{copy.name}.new")
     new.unlink(missing_ok=True)
     link_or_copy(Path(path), new)
-    new.replace(kept)
+    new.replace(copy)
 
 
 def _copy_of(path: Path) -> Path:

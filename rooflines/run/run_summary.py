@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from rooflines.run.outputs import Plan
 
-MOST_REASONS = 3
+MAX_REASONS = 3
 """At most this many reasons are named; skipped.csv has all [1]."""
 
 
 def final_lines(plan: Plan, results: str | Path) -> str:
-    """What a run made, what it skipped, what it found, and what to open, in a few lines.
+    """Last lines of a run: files made, rows skipped, statements, and the page to open.
 
     Args:
         plan: The plan of the run.
@@ -48,13 +48,13 @@ def final_lines(plan: Plan, results: str | Path) -> str:
     thresholds = [THRESHOLDS] if plan.parts_in(TABLES) else []
     thresholds += [MODEL_THRESHOLDS] if MODEL_THRESHOLDS in named else []
     measured = [name for name in MEASURED_SUMMARIES[:1] if name in named]
-    made = [*tables, *thresholds, *measured, counted(charts, "chart")]
-    lines = [f"In {results}: {', '.join(made)}"]
+    counts = [*tables, *thresholds, *measured, counted(charts, "chart")]
+    lines = [f"In {results}: {', '.join(counts)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
     with suppress(OSError, ValueError, KeyError):
-        found = findings(_read(results / SUMMARY)) if thresholds else ()
-        lines += [each.text for each in found if not broken(each)]
+        statements = findings(_read(results / SUMMARY)) if thresholds else ()
+        lines += [statement.text for statement in statements if not broken(statement)]
     numbers = [SUMMARY] * bool(thresholds) + measured
     listed = ", ".join(str(results / name) for name in numbers)
     site = f"Open {results / 'bundle' / 'index.html'}"
@@ -74,7 +74,7 @@ def skipped_reasons(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
         by_reason[row["reason"]] = by_reason.get(row["reason"], 0) + int(row["rows"])
     if by_reason:
         ordered = sorted(by_reason.items(), key=lambda item: (-item[1], item[0]))
-        named = [f"{reason} ({count:,})" for reason, count in ordered[:MOST_REASONS]]
+        named = [f"{reason} ({count:,})" for reason, count in ordered[:MAX_REASONS]]
         more = len(ordered) - len(named)
         named += [f"{counted(more, 'more reason')} in skipped.csv"] if more else []
         yield f"Skipped {counted(sum(by_reason.values()), 'row')}: {'; '.join(named)}"
@@ -91,7 +91,7 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
         share = sum(int(row["rows"]) * float(row["compute_bound"]) for row in bounded) / total
         bounds = [row["bottleneck"] for row in bounded]
         most = mode(bounds)
-        limited = [{"bound": each} for each in bounds if each == most]
+        limited = [{"bound": bound} for bound in bounds if bound == most]
         yield Sentence(
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
             f"({len(limited):,} of {counted(len(bounds), 'line')} of {SUMMARY})",

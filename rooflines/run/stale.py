@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 OTHER_CONFIG = "made from another config or by another version"
 
-MOST_NAMED = 5
+MAX_NAMED_FILES = 5
 """At most this many damaged outputs get a line of their own, and foreign files a name [1]."""
 
 READERS = 4
@@ -56,7 +56,7 @@ class FileCache:
         self._fingerprints = {name: mark for mark, _, name in parted}
 
     def has(self, name: str, mark: str | None) -> bool:
-        """Whether this fingerprint was added under this name."""
+        """Test for a fingerprint that was added under this name."""
         return mark is not None and self._fingerprints.get(name) == mark
 
     def add(self, marks: Mapping[str, str | None]) -> None:
@@ -80,7 +80,7 @@ def fingerprint(results: Path, path: Path) -> str | None:
 
 
 def _stat(path: Path) -> tuple[int, ...]:
-    """What every change of a file alters: the ctime shows it even if the mtime was set back."""
+    """Fingerprint of a file's state: the ctime shows a change even if the mtime was set back."""
     stat = path.lstat()
     return stat.st_size, stat.st_ino, stat.st_mtime_ns, stat.st_ctime_ns
 
@@ -123,8 +123,8 @@ def stale_outputs(
         for path in existing
         if not cache.has(str(path), mark := fingerprint(results, path))
     }
-    if others := foreign(results, unread):
-        raise not_ours(results, others)
+    if strangers := foreign(results, unread):
+        raise not_ours(results, strangers)
     with ThreadPoolExecutor(READERS) as pool:
         stale = list(pool.map(lambda path: _stale(results, path, existing[path].spec), unread))
     checked = zip(unread.items(), stale, strict=True)
@@ -153,14 +153,14 @@ def messages(stale: Iterable[StaleOutput], action: str) -> list[str]:
     """
     stale = list(stale)
     damaged = [output for output in stale if not output.other_config]
-    others = [output for output in stale if output.other_config]
-    lines = [f"{output.path} {output.reason}: {action}" for output in damaged[:MOST_NAMED]]
-    if len(damaged) > MOST_NAMED:
-        lines.append(f"... and {len(damaged) - MOST_NAMED:,} more like these")
-    if len(others) == 1:
-        lines.append(f"{others[0].path} {others[0].reason}: {action}")
-    elif others:
-        more = f"{others[0].path} and {len(others) - 1:,} more"
+    elsewhere = [output for output in stale if output.other_config]
+    lines = [f"{output.path} {output.reason}: {action}" for output in damaged[:MAX_NAMED_FILES]]
+    if len(damaged) > MAX_NAMED_FILES:
+        lines.append(f"... and {len(damaged) - MAX_NAMED_FILES:,} more like these")
+    if len(elsewhere) == 1:
+        lines.append(f"{elsewhere[0].path} {elsewhere[0].reason}: {action}")
+    elif elsewhere:
+        more = f"{elsewhere[0].path} and {len(elsewhere) - 1:,} more"
         lines.append(f"{more} were {OTHER_CONFIG}: {action}")
     return lines
 
@@ -193,10 +193,10 @@ def _foreign(results: Path, output: Path) -> Iterator[Path]:
 
 def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
     """The error for the files that `foreign` returns: which they are, and what to do about them."""
-    others = [str(file.relative_to(results)) for file in files[1:MOST_NAMED]]
-    if len(files) > MOST_NAMED:
-        others.append(f"{len(files) - MOST_NAMED:,} more")
-    were = f"and {', '.join(others)} were" if others else "was"
+    named = [str(file.relative_to(results)) for file in files[1:MAX_NAMED_FILES]]
+    if len(files) > MAX_NAMED_FILES:
+        named.append(f"{len(files) - MAX_NAMED_FILES:,} more")
+    were = f"and {', '.join(named)} were" if named else "was"
     problem = f"{were} not made by this program, and a run would delete or overwrite what is there"
     fix = (
         f"move it out of {results}, or put results elsewhere "

@@ -25,7 +25,7 @@ _servers: dict[int, Server] = {}
 _failures: dict[str, str] = {}
 """The jobs of this run that failed, the first for each message."""
 
-MOST_FAILURES = 3
+MAX_FAILURES = 3
 """At most this many messages are repeated at the end of a run [1]."""
 
 _lock = threading.Lock()
@@ -70,14 +70,14 @@ def say_failures_at_exit() -> None:
 
 def _say_failures() -> None:
     """Print why jobs failed, each reason once."""
-    for message, failure in list(_failures.items())[:MOST_FAILURES]:
+    for message, failure in list(_failures.items())[:MAX_FAILURES]:
         print(*dict.fromkeys((failure, message)), sep="\n", file=sys.stderr)
-    if (more := len(_failures) - MOST_FAILURES) > 0:
+    if (more := len(_failures) - MAX_FAILURES) > 0:
         print(f"and {counted(more, 'more failure')}, see above", file=sys.stderr)
 
 
 def _ending(status: int | None) -> str:
-    """How a job ended, as a predicate."""
+    """End of a job as a predicate."""
     if status is None:
         return "was left without the process that started it"
     if status < 0:
@@ -113,14 +113,20 @@ class Server:
     """
 
     def __init__(self, threads: int) -> None:
-        self._control, other = socket.socketpair()
+        self._control, server_end = socket.socketpair()
         # The mask is inherited: Ctrl-C in the time that Python takes to start has no effect.
         usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with other:
+            with server_end:
                 self._process = subprocess.Popen(  # noqa: S603 - arguments of our own
-                    [sys.executable, "-P", "-m", "rooflines.run.fork_server", str(other.fileno())],
-                    pass_fds=[other.fileno()],
+                    [
+                        sys.executable,
+                        "-P",
+                        "-m",
+                        "rooflines.run.fork_server",
+                        str(server_end.fileno()),
+                    ],
+                    pass_fds=[server_end.fileno()],
                     env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
                 )
         finally:
@@ -129,7 +135,7 @@ class Server:
 
     @property
     def alive(self) -> bool:
-        """Whether it runs."""
+        """Test for a running server."""
         return self._process.poll() is None
 
     def run(self, request: bytes) -> tuple[int | None, str]:
@@ -142,14 +148,14 @@ class Server:
             Its exit status, negative for a signal, None if the server was killed; and the message
             of its failure, empty if it has none.
         """
-        here, there = socket.socketpair()
-        with here:
+        job_end, server_end = socket.socketpair()
+        with job_end:
             try:
-                with there:
-                    socket.send_fds(self._control, [b"+"], [there.fileno()])
-                here.sendall(request)
-                here.shutdown(socket.SHUT_WR)
-                message, _, status = receive(here).rpartition(b"\n")
+                with server_end:
+                    socket.send_fds(self._control, [b"+"], [server_end.fileno()])
+                job_end.sendall(request)
+                job_end.shutdown(socket.SHUT_WR)
+                message, _, status = receive(job_end).rpartition(b"\n")
                 return int(status), message.decode()
             except (OSError, ValueError):
                 return None, ""

@@ -39,15 +39,15 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
     pieces = cuts([unit.rows for unit in units], sweep.config.rows_per_part, together)
     row = 0
     for number, (start, stop, indices) in enumerate(pieces):
-        own, earlier = units[indices.start : indices.stop], units[: indices.start]
-        models, chips = {unit.model for unit in own}, {unit.chip for unit in own}
+        part_units, earlier = units[indices.start : indices.stop], units[: indices.start]
+        models, chips = {unit.model for unit in part_units}, {unit.chip for unit in part_units}
         first = sum(unit.rows for unit in earlier)
         recipe = recipe_of(sweep, models=models, chips=chips)
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
-        by_chip = _rows_within(own, start - first, stop - first)
+        by_chip = _rows_within(part_units, start - first, stop - first)
         rows = sum(by_chip.values())
         place = {"start": start + offset, "stop": stop + offset, "row": row, "rows": rows}
-        yield Output.of(
+        yield Output.create(
             f"{folder}/{sweep.name}/part-{number:05d}.parquet",
             "run.jobs.write_part",
             {"folder": folder, **recipe, **place},

@@ -33,7 +33,7 @@ def write_thresholds(spec: str, path: str | Path) -> None:
     columns = before.columns_of(recipes) or all_columns(list(sweeps), models=models)
     frames = [all_thresholds([], models=models)]
     for recipe in recipes:
-        rows = before.rows_of(recipe, lambda one: sweep_thresholds(sweep_of(one)))
+        rows = before.rows_of(recipe, lambda changed: sweep_thresholds(sweep_of(changed)))
         frames.append(sweep_thresholds(sweep_of(recipe)) if rows is None else rows)
     frame = pl.concat(frames, how="diagonal_relaxed")
     frame = frame.select(column.name for column in columns)

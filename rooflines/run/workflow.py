@@ -166,10 +166,10 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
         rows = {output.path: output.rows for output in plan.outputs}
         results = Path(workflow.pathvars.apply("<results>"))
 
-        def kept(path: str) -> int:
+        def reused(path: str) -> int:
             return rows_kept(plan.by_path[path], results)
 
-        logger.addHandler(Progress(workflow, rows, kept))
+        logger.addHandler(Progress(workflow, rows, reused))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of
 from rooflines.basics.numbers import whole
-from rooflines.config.axis_sizes import LONGEST_AXIS
+from rooflines.config.axis_sizes import MAX_AXIS_SIZES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,8 +97,8 @@ def check_length(counts: Mapping[str, int], rows_per_part: int) -> None:
     """
     with at_path("grid"), Mistakes() as mistakes:
         for dim, count in counts.items():
-            if count > LONGEST_AXIS:
-                fix = f"let one dimension take at most {LONGEST_AXIS:,} sizes"
+            if count > MAX_AXIS_SIZES:
+                fix = f"let one dimension take at most {MAX_AXIS_SIZES:,} sizes"
                 mistakes.add(RooflinesError(dim, f"has {count:,} sizes, a row each", fix))
         mistakes.check()
         rows = math.prod(counts.values())

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-MOST_CASES = 29
+MAX_CASES = 29
 """Columns of the sheet besides the chip [1]."""
 
 NO_SIZE = ("share", "target_s")
@@ -51,22 +51,22 @@ def summary_sheet(
     """
     heads, notes = list[str](), list[str]()
     rows: dict[str, dict[str, int | str]] = {}
-    ordered = sorted(solved, key=lambda each: -len(each[0]["config"]["chips"]))
+    ordered = sorted(solved, key=lambda recipe_rows: -len(recipe_rows[0]["config"]["chips"]))
     for index, (recipe, frame) in enumerate(ordered):
-        room = -((len(heads) - MOST_CASES) // (len(solved) - index))
-        found = _cases(recipe, frame)
-        if isinstance(found, str):
-            notes.append(found)
+        room = -((len(heads) - MAX_CASES) // (len(solved) - index))
+        sheet_cases = _cases(recipe, frame)
+        if isinstance(sheet_cases, str):
+            notes.append(sheet_cases)
             continue
-        cases = found["case"].unique(maintain_order=True).to_list()
+        cases = sheet_cases["case"].unique(maintain_order=True).to_list()
         if len(cases) > room:
             notes.append(f"{recipe['sweep']}: {room} of {len(cases):,} cases")
-            sizes = found.group_by("case").agg(pl.col("critical").count())
+            sizes = sheet_cases.group_by("case").agg(pl.col("critical").count())
             most = dict(sizes.iter_rows())
-            kept = sorted(cases, key=most.__getitem__, reverse=True)[:room]
-            cases = [case for case in cases if case in kept]
+            shown_cases = sorted(cases, key=most.__getitem__, reverse=True)[:room]
+            cases = [case for case in cases if case in shown_cases]
         heads += cases
-        shown = found.filter(pl.col("case").is_in(cases))
+        shown = sheet_cases.filter(pl.col("case").is_in(cases))
         for case, chip, outcome, critical in shown.iter_rows():
             rows.setdefault(chip, {})[case] = outcome if critical is None else critical
     sheet.write_string(0, 0, "; ".join(notes))
@@ -78,7 +78,7 @@ def summary_sheet(
         sheet.write_string(row, 0, chip)
         sheet.write_row(row, 1, map(cells.get, heads), integers)
     last = HEAD_ROW + len(rows)
-    sheet.conditional_format(HEAD_ROW + 1, 1, last + 1, MOST_CASES, never_rule(book))
+    sheet.conditional_format(HEAD_ROW + 1, 1, last + 1, MAX_CASES, never_rule(book))
     sheet.set_column(0, len(heads), WIDTH)
     sheet.freeze_panes(HEAD_ROW + 1, 1)
     sheet.repeat_rows(HEAD_ROW)
@@ -94,22 +94,26 @@ def _cases(recipe: JSON, frame: pl.LazyFrame) -> pl.DataFrame | str:
     columns = frame.collect_schema().names()
     solved = frame.select(pl.col("axis").cast(pl.String).unique()).collect()["axis"].to_list()
     after = columns[columns.index("axis") + 1 :]
-    sizes = after[: next(index for index, each in enumerate(after) if each in NO_SIZE)]
+    sizes = after[: next(index for index, column in enumerate(after) if column in NO_SIZE)]
     axis = next((size for size in sizes if size in solved), None)
     if axis is None:
         return f"{recipe['sweep']} is solved for no size"
     nominal = pl.col("target_s").is_null() if "target_s" in columns else pl.lit(value=True)
     share = pl.col("share") == pl.col("share").max() if "share" in columns else pl.lit(value=True)
     rows = frame.filter(pl.col("axis").cast(pl.String) == axis, nominal, share)
-    others = [size for size in sizes if size != axis]
-    lines = [pl.lit(recipe["sweep"]), *_lines(recipe, columns, others), pl.lit(f"critical {axis}")]
+    other_sizes = [size for size in sizes if size != axis]
+    lines = [
+        pl.lit(recipe["sweep"]),
+        *_lines(recipe, columns, other_sizes),
+        pl.lit(f"critical {axis}"),
+    ]
     case = pl.concat_str(lines, separator="\n", ignore_nulls=True).alias("case")
     texts = pl.col("chip", "outcome").cast(pl.String)
     return rows.select(case, texts, "critical").collect()
 
 
 def _lines(recipe: JSON, columns: Sequence[str], sizes: Sequence[str]) -> Iterator[pl.Expr]:
-    """What a threshold is about, besides sweep, chip and axis, as texts."""
+    """Column header of a threshold, line by line, without sweep, chip and axis."""
     split = pl.lit("one chip")
     if "phase" in columns:
         yield from (pl.col(name).cast(pl.String) for name in ("model", "phase"))

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 Terms = Mapping[tuple[str, ...], Fraction]
 """The coefficient of each product, by the names of its factors."""
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Rows of chips and dtypes; where there are more, each chip has its first dtypes only [1]."""
 
-MOST_BARS = 40
+MAX_BARS = 40
 """Rows in the chart [1]."""
 
 SIZES_ROW, UNITS_ROW, FIRST_ROW = 3, 6, 8
@@ -129,7 +129,7 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
     last = FIRST_ROW + len(shown) - 1
     _colour(book, sheet, names, last)
     several = len({sweep.cases[index].chip for index in shown}) < len(shown)
-    _draw_bars(book, sheet, names, min(last, FIRST_ROW + MOST_BARS - 1), several=several)
+    _draw_bars(book, sheet, names, min(last, FIRST_ROW + MAX_BARS - 1), several=several)
     sheet.autofit(WIDEST)
     for column, name in enumerate(names):
         if FORMATS.get(name) in (SCIENTIFIC, PERCENT, NUMBER):  # autofit counts every digit
@@ -155,12 +155,12 @@ def _head(book: Workbook, sheet: Worksheet, sweep: Sweep, names: Sequence[str]) 
         sheet.write_number(SIZES_ROW + 1, column, float(sweep.size_columns[dim][0]), size)
         sizes[dim] = xl_rowcol_to_cell(SIZES_ROW + 1, column, row_abs=True, col_abs=True)
     units = {column.name: column.unit for column in (*METRICS, *SOLUTION)}
-    units |= {name: each for name, (each, _) in INPUTS.items()}
+    units |= {name: input_unit for name, (input_unit, _) in INPUTS.items()}
     units |= dict.fromkeys(("critical", "critical_exact"), f"from {sweep.solved[0]} =")
     for column, name in enumerate(names):
         text = name in TEXTS
-        of = units.get(name, "").removeprefix("1")
-        sheet.write_string(UNITS_ROW, column, of, unit if text else unit_over)
+        column_unit = units.get(name, "").removeprefix("1")
+        sheet.write_string(UNITS_ROW, column, column_unit, unit if text else unit_over)
         sheet.write_string(UNITS_ROW + 1, column, name, heading if text else over_number)
     return sizes
 
@@ -220,11 +220,11 @@ def _one_size(recipe: JSON) -> Sweep:
 
 
 def _shown(sweep: Sweep) -> list[int]:
-    """The rows of a sweep of one size that are shown: `MOST_ROWS` at most."""
-    if sweep.rows <= MOST_ROWS:
+    """The rows of a sweep of one size that are shown: `MAX_ROWS` at most."""
+    if sweep.rows <= MAX_ROWS:
         return list(range(sweep.rows))
     chips = [case.chip for case in sweep.cases]
-    return sorted(chips.index(chip) for chip in dict.fromkeys(chips))[:MOST_ROWS]
+    return sorted(chips.index(chip) for chip in dict.fromkeys(chips))[:MAX_ROWS]
 
 
 def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Any]]]:
@@ -241,9 +241,9 @@ def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[s
             "memory_efficiency": machine.efficiency[MEMORY.name],
             **{f"{operand}_bits": bits for operand, bits in workload.bits.items()},
         }
-        found = solved[row["chip"], row["dtypes"]]
+        solution = solved[row["chip"], row["dtypes"]]
         outcome = {
-            name: found["outcome"] if found[name] is None else found[name]
+            name: solution["outcome"] if solution[name] is None else solution[name]
             for name in ("critical_exact", "critical")
         }
         yield workload, {**row, **{name: float(n) for name, n in inputs.items()}, **outcome}
@@ -290,7 +290,7 @@ def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
     """The bytes of the memory, as products of dimensions and of the bits of an operand."""
     terms = {}
     for operand in OPERANDS:
-        bits = {other: Fraction(int(other == operand)) for other in OPERANDS}
+        bits = {stored: Fraction(int(stored == operand)) for stored in OPERANDS}
         cost = replace(workload, bits=bits).costs[MEMORY.work]
         for dims, coefficient in cost.coefficients.items():
             terms[*dims, f"{operand}_bits"] = coefficient

@@ -40,7 +40,7 @@ OPTIONS = {
 }
 """Of XlsxWriter."""
 
-MOST_THRESHOLDS = 2_000
+MAX_THRESHOLDS = 2_000
 """Rows of the sheet Thresholds [1]."""
 
 NUMBER_FORMATS: Any = {
@@ -66,15 +66,15 @@ def write_workbook(spec: str, path: str | Path) -> None:
     files = {file.name: scan_sweeps(file) for file in thresholds}
     solved = [
         (recipe, frames[recipe["sweep"]])
-        for each, frames in zip(about, files.values(), strict=True)
-        for recipe in each["made_from"]
+        for provenance, frames in zip(about, files.values(), strict=True)
+        for recipe in provenance["made_from"]
     ]
     with atomic_file(path) as temporary, xlsxwriter.Workbook(str(temporary), OPTIONS) as book:
         book.set_properties({"created": CREATED, "comments": f"rooflines {__version__}"})
         what_if_sheet(book, book.add_worksheet("What-if"), about[0]["made_from"])
         summary_sheet(book, book.add_worksheet("Summary"), solved)
         _thresholds(book, files)
-        _models(book, [recipe for each in about for recipe in each["made_from"]])
+        _models(book, [recipe for provenance in about for recipe in provenance["made_from"]])
         _columns(book)
         for sheet in book.worksheets():
             sheet.set_landscape()
@@ -83,7 +83,7 @@ def write_workbook(spec: str, path: str | Path) -> None:
 def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]]) -> None:
     """Write the thresholds of operations and of whole models, as one table.
 
-    Whole sweeps are shown, the smallest first, up to `MOST_THRESHOLDS` rows.
+    Whole sweeps are shown, the smallest first, up to `MAX_THRESHOLDS` rows.
 
     Args:
         book: The workbook.
@@ -95,7 +95,7 @@ def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]])
         for file, frames in files.items()
         for name, frame in frames.items()
     )
-    room = bisect_right(list(accumulate(height for height, _, _ in heights)), MOST_THRESHOLDS)
+    room = bisect_right(list(accumulate(height for height, _, _ in heights)), MAX_THRESHOLDS)
     left_out = [f"{name} ({height:,} rows of {file})" for height, name, file in heights[room:]]
     names = {(name, file) for _, name, file in heights[:room]}
     shown = [
