@@ -105,7 +105,10 @@ def test_a_front_under_another_is_widened():
     sweep = {**sweep, "dtypes": ["bf16"], "calibration": None}
     config = rooflines.load_config({"model-sweeps": {"m": sweep}, "chips": own})
     fronts = charts.view("front", charts.of_config(config), "m").data["fronts"]
-    assert dict(fronts.select("chip", "beneath").unique().rows()) == {"h100-sxm": 1, "twin-1": 0}
+    assert dict(fronts.select("chip", "overlap_count").unique().rows()) == {
+        "h100-sxm": 1,
+        "twin-1": 0,
+    }
 
 
 def test_names_of_fronts_say_what_a_chip_gives_at_the_target():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.charts.kit.chart_text import listed, shorten, sizes_text, width_em, wrapped
-from rooflines.charts.kit.label_placement import CLEAR, DOT, Box, Label, Plane, Room
+from rooflines.charts.kit.label_placement import DOT, END_CLEARANCE, Box, Label, LabelPlacer, Plane
 
 SHOWN = case("labels")
 
@@ -77,24 +77,24 @@ def test_a_subtitle_has_at_most_two_lines():
 @given(labels)
 def test_placed_labels_overlap_no_label_and_no_point(labels):
     dots = [(label.points[0], DOT) for label in labels]
-    room = Room((40.0, 40.0), PLANE, dots=dots)
+    room = LabelPlacer((40.0, 40.0), PLANE, dots=dots)
     boxes = {}
     for index, label in enumerate(labels):
         point, place = room.place(label)
         if place is not None:
             boxes[index] = label.box(room.at(point), place)
-    assert not [pair for pair in combinations(boxes.values(), 2) if pair[0].meets(pair[1])]
-    assert all(Box(0.0, 0.0, 40.0, 40.0).holds(box) for box in boxes.values())
+    assert not [pair for pair in combinations(boxes.values(), 2) if pair[0].overlaps(pair[1])]
+    assert all(Box(0.0, 0.0, 40.0, 40.0).contains(box) for box in boxes.values())
     for index, box in boxes.items():
         own = labels[index].points[0]
-        assert not any(box.meets(dot) for point, dot in room.dots if point != own)
+        assert not any(box.overlaps(dot) for point, dot in room.dots if point != own)
 
 
 def test_a_text_along_a_line_ends_before_the_line_does():
-    room = Room((40.0, 20.0), PLANE)
+    room = LabelPlacer((40.0, 20.0), PLANE)
     label = Label("m" * 16, [(1.0, 4.0)], to=(100.0, 4.0))
     places = [place for _, place in (room.place(label) for _ in range(4)) if place]
     assert places
     for place in places:
         assert place.dx - label.wide / 2 > 0
-        assert place.dx + label.wide / 2 < 40 - CLEAR / 2
+        assert place.dx + label.wide / 2 < 40 - END_CLEARANCE / 2

@@ -25,9 +25,9 @@ from rooflines.charts.chart_models import layers_run
 from rooflines.charts.kinds.chips import KIND as CHIPS
 from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.chart_text import chip_label
-from rooflines.charts.kit.render import SMALLER, limited, thumbnail
+from rooflines.charts.kit.render import THUMBNAIL_SCALE, limited, thumbnail
 from rooflines.charts.kit.themes import SIZES, Margins
-from rooflines.charts.options import ALL, MOST_VIEWS, Menu, choices_of
+from rooflines.charts.options import ALL, MAX_VIEWS, Menu, choices_of
 from rooflines.charts.registry import kinds
 
 SEED, DRAWN = 4, 2
@@ -67,11 +67,11 @@ def test_texts_of_a_view_do_not_overlap(chart):
 @pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
 def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart):
     for case, view in charted.views(chart):
-        assert broken(view.says) is None
-        assert view.says.chosen in (None, case.get("chip"))
-        if view.says.chosen:
+        assert broken(view.claim) is None
+        assert view.claim.chosen in (None, case.get("chip"))
+        if view.claim.chosen:
             said = view.subtitle if chart.chart == "critical" else f"{view.title} {view.subtitle}"
-            assert chip_label(view.says.chosen) in said
+            assert chip_label(view.claim.chosen) in said
         for row in view.rows.iter_rows(named=True):
             if {"attained_flops_per_s", "D"} <= row.keys() and row.get("shards", 1) == 1:
                 useful = 2 * row["B"] * row["D"] * row["F"] * (1 + 1e-9)
@@ -80,10 +80,10 @@ def test_a_title_keeps_the_rules_and_speaks_of_what_is_chosen(chart):
 
 def behind(view):
     """The data of a title: its rows, what is drawn, and what sums up many of them."""
-    rows, says, data = view.rows, view.says, view.data
+    rows, claim, data = view.rows, view.claim, view.data
     frames = [rows, *(each for each in data.values() if isinstance(each, pl.DataFrame))]
     yield from (frame.to_dict(as_series=False) for frame in frames)
-    yield from ([*says.rows], len(says.rows), len(says.every), rows.height)
+    yield from ([*claim.rows], len(claim.rows), len(claim.every), rows.height)
     yield from (rows[name].n_unique() for name in ("chip", "shape") if name in rows.columns)
     if "peak" in data:
         yield data["curves"]["flops_per_s"].max() / data["peak"]["flops_per_s"].item()
@@ -95,14 +95,14 @@ def behind(view):
         yield [LEAST_FACTOR, rows.filter(pl.col("flops_per_usd") * LEAST_FACTOR >= best).height]
     if "fronts" in data:
         yield TARGET
-    if says.ranks:
-        yield says.ranks.first / says.ranks.second
+    if claim.ranks:
+        yield claim.ranks.first / claim.ranks.second
 
 
 @pytest.mark.parametrize("chart", LISTED, ids=lambda chart: chart.chart)
 def test_numbers_of_a_title_are_those_of_its_rows(chart):
     for case, view in charted.views(chart):
-        text = view.says.text
+        text = view.claim.text
         for name in {case.get("model"), *view.rows["chip"]} - {None}:
             text = text.replace(chip_label(name), "")
         assert unexplained(text, [*behind(view)]) == [], (case, text)
@@ -170,7 +170,7 @@ def test_peaks_over_what_a_chip_costs_are_those_of_the_catalogue():
 def test_the_file_of_views_makes_the_specification_of_each(chart):
     every = charted.views(chart)
     file = views_file(every)
-    assert 1 <= len(file["views"]) == len(every) <= MOST_VIEWS
+    assert 1 <= len(file["views"]) == len(every) <= MAX_VIEWS
     assert len(file["layers"]) < max(len(every), 2)
     menus = entry_of(kinds()[chart.chart], chart, every)["params"]
     assert all(menu["value"] == every[0][0].get(menu["name"]) for menu in menus)
@@ -211,7 +211,7 @@ def test_a_thumbnail_shows_all_of_a_chart_but_its_title():
     slide, spec = SIZES["slide"], charted.views(LISTED[0])[0][1].spec()
     about = {param["name"]: param["value"] for param in spec["params"]}
     titles = {about["headline"], *about["subline"]}
-    picture = Image.new("RGB", (SMALLER * slide.width, SMALLER * slide.height))
+    picture = Image.new("RGB", (THUMBNAIL_SCALE * slide.width, THUMBNAIL_SCALE * slide.height))
     small = Image.open(BytesIO(thumbnail(picture)))
     assert small.width == slide.width
     cut = slide.height - small.height - Margins().top * slide.em  # below the plot's top
@@ -250,7 +250,7 @@ def test_a_chart_of_any_config_is_drawn(config):
     for chart in loaded.charts:
         view = draw(results, chart)
         assert view.rows.height > 0
-        assert broken(view.says) is None
+        assert broken(view.claim) is None
         limited(view.spec(), chart.id)
 
 

@@ -13,7 +13,7 @@ from test_kernels import BF16, ONE, raw
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.kinds.measured import MOST_KERNELS, MOST_NAMES, kernels_view
+from rooflines.charts.kinds.measured import MAX_KERNELS, MAX_NAMES, kernels_view
 from rooflines.charts.kit.render import limited
 from rooflines.charts.roofline_layers import Roof, plain_lines
 from rooflines.fits.nsight import Launch
@@ -76,8 +76,8 @@ def test_what_is_not_drawn_is_said():
     assert [row["kernel"] for row in spec["datasets"]["dots"]] == kernels["kernel"].to_list()
     assert finding(spec)[1].endswith(" Not drawn: 1 kernel, 25 % of the time.")
     long = pl.col("kernel") + "x" * 5_000
-    many = drawn(profile(MOST_KERNELS + 7).with_columns(long))
-    assert len(many["datasets"]["dots"]) == MOST_KERNELS
+    many = drawn(profile(MAX_KERNELS + 7).with_columns(long))
+    assert len(many["datasets"]["dots"]) == MAX_KERNELS
     assert " Not drawn: 7 kernels, " in finding(many)[1]
 
 
@@ -101,7 +101,7 @@ def test_no_label_overlaps_another(number):
     shares = kernels["seconds"] / kernels["seconds"].sum()
     named = [any(text.endswith(f" · {100 * share:.3g} %") for text in shown) for share in shares]
     assert named[0] or number > 7
-    assert any(named[:MOST_NAMES]) or number > 40  # there may be no room
+    assert any(named[:MAX_NAMES]) or number > 40  # there may be no room
 
 
 def test_the_kernel_that_takes_most_time_is_named_where_others_crowd_it():

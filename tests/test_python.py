@@ -24,7 +24,7 @@ def config():
 
 @pytest.fixture(scope="module")
 def split(config):
-    return charts.of_config(config).of("sharded-models", ["h100-sxm"], ["bf16"])
+    return charts.of_config(config).select("sharded-models", ["h100-sxm"], ["bf16"])
 
 
 def test_a_config_and_its_results_are_shown_in_a_few_lines(config, split):
@@ -47,20 +47,20 @@ def test_a_sweep_is_had_by_name_and_one_of_the_other_kind_is_refused(config):
     with pytest.raises(RooflinesError, match=r"model-sweeps has no 'book-matmul'"):
         rooflines.model_layers(config, "book-matmul")
     with pytest.raises(RooflinesError, match=r": sweeps has no 'serving'"):
-        charts.of_config(config).of("serving", ["h100-sxm"], ["bf16"])
+        charts.of_config(config).select("serving", ["h100-sxm"], ["bf16"])
 
 
 @pytest.mark.parametrize(("sweep", "chips", "dtypes", "close"), WRONG["selections"])
 def test_a_selection_of_what_is_not_there_is_refused(config, sweep, chips, dtypes, close):
     with pytest.raises(RooflinesError, match=r"which is no |has no ") as refusal:
-        charts.of_config(config).of(sweep, chips, dtypes)
+        charts.of_config(config).select(sweep, chips, dtypes)
     assert close in refusal.value.close
     assert "fix: use one of" in str(refusal.value)
 
 
 def test_a_selection_that_no_chip_can_do_is_refused(config):
     with pytest.raises(RooflinesError, match="of which tpu-v5e can do none"):
-        charts.of_config(config).of("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
+        charts.of_config(config).select("model-shapes", ["tpu-v5e"], ["fp8-out-bf16"])
 
 
 @pytest.mark.parametrize(("kind", "choices", "message"), WRONG["views"])

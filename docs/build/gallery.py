@@ -13,7 +13,7 @@ from documents import DOCS, RESULTS
 
 import rooflines
 from rooflines import charts
-from rooflines.charts.kit.render import dumps, encoded, rastered, svg
+from rooflines.charts.kit.render import dumps, encode_png, rasterize, svg
 from rooflines.charts.kit.themes import SIZES, themed
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def draw(folder: Path) -> None:
     for old in folder.glob("*.png"):
         old.unlink()
     for name, (_, spec) in specs.items():
-        (folder / f"{name}.png").write_bytes(encoded(rastered(svg(spec, SIZE), SCALE), COLOURS))
+        (folder / f"{name}.png").write_bytes(encode_png(rasterize(svg(spec, SIZE), SCALE), COLOURS))
     (folder / DIGESTS).write_text(json.dumps(digests(specs), indent=1) + "\n", encoding="utf-8")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
 from rooflines.charts.chart_models import layers_by_model, typical_layer
-from rooflines.charts.frames import check_shown, dtypes_by_chip, most_first
+from rooflines.charts.frames import by_timings, check_shown, dtypes_by_chip
 from rooflines.charts.registry import REPLACED, kinds
 from rooflines.charts.views import Spec, check_menu
 
@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import Sweep
     from rooflines.sweep.step_sweep import ModelSweep
 
-BY_NAME = 12
+MAX_NAMED_CHIPS = 12
 """Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""
 
-MOST_MODELS = 4
+MAX_MODELS = 4
 """Models that the gallery offers [1]."""
 
-DESCRIBE = "describe one under `measurements:` of the config, and add measurements: with its name"
+ADD_TIMINGS = (
+    "describe one under `measurements:` of the config, and add measurements: with its name"
+)
 """How to fix a chart of timings in a config without timings."""
 
-WORDS = {
+SOURCE_NAMES = {
     "sweeps": "no sweep of operations",
     "model_sweeps": "no sweep of whole models",
     "measurements": "no set of timings of this config",
@@ -65,9 +67,9 @@ def choose(
         "model_sweeps": model_sweeps,
         "measurements": measurements,
     }
-    counts = _named(sweeps)
+    counts = _count_names(sweeps)
     if charts is None:
-        return tuple(_fitting(sources, counts))
+        return tuple(_auto_specs(sources, counts))
     specs: list[Spec] = []
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
@@ -77,50 +79,50 @@ def choose(
                 if {config.sweep, config.measurements} & {*refused}:
                     continue
                 part.check()
-                spec = _listed(config, sources, counts)
-                if spec.id in {other.id for other in specs}:
+                spec = _listed_spec(config, sources, counts)
+                if spec.id in {earlier.id for earlier in specs}:
                     problem = f"is {quote(spec.id)}, which another chart has"
                     raise RooflinesError("id", problem, "give it an id of its own")
                 specs.append(spec)
     return tuple(specs)
 
 
-def _named(sweeps: Mapping[str, Sweep]) -> Counter[str]:
+def _count_names(sweeps: Mapping[str, Sweep]) -> Counter[str]:
     """How often a config names chips, dtypes and models."""
     counts: Counter[str] = Counter()
     for sweep in sweeps.values():
         chips = sweep.config.chips
-        counts.update(chips if len(chips) <= BY_NAME else ())
+        counts.update(chips if len(chips) <= MAX_NAMED_CHIPS else ())
         counts.update([*sweep.combinations, *layers_by_model(sweep.config.shapes or ())])
     return counts
 
 
-def _shown(
+def _defaults(
     kind: Kind,
     source: Any,  # noqa: ANN401, of any kind
     counts: Counter[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[Option, ...]]]:
     """Chips, dtypes, and models with a typical layer each: those named most often first."""
 
-    def often(name: str) -> int:
+    def rarity(name: str) -> int:
         return -counts[name]
 
     offered = dtypes_by_chip(source)
     if kind.source == "measurements":
-        return tuple(offered), tuple(dict.fromkeys(c.dtypes for c in most_first(source))), {}
-    chips = sorted(offered, key=often)[: kind.most_chips]
-    able = [name for name in source.combinations if any(name in offered[c] for c in chips)]
-    given: dict[str, tuple[Option, ...]] = {}
+        return tuple(offered), tuple(dict.fromkeys(c.dtypes for c in by_timings(source))), {}
+    chips = sorted(offered, key=rarity)[: kind.most_chips]
+    usable = [name for name in source.combinations if any(name in offered[c] for c in chips)]
+    options: dict[str, tuple[Option, ...]] = {}
     if kind.source == "model_sweeps":
-        given["model"] = tuple(sorted(source.models, key=often)[:MOST_MODELS])
+        options["model"] = tuple(sorted(source.models, key=rarity)[:MAX_MODELS])
     elif models := layers_by_model(source.config.shapes or ()):
-        order = sorted(models, key=lambda name: (not name, often(name)))[:MOST_MODELS]
+        order = sorted(models, key=lambda name: (not name, rarity(name)))[:MAX_MODELS]
         shapes = tuple(typical_layer(models[name]) for name in order)
-        given = {"model": tuple(order), "shape": shapes}
-    return tuple(chips), tuple(sorted(able, key=often)), given
+        options = {"model": tuple(order), "shape": shapes}
+    return tuple(chips), tuple(sorted(usable, key=rarity)), options
 
 
-def _fitting(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
+def _auto_specs(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
     """One chart of each kind that fits: of the sweep that suits it best."""
     for kind in kinds().values():
         fitting = [
@@ -130,9 +132,11 @@ def _fitting(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> 
         ]
         if fitting:
             source = min(fitting, key=kind.preferred)
-            chips, dtypes, given = _shown(kind, source, counts)
+            chips, dtypes, options = _defaults(kind, source, counts)
             name = f"{kind.name}-{source.name}"
-            yield Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), auto=True)
+            yield Spec(
+                kind.name, name, source.name, chips, dtypes, tuple(options.items()), auto=True
+            )
 
 
 def absent(kind: Kind, source: Any) -> list[str]:  # noqa: ANN401, of any kind
@@ -155,22 +159,24 @@ def _check_name(name: object) -> None:
 
 def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[str, Any]]) -> Any:  # noqa: ANN401
     """What a chart of the config is of."""
-    key, other = ("sweep", "measurements")
+    key, foreign_key = ("sweep", "measurements")
     if kind.source == "measurements":
-        key, other = other, key
-    if getattr(config, other) is not None:
-        raise RooflinesError(other, f"is no choice of {kind.name}", f"leave it out, write {key}:")
+        key, foreign_key = foreign_key, key
+    if getattr(config, foreign_key) is not None:
+        raise RooflinesError(
+            foreign_key, f"is no choice of {kind.name}", f"leave it out, write {key}:"
+        )
     name = getattr(config, key)
-    known = sources[kind.source]
+    named_sources = sources[kind.source]
     if name is None:
-        fix = f"add {key}: one of {', '.join(known)}" if known else DESCRIBE
+        fix = f"add {key}: one of {', '.join(named_sources)}" if named_sources else ADD_TIMINGS
         raise RooflinesError("", f"is {kind.name} and lacks its {key}", fix)
     with Mistakes() as mistakes, mistakes.at(key):
-        check_known(name, known, f"{WORDS[kind.source]}, which {kind.name} needs")
-    return known[name]
+        check_known(name, named_sources, f"{SOURCE_NAMES[kind.source]}, which {kind.name} needs")
+    return named_sources[name]
 
 
-def _listed(
+def _listed_spec(
     config: ChartConfig, sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]
 ) -> Spec:
     """A chart that the config lists, checked against its sweep."""
@@ -183,30 +189,30 @@ def _listed(
             f"is {kind.name}, which reads columns that sweep {source.name} does not store",
             f"add {', '.join(missing)} to the sweep's `columns`",
         )
-    chips, dtypes, given = _shown(kind, source, counts)
+    chips, dtypes, options = _defaults(kind, source, counts)
     chips, dtypes = tuple(config.chips or chips), tuple(config.dtypes or dtypes)
     check_shown(source, chips, dtypes)
-    given |= _given(config, kind, source, (chips, dtypes))
+    options |= _view_options(config, kind, source, (chips, dtypes))
     name = config.id or f"{kind.name}-{source.name}"
-    return Spec(kind.name, name, source.name, chips, dtypes, tuple(given.items()), config.title)
+    return Spec(kind.name, name, source.name, chips, dtypes, tuple(options.items()), config.title)
 
 
-def _given(
+def _view_options(
     config: ChartConfig,
     kind: Kind,
     source: Any,  # noqa: ANN401, of any kind
     shown: tuple[Sequence[str], Sequence[str]],
 ) -> dict[str, tuple[Option, ...]]:
     """The options of menus that a chart of the config names, checked."""
-    asked = {menu: tuple(options) for menu, options in (config.view or {}).items()}
-    first: dict[str, Option] = {menu: options[0] for menu, options in asked.items()}
+    view_options = {menu: tuple(options) for menu, options in (config.view or {}).items()}
+    first: dict[str, Option] = {menu: options[0] for menu, options in view_options.items()}
     (chips, dtypes), offered = shown, dtypes_by_chip(source)
     if "chip" not in first and "chip" in {menu.name for menu in kind.menus(source, first)}:
         first["chip"] = next(chip for chip in chips if offered[chip] & {*dtypes})
     menus = {menu.name: menu.options for menu in kind.menus(source, first)}
     with Mistakes() as mistakes:
-        for menu, options in asked.items():
+        for menu, options in view_options.items():
             with mistakes.at(f"view.{menu}"):
                 check_menu(kind, menu, menus)
                 check_known(list(options), list(menus[menu]), f"no {menu} of {source.name}")
-    return asked
+    return view_options

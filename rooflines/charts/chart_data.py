@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import OperationCase
 
 
-READ = (
+TIMING_COLUMNS = (
     "compute",
     *SIZES,
     "seconds",
@@ -72,18 +72,18 @@ class Results:
     place: str
     names: tuple[str, ...]
 
-    def of(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
+    def select(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
         """Some chips and dtype combinations of a sweep, in this order.
 
         Raises:
             RooflinesError: There is no such sweep, it has no such chip or combination, or none of
                 the chips supports one of them.
         """
-        own = self.sweep(sweep)
-        check_shown(own, chips, dtypes)
-        return Selection(self, own, tuple(chips), tuple(dtypes))
+        operation_sweep = self.sweep(sweep)
+        check_shown(operation_sweep, chips, dtypes)
+        return Selection(self, operation_sweep, tuple(chips), tuple(dtypes))
 
-    def holding(self, sweep: str, chips: Sequence[str]) -> Results:
+    def with_rows_in_memory(self, sweep: str, chips: Sequence[str]) -> Results:
         """These results, with rows of some chips of a sweep in memory, for many views of them.
 
         Args:
@@ -92,13 +92,13 @@ class Results:
         """
 
         @cache
-        def held(rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
+        def collected(rows: Callable[..., pl.LazyFrame]) -> pl.DataFrame:
             return rows(sweep, chips).collect()
 
-        def one(rows: Callable[..., pl.LazyFrame]) -> Callable[..., pl.LazyFrame]:
-            return lambda name: held(rows).lazy() if name == sweep else rows(name)
+        def from_memory(rows: Callable[..., pl.LazyFrame]) -> Callable[..., pl.LazyFrame]:
+            return lambda name: collected(rows).lazy() if name == sweep else rows(name)
 
-        return replace(self, rows=one(self.rows), thresholds=one(self.thresholds))
+        return replace(self, rows=from_memory(self.rows), thresholds=from_memory(self.thresholds))
 
     def kernels(self, sweep: str, model: str, chip: str) -> pl.DataFrame:
         """The kernels of the steps of a model of a sweep on a chip, computed."""
@@ -127,7 +127,7 @@ class Results:
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """Some chips and dtype combinations of a sweep, made by `Results.of`."""
+    """Some chips and dtype combinations of a sweep, made by `Results.select`."""
 
     results: Results
     sweep: Sweep
@@ -152,7 +152,7 @@ class Selection:
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
-    def fewest(self) -> tuple[int, str]:
+    def default_split(self) -> tuple[int, str]:
         """The number of chips and sharding of charts that show one: the fewest chips.
 
         If several shardings have that number of chips, the sweep's first one.
@@ -177,20 +177,20 @@ class Selection:
 
     def rows(self) -> pl.LazyFrame:
         """Their rows of the table."""
-        return self.kept(self.results.rows(self.sweep.name))
+        return self.filter_rows(self.results.rows(self.sweep.name))
 
     def thresholds(self) -> pl.LazyFrame:
         """Their thresholds for all shares of the attainable peak; 1: compute-bound."""
-        return self.kept(self.results.thresholds(self.sweep.name))
+        return self.filter_rows(self.results.thresholds(self.sweep.name))
 
-    def over(self, split: str | None = None) -> pl.Expr:
-        """Whether a row is of one chip or of a split; None: of `fewest`."""
+    def split_filter(self, split: str | None = None) -> pl.Expr:
+        """Whether a row is of one chip or of a split; None: of `default_split`."""
         if split:
             return (pl.col("sharding") == split) | (pl.col("shards") == 1)
-        shards, sharding = self.fewest
+        shards, sharding = self.default_split
         return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
 
-    def kept(self, frame: pl.LazyFrame) -> pl.LazyFrame:
+    def filter_rows(self, frame: pl.LazyFrame) -> pl.LazyFrame:
         """Rows of the chips and combinations, from one memory level and over one network each.
 
         Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then
@@ -204,26 +204,28 @@ class Selection:
             )
             for key in ("memory", "network")
         }
-        kept = frame.filter(
+        selected = frame.filter(
             pl.col("chip").is_in(self.chips),
             pl.col("dtypes").is_in(self.dtypes),
             *(pl.col(key).eq_missing(value) for key, value in first.items()),
         )
         if not self.sweep.has_axes:
-            return kept
+            return selected
         layouts = {math.prod(axes): axes_text(axes) for axes in reversed(self.sweep.splits)}
-        kept = kept.filter(pl.col(AXES).is_in([*layouts.values()]) | pl.col(AXES).is_null())
+        selected = selected.filter(pl.col(AXES).is_in([*layouts.values()]) | pl.col(AXES).is_null())
         several = pl.col(AXES).str.contains("x").fill_null(value=False)
         along = pl.format("{} {}", "network", AXES)
-        return kept.with_columns(network=pl.when(several).then(along).otherwise("network"))
+        return selected.with_columns(network=pl.when(several).then(along).otherwise("network"))
 
 
 @lru_cache(maxsize=4)
 def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFrame:
-    own = results.model_sweep(sweep)
-    config = own.config.model_copy(update={"chips": [chip]})
-    return joinable(
-        KernelTable(replace(own, config=config, models={model: own.models[model]})).frame()
+    model_sweep = results.model_sweep(sweep)
+    config = model_sweep.config.model_copy(update={"chips": [chip]})
+    return normalized(
+        KernelTable(
+            replace(model_sweep, config=config, models={model: model_sweep.models[model]})
+        ).frame()
     ).collect()
 
 
@@ -249,8 +251,8 @@ def on_disk(results: str | Path) -> Results:
         return sweep_of(recipe(sweep))
 
     return Results(
-        rows=lambda sweep, chips=(): joinable(scan(results, sweep), chips),
-        thresholds=lambda sweep, chips=(): joinable(solved()[sweep], chips),
+        rows=lambda sweep, chips=(): normalized(scan(results, sweep), chips),
+        thresholds=lambda sweep, chips=(): normalized(solved()[sweep], chips),
         sweep=sweep_on_disk,
         model_sweep=sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),
@@ -270,12 +272,16 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     """The results of a config, computed on demand, without the workflow."""
 
     def joined(name: str) -> MeasuredRows:
-        one = config.measurement(name)
-        return MeasuredRows(name, measured_frame(one.joined()).lazy(), one.catalogues.chips)
+        measurement = config.measurement(name)
+        return MeasuredRows(
+            name, measured_frame(measurement.joined()).lazy(), measurement.catalogues.chips
+        )
 
     return Results(
-        rows=lambda sweep, chips=(): joinable(table_of(config.sweep(sweep)).stored_frame(), chips),
-        thresholds=lambda sweep, chips=(): joinable(
+        rows=lambda sweep, chips=(): normalized(
+            table_of(config.sweep(sweep)).stored_frame(), chips
+        ),
+        thresholds=lambda sweep, chips=(): normalized(
             sweep_thresholds(config.sweep(sweep)).lazy(), chips
         ),
         sweep=lambda name: config.sweep(name, Sweep),
@@ -286,17 +292,18 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     )
 
 
-def joinable(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
+def normalized(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
     """Names as text and floats as Float64, so that frames of several files can be joined.
 
     Args:
         frame: A table.
         chips: Those whose rows are kept, which takes a fifth of the time here; none: all.
     """
-    kinds = pl.selectors
+    selectors = pl.selectors
     frame = frame.filter(pl.col("chip").is_in(list(chips))) if chips else frame
     return frame.with_columns(
-        (kinds.categorical() | kinds.enum()).cast(pl.String), kinds.float().cast(pl.Float64)
+        (selectors.categorical() | selectors.enum()).cast(pl.String),
+        selectors.float().cast(pl.Float64),
     )
 
 
@@ -331,12 +338,16 @@ class MeasuredRows:
         counts = self.frame.group_by(keys).agg(timings=pl.len()).sort("timings", *CASE).collect()
         return [TimedCase(*row) for row in counts.iter_rows()]
 
-    def of(self, chip: str, software: str, dtypes: str) -> pl.DataFrame:
+    def timings_of(self, chip: str, software: str, dtypes: str) -> pl.DataFrame:
         """The timings of a case, with the columns of `measured/<name>.parquet` that charts read."""
         named = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
         texts = pl.col("chip", "dtypes").cast(pl.String)
-        found = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
-        return found.filter(pl.col("software") == software).select(*CASE, *READ).collect()
+        case_rows = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
+        return (
+            case_rows.filter(pl.col("software") == software)
+            .select(*CASE, *TIMING_COLUMNS)
+            .collect()
+        )
 
 
 def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
@@ -347,9 +358,13 @@ def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
     """
     path = Path(results) / MEASURED / f"{name}.parquet"
     if not path.is_file():
-        known = [other.stem for other in sorted(path.parent.glob("*.parquet"))]
-        fix = f"use one of {', '.join(known)}" if known else "describe it in the config, and run it"
-        close = close_to(name, known)
+        set_names = [file.stem for file in sorted(path.parent.glob("*.parquet"))]
+        fix = (
+            f"use one of {', '.join(set_names)}"
+            if set_names
+            else "describe it in the config, and run it"
+        )
+        close = close_to(name, set_names)
         raise RooflinesError("measurements", f"has no {quote(name)}", fix, close=close)
     recipe = metadata_of(path)["made_from"][0]
     return MeasuredRows(name, scan_parquet(path), chips_of(recipe))

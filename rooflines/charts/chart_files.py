@@ -11,10 +11,10 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.version import __version__
 from rooflines.charts.kit.render import (
     dumps,
-    encoded,
+    encode_png,
     limited,
     picture,
-    rastered,
+    rasterize,
     svg,
     thumbnail,
 )
@@ -46,15 +46,15 @@ class StoredView(NamedTuple):
     """A view that an earlier run drew, as pages have it."""
 
     layers: Sequence[Layer]
-    differing: Mapping[str, Any]
+    changes: Mapping[str, Any]
 
     def marks(self) -> Sequence[Layer]:
         """The marks, as of `View`."""
         return self.layers
 
-    def part(self) -> Mapping[str, Any]:
+    def delta(self) -> Mapping[str, Any]:
         """What differs from other views, as of `View`."""
-        return self.differing
+        return self.changes
 
 
 class StoredViews:
@@ -85,11 +85,11 @@ class StoredViews:
     def key(self, choice: Mapping[str, Option]) -> str:
         """A digest of what a view shows: a chip that the reader chose is all that it is of."""
         chip = str(choice.get("chip"))
-        shown = {name: self._shown[name] for name in ("", chip)} if chip in self._shown else {}
-        content = json.dumps([shown or self._shown, choice], sort_keys=True)
+        digests = {name: self._shown[name] for name in ("", chip)} if chip in self._shown else {}
+        content = json.dumps([digests or self._shown, choice], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
-    def of(self, choice: Mapping[str, Option]) -> StoredView | None:
+    def find(self, choice: Mapping[str, Option]) -> StoredView | None:
         """The view of a choice; None if there was none, or it showed something else."""
         return self._views.get(self.key(choice))
 
@@ -121,20 +121,24 @@ def views_of(results: Results, spec: Spec, stored: StoredViews = NOTHING) -> Ite
     kind = kinds()[spec.chart]
     source = results.source(kind.source, spec.sweep)
     offered = {"chip": spec.chips, "dtypes": spec.dtypes, **dict(spec.given)}
-    held = results.holding(spec.sweep, spec.chips) if kind.source == "sweeps" else results
-    empty, lacks = True, None
-    for case in choices_of(partial(kind.menus, source), offered):
+    sweep_results = (
+        results.with_rows_in_memory(spec.sweep, spec.chips) if kind.source == "sweeps" else results
+    )
+    empty, first_error = True, None
+    for choice in choices_of(partial(kind.menus, source), offered):
         try:
-            known = stored.of(case)
-            drawn = known or titled(kind.view(held, spec.sweep, spec.chips, case), spec.title)
+            earlier = stored.find(choice)
+            drawn = earlier or titled(
+                kind.view(sweep_results, spec.sweep, spec.chips, choice), spec.title
+            )
         except RooflinesError as error:  # a choice that has no rows is not offered
-            lacks = lacks or error
+            first_error = first_error or error
         else:
             empty = False
-            yield case, drawn
+            yield choice, drawn
     if empty:
         fix = "choose other chips or dtypes"
-        raise lacks or RooflinesError(f"charts: {spec.id}", "has nothing to show", fix)
+        raise first_error or RooflinesError(f"charts: {spec.id}", "has nothing to show", fix)
 
 
 def write_chart(
@@ -162,24 +166,24 @@ def write_chart(
     """
     name = chart.id
     try:
-        made = list(views_of(results, chart, stored))
-        first = made[0][1]
+        choices = list(views_of(results, chart, stored))
+        first = choices[0][1]
         spec = limited(first.spec(), name) if isinstance(first, View) else {}
     except RooflinesError as error:
         if not chart.auto:
             raise
         return {"left_out": f"{error.where} {error.problem}"}
     if isinstance(first, View):
-        if chart.auto and not first.says.rows:
+        if chart.auto and not first.claim.rows:
             return {"left_out": f"charts: {name} says nothing of {chart.sweep}"}
         _write_first(chart, first, spec, formats, folder)
     elif stored.folder:
         for file in stored.folder.glob(f"{name}[.-]*"):
             link_or_copy(file, folder / file.name)
         (folder / f"{name}{VIEWS}").unlink()
-    write_bytes(folder / f"{name}{VIEWS}", dumps(views_file(made)))
-    entry = entry_of(kinds()[chart.chart], chart, made)
-    return entry | {KEYS: [stored.key(case) for case, _ in made]}
+    write_bytes(folder / f"{name}{VIEWS}", dumps(views_file(choices)))
+    entry = entry_of(kinds()[chart.chart], chart, choices)
+    return entry | {KEYS: [stored.key(case) for case, _ in choices]}
 
 
 def _write_first(
@@ -194,22 +198,22 @@ def _write_first(
     write_parquet(view.rows.lazy(), folder / f"{name}.parquet", about)
 
 
-def views_file(made: Sequence[Chosen]) -> dict[str, Any]:
+def views_file(choices: Sequence[Chosen]) -> dict[str, Any]:
     """The views of a chart: layers once each, and of every view what differs."""
     layers: dict[str, int] = {}
     views = []
-    for case, view in made:
-        drawn = json.dumps(view.marks(), sort_keys=True)
-        number = layers.setdefault(drawn, len(layers))
-        views.append({"values": case, "layer": number, **view.part()})
-    return {"layers": [json.loads(one) for one in layers], "views": views}
+    for choice, view in choices:
+        marks = json.dumps(view.marks(), sort_keys=True)
+        number = layers.setdefault(marks, len(layers))
+        views.append({"values": choice, "layer": number, **view.delta()})
+    return {"layers": [json.loads(text) for text in layers], "views": views}
 
 
-def entry_of(kind: Kind, chart: Spec, made: Sequence[Chosen]) -> dict[str, Any]:
+def entry_of(kind: Kind, chart: Spec, choices: Sequence[Chosen]) -> dict[str, Any]:
     """The entry of a chart in the index of its kind."""
     params = []
-    for name in dict.fromkeys(name for case, _ in made for name in case):
-        options = list(dict.fromkeys(case[name] for case, _ in made if name in case))
+    for name in dict.fromkeys(name for choice, _ in choices for name in choice):
+        options = list(dict.fromkeys(choice[name] for choice, _ in choices if name in choice))
         if len(options) > 1:
             params.append(
                 {
@@ -217,10 +221,10 @@ def entry_of(kind: Kind, chart: Spec, made: Sequence[Chosen]) -> dict[str, Any]:
                     "title": TITLES.get(name, name),
                     "options": options,
                     "labels": [label(name, option) for option in options],
-                    "value": made[0][0].get(name),
+                    "value": choices[0][0].get(name),
                 }
             )
-    first = made[0][1].part()
+    first = choices[0][1].delta()
     return {
         "id": chart.id,
         "chart": chart.chart,
@@ -239,10 +243,10 @@ def _write_pictures(
 ) -> None:
     """The pictures of a chart; one drawing gives PNG, SVG and thumbnail."""
     drawn = svg(spec, FORMATS["svg"])
-    pixels = rastered(drawn)
+    pixels = rasterize(drawn)
     write_bytes(folder / f"{name}-small.png", thumbnail(pixels))
     if "png" in formats:
-        write_bytes(folder / f"{name}.png", encoded(pixels))
+        write_bytes(folder / f"{name}.png", encode_png(pixels))
     if "svg" in formats:
         write_bytes(folder / f"{name}.svg", drawn)
     for form in formats:

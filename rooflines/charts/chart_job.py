@@ -89,9 +89,9 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
     place = hashlib.sha256(str(results).encode()).hexdigest()[:16]
     families, drawn = json.loads(spec)["families"], Path(state) / "drawn" / place
     tasks = {name: _tasks(family) for name, family in families.items()}
-    every = {task.digest: task for family in tasks.values() for task in family}
+    distinct = {task.digest: task for family in tasks.values() for task in family}
     (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
-    changed = [task for digest, task in every.items() if not _is_whole(drawn, digest)]
+    changed = [task for digest, task in distinct.items() if not _is_whole(drawn, digest)]
     # The charts that read tables take longest: they come first.
     changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
     if changed:
@@ -99,7 +99,7 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
     for name, family in families.items():
         with recording(family):
             _publish([drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name)
-    _remove_others(drawn, every)
+    _remove_stale(drawn, distinct)
 
 
 def _tasks(family: JSON) -> list[Task]:
@@ -130,7 +130,7 @@ def _draw(tasks: Sequence[Task], results: str, drawn: Path, processes: int) -> N
     """
     import rooflines.charts.chart_files  # noqa: F401, PLC0415 - slow, and imported once for all processes
 
-    _numbers.cache_clear()  # the results may be others than those of an earlier call
+    _results.cache_clear()  # the results may be others than those of an earlier call
     draw = partial(_draw_one, results, drawn, _earlier(drawn))
     if processes == 1:
         for task in tasks:
@@ -172,12 +172,12 @@ def _draw_one(
     chart, folder = task.chart, drawn / task.digest
     stored = StoredViews(task.shown, chart.id, *earlier.get(chart.id, ()))
     with recording(folder.name), atomic_folder(folder) as aside:
-        entry = write_chart(_numbers(results), chart, task.formats, aside, stored)
+        entry = write_chart(_results(results), chart, task.formats, aside, stored)
         write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
 
 
 @cache
-def _numbers(results: str) -> Results:
+def _results(results: str) -> Results:
     return on_disk(results)
 
 
@@ -193,15 +193,15 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
                 continue
             for name, file in files.items():
                 link_or_copy(file, aside / name)
-            index.append({name: each for name, each in entry.items() if name != KEYS})
+            index.append({name: value for name, value in entry.items() if name != KEYS})
         text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
         write_bytes(aside / "index.json", text)
 
 
-def _remove_others(drawn: Path, digests: Iterable[str]) -> None:
+def _remove_stale(drawn: Path, digests: Iterable[str]) -> None:
     """Remove the charts that a run does not show, and what killed jobs left."""
-    kept = {*digests, FOLDER}
+    names = {*digests, FOLDER}
     for path in drawn.iterdir():
-        if path.name not in kept:
+        if path.name not in names:
             shutil.rmtree(path, ignore_errors=True)
             forget(path)

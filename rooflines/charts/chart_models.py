@@ -68,14 +68,14 @@ def typical_layer(layers: Mapping[str, str]) -> str:
 def published_in(sweep: ModelSweep, model: str, dtypes: str) -> str | None:
     """The format that most weights of a model are published in, if it is another."""
     entry = model_entries().get(model)
-    own = sweep.models[model].dtypes or (entry.dtypes if entry else None)
-    if own is None:
+    published = sweep.models[model].dtypes or (entry.dtypes if entry else None)
+    if published is None:
         return None
-    named = str(own.experts or own.weights)
-    return named if named not in dtypes else None
+    name = str(published.experts or published.weights)
+    return name if name not in dtypes else None
 
 
 def named_model(sweep: ModelSweep, model: str, dtypes: str) -> str:
     """A model and its dtypes as titles name them."""
-    other = published_in(sweep, model, dtypes)
-    return f"{chip_label(model)} in {dtypes}{f', published in {other}' if other else ''}"
+    published = published_in(sweep, model, dtypes)
+    return f"{chip_label(model)} in {dtypes}{f', published in {published}' if published else ''}"

@@ -34,7 +34,7 @@ NO_SOFTWARE = "software not stated"
 
 TWO = 2
 
-LONG_AXIS, SHORT_AXIS = 8, 3
+MIN_CURVE_SIZES, MIN_TABLE_SIZES = 8, 3
 """Fewest sizes of an axis for a curve, and for the side of a table [1]."""
 
 
@@ -52,11 +52,11 @@ def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
 
 def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
     """Rows of a table with columns that it may not store, then null."""
-    missing = {*columns} - {*rows.collect_schema()}
-    texts = {name for name in missing if name.endswith("bound")}
+    absent = {*columns} - {*rows.collect_schema()}
+    texts = {name for name in absent if name.endswith("bound")}
     return rows.with_columns(
         pl.lit(None, dtype=pl.String if name in texts else pl.Float64).alias(name)
-        for name in sorted(missing)
+        for name in sorted(absent)
     )
 
 
@@ -79,10 +79,10 @@ def chips_with_rows(sweep: Sweep) -> list[str]:
 def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
     """The dtype combinations of a sweep that any, or all, of some chips can do."""
     by_chip = sweep.dtypes_by_chip
-    every = set().union(*by_chip.values())
+    usable = set().union(*by_chip.values())
     for chip in chips:
-        every &= by_chip.get(chip, set())
-    return tuple(name for name in sweep.combinations if name in every)
+        usable &= by_chip.get(chip, set())
+    return tuple(name for name in sweep.combinations if name in usable)
 
 
 def route_name(case: OperationCase) -> str | None:
@@ -118,14 +118,14 @@ def per_expert(layers: pl.Series) -> str:
     return " per expert" if layers.cast(pl.String).str.contains("expert").any() else ""
 
 
-def few_sizes(values: Sequence[int], most: int) -> list[int]:
+def few_sizes(values: Sequence[int], max_count: int) -> list[int]:
     """Sizes of a table with few columns: powers of two first, then an even selection."""
     powers = [value for value in values if value & (value - 1) == 0]
-    kept = powers if len(powers) > 1 else list(values)
-    if len(kept) <= most:
-        return kept
-    step = -(-len(kept) // most)
-    return sorted(kept[::-1][::step])
+    sizes = powers if len(powers) > 1 else list(values)
+    if len(sizes) <= max_count:
+        return sizes
+    step = -(-len(sizes) // max_count)
+    return sorted(sizes[::-1][::step])
 
 
 def dimension_sizes(sweep: Sweep, dim: str) -> list[int]:
@@ -138,27 +138,31 @@ def has_axis(sweep: Sweep, dim: str) -> bool:
     return any(set(axis.columns) == {dim} for axis in sweep.size_axes)
 
 
-def lead_of(sweep: Sweep, *, curve: bool = False) -> str:
+def sweep_axis(sweep: Sweep, *, curve: bool = False) -> str:
     """The dimension that tables of bottlenecks, or curves, run over.
 
     The first one that has an axis of its own, a long one, and thresholds; where none has, of these
     the one with most of the three, in this order. Of curves thresholds count before length.
     """
 
-    def suits(dim: str) -> tuple[bool, ...]:
-        long, solved = len(dimension_sizes(sweep, dim)) >= LONG_AXIS, dim in sweep.solved
+    def suitability(dim: str) -> tuple[bool, ...]:
+        long, solved = len(dimension_sizes(sweep, dim)) >= MIN_CURVE_SIZES, dim in sweep.solved
         return has_axis(sweep, dim), *((solved, long) if curve else (long, solved))
 
-    return max(sweep.op.dims, key=suits)
+    return max(sweep.op.dims, key=suitability)
 
 
-def pair_of(sweep: Sweep) -> list[str]:
+def matrix_dims(sweep: Sweep) -> list[str]:
     """The dimensions beside the first that have several sizes; all where these are two."""
-    others = sweep.op.dims[1:]
-    return [dim for dim in others if len(others) == TWO or len(dimension_sizes(sweep, dim)) > 1]
+    further_dims = sweep.op.dims[1:]
+    return [
+        dim
+        for dim in further_dims
+        if len(further_dims) == TWO or len(dimension_sizes(sweep, dim)) > 1
+    ]
 
 
-def most_first(timings: Any) -> list[TimedCase]:  # noqa: ANN401, of a config or joined
+def by_timings(timings: Any) -> list[TimedCase]:  # noqa: ANN401, of a config or joined
     """The cases of a set of timings, those with most first."""
     return sorted(timings.cases, key=lambda case: -case.timings)
 
@@ -172,21 +176,21 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
         return dict(source.dtypes_by_chip)
     if hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
-        known = (case for case in cases if case.machine.level.capacity_bytes is not None)
-        pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in known))
+        with_capacity = (case for case in cases if case.machine.level.capacity_bytes is not None)
+        pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in with_capacity))
         pairs.sort(key=lambda pair: source.config.chips.index(pair[0]))
     else:
-        pairs = [(case.chip, case.dtypes) for case in most_first(source)]
-    found: dict[str, set[str]] = {}
+        pairs = [(case.chip, case.dtypes) for case in by_timings(source)]
+    by_chip: dict[str, set[str]] = {}
     for chip, dtypes in pairs:
-        found.setdefault(chip, set()).add(dtypes)
-    return found
+        by_chip.setdefault(chip, set()).add(dtypes)
+    return by_chip
 
 
 def able_chips(source: Any, chips: Sequence[str], dtypes: str) -> list[str]:  # noqa: ANN401
     """Those of some chips that can do a dtype combination."""
-    known = dtypes_by_chip(source)
-    return [chip for chip in chips if dtypes in known.get(chip, ())]
+    by_chip = dtypes_by_chip(source)
+    return [chip for chip in chips if dtypes in by_chip.get(chip, ())]
 
 
 def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> None:  # noqa: ANN401
@@ -200,21 +204,21 @@ def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> Non
         with mistakes.at("chips"):
             check_known(chips, list(offered), f"no chip of {source.name}")
         with mistakes.at("dtypes"):
-            every = sorted(set().union(*offered.values()))
-            check_known(dtypes, every, f"no dtypes of {source.name}")
+            offered_dtypes = sorted(set().union(*offered.values()))
+            check_known(dtypes, offered_dtypes, f"no dtypes of {source.name}")
     if not any(offered[chip] & {*dtypes} for chip in chips):
-        names, asked = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
-        problem = f"are {asked}, of which {names} can do none"
+        names, combinations = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
+        problem = f"are {combinations}, of which {names} can do none"
         fix = "name a dtype combination that one of the chips can do"
         raise RooflinesError("dtypes", problem, fix)
 
 
 def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
     """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
-    rows = [rows for rows in sweep.blocks if rows.place.chip == chip][:1]
+    blocks = [blocks for blocks in sweep.blocks if blocks.place.chip == chip][:1]
     fitted = not sweep.tile and any(
         case.dtypes == dtypes and case.estimate is not None
-        for of_chip in rows
-        for case in of_chip.cases
+        for block in blocks
+        for case in block.cases
     )
     return BASES if fitted else (NOMINAL,)

@@ -35,8 +35,8 @@ def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Me
         choices: What has been chosen.
     """
     check_known(kind, kinds(), "no kind of chart")
-    found = kinds()[kind]
-    return list(found.menus(results.source(found.source, sweep), choices))
+    chart_kind = kinds()[kind]
+    return list(chart_kind.menus(results.source(chart_kind.source, sweep), choices))
 
 
 def view(
@@ -63,14 +63,14 @@ def view(
         RooflinesError: There is no such kind, sweep, menu or option.
     """
     check_known(kind, kinds(), "no kind of chart")
-    found = kinds()[kind]
-    source = results.source(found.source, sweep)
-    found.check(source, "chart")
-    if found.name == "roofline" and chips and "chip" not in choices:
+    chart_kind = kinds()[kind]
+    source = results.source(chart_kind.source, sweep)
+    chart_kind.check(source, "chart")
+    if chart_kind.name == "roofline" and chips and "chip" not in choices:
         choices["chip"] = ALL if len(chips) > 1 else chips[0]
-    case = found.chosen(source, choices)
-    compared = list(chips) or list(dtypes_by_chip(source))[: found.most_chips]
-    return titled(found.view(results, sweep, compared, case), title)
+    case = chart_kind.complete(source, choices)
+    compared = list(chips) or list(dtypes_by_chip(source))[: chart_kind.most_chips]
+    return titled(chart_kind.view(results, sweep, compared, case), title)
 
 
 def _drawing(kind: str) -> Callable[..., alt.LayerChart]:

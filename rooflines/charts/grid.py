@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.kit.themes import Margins
 
-CELL_TEXT, CELL_HEIGHT = 0.9, 1.05
+CELL_TEXT, MIN_CELL_HEIGHT = 0.9, 1.05
 """Size of text in a cell, and the least height of a cell that holds a number [em]."""
 
-BELOW, TWO_LINES = 0.75, 2.1
+SUBTEXT_SIZE, MIN_TWO_LINE_HEIGHT = 0.75, 2.1
 """Size of the text below a number [1], and the least height of a cell that has such text [em]."""
 
-GAP, DOWN, LONGEST = 0.5, 1.35, 4.0
+NAME_GAP, ROW_NAME_HEIGHT, MIN_NAME_WIDTH = 0.5, 1.35, 4.0
 """Room between two names of columns, height of the name of a row, and width that the name of a
 column has at least, so that some are left out [em]."""
 
@@ -41,22 +41,24 @@ def size_name(size: float) -> str:
     return f"{whole:,}"
 
 
-def names_of(key: str, values: Sequence[Any]) -> list[str]:
+def axis_names(key: str, values: Sequence[Any]) -> list[str]:
     """The values of a column as an axis names them."""
     if key == "chip":
         return [chip_label(value) for value in values]
     return [size_name(value) if isinstance(value, int) else str(value) for value in values]
 
 
-def tips_of(names: Sequence[str]) -> list[Layer]:
+def cell_tips(names: Sequence[str]) -> list[Layer]:
     """Lines of the tooltip of a cell: texts as they are, sizes with all digits."""
     return [
-        kit.name(name) if name in TEXTS else kit.quantity(name, format=",d", title=name)
+        kit.nominal_channel(name)
+        if name in TEXTS
+        else kit.quantitative_channel(name, format=",d", title=name)
         for name in names
     ]
 
 
-def gridded(
+def to_cells(
     frame: pl.DataFrame, column: str, row: str, columns: Sequence[object], rows: Sequence[object]
 ) -> pl.DataFrame:
     """Rows of a table as cells: `x` and `y`, their places.
@@ -90,23 +92,23 @@ def grid_params(
         rows: Names of rows from above.
         room: Width of the name of a row [em].
     """
-    few = {}
+    layouts = {}
     for layout, size in zip(("wide", "narrow"), LAYOUTS.values(), strict=True):
         wide, tall = plot_size(size, margins)
         widest = max((width_em(text) for text in columns), default=1.0)
         cell = wide / max(len(columns), 1)
-        long = max(cell - GAP, min(widest, LONGEST))
-        steps = math.ceil((long + GAP) / cell)
-        few[layout] = {
+        name_width = max(cell - NAME_GAP, min(widest, MIN_NAME_WIDTH))
+        steps = math.ceil((name_width + NAME_GAP) / cell)
+        layouts[layout] = {
             "across": list(range(0, len(columns), steps)),
-            "up": list(range(0, len(rows), math.ceil(DOWN * len(rows) / tall))),
-            "columns": [shorten(text, long, tail=True) for text in columns],
+            "up": list(range(0, len(rows), math.ceil(ROW_NAME_HEIGHT * len(rows) / tall))),
+            "columns": [shorten(text, name_width, tail=True) for text in columns],
         }
     return {
         "plane": {
             "x": [-0.5, len(columns) - 0.5],
             "y": [len(rows) - 0.5, -0.5],
-            **few,
+            **layouts,
         },
         "rows": [shorten(text, room, tail=True) for text in rows],
     }
@@ -120,7 +122,7 @@ def grid_axes(across: str, up: str | None) -> tuple[Layer, Layer]:
     y = kit.axis("y", up, "rows[datum.value] || ''", **bare)
     x["axis"]["values"] = kit.expr(f"{names}.across")
     y["axis"]["values"] = kit.expr(f"{names}.up")
-    return kit.quantity("x", **x), kit.quantity("y", **y)
+    return kit.quantitative_channel("x", **x), kit.quantitative_channel("y", **y)
 
 
 def with_texts(
@@ -134,10 +136,12 @@ def with_texts(
         plot = plot_size(size, margins)
         wide, tall = (side / count for side, count in zip(plot, counts, strict=True))
         fits[f"on{tail}"] = [
-            tall > CELL_HEIGHT and width_em(text) * CELL_TEXT < wide - 0.25 for text in texts
+            tall > MIN_CELL_HEIGHT and width_em(text) * CELL_TEXT < wide - 0.25 for text in texts
         ]
         fits[f"two{tail}"] = [
-            text is not None and tall >= TWO_LINES and width_em(text) * BELOW < wide - 0.25
+            text is not None
+            and tall >= MIN_TWO_LINE_HEIGHT
+            and width_em(text) * SUBTEXT_SIZE < wide - 0.25
             for text in lines
         ]
     return cells.with_columns(
@@ -159,12 +163,12 @@ def cell_layer(
         "tooltip": list(tips),
     }
     style = ["cell"] if colour else ["cell", "never"]
-    made = kit.layer("cells", "rect", style, {**edges, **colour}, where=where)
+    layer = kit.layer("cells", "rect", style, {**edges, **colour}, where=where)
     sides = {"left": "x - 0.5", "right": "x + 0.5", "top": "y - 0.5", "bottom": "y + 0.5"}
-    made.setdefault("transform", []).extend(
+    layer.setdefault("transform", []).extend(
         {"calculate": f"datum.{side}", "as": name} for name, side in sides.items()
     )
-    return made
+    return layer
 
 
 def text_layers(
@@ -172,10 +176,12 @@ def text_layers(
 ) -> list[Layer]:
     """The numbers of cells that have room, and the smaller ones below them if there are any."""
     shown = f"(narrow ? datum.on_narrow : datum.on) && {where}"
-    both = "(narrow ? datum.two_narrow : datum.two)"
+    has_two_lines = "(narrow ? datum.two_narrow : datum.two)"
     at = {"x": x, "y": y}
-    up = {"dy": kit.expr(f"{both} ? em * -0.5 : 0")} if two else {}
-    first = kit.layer("cells", "text", style, {**at, "text": kit.name("text")}, where=shown, **up)
+    up = {"dy": kit.expr(f"{has_two_lines} ? em * -0.5 : 0")} if two else {}
+    first = kit.layer(
+        "cells", "text", style, {**at, "text": kit.nominal_channel("text")}, where=shown, **up
+    )
     if not two:
         return [first]
     return [
@@ -184,9 +190,9 @@ def text_layers(
             "cells",
             "text",
             style,
-            {**at, "text": kit.name("below")},
-            where=f"{shown} && {both}",
+            {**at, "text": kit.nominal_channel("below")},
+            where=f"{shown} && {has_two_lines}",
             dy=kit.expr("em * 0.6"),
-            fontSize=kit.expr(f"em * {BELOW}"),
+            fontSize=kit.expr(f"em * {SUBTEXT_SIZE}"),
         ),
     ]

@@ -33,7 +33,7 @@ TITLES = {
 }
 """What pages call the menus."""
 
-MOST_VIEWS = 20
+MAX_VIEWS = 20
 """Views of a chart in the gallery [1]."""
 
 CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))
@@ -66,9 +66,9 @@ def label(menu: str, option: Option) -> str:
     return option.replace(" x ", " × ") if isinstance(option, str) else f"{option:,}"
 
 
-def chosen(given: Mapping[str, Option], menu: str, options: Sequence[Option]) -> str:
+def chosen_option(choice: Mapping[str, Option], menu: str, options: Sequence[Option]) -> str:
     """What is chosen in a menu, else its first option, else nothing."""
-    return str(given.get(menu, options[0] if options else ""))
+    return str(choice.get(menu, options[0] if options else ""))
 
 
 def shape_menus(sweep: Sweep) -> list[Menu]:
@@ -80,14 +80,14 @@ def shape_menus(sweep: Sweep) -> list[Menu]:
 def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
     """How a chip shares the work with others."""
     used = {case.sharding for case in sweep.cases if case.chip == chip}
-    splits = (name for name, one in sweep.shardings.items() if one.split and name in used)
+    splits = (name for name, sharding in sweep.shardings.items() if sharding.split and name in used)
     return [Menu("split", tuple(splits))]
 
 
-def basis_menus(sweep: Sweep, given: Mapping[str, Option], dtypes: Sequence[str]) -> list[Menu]:
+def basis_menus(sweep: Sweep, choice: Mapping[str, Option], dtypes: Sequence[str]) -> list[Menu]:
     """What the numbers of the chosen chip and dtypes can be by, if that is more than one thing."""
-    chip = chosen(given, "chip", chips_with_rows(sweep))
-    bases = bases_of(sweep, chip, chosen(given, "dtypes", dtypes))
+    chip = chosen_option(choice, "chip", chips_with_rows(sweep))
+    bases = bases_of(sweep, chip, chosen_option(choice, "dtypes", dtypes))
     return [Menu("basis", bases)] if len(bases) > 1 else []
 
 
@@ -98,40 +98,40 @@ def choices_of(menus: Menus, offered: Mapping[str, Sequence[Option]]) -> list[di
         menus: The menus, given what has been chosen.
         offered: Options of menus that are offered alone.
     """
-    known: dict[tuple[tuple[str, Option], ...], Sequence[Menu]] = {}
+    cached: dict[tuple[tuple[str, Option], ...], Sequence[Menu]] = {}
 
-    def once(given: Mapping[str, Option]) -> Sequence[Menu]:
-        return known.get(key := (*given.items(),)) or known.setdefault(key, menus(given))
+    def cached_menus(choice: Mapping[str, Option]) -> Sequence[Menu]:
+        return cached.get(key := (*choice.items(),)) or cached.setdefault(key, menus(choice))
 
-    found: list[dict[str, Option]] = []
+    choices: list[dict[str, Option]] = []
     for caps in CAPS:
-        found = list(islice(_choices(once, offered, caps, {}), MOST_VIEWS + 1))
-        if len(found) <= MOST_VIEWS:
+        choices = list(islice(_choices(cached_menus, offered, caps, {}), MAX_VIEWS + 1))
+        if len(choices) <= MAX_VIEWS:
             break
-    return found[:MOST_VIEWS]
+    return choices[:MAX_VIEWS]
 
 
 def _choices(
     menus: Menus,
     offered: Mapping[str, Sequence[Option]],
     caps: tuple[int, int, int],
-    given: dict[str, Option],
+    choice: dict[str, Option],
 ) -> Iterator[dict[str, Option]]:
-    menu = next((menu for menu in menus(given) if menu.name not in given), None)
+    menu = next((menu for menu in menus(choice) if menu.name not in choice), None)
     if menu is None:
-        yield given
+        yield choice
         return
-    for option in _cut(menu, offered, caps):
-        yield from _choices(menus, offered, caps, {**given, menu.name: option})
+    for option in _gallery_options(menu, offered, caps):
+        yield from _choices(menus, offered, caps, {**choice, menu.name: option})
 
 
-def _cut(
+def _gallery_options(
     menu: Menu, offered: Mapping[str, Sequence[Option]], caps: tuple[int, int, int]
 ) -> list[Option]:
     """The options of a menu that the gallery offers; what is first stays first."""
     listed = offered.get(menu.name, menu.options)
-    own = [option for option in listed if option in menu.options]
+    options = [option for option in listed if option in menu.options]
     if menu.name in {"by", "basis"}:
-        return own
-    own = own[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
-    return [*own, ALL] if ALL in menu.options and ALL not in own else own
+        return options
+    options = options[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
+    return [*options, ALL] if ALL in menu.options and ALL not in options else options

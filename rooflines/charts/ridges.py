@@ -31,7 +31,7 @@ def preferred(sweep: Sweep) -> tuple[int, ...]:
 
 def price_of(entry: Chip, seller: str | None = None) -> Price | None:
     """The lowest price of a chip at a seller; None: it has none."""
-    prices = [each for each in entry.prices or () if seller in (None, seller_of(each))]
+    prices = [price for price in entry.prices or () if seller in (None, seller_of(price))]
     return min(prices, key=lambda price: price.usd_per_hour, default=None)
 
 
@@ -49,11 +49,11 @@ def kind_of(price: Price) -> str:
     return next((kind for kind in PRICE_KINDS if kind in sold), "listed")
 
 
-def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
+def ridge_frame(selection: Selection, seller: str | None = None) -> pl.DataFrame:
     """Ridge points of chips in dtype combinations, from main memory.
 
     Args:
-        of: The chips and combinations, from `Results.of`.
+        selection: The chips and combinations, from `Results.select`.
         seller: Whose prices, from `seller_of`; None: the lowest of all.
 
     Returns:
@@ -64,9 +64,9 @@ def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
         has no price or power.
     """
     records: list[dict[str, Any]] = []
-    for case in of.cases():
+    for case in selection.cases():
         chip, combination, compute = case.chip, case.dtypes, case.combination.compute
-        entry = of.sweep.chips[chip]
+        entry = selection.sweep.chips[chip]
         price = price_of(entry, seller)
         if has_bandwidth(entry):
             machine = replace(case.machine, level=entry.memory[MAIN_MEMORY].exact)
@@ -74,7 +74,7 @@ def ridge_frame(of: Selection, seller: str | None = None) -> pl.DataFrame:
                 {
                     "chip": chip,
                     "vendor": entry.vendor or "",
-                    "unit": of.sweep.unit,
+                    "unit": selection.sweep.unit,
                     "dtypes": combination,
                     "compute": compute,
                     "flops_per_s": float(math_rate(machine, compute).per_s),

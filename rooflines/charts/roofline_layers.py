@@ -11,7 +11,7 @@ from rooflines.basics.text import si, significant
 from rooflines.charts import frames
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import part_name
-from rooflines.charts.kit.label_placement import Label, Place, Plane, labelled
+from rooflines.charts.kit.label_placement import Label, Place, Plane, place_labels
 from rooflines.charts.kit.themes import Margins
 from rooflines.hardware.entries import MAIN_MEMORY
 
@@ -120,7 +120,7 @@ class Roof:
             for x, y in ends
         ]
         ridge = [(self.main["ridge"], self.bottom, self.peak)]
-        made: dict[str, tuple[tuple[str, ...], Sequence[tuple[Any, ...]]]] = {
+        tables: dict[str, tuple[tuple[str, ...], Sequence[tuple[Any, ...]]]] = {
             "region": (("region", "x", "y", "y2"), sides if regions else []),
             "ceiling": (("name", "peak", "x", "y"), ceilings),
             "slope": (("name", "bytes_per_s", "ridge", "x", "y"), slopes),
@@ -129,20 +129,22 @@ class Roof:
         }
         drawn = {
             name: pl.DataFrame(rows, schema=list(columns), orient="row")
-            for name, (columns, rows) in made.items()
+            for name, (columns, rows) in tables.items()
         }
-        highest, *others = self._of_ceilings()
-        peaks = [highest, *others, *labels] if regions else [highest, *labels, *others]
-        flat = [*(self._of_regions() if regions else ()), *peaks]
+        highest, *lower_ceilings = self._ceiling_labels()
+        peaks = (
+            [highest, *lower_ceilings, *labels] if regions else [highest, *labels, *lower_ceilings]
+        )
+        flat = [*(self._region_labels() if regions else ()), *peaks]
         lines = [
             *(self.path(slope["bytes_per_s"], self.peak)[:2] for slope in self.slopes),
             *(self.path(self.main["bytes_per_s"], peak)[1:] for peak in self.ceilings),
             *([(x, y) for y in ends] for x, *ends in ridge if regions),
         ]
-        placed = labelled(MARGINS, self.plane, [*flat, *self._of_slopes()], lines, dots)
+        placed = place_labels(MARGINS, self.plane, [*flat, *self._slope_labels()], lines, dots)
         return {**drawn, "labels": placed[: len(flat)], "along": placed[len(flat) :]}
 
-    def _of_regions(self) -> Iterator[Label]:
+    def _region_labels(self) -> Iterator[Label]:
         """The names of regions, and the ridge."""
         main = self.path(self.main["bytes_per_s"], self.peak)
         for region, (left, right) in zip(REGIONS, pairwise(x for x, _ in main), strict=True):
@@ -151,14 +153,14 @@ class Roof:
         ridge = f"ridge · {significant(self.main['ridge'])} FLOP/byte"
         yield Label(ridge, [(self.main["ridge"], self.bottom)], places=AT_RIDGE)
 
-    def _of_ceilings(self) -> Iterator[Label]:
+    def _ceiling_labels(self) -> Iterator[Label]:
         """The peaks."""
         for peak, names in self.ceilings.items():
             text = f"{', '.join(names)} · {si(peak, 'FLOP/s')}"
             style = "strong" if peak == self.peak else "note"
             yield Label(text, [(self.high, peak)], style, places=AT_CEILING)
 
-    def _of_slopes(self) -> Iterator[Label]:
+    def _slope_labels(self) -> Iterator[Label]:
         """The bandwidths, along the lines."""
         for slope in self.slopes:
             text = f"{part_name(slope['name'])} · {si(slope['bytes_per_s'], 'B/s')}"
@@ -174,20 +176,20 @@ def roof_layers(up: str, dots: Callable[[Layer], Iterable[Layer]]) -> list[Layer
         up: The title of the y axis.
         dots: The layers of dots, by the channels of their places.
     """
-    x = kit.quantity("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
-    y = kit.quantity("y", **kit.log_axis("y", up))
+    x = kit.quantitative_channel("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
+    y = kit.quantitative_channel("y", **kit.log_axis("y", up))
     at: Layer = {"x": x, "y": y}
     to = {**at, "y2": {"field": "y2"}}
-    colour = kit.name(
+    colour = kit.nominal_channel(
         "region", legend=None, scale={"domain": list(frames.TIMES), "range": "ordinal"}
     )
     peak = kit.tips(name="name", peak="peak FLOP/s")
     rate = kit.tips(name="name", bytes_per_s="byte/s", ridge="ridge, FLOP/byte")
-    each = {"detail": kit.name("name")}
+    by_name = {"detail": kit.nominal_channel("name")}
     drawn = [
         kit.layer("region", "area", "region", {**to, "color": colour}),
-        kit.layer("ceiling", "line", "context", {**at, **each, "tooltip": peak}),
-        kit.layer("slope", "line", "context", {**at, **each, "tooltip": rate}),
+        kit.layer("ceiling", "line", "context", {**at, **by_name, "tooltip": peak}),
+        kit.layer("slope", "line", "context", {**at, **by_name, "tooltip": rate}),
         kit.layer("ridge", "rule", "rule", to),
         kit.layer("roof", "line", "roof", at),
         *dots(at),

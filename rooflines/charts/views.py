@@ -39,7 +39,7 @@ class View:
         names: Names in the title, which are shortened where it is too long.
     """
 
-    says: Sentence
+    claim: Sentence
     subtitle: str
     layers: Sequence[Layer]
     data: Mapping[str, pl.DataFrame]
@@ -51,7 +51,7 @@ class View:
     @property
     def title(self) -> str:
         """The title."""
-        return self.says.text
+        return self.claim.text
 
     def datasets(self) -> dict[str, list[dict[str, Any]]]:
         """The rows of the marks, as JSON has them: floats to seven significant digits."""
@@ -66,20 +66,20 @@ class View:
         sizes = plot_sizes(self.margins)
         web = sizes["web"]
         values = {"em": web["em"], "narrow": False, **self._lines(), **self.params}
-        says = (self.title, self.subtitle)
+        texts = (self.title, self.subtitle)
         return {
             "$schema": SCHEMA,
-            "description": ". ".join(part.rstrip(".") for part in says if part) + ".",
+            "description": ". ".join(part.rstrip(".") for part in texts if part) + ".",
             "title": {"text": expr("headline")},
             "autosize": "none",
             **{key: web[key] for key in ("padding", "width", "height")},
-            "params": [{"name": each, "value": value} for each, value in values.items()],
+            "params": [{"name": name, "value": value} for name, value in values.items()],
             "datasets": self.datasets(),
             "layer": self.marks(),
             "usermeta": {"looks": sizes},
         }
 
-    def part(self) -> dict[str, Any]:
+    def delta(self) -> dict[str, Any]:
         """What differs from the specification of another view of the chart, but for layers."""
         lines = self._lines()
         return {
@@ -142,7 +142,7 @@ class Need(NamedTuple):
         auto: Whether only `auto` asks for it: without it a chart shows little.
     """
 
-    what: str
+    condition: str
     met: Callable[[Any], bool]
     auto: bool = False
 
@@ -175,13 +175,13 @@ class Kind:
     needs: tuple[Need, ...] = ()
     reads: tuple[str, ...] = ()
     preferred: Callable[[Any], tuple[int, ...]] = lambda _: ()
-    compares: bool = False
+    multi_chip: bool = False
     most_chips: int = 6
 
     def unmet_need(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind
         """What a sweep lacks for this kind, as a message names it after "needs"; None: nothing."""
-        unmet = (each for each in self.needs if not each.met(sweep) and (auto or not each.auto))
-        return next((each.what for each in unmet), None)
+        unmet = (need for need in self.needs if not need.met(sweep) and (auto or not need.auto))
+        return next((need.condition for need in unmet), None)
 
     def check(self, sweep: Any, key: str) -> None:  # noqa: ANN401, of any kind
         """Refuse a sweep that lacks what the kind needs.
@@ -189,22 +189,22 @@ class Kind:
         Raises:
             RooflinesError: It lacks something.
         """
-        if what := self.unmet_need(sweep):
+        if condition := self.unmet_need(sweep):
             raise RooflinesError(
                 key,
-                f"is {self.name}, which needs {what}; {sweep.name} lacks that",
+                f"is {self.name}, which needs {condition}; {sweep.name} lacks that",
                 "choose another sweep or chart, or give the sweep what it needs",
             )
 
-    def chosen(self, sweep: Any, given: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
+    def complete(self, sweep: Any, choice: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
         """A choice with the first option of every menu that nothing is chosen in.
 
         Raises:
             RooflinesError: There is no such menu or option.
         """
-        menus = {menu.name: menu.options for menu in self.menus(sweep, given)}
+        menus = {menu.name: menu.options for menu in self.menus(sweep, choice)}
         with Mistakes() as mistakes:
-            for name, option in given.items():
+            for name, option in choice.items():
                 with mistakes.at(name):
                     check_menu(self, name, menus)
                     check_known([option], list(menus[name]), f"not to choose in {self.name}")
@@ -212,7 +212,7 @@ class Kind:
         if empty:
             problem = f"has nothing to choose for {self.name} of {sweep.name}"
             raise RooflinesError(empty, problem, "choose other chips, dtypes or another sweep")
-        return {name: given.get(name, options[0]) for name, options in menus.items()}
+        return {name: choice.get(name, options[0]) for name, options in menus.items()}
 
 
 def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
@@ -228,4 +228,4 @@ def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
 
 def titled(view: View, title: str | None) -> View:
     """A view with a title of the config's own, which claims nothing; unchanged for None."""
-    return view if title is None else replace(view, says=Sentence(text=title))
+    return view if title is None else replace(view, claim=Sentence(text=title))

@@ -14,18 +14,18 @@ from rooflines.charts.chart_models import layers_by_model
 from rooflines.charts.frames import (
     BAND,
     CALIBRATED,
-    LONG_AXIS,
-    SHORT_AXIS,
+    MIN_CURVE_SIZES,
+    MIN_TABLE_SIZES,
     dimension_sizes,
     has_axis,
-    lead_of,
+    sweep_axis,
 )
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label, named_sizes, shorten, sizes_text
-from rooflines.charts.kit.label_placement import Label, Place, Plane, labelled
+from rooflines.charts.kit.label_placement import Label, Place, Plane, place_labels
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
-from rooflines.charts.options import Menu, basis_menus, chosen
+from rooflines.charts.options import Menu, basis_menus, chosen_option
 from rooflines.charts.views import Kind, Need, View
 from rooflines.theory.resources import math_rate
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
 """Room around the plot, and its height over the peak [1]."""
 
-NAME_ROOM, PAST_EDGE = 14.0, 2.0
+NAME_ROOM, MAX_OVERHANG = 14.0, 2.0
 """Width of a curve's name, and how far a number may reach into the right margin [em]."""
 
-MIDDLE, ANCHORED, MOST_ANCHORS = 0.55, (0.2, 0.95), 12
+ANCHOR_HEIGHT, ANCHOR_RANGE, MAX_ANCHORS = 0.55, (0.2, 0.95), 12
 """The best place of a name down the plot, the part of its width that has names, and the points of
 a curve that are tried [1]."""
 
@@ -57,55 +57,55 @@ of a stem."""
 Point = tuple[float, ...]
 """A size, and what it attains in each of some times; null where a time is unknown [FLOP/s]."""
 
-MOST_POINTS, FEW_POINTS, STEPS = 33, 9, 6
+MAX_POINTS, MAX_EXACT_POINTS, STEPS = 33, 9, 6
 """Sizes that a curve is drawn through, where `attained_between` is exact fewer, and straight parts
 between two of them [1]."""
 
-MOST_SERIES, DIGITS = 6, 5
+MAX_SERIES, DIGITS = 6, 5
 """Curves, and significant digits of their points [1]."""
 
 RATES = ("flops_per_s", "fast", "slow")
 """What is attained in each time of `BAND` [FLOP/s]."""
 
 
-def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
     """The chip, the dtypes, the model of shapes, and what numbers are by."""
     chips = tuple(frames.chips_with_rows(sweep))
-    dtypes = frames.dtypes_of(sweep, [chosen(given, "chip", chips)])
+    dtypes = frames.dtypes_of(sweep, [chosen_option(choice, "chip", chips)])
     models = tuple(layers_by_model(sweep.config.shapes or ()))
-    of_models = [Menu("model", models)] if len(models) > 1 else []
-    found = [Menu("chip", chips), Menu("dtypes", dtypes), *of_models]
-    return [*found, *basis_menus(sweep, given, dtypes)]
+    model_menu = [Menu("model", models)] if len(models) > 1 else []
+    chip_menus = [Menu("chip", chips), Menu("dtypes", dtypes), *model_menu]
+    return [*chip_menus, *basis_menus(sweep, choice, dtypes)]
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The curves of one chip and dtype combination, of the shapes of a model if one is chosen."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     calibrated = choice.get("basis") == CALIBRATED
-    of = results.of(sweep, [chip], [dtypes])
-    lead = lead_of(of.sweep, curve=True)
-    (case,) = of.cases()
+    selection = results.select(sweep, [chip], [dtypes])
+    axis = sweep_axis(selection.sweep, curve=True)
+    (case,) = selection.cases()
     peak = float(math_rate(case.machine, case.combination.compute).per_s)
-    rows, knees = _rows(of, lead, choice.get("model"))
-    exact = calibrated or bool(of.sweep.tile) or of.sweep.flops != "leading"
+    rows, knees = _rows(selection, axis, choice.get("model"))
+    exact = calibrated or bool(selection.sweep.tile) or selection.sweep.flops != "leading"
     if calibrated:
         knees = knees.clear()
     rates = frames.calibrated_rates(RATES) if calibrated else {RATES[0]: pl.col(RATES[0])}
-    points = rows.select("series", pl.col(lead).cast(pl.Float64), **rates).drop_nulls(RATES[0])
-    curves = _curves(points, knees, peak, MOST_POINTS if exact else FEW_POINTS)
-    low, high = frames.lowest(rows, lead), frames.highest(rows, lead)
+    points = rows.select("series", pl.col(axis).cast(pl.Float64), **rates).drop_nulls(RATES[0])
+    curves = _curves(points, knees, peak, MAX_POINTS if exact else MAX_EXACT_POINTS)
+    low, high = frames.lowest(rows, axis), frames.highest(rows, axis)
     span = (low, high if high > low else low * 2)
     plane = Plane(span, (0.0, float(f"{peak * HEADROOM:.5g}")), linear=True)
-    says = first_true(_sentences(of, rows, knees, lead, peak, calibrated=calibrated))
-    subtitle = _subtitle(of, rows, peak, lead, calibrated=calibrated)
+    claim = first_true(_sentences(selection, rows, knees, axis, peak, calibrated=calibrated))
+    subtitle = _subtitle(selection, rows, peak, axis, calibrated=calibrated)
     drawn = {
-        "labels": _labels(curves, knees, peak, plane, lead),
+        "labels": _labels(curves, knees, peak, plane, axis),
         **_data(curves, knees, peak),
     }
     return View(
-        says,
+        claim,
         subtitle,
-        _layers(list(curves), lead, calibrated=calibrated),
+        _layers(list(curves), axis, calibrated=calibrated),
         drawn,
         MARGINS,
         rows.drop("series", "flops_per_s"),
@@ -114,38 +114,40 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     )
 
 
-def _rows(of: Selection, lead: str, model: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _rows(selection: Selection, axis: str, model: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rows of the table, and thresholds, of the shapes that are drawn."""
-    others = [dim for dim in of.dims if dim != lead]
-    thresholds = of.thresholds().filter(of.over(), axis=lead)
-    table = frames.with_missing(of.rows(), *BAND).filter(of.over())
-    source = thresholds if lead in of.sweep.solved else table
+    other_dims = [dim for dim in selection.dims if dim != axis]
+    thresholds = selection.thresholds().filter(selection.split_filter(), axis=axis)
+    table = frames.with_missing(selection.rows(), *BAND).filter(selection.split_filter())
+    source = thresholds if axis in selection.sweep.solved else table
     if model is not None:
-        shapes = list(layers_by_model(of.sweep.config.shapes or ())[model].values())
+        shapes = list(layers_by_model(selection.sweep.config.shapes or ())[model].values())
         source = source.filter(pl.col("shape").is_in(shapes))
-    series = series_of(source, others, MOST_SERIES)
-    keys = ["shape", *others]
+    series = series_of(source, other_dims, MAX_SERIES)
+    keys = ["shape", *other_dims]
     rows = table.join(series.lazy(), on=keys, nulls_equal=True).select(
         *("chip", "dtypes", "sharding", "shards", "series", "shape"),
-        *of.dims,
+        *selection.dims,
         *("attained_flops_per_s", "t_lower_s"),
         *BAND,
         flops_per_s=pl.col("attained_flops_per_s"),
     )
     knees = thresholds.join(series.lazy(), on=keys, nulls_equal=True).select(
         *("chip", "dtypes", "series", "shape"),
-        *others,
+        *other_dims,
         *("share", "critical", "limit"),
         exact="critical_exact",
     )
-    largest = [True] * len(others)
-    found = rows.collect().sort(*others, "shape", lead, descending=[*largest, False, False])
+    largest = [True] * len(other_dims)
+    sorted_rows = rows.collect().sort(
+        *other_dims, "shape", axis, descending=[*largest, False, False]
+    )
     order = [*largest, False, True]
-    return found, knees.collect().sort(*others, "shape", "share", descending=order)
+    return sorted_rows, knees.collect().sort(*other_dims, "shape", "share", descending=order)
 
 
 def _curves(
-    points: pl.DataFrame, knees: pl.DataFrame, peak: float, most: int
+    points: pl.DataFrame, knees: pl.DataFrame, peak: float, max_points: int
 ) -> dict[str, list[Point]]:
     """The points of each curve, with that where it meets the peak.
 
@@ -153,17 +155,19 @@ def _curves(
         points: Curves with their sizes, and what is attained in each time, by rising size.
         knees: The critical sizes.
         peak: What is attained there [FLOP/s].
-        most: Sizes of the table that a curve is drawn through [1].
+        max_points: Sizes of the table that a curve is drawn through [1].
     """
-    found: dict[str, list[Point]] = {}
+    by_series: dict[str, list[Point]] = {}
     for series, *point in points.iter_rows():
-        found.setdefault(series, []).append(tuple(point))
-    curves = {series: thinned(of, most) for series, of in found.items()}
+        by_series.setdefault(series, []).append(tuple(point))
+    curves = {series: thin(curve, max_points) for series, curve in by_series.items()}
     bends = knees.filter(share=1.0).drop_nulls("exact").select("series", "exact")
     for series, bend in bends.iter_rows():
-        of = curves.get(series)
-        if of and of[0][0] <= bend <= of[-1][0]:
-            curves[series] = sorted([(bend, peak), *(each for each in of if each[0] != bend)])
+        curve = curves.get(series)
+        if curve and curve[0][0] <= bend <= curve[-1][0]:
+            curves[series] = sorted(
+                [(bend, peak), *(sample for sample in curve if sample[0] != bend)]
+            )
     return curves
 
 
@@ -201,49 +205,49 @@ def _labels(
     knees: pl.DataFrame,
     peak: float,
     plane: Plane,
-    lead: str,
+    axis: str,
 ) -> pl.DataFrame:
     """The peak, critical sizes at the feet of their stems, and the names of curves."""
     (low, high), top = plane.x, plane.y[1]
-    found = {
+    critical = {
         str(name): at for name, at in knees.filter(share=1.0).select("series", "critical").rows()
     }
-    feet = {name: at for name, at in found.items() if at is not None and low <= at <= high}
-    paths = {name: [(p[0], p[1]) for p in smooth(of, 4)] for name, of in curves.items()}
+    feet = {name: at for name, at in critical.items() if at is not None and low <= at <= high}
+    paths = {name: [(p[0], p[1]) for p in smooth(samples, 4)] for name, samples in curves.items()}
 
     def far(point: tuple[float, float]) -> tuple[bool, float]:
         across, down = plane.at((1.0, 1.0), *point)
-        return not ANCHORED[0] <= across <= ANCHORED[1], abs(down - MIDDLE)
+        return not ANCHOR_RANGE[0] <= across <= ANCHOR_RANGE[1], abs(down - ANCHOR_HEIGHT)
 
     labels = [Label(f"peak · {si(peak, 'FLOP/s')}", [(low, peak)], "note", places=AT_PEAK)]
     for index, at in enumerate(feet.values()):
-        text = count(at) if index else f"{lead} = {count(at)}"
-        labels.append(Label(text, [(at, 0.0)], "value", places=FEET, past=PAST_EDGE))
+        text = count(at) if index else f"{axis} = {count(at)}"
+        labels.append(Label(text, [(at, 0.0)], "value", places=FEET, overhang=MAX_OVERHANG))
     for name, path in paths.items():
-        at = found.get(name, 0)
+        at = critical.get(name, 0)
         later = " · never" if at is None else f" · from {count(at)}" if at > high else ""
         text = shorten(name, NAME_ROOM, bold=True) + later
-        points = sorted(path, key=far)[:MOST_ANCHORS]
+        points = sorted(path, key=far)[:MAX_ANCHORS]
         labels.append(Label(text, points, "value", sides=SIDES, distance=0.5))
     stems = [[(at, 0.0), (at, top)] for at in feet.values()]
-    placed = labelled(MARGINS, plane, labels, [*paths.values(), *stems])
+    placed = place_labels(MARGINS, plane, labels, [*paths.values(), *stems])
     return placed.with_columns(series=pl.Series(["", *feet, *paths], dtype=pl.String))
 
 
-def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer]:
+def _layers(series: Sequence[str], axis: str, *, calibrated: bool) -> list[Layer]:
     """The peak, stems from the critical sizes down, bands, curves, dots, and texts."""
-    title = "Batch size B (tokens)" if lead == "B" else f"Size of {lead}"
+    title = "Batch size B (tokens)" if axis == "B" else f"Size of {axis}"
     across = kit.log_axis("x", title, kit.COUNT_LABEL, grid=False)
     across["scale"]["base"] = 2
-    x = kit.quantity("size", **across)
-    y = kit.quantity("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
+    x = kit.quantitative_channel("size", **across)
+    y = kit.quantitative_channel("flops_per_s", **kit.axis("y", "Attained FLOP/s"))
     ramp = {"legend": None, "scale": {"domain": list(series), "range": "ramp"}}
-    color = kit.name("series", **ramp)
-    tips = kit.tips(series="series", size=lead, flops_per_s="attained FLOP/s")
+    color = kit.nominal_channel("series", **ramp)
+    tips = kit.tips(series="series", size=axis, flops_per_s="attained FLOP/s")
     if calibrated:
         tips += kit.tips(fast="at p10 of the time", slow="at p90 of the time")
     at: Layer = {"x": x, "y": y, "color": color}
-    knee = kit.tips(series="series", size=f"critical {lead}", exact="exactly", limit="limit")
+    knee = kit.tips(series="series", size=f"critical {axis}", exact="exactly", limit="limit")
     band = {**at, "y": {**y, "field": "slow"}, "y2": {"field": "fast"}}
     hollow = {"x": x, "y": y, "stroke": color, "tooltip": knee}
     text = {"x": {**x, "field": "x"}, "y": {**y, "field": "y"}}
@@ -264,17 +268,19 @@ def _layers(series: Sequence[str], lead: str, *, calibrated: bool) -> list[Layer
 
 
 def _subtitle(
-    of: Selection, rows: pl.DataFrame, peak: float, lead: str, *, calibrated: bool
+    selection: Selection, rows: pl.DataFrame, peak: float, axis: str, *, calibrated: bool
 ) -> str:
-    setting = frames.fixed_text(rows, [dim for dim in of.dims if dim != lead])
-    about = f"{of.dtypes[0]} on {chip_label(of.chips[0])}{', ' * bool(setting)}{setting}"
+    setting = frames.fixed_text(rows, [dim for dim in selection.dims if dim != axis])
+    about = (
+        f"{selection.dtypes[0]} on {chip_label(selection.chips[0])}{', ' * bool(setting)}{setting}"
+    )
     if calibrated:
         return f"{about}. Calibrated; bands: p10 to p90. Roof {si(peak, 'FLOP/s')}."
-    shares = frames.shares_below_peak(of.sweep)
+    shares = frames.shares_below_peak(selection.sweep)
     hollow = f", hollow for {100 * shares[0]:g} % of the peak" if shares else ""
-    tiles = " Whole tiles are computed; their padding is no work." if of.sweep.tile else ""
+    tiles = " Whole tiles are computed; their padding is no work." if selection.sweep.tile else ""
     return (
-        f"{about}, every byte counted. Dots: the first compute-bound {lead}{hollow};"
+        f"{about}, every byte counted. Dots: the first compute-bound {axis}{hollow};"
         f" roof {si(peak, 'FLOP/s')}.{tiles}"
     )
 
@@ -286,17 +292,17 @@ def _writes(op: Operation) -> bool:
 
 
 def _sentences(  # noqa: PLR0913, what is said depends on all
-    of: Selection,
+    selection: Selection,
     rows: pl.DataFrame,
     knees: pl.DataFrame,
-    lead: str,
+    axis: str,
     peak: float,
     *,
     calibrated: bool,
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
-    chip, dtypes = of.chips[0], of.dtypes[0]
-    unfused = "Unfused, " if _writes(of.sweep.op) else ""
+    chip, dtypes = selection.chips[0], selection.dtypes[0]
+    unfused = "Unfused, " if _writes(selection.sweep.op) else ""
     about: dict[str, Any] = {"chosen": chip, "writes": bool(unfused)}
     if calibrated:
         attained, *_ = frames.calibrated_rates(RATES).values()
@@ -305,20 +311,20 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
             share = f"{100 * most:.0f} %"
             text = f"Calibrated, {dtypes} attains at most {share} of the peak of {chip_label(chip)}"
             yield Sentence(text=f"{unfused}{text}", rows=[{"chip": chip}], **about)
-    found = knees.filter(share=1.0).to_dicts()
-    reached = [row for row in found if row["critical"] is not None]
-    never = [row for row in found if row["critical"] is None]
+    thresholds = knees.filter(share=1.0).to_dicts()
+    solved = [row for row in thresholds if row["critical"] is not None]
+    never = [row for row in thresholds if row["critical"] is None]
     per = frames.per_expert(knees["shape"])
-    start = {"starts": int(frames.lowest(rows, lead)), **about}
-    if found and not reached:
-        text = f"{unfused}no {lead} makes {dtypes} compute-bound at the sizes shown"
-        yield Sentence(text=text[0].upper() + text[1:], rows=found, **start)
-    if reached:
-        first = min(reached, key=lambda row: row["critical"])
-        last = max(reached, key=lambda row: row["critical"])
-        least = f"{sizes_text(lead, [first['critical']])}{per}"
+    start = {"starts": int(frames.lowest(rows, axis)), **about}
+    if thresholds and not solved:
+        text = f"{unfused}no {axis} makes {dtypes} compute-bound at the sizes shown"
+        yield Sentence(text=text[0].upper() + text[1:], rows=thresholds, **start)
+    if solved:
+        first = min(solved, key=lambda row: row["critical"])
+        last = max(solved, key=lambda row: row["critical"])
+        least = f"{sizes_text(axis, [first['critical']])}{per}"
         needs = f"{unfused}{dtypes} on {chip_label(chip)} needs {least}"
-        more = f"; at {never[-1]['series']} no {lead} is enough" if never else ""
+        more = f"; at {never[-1]['series']} no {axis} is enough" if never else ""
         if not never and first["critical"] != last["critical"]:
             more = f", {last['critical']:,} at {last['series']}"
         texts = (
@@ -326,77 +332,77 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
             f"{needs} at {first['series']}",
             f"{needs} or more",
         )
-        said = [first, never[-1] if never else last]
+        claim_rows = [first, never[-1] if never else last]
         for text in texts:
             if title_fits(text, MARGINS) or text is texts[-1]:
-                yield Sentence(text=text, rows=said, **start)
-    yield Sentence(text=f"{unfused}{dtypes} over {lead} on {chip_label(chip)}", **about)
+                yield Sentence(text=text, rows=claim_rows, **start)
+    yield Sentence(text=f"{unfused}{dtypes} over {axis} on {chip_label(chip)}", **about)
 
 
-def _solved(sweep: Sweep) -> bool:
-    lead = lead_of(sweep, curve=True)
-    return has_axis(sweep, lead) and lead in sweep.solved and 1 in sweep.config.shares
+def _has_solved_axis(sweep: Sweep) -> bool:
+    axis = sweep_axis(sweep, curve=True)
+    return has_axis(sweep, axis) and axis in sweep.solved and 1 in sweep.config.shares
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
     tiled = bool(sweep.tile)
-    long = len(dimension_sizes(sweep, lead_of(sweep, curve=True))) >= LONG_AXIS
+    long = len(dimension_sizes(sweep, sweep_axis(sweep, curve=True))) >= MIN_CURVE_SIZES
     return sweep.unit != "matrix", tiled, not long, -len(frames.chips_with_rows(sweep))
 
 
 # ------------------------------------------------------------ points of curves
 
 
-def series_of(rows: pl.LazyFrame, dims: Sequence[str], most: int) -> pl.DataFrame:
+def series_of(rows: pl.LazyFrame, dims: Sequence[str], max_curves: int) -> pl.DataFrame:
     """The sizes that get a curve each: named shapes, or sizes of the dimensions.
 
     Args:
         rows: With `shape` and the sizes.
         dims: The dimensions besides that of the axis.
-        most: The most curves [1].
+        max_curves: The most curves [1].
 
     Returns:
         `shape` and the sizes; `series`, the shape, or the sizes of which there are several.
     """
     order = [True] * len(dims)
     unique = rows.select("shape", *dims).unique()
-    found = unique.sort(*dims, "shape", descending=[*order, False]).collect()
-    if found.height > most and len(dims) > 1:
-        square = found.filter(pl.all_horizontal(pl.col(dim) == pl.col(dims[0]) for dim in dims))
-        found = square if square.height > 1 else found
-    few = min(most, found.height)
-    found = found[sorted({round(i * (found.height - 1) / max(few - 1, 1)) for i in range(few)})]
-    several = [dim for dim in dims if found[dim].n_unique() > 1] or list(dims)
+    series = unique.sort(*dims, "shape", descending=[*order, False]).collect()
+    if series.height > max_curves and len(dims) > 1:
+        square = series.filter(pl.all_horizontal(pl.col(dim) == pl.col(dims[0]) for dim in dims))
+        series = square if square.height > 1 else series
+    few = min(max_curves, series.height)
+    series = series[sorted({round(i * (series.height - 1) / max(few - 1, 1)) for i in range(few)})]
+    several = [dim for dim in dims if series[dim].n_unique() > 1] or list(dims)
     names = [
-        row["shape"] or named_sizes({dim: row[dim] for dim in several}) for row in found.to_dicts()
+        row["shape"] or named_sizes({dim: row[dim] for dim in several}) for row in series.to_dicts()
     ]
-    return found.with_columns(series=pl.Series(names, dtype=pl.String))
+    return series.with_columns(series=pl.Series(names, dtype=pl.String))
 
 
-def thinned(points: Sequence[Point], most: int) -> list[Point]:
+def thin(points: Sequence[Point], max_points: int) -> list[Point]:
     """As many points as a curve needs, about even on a log axis."""
     sizes = [size for size, *_ in points]
-    if len(sizes) <= most:
+    if len(sizes) <= max_points:
         return [*points]
     low, high = sizes[0], sizes[-1]
-    wanted = (low * (high / low) ** (i / (most - 1)) for i in range(most - 1))
-    kept = {bisect_left(sizes, size) for size in wanted} | {len(sizes) - 1}
-    return [points[place] for place in sorted(kept)]
+    wanted = (low * (high / low) ** (i / (max_points - 1)) for i in range(max_points - 1))
+    indices = {bisect_left(sizes, size) for size in wanted} | {len(sizes) - 1}
+    return [points[place] for place in sorted(indices)]
 
 
 def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:
     """Points of a curve with further ones between two that differ, by `attained_between`."""
-    found: list[Point] = []
-    for one, other in pairwise(points):
-        found.append(one)
-        for step in range(1, steps) if one[1:] != other[1:] else ():
-            at = one[0] * (other[0] / one[0]) ** (step / steps)
-            known = [
-                attained_between((one[0], a), (other[0], b), at) if a and b else a
-                for a, b in zip(one[1:], other[1:], strict=True)
+    curve: list[Point] = []
+    for start, end in pairwise(points):
+        curve.append(start)
+        for step in range(1, steps) if start[1:] != end[1:] else ():
+            at = start[0] * (end[0] / start[0]) ** (step / steps)
+            rates = [
+                attained_between((start[0], a), (end[0], b), at) if a and b else a
+                for a, b in zip(start[1:], end[1:], strict=True)
             ]
-            found.append((at, *known))
-    return [*found, *points[-1:]]
+            curve.append((at, *rates))
+    return [*curve, *points[-1:]]
 
 
 def attained_between(low: Point, high: Point, size: float) -> float:
@@ -422,11 +428,11 @@ KIND = Kind(
         Need("an operation of several dimensions", lambda s: len(s.op.dims) > 1),
         Need(
             "a dimension with an axis of its own and `thresholds`, with 1 among its `shares`",
-            _solved,
+            _has_solved_axis,
         ),
         Need(
-            f"{SHORT_AXIS} sizes of that dimension",
-            lambda s: len(dimension_sizes(s, lead_of(s, curve=True))) >= SHORT_AXIS,
+            f"{MIN_TABLE_SIZES} sizes of that dimension",
+            lambda s: len(dimension_sizes(s, sweep_axis(s, curve=True))) >= MIN_TABLE_SIZES,
             auto=True,
         ),
         Need("no shapes", lambda s: not s.config.shapes, auto=True),

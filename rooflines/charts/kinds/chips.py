@@ -13,7 +13,7 @@ from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.options import Menu, chosen
+from rooflines.charts.options import Menu, chosen_option
 from rooflines.charts.views import Kind, Need, View
 from rooflines.hardware.chip_catalogue import chip_entries
 
@@ -32,10 +32,10 @@ NAME_ROOM = 9.5
 MAX_ROWS, MAX_DETAILED = 16, 8
 """Rows that there is room for, and of those with a second line of text [1]."""
 
-HALF = 0.31
+HALF_BAR = 0.31
 """Half the height of a bar [rows]."""
 
-WITHIN = 1.2
+TIE_FACTOR = 1.2
 """Factor within which chips are as good as the best: the least that ranks them [1]."""
 
 
@@ -59,7 +59,7 @@ class Quotient(NamedTuple):
     key: str
 
 
-BY = {
+QUOTIENTS = {
     "ridge": Quotient(
         "ridge",
         "Ridge, FLOP per byte of main memory",
@@ -87,8 +87,8 @@ BY = {
 }
 
 
-def _has(entry: Chip, by: str) -> bool:
-    key = BY[by].key
+def _has_quotient(entry: Chip, by: str) -> bool:
+    key = QUOTIENTS[by].key
     return frames.has_bandwidth(entry) and (not key or bool(getattr(entry, key)))
 
 
@@ -100,124 +100,131 @@ def _sellers(sweep: Sweep) -> tuple[str, ...]:
     return tuple(name for name, count in counts.most_common() if count > 1)
 
 
-def _able(sweep: Sweep) -> list[str]:
+def _quotients_of(sweep: Sweep) -> list[str]:
     """What the chips of a sweep can be compared by."""
     entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
-    able = [by for by in BY if sum(_has(entry, by) for entry in entries) > 1]
+    able = [by for by in QUOTIENTS if sum(_has_quotient(entry, by) for entry in entries) > 1]
     return [by for by in able if by != "dollar" or _sellers(sweep)]
 
 
-def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
     """What is compared, the seller of prices, and one dtype combination of each compute dtype."""
-    able = tuple(_able(sweep))
-    dollar = chosen(given, "by", able) == "dollar"
+    able = tuple(_quotients_of(sweep))
+    dollar = chosen_option(choice, "by", able) == "dollar"
     seller = [Menu("seller", _sellers(sweep))] if dollar else []
     computes: dict[str, str] = {}
     for name in frames.dtypes_of(sweep):
         computes.setdefault(sweep.combinations[name].compute, name)
-    named = given.get("dtypes")
-    known = [*computes.values()]
-    if isinstance(named, str) and named in sweep.combinations and named not in known:
-        known.append(named)
-    return [Menu("by", able), *seller, Menu("dtypes", tuple(known))]
+    dtypes = choice.get("dtypes")
+    options = [*computes.values()]
+    if isinstance(dtypes, str) and dtypes in sweep.combinations and dtypes not in options:
+        options.append(dtypes)
+    return [Menu("by", able), *seller, Menu("dtypes", tuple(options))]
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """A bar for each chip, the largest on top; where there are too many, lines for the others."""
     by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
-    how = BY[by]
-    known = frames.chips_with_rows(results.sweep(sweep))
-    every = ridges.ridge_frame(results.of(sweep, known, [dtypes]), seller)
-    every = every.drop_nulls(how.column).sort(how.column, "chip", descending=[True, False])
-    compared = every.filter(pl.col("chip").is_in(list(chips)))
+    quotient = QUOTIENTS[by]
+    sweep_chips = frames.chips_with_rows(results.sweep(sweep))
+    all_chips = ridges.ridge_frame(results.select(sweep, sweep_chips, [dtypes]), seller)
+    all_chips = all_chips.drop_nulls(quotient.column).sort(
+        quotient.column, "chip", descending=[True, False]
+    )
+    compared = all_chips.filter(pl.col("chip").is_in(list(chips)))
     if seller is not None and compared.height < frames.TWO:
         problem = f"has no two chips with {dtypes} and a price at {seller}"
         raise RooflinesError("chips", problem, "choose another seller or other dtypes")
-    named = _named(compared, chips if list(chips) != known else ())
-    others = compared.join(named, on="chip", how="anti")
-    bars = _rows(named, how, pl.int_range(pl.len()))
+    named = _named_chips(compared, chips if list(chips) != sweep_chips else ())
+    unnamed = compared.join(named, on="chip", how="anti")
+    bars = _rows(named, quotient, pl.int_range(pl.len()))
     top = frames.highest(bars, "value") * 1.02
-    catalogued = _catalogued(results.sweep(sweep), dtypes, by, seller)
-    says = first_true(_sentences(compared, {*every["chip"], *catalogued}, dtypes, by, seller))
-    about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {how.caveat}"
-    lines = f" Lines: {others.height} other chips." if others.height else ""
+    catalogued = _catalogue_chips(results.sweep(sweep), dtypes, by, seller)
+    claim = first_true(_sentences(compared, {*all_chips["chip"], *catalogued}, dtypes, by, seller))
+    about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {quotient.caveat}"
+    lines = f" Lines: {unnamed.height} other chips." if unnamed.height else ""
     return View(
-        says,
+        claim,
         f"{about}{f' at {seller}' if seller else ''}.{lines}",
-        _layers(bars, how),
-        {"bars": bars, "others": _rows(others, how, pl.lit(named.height))},
+        _layers(bars, quotient),
+        {"bars": bars, "others": _rows(unnamed, quotient, pl.lit(named.height))},
         MARGINS,
         compared,
         {
-            **kit.bar_params(_row_names(named, others), NAME_ROOM, top),
+            **kit.bar_params(_row_names(named, unnamed), NAME_ROOM, top),
             "two": named.height <= MAX_DETAILED,
         },
         tuple(named["chip"]),
     )
 
 
-def _rows(chips: pl.DataFrame, how: Quotient, row: pl.Expr) -> pl.DataFrame:
+def _rows(chips: pl.DataFrame, quotient: Quotient, row: pl.Expr) -> pl.DataFrame:
     """Chips with their texts, in rows of the plot from above."""
     return chips.select(
         "chip",
-        low=row - HALF,
-        high=row + HALF,
+        low=row - HALF_BAR,
+        high=row + HALF_BAR,
         row=row.cast(pl.Int64),
-        value=how.column,
-        text=pl.Series([how.text(value) for value in chips[how.column]], dtype=pl.String),
-        detail=pl.Series([how.detail(each) for each in chips.to_dicts()], dtype=pl.String),
+        value=quotient.column,
+        text=pl.Series([quotient.text(value) for value in chips[quotient.column]], dtype=pl.String),
+        detail=pl.Series([quotient.detail(chip) for chip in chips.to_dicts()], dtype=pl.String),
     )
 
 
-def _row_names(named: pl.DataFrame, others: pl.DataFrame) -> list[str]:
+def _row_names(named: pl.DataFrame, unnamed: pl.DataFrame) -> list[str]:
     """The names of rows from above."""
     names = [chip_label(chip) for chip in named["chip"]]
-    return [*names, f"{others.height} others"] if others.height else names
+    return [*names, f"{unnamed.height} others"] if unnamed.height else names
 
 
-def _named(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
+def _named_chips(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
     """The chips with a bar of their own: all, or the highest, the lowest, and the first ones.
 
     Args:
         compared: Their numbers, the highest first.
         chips: The chips, the first ones first; without an order of theirs some evenly.
     """
-    known = compared["chip"].to_list()
-    if len(known) <= MAX_ROWS:
+    ordered = compared["chip"].to_list()
+    if len(ordered) <= MAX_ROWS:
         return compared
     room = MAX_ROWS - 1  # the last row has the others
-    even = [known[round(i * (len(known) - 1) / (room - 1))] for i in range(room)]
-    order = dict.fromkeys([*known[:1], *known[-1:], *(chip for chip in chips if chip in known)])
+    even = [ordered[round(i * (len(ordered) - 1) / (room - 1))] for i in range(room)]
+    order = dict.fromkeys(
+        [*ordered[:1], *ordered[-1:], *(chip for chip in chips if chip in ordered)]
+    )
     return compared.filter(pl.col("chip").is_in(list(order)[:room] if chips else even))
 
 
-def _layers(rows: pl.DataFrame, how: Quotient) -> list[Layer]:
+def _layers(rows: pl.DataFrame, quotient: Quotient) -> list[Layer]:
     vendors = dict(rows.select("chip", pl.lit("").alias("vendor")).iter_rows())
     across, down = kit.bar_axes(None, kit.SI_LABEL)
-    x, y = kit.quantity("value", **across), kit.quantity("row", **down)
+    x, y = kit.quantitative_channel("value", **across), kit.quantitative_channel("row", **down)
     bar = {
         "x": x,
         "x2": {"datum": 0},
-        "y": kit.quantity("low", **down),
+        "y": kit.quantitative_channel("low", **down),
         "y2": {"field": "high"},
         "color": kit.chip_colour(vendors),
-        "tooltip": kit.tips(chip="chip", value=how.axis, detail="follows from"),
+        "tooltip": kit.tips(chip="chip", value=quotient.axis, detail="follows from"),
     }
     at = {"x": x, "y": y, "fill": kit.chip_colour(vendors, letters=True)}
-    text, detail = {**at, "text": kit.name("text")}, {"x": x, "y": y, "text": kit.name("detail")}
-    up = {"dy": kit.expr("two ? em * -0.55 : 0"), **kit.BESIDE}
-    below = {"dy": kit.expr("em * 0.6"), **kit.BESIDE}
+    text, detail = (
+        {**at, "text": kit.nominal_channel("text")},
+        {"x": x, "y": y, "text": kit.nominal_channel("detail")},
+    )
+    up = {"dy": kit.expr("two ? em * -0.55 : 0"), **kit.RIGHT_OF_BAR}
+    below = {"dy": kit.expr("em * 0.6"), **kit.RIGHT_OF_BAR}
     line = {name: bar[name] for name in ("x", "y", "y2", "tooltip")}
     return [
         kit.layer("others", "rule", "context", line, strokeDash=[1, 0]),
         kit.layer("bars", "rect", "bar", bar),
         kit.layer("bars", "text", "value", text, **up),
         kit.layer("bars", "text", "note", detail, where="two", **below),
-        kit.heading(how.axis),
+        kit.heading(quotient.axis),
     ]
 
 
-def _catalogued(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[str]:
+def _catalogue_chips(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[str]:
     """The chips of the catalogue, variants aside, that have the numbers compared."""
     compute = sweep.combinations[dtypes].compute
     return {
@@ -225,7 +232,7 @@ def _catalogued(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[s
         for chip, entry in chip_entries().items()
         if entry.base is None
         and compute in entry.units.get(sweep.unit, {})
-        and _has(entry, by)
+        and _has_quotient(entry, by)
         and (seller is None or ridges.price_of(entry, seller) is not None)
     }
 
@@ -234,10 +241,10 @@ def _sentences(
     compared: pl.DataFrame, every: Collection[str], dtypes: str, by: str, seller: str | None
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
-    how, rows, chips = BY[by], compared.to_dicts(), tuple(every)
+    quotient, rows, chips = QUOTIENTS[by], compared.to_dicts(), tuple(every)
     about: dict[str, Any] = {"rows": rows, "every": chips}
     whole = f"all {len(chips)} chips" if len(chips) > 1 else "the chip"
-    values = compared[how.column].to_list()
+    values = compared[quotient.column].to_list()
     if by == "ridge" and rows:
         low, high = significant(min(values)), significant(max(values))
         span = f"{low} to {high}" if low != high else low
@@ -252,18 +259,22 @@ def _sentences(
         bound = "" if money else ", a bound"
         ranks = Ranking(values[0], values[1], money=money)
         yield Sentence(text=f"{best} has {most} of {whole}{at}{bound}", ranks=ranks, **about)
-        near = sum(value * WITHIN >= values[0] for value in values)
-        text = f"{near} of {whole}{at} are within {WITHIN:g} × of the {most}"
+        near = sum(value * TIE_FACTOR >= values[0] for value in values)
+        text = f"{near} of {whole}{at} are within {TIE_FACTOR:g} × of the {most}"
         yield Sentence(text=text, **about)
-    yield Sentence(text=f"{how.axis} of {dtypes}, {compared.height} chips")
+    yield Sentence(text=f"{quotient.axis} of {dtypes}, {compared.height} chips")
 
 
 KIND = Kind(
     name="chips",
     menus=menus,
     view=view,
-    needs=(Need("two chips with a known bandwidth of the main memory", lambda s: bool(_able(s))),),
+    needs=(
+        Need(
+            "two chips with a known bandwidth of the main memory", lambda s: bool(_quotients_of(s))
+        ),
+    ),
     preferred=ridges.preferred,
-    compares=True,
+    multi_chip=True,
     most_chips=1000,
 )

@@ -10,12 +10,12 @@ from rooflines.basics.lazy import pl
 from rooflines.basics.text import count, counted
 from rooflines.charts import frames, grid
 from rooflines.charts.chart_models import layers_by_model, layers_run
-from rooflines.charts.frames import SHORT_AXIS, TWO, dimension_sizes, has_axis, pair_of
+from rooflines.charts.frames import MIN_TABLE_SIZES, TWO, dimension_sizes, has_axis, matrix_dims
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label, on_chips, sizes_text
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
-from rooflines.charts.options import Menu, chosen, shape_menus, split_menus
+from rooflines.charts.options import Menu, chosen_option, shape_menus, split_menus
 from rooflines.charts.views import Kind, Need, View
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import Sweep
 
 MARGINS, NAME_ROOM = Margins(left=10.4, right=8.6), 9.5
-OF_SIZES = Margins(left=4.2, right=8.6)
+SIZE_MARGINS = Margins(left=4.2, right=8.6)
 
 SPREAD = 16.0
 """Above this multiple of the smallest number the colour does not change."""
@@ -35,45 +35,47 @@ SPREAD = 16.0
 DARK_FROM = 0.6
 """Share of the colour scale from which on numbers have the other colour, for a contrast of 4.5."""
 
-MOST_ROWS, MOST_COLUMNS, MOST_DTYPES = 14, 14, 9
+MAX_ROWS, MAX_COLUMNS, MAX_DTYPES = 14, 14, 9
 """Rows and columns of a table, and columns of dtypes, whose names are long [1]."""
 
 CHIPS, DTYPES, SPLITS = "layer x chip", "chip x dtypes", "layer x chips each"
 
 
-def _shaped(sweep: Sweep) -> bool:
+def _has_shapes(sweep: Sweep) -> bool:
     """Whether shapes set every dimension but the first, which has an axis of its own."""
     before, after = sweep.axes
     shaped = all("shape" in axis.columns or axis.count == 1 for axis in after)
     return bool(sweep.config.shapes) and bool(before) and shaped
 
 
-def _lead(sweep: Sweep) -> str:
+def _solved_dim(sweep: Sweep) -> str:
     """The dimension that is solved for."""
     return next((dim for dim in sweep.op.dims if dim in sweep.solved), sweep.op.dims[0])
 
 
-def _free(sweep: Sweep) -> bool:
+def _has_size_grid(sweep: Sweep) -> bool:
     """Whether two other dimensions have several sizes, each an axis of its own."""
-    pair = pair_of(sweep)
+    pair = matrix_dims(sweep)
     return len(pair) == TWO and all(
-        has_axis(sweep, dim) and len(dimension_sizes(sweep, dim)) >= SHORT_AXIS for dim in pair
+        has_axis(sweep, dim) and len(dimension_sizes(sweep, dim)) >= MIN_TABLE_SIZES for dim in pair
     )
 
 
-def _able(sweep: Sweep) -> list[str]:
+def _tables_of(sweep: Sweep) -> list[str]:
     """The tables that a sweep has."""
     several = len(frames.chips_with_rows(sweep)) > 1
-    found = [" x ".join(pair_of(sweep))] if _free(sweep) else []
-    found += [CHIPS] if _shaped(sweep) and several else []
-    found += [DTYPES] if several and len(frames.dtypes_of(sweep)) > 1 else []
-    return found + ([SPLITS] if _shaped(sweep) and len(sweep.counts) >= SHORT_AXIS else [])
+    tables = [" x ".join(matrix_dims(sweep))] if _has_size_grid(sweep) else []
+    tables += [CHIPS] if _has_shapes(sweep) and several else []
+    tables += [DTYPES] if several and len(frames.dtypes_of(sweep)) > 1 else []
+    return tables + (
+        [SPLITS] if _has_shapes(sweep) and len(sweep.counts) >= MIN_TABLE_SIZES else []
+    )
 
 
-def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
     """The table, and what all of its cells share."""
-    able = tuple(_able(sweep))
-    by = chosen(given, "by", able)
+    able = tuple(_tables_of(sweep))
+    by = chosen_option(choice, "by", able)
     tables = [Menu("by", able)]
     models = [Menu("model", tuple(layers_by_model(sweep.config.shapes or ())))]
     if by == DTYPES:
@@ -81,38 +83,42 @@ def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
     if by == CHIPS:
         return [*tables, *models, Menu("dtypes", frames.dtypes_of(sweep))]
     chips = tuple(frames.chips_with_rows(sweep))
-    chip = chosen(given, "chip", chips)
-    found = [*tables, Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
-    return [*found, *models, *split_menus(sweep, chip)] if by == SPLITS else found
+    chip = chosen_option(choice, "chip", chips)
+    cell_menus = [*tables, Menu("chip", chips), Menu("dtypes", frames.dtypes_of(sweep, [chip]))]
+    return [*cell_menus, *models, *split_menus(sweep, chip)] if by == SPLITS else cell_menus
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """A table of critical sizes. Tables of several chips have those of `chips`."""
     by, split = choice["by"], choice.get("split")
     chip, dtypes, model, shape = map(choice.get, ("chip", "dtypes", "model", "shape"))
-    own = results.sweep(sweep)
-    names = [chip] if chip else list(chips) or frames.chips_with_rows(own)[:MOST_ROWS]
-    able = frames.dtypes_of(own)
-    named = [dtypes] if dtypes else [name for name in able if frames.able_chips(own, names, name)]
-    of = results.of(sweep, names, named[:MOST_DTYPES])
-    rows = _rows(of, (model, shape, split), by)
-    across, down, title, up = _table(of, by, model)
-    margins, room = (OF_SIZES, 3.2) if up else (MARGINS, NAME_ROOM)
-    columns, ups = (_values(of, rows, key) for key in (across, down))
-    cells = grid.gridded(rows, across, down, columns, ups)
+    operation_sweep = results.sweep(sweep)
+    names = [chip] if chip else list(chips) or frames.chips_with_rows(operation_sweep)[:MAX_ROWS]
+    usable = frames.dtypes_of(operation_sweep)
+    named = (
+        [dtypes]
+        if dtypes
+        else [name for name in usable if frames.able_chips(operation_sweep, names, name)]
+    )
+    selection = results.select(sweep, names, named[:MAX_DTYPES])
+    rows = _rows(selection, (model, shape, split), by)
+    across, down, title, up = _table(selection, by, model)
+    margins, room = (SIZE_MARGINS, 3.2) if up else (MARGINS, NAME_ROOM)
+    columns, row_values = (_values(selection, rows, key) for key in (across, down))
+    cells = grid.to_cells(rows, across, down, columns, row_values)
     texts = ["never" if c is None else count(c) for c in cells["critical"]]
-    below = [None if each is None else count(each) for each in cells["reached"]]
+    below = [None if size is None else count(size) for size in cells["reached"]]
     cells = grid.with_texts(cells, margins, texts, below)
-    names_at = grid.names_of(across, columns), grid.names_of(down, ups)
-    lead = _lead(own)
-    says = first_true(_sentences(of, cells, by, lead, model))
+    names_at = grid.axis_names(across, columns), grid.axis_names(down, row_values)
+    axis = _solved_dim(operation_sweep)
+    claim = first_true(_sentences(selection, cells, by, axis, model))
     shown = ("x", "y", "critical", "exact", "text")
     tips = (across, down, "limit") if up else (down, across, "limit")
     room_for = ("below", "on", "on_narrow", "two", "two_narrow")
     return View(
-        says,
-        _subtitle(of, cells, lead, split),
-        _layers((title, up), lead, tips),
+        claim,
+        _subtitle(selection, cells, axis, split),
+        _layers((title, up), axis, tips),
         {"cells": cells.select(*shown, *room_for, *tips)},
         margins,
         rows.drop("reached"),
@@ -122,20 +128,23 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def _rows(
-    of: Selection, chosen: tuple[str | None, str | None, str | None], by: str
+    selection: Selection, choice: tuple[str | None, str | None, str | None], by: str
 ) -> pl.DataFrame:
     """Thresholds of the table's cells, with the size for the next share of the peak, `reached`."""
-    model, shape, split = chosen
-    lead, others = _lead(of.sweep), [dim for dim in of.dims if dim != _lead(of.sweep)]
-    rows = of.thresholds().filter(of.over(split), axis=lead)
-    layers = layers_run(of.sweep, model) if model else {}
+    model, shape, split = choice
+    axis, other_dims = (
+        _solved_dim(selection.sweep),
+        [dim for dim in selection.dims if dim != _solved_dim(selection.sweep)],
+    )
+    rows = selection.thresholds().filter(selection.split_filter(split), axis=axis)
+    layers = layers_run(selection.sweep, model) if model else {}
     if model:
         rows = rows.filter(pl.col("shape").is_in(list(layers.values())))
     if shape:
         rows = rows.filter(pl.col("shape") == shape)
-    shares = frames.shares_below_peak(of.sweep)[:1]
-    keys = ["chip", "dtypes", "memory", "network", "sharding", "shards", "shape", *others]
-    found = rows.filter(share=1.0).select(
+    shares = frames.shares_below_peak(selection.sweep)[:1]
+    keys = ["chip", "dtypes", "memory", "network", "sharding", "shards", "shape", *other_dims]
+    thresholds = rows.filter(share=1.0).select(
         *keys,
         "unit",
         *("axis", "share", "critical", "limit"),
@@ -143,19 +152,19 @@ def _rows(
         rule="rule_of_thumb",
     )
     near = rows.filter(share=shares[0] if shares else 0.0).select(*keys, reached="critical")
-    joined = found.join(near, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    joined = thresholds.join(near, on=keys, how="left", nulls_equal=True, maintain_order="left")
     frame = joined.collect()
     if by == SPLITS:
         frame = frame.unique([*keys[:4], "shards", "shape"], keep="first", maintain_order=True)
     if by == DTYPES and not shape:
-        frame = frames.at_largest(frame, others)
+        frame = frames.at_largest(frame, other_dims)
     names = {value: key for key, value in layers.items()}
     if not names:
         return frame.with_columns(layer=pl.col("shape"))
     return frame.with_columns(layer=pl.col("shape").replace_strict(names, default=None))
 
 
-def _table(of: Selection, by: str, model: str | None) -> tuple[str, str, str, str | None]:
+def _table(selection: Selection, by: str, model: str | None) -> tuple[str, str, str, str | None]:
     """What goes across and down, and the titles of both; None: names need no title."""
     if by == CHIPS:
         return "layer", "chip", f"Layers of {chip_label(model)}" if model else "Layers", None
@@ -163,26 +172,28 @@ def _table(of: Selection, by: str, model: str | None) -> tuple[str, str, str, st
         return "dtypes", "chip", "Data types", None
     if by == SPLITS:
         return "shards", "layer", "Chips that share the work", None
-    across, down = pair_of(of.sweep)
+    across, down = matrix_dims(selection.sweep)
     meaning = {"D": "D (contracting dimension)", "F": "F (output dimension)"}
     return across, down, meaning.get(across, across), meaning.get(down, down)
 
 
-def _values(of: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
+def _values(selection: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
     """The values of a column in the order of the table."""
-    known = rows[key].unique(maintain_order=True).to_list()
+    values = rows[key].unique(maintain_order=True).to_list()
     if key == "chip":
         means = rows.group_by("chip").agg(pl.col("critical").mean())
         ranked = means.sort("critical", "chip", nulls_last=True)["chip"].to_list()
-        return ranked[:MOST_ROWS]
+        return ranked[:MAX_ROWS]
     if key == "dtypes":
-        return [name for name in of.dtypes if name in known]
+        return [name for name in selection.dtypes if name in values]
     if key == "layer":
-        places = {shape.name: place for place, shape in enumerate(of.sweep.config.shapes or ())}
+        places = {
+            shape.name: place for place, shape in enumerate(selection.sweep.config.shapes or ())
+        }
         shapes = dict(rows.select("layer", "shape").iter_rows())
-        return sorted(known, key=lambda layer: places[shapes[layer]])[:MOST_COLUMNS]
-    sizes = frames.few_sizes(sorted(known), MOST_COLUMNS)
-    return sizes if key == "shards" or key == pair_of(of.sweep)[0] else sizes[::-1]
+        return sorted(values, key=lambda layer: places[shapes[layer]])[:MAX_COLUMNS]
+    sizes = frames.few_sizes(sorted(values), MAX_COLUMNS)
+    return sizes if key == "shards" or key == matrix_dims(selection.sweep)[0] else sizes[::-1]
 
 
 def _lowest(cells: pl.DataFrame) -> float:
@@ -192,15 +203,15 @@ def _lowest(cells: pl.DataFrame) -> float:
     return max(math.floor(least / power) * power, 1.0)
 
 
-def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> list[Layer]:
+def _layers(titles: tuple[str, str | None], axis: str, tips: Sequence[str]) -> list[Layer]:
     """Cells, never in grey, and their numbers."""
     x, y = grid.grid_axes(*titles)
-    about = grid.tips_of(tips)
-    about += kit.tips(text=f"critical {lead}", exact="exactly", below="for less of the peak")
+    about = grid.cell_tips(tips)
+    about += kit.tips(text=f"critical {axis}", exact="exactly", below="for less of the peak")
     steps = ", ".join(f"lowest * {2**i}" for i in range(int(math.log2(SPREAD)) + 1))
     many = f"(datum.value >= lowest * {SPREAD:g} ? '≥ ' : '') + format(datum.value, ',d')"
     legend = {
-        "title": f"Critical {lead}",
+        "title": f"Critical {axis}",
         "values": kit.expr(f"[{steps}]"),
         "labelExpr": many,
         "gradientLength": kit.expr("height * 0.72"),
@@ -213,39 +224,39 @@ def _layers(titles: tuple[str, str | None], lead: str, tips: Sequence[str]) -> l
         "range": "heatmap",
         "nice": False,
     }
-    colour = {"color": kit.quantity("critical", scale=scale, legend=legend)}
-    never, known = "datum.critical == null", "datum.critical != null"
+    colour = {"color": kit.quantitative_channel("critical", scale=scale, legend=legend)}
+    never, solved = "datum.critical == null", "datum.critical != null"
     high = f"datum.critical > lowest * {SPREAD**DARK_FROM:.12g}"
-    styles = {"cell-low": f"{known} && !({high})", "cell-high": high, "cell-never": never}
+    styles = {"cell-low": f"{solved} && !({high})", "cell-high": high, "cell-never": never}
     return [
         grid.cell_layer(x, y, about, {}, where=never),
-        grid.cell_layer(x, y, about, colour, where=known),
-        *(each for name, at in styles.items() for each in grid.text_layers(x, y, name, at)),
-        *([] if titles[1] else [kit.heading(f"Smallest compute-bound {lead}")]),
+        grid.cell_layer(x, y, about, colour, where=solved),
+        *(layer for name, at in styles.items() for layer in grid.text_layers(x, y, name, at)),
+        *([] if titles[1] else [kit.heading(f"Smallest compute-bound {axis}")]),
     ]
 
 
-def _subtitle(of: Selection, cells: pl.DataFrame, lead: str, split: str | None) -> str:
+def _subtitle(selection: Selection, cells: pl.DataFrame, axis: str, split: str | None) -> str:
     """The setting."""
     chips, dtypes = cells["chip"].unique(), cells["dtypes"].unique()
     on = f" on {on_chips(chips[0], cells['shards'])}" if len(chips) == 1 else ""
-    what = f" in {dtypes[0]}" if len(dtypes) == 1 else ""
-    setting = frames.fixed_text(cells, [dim for dim in of.dims if dim != lead])
+    dtype = f" in {dtypes[0]}" if len(dtypes) == 1 else ""
+    setting = frames.fixed_text(cells, [dim for dim in selection.dims if dim != axis])
     setting = f", {setting}" if setting and not cells["layer"].n_unique() > 1 else ""
     rule = cells["rule"].drop_nulls().unique()
     limit = f" Large matrices: {count(math.ceil(rule[0]))}." if len(rule) == 1 else ""
-    shares = frames.shares_below_peak(of.sweep)
+    shares = frames.shares_below_peak(selection.sweep)
     near = f" Small: for {100 * shares[0]:g} % of the peak." if shares else ""
     across = f", split {split}" if split else ""
     expert = " Layers of experts: tokens per expert." * bool(frames.per_expert(cells["layer"]))
     return (
-        f"Smallest compute-bound {lead}{what}{on}{across}{setting}, every byte counted."
+        f"Smallest compute-bound {axis}{dtype}{on}{across}{setting}, every byte counted."
         f"{limit}{near}{expert}"
     )
 
 
 def _sentences(
-    of: Selection, cells: pl.DataFrame, by: str, lead: str, model: str | None
+    selection: Selection, cells: pl.DataFrame, by: str, axis: str, model: str | None
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
     names = ("chip", "layer", "critical", "limit")
@@ -253,45 +264,51 @@ def _sentences(
     chips = cells["chip"].unique(maintain_order=True).to_list()
     dtypes = cells["dtypes"].unique(maintain_order=True).to_list()
     subject = f"{chip_label(model)}: " if model else ""
-    what = dtypes[0] if len(dtypes) == 1 else "all dtypes shown"
+    dtype = dtypes[0] if len(dtypes) == 1 else "all dtypes shown"
     per = frames.per_expert(cells["layer"])
-    chosen = chips[0] if len(chips) == 1 else None
-    if chosen is not None:
-        on, never = chip_label(chosen), [row for row in rows if row["critical"] is None]
-        needed = [row for row in rows if row["critical"] is not None]
-        starts = int(dimension_sizes(of.sweep, lead)[0]) if dimension_sizes(of.sweep, lead) else 1
-        reason = {row["limit"] for row in never}
-        blames = str(next(iter(reason))) if len(reason) == 1 else None
-        why = f": {blames} limits" if blames else ""
+    chip = chips[0] if len(chips) == 1 else None
+    if chip is not None:
+        on, never = chip_label(chip), [row for row in rows if row["critical"] is None]
+        solved = [row for row in rows if row["critical"] is not None]
+        starts = (
+            int(dimension_sizes(selection.sweep, axis)[0])
+            if dimension_sizes(selection.sweep, axis)
+            else 1
+        )
+        reasons = {row["limit"] for row in never}
+        blames = str(next(iter(reasons))) if len(reasons) == 1 else None
+        reason_text = f": {blames} limits" if blames else ""
         cases = "cases" if by == SPLITS else "sizes"
-        if not needed:
+        if not solved:
             yield Sentence(
-                text=f"{subject}{on} is never compute-bound in {what}{per}{why}",
+                text=f"{subject}{on} is never compute-bound in {dtype}{per}{reason_text}",
                 rows=rows,
-                chosen=chosen,
+                chosen=chip,
                 blames=blames,
             )
         elif never:
-            some = f"{len(never):,} of {len(rows):,} {cases} shown"
-            of_expert = f", {lead}{per}," if per else ""
-            text = f"{some}{of_expert} are never compute-bound on {on}"
-            whole = f"{text}{why}" if title_fits(f"{text}{why}", OF_SIZES) else text
-            yield Sentence(text=whole, rows=never, chosen=chosen, blames=blames)
+            share = f"{len(never):,} of {len(rows):,} {cases} shown"
+            of_expert = f", {axis}{per}," if per else ""
+            text = f"{share}{of_expert} are never compute-bound on {on}"
+            whole = (
+                f"{text}{reason_text}" if title_fits(f"{text}{reason_text}", SIZE_MARGINS) else text
+            )
+            yield Sentence(text=whole, rows=never, chosen=chip, blames=blames)
         else:
-            span = sizes_text(lead, [row["critical"] for row in needed])
+            span = sizes_text(axis, [row["critical"] for row in solved])
             yield Sentence(
-                text=f"{subject}{on} needs {span}{per} for {what}",
-                rows=needed,
-                chosen=chosen,
+                text=f"{subject}{on} needs {span}{per} for {dtype}",
+                rows=solved,
+                chosen=chip,
                 starts=starts,
             )
     of_model = f" for {chip_label(model)}" if model else ""
     on = counted(len(chips), "chip")
-    yield Sentence(text=f"Critical {lead}{per} of {on} in {what}{of_model}")
+    yield Sentence(text=f"Critical {axis}{per} of {on} in {dtype}{of_model}")
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:
-    return sweep.unit != "matrix", not _free(sweep), -len(frames.chips_with_rows(sweep))
+    return sweep.unit != "matrix", not _has_size_grid(sweep), -len(frames.chips_with_rows(sweep))
 
 
 KIND = Kind(
@@ -301,14 +318,14 @@ KIND = Kind(
     needs=(
         Need(
             "`thresholds` of a dimension, with 1 among its `shares`",
-            lambda s: _lead(s) in s.solved and 1 in s.config.shares,
+            lambda s: _solved_dim(s) in s.solved and 1 in s.config.shares,
         ),
         Need(
             "two dimensions of several sizes, or several chips and dtypes or layers",
-            lambda s: bool(_able(s)),
+            lambda s: bool(_tables_of(s)),
         ),
     ),
     preferred=_preferred,
-    compares=True,
+    multi_chip=True,
     most_chips=9,
 )

@@ -35,7 +35,7 @@ TARGET = 50
 TIME, RATE = "t_serial_s", "tokens_per_s_per_chip_serial"
 """Kernel after kernel: the least time of a step, and what a chip gives then."""
 
-ROOM, BEYOND = 1.3, 3.0
+AXIS_ROOM, MAX_SLOWDOWN = 1.3, 3.0
 """Factors by which axes go beyond the values, and beyond the slowest that fits [1]."""
 
 TEXT_AT = [0.04 + 0.02 * step for step in range(47)]
@@ -47,11 +47,11 @@ FRONT = 2
 
 def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
     """The model, dtypes, the context, and what numbers are by."""
-    known = set().union(*dtypes_by_chip(sweep).values())
+    offered = set().union(*dtypes_by_chip(sweep).values())
     calibrated = bool(sweep.config.calibration)
     return [
         Menu("model", tuple(sweep.models)),
-        Menu("dtypes", tuple(name for name in sweep.combinations if name in known)),
+        Menu("dtypes", tuple(name for name in sweep.combinations if name in offered)),
         Menu("S", tuple(sweep.contexts)),
         *([Menu("basis", BASES)] if calibrated else []),
     ]
@@ -61,27 +61,27 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     """The fronts of chips: each with the best of its batches and splits."""
     model, dtypes, context = choice["model"], choice["dtypes"], choice["S"]
     basis = choice.get("basis", NOMINAL)
-    own = results.model_sweep(sweep)
-    able = [chip for chip, names in dtypes_by_chip(own).items() if dtypes in names]
-    shown = [chip for chip in chips if chip in able] or able[: KIND.most_chips]
-    of = {"model": model, "dtypes": dtypes, "S": context, "phase": DECODE}
-    rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **of), basis)
-    found = _with_front(rows)
-    at_target = _at_target(found)
-    plane = _plane(found)
-    says = first_true(_sentences(own, model, dtypes, at_target, found, basis))
-    vendors = {chip: own.chips[chip].vendor for chip in shown}
+    model_sweep = results.model_sweep(sweep)
+    usable = [chip for chip, names in dtypes_by_chip(model_sweep).items() if dtypes in names]
+    shown = [chip for chip in chips if chip in usable] or usable[: KIND.most_chips]
+    filters = {"model": model, "dtypes": dtypes, "S": context, "phase": DECODE}
+    rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters), basis)
+    steps = _with_front(rows)
+    at_target = _at_target(steps)
+    plane = _plane(steps)
+    claim = first_true(_sentences(model_sweep, model, dtypes, at_target, steps, basis))
+    vendors = {chip: model_sweep.chips[chip].vendor for chip in shown}
     return View(
-        says,
-        _subtitle(own, found, (model, dtypes, context), basis),
+        claim,
+        _subtitle(model_sweep, steps, (model, dtypes, context), basis),
         _layers(vendors),
         {
-            "points": found.filter(pl.col("state") < FRONT).select(
+            "points": steps.filter(pl.col("state") < FRONT).select(
                 "chip", "split", "chips", "B", "user", "rate", "state", "max_B"
             ),
-            "fronts": _fronts(found, plane),
-            "names": _names(found, at_target, plane),
-            "target": _target(found, plane),
+            "fronts": _fronts(steps, plane),
+            "names": _names(steps, at_target, plane),
+            "target": _target(steps, plane),
         },
         MARGINS,
         rows.drop("user", "rate"),
@@ -113,70 +113,72 @@ def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
     return order.with_columns(state=pl.col("fits").cast(pl.Int64) + front.cast(pl.Int64))
 
 
-def _at_target(found: pl.DataFrame) -> dict[str, float]:
+def _at_target(steps: pl.DataFrame) -> dict[str, float]:
     """The largest throughput of each chip at `TARGET` or more a user, the largest first [1/s]."""
-    quick = found.filter(pl.col("fits"), pl.col("user") >= TARGET)
+    reaching = steps.filter(pl.col("fits"), pl.col("user") >= TARGET)
     rates = (
-        quick.group_by("chip")
+        reaching.group_by("chip")
         .agg(pl.col("rate").max())
         .sort("rate", "chip", descending=[True, False])
     )
     return dict(rates.iter_rows())
 
 
-def _plane(found: pl.DataFrame) -> Plane:
+def _plane(steps: pl.DataFrame) -> Plane:
     """The axes; they go on somewhat beyond what fits."""
-    fitting = found.filter("fits")
-    low, high = frames.lowest(found, "user"), frames.highest(found, "user")
+    fitting = steps.filter("fits")
+    low, high = frames.lowest(steps, "user"), frames.highest(steps, "user")
     if fitting.height:
-        low = max(low, frames.lowest(fitting, "user") / BEYOND)
-    bottom, top = frames.lowest(found, "rate"), frames.highest(found, "rate")
-    return Plane((low / ROOM, high * ROOM), (bottom / ROOM, top * ROOM))
+        low = max(low, frames.lowest(fitting, "user") / MAX_SLOWDOWN)
+    bottom, top = frames.lowest(steps, "rate"), frames.highest(steps, "rate")
+    return Plane((low / AXIS_ROOM, high * AXIS_ROOM), (bottom / AXIS_ROOM, top * AXIS_ROOM))
 
 
-def _fronts(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+def _fronts(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """The points of the fronts, each with its overlap count."""
-    fronts = found.filter(state=FRONT).sort("chip", "user")
+    fronts = steps.filter(state=FRONT).sort("chip", "user")
     paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
     points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]
     counts = paths.select(
-        "chip", beneath=pl.Series(label_placement.overlaps(points, plane), dtype=pl.Int64)
+        "chip",
+        overlap_count=pl.Series(label_placement.overlap_counts(points, plane), dtype=pl.Int64),
     )
     columns = ("chip", "split", "chips", "B", "user", "rate")
     return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
 
-def _target(found: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+def _target(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """The target, with its text beside the line, where no front and no point is; none outside."""
     low, high = plane.y
     heights = [low * (high / low) ** share for share in TEXT_AT]
     text = f"{TARGET} tokens/s a user"
     points = [(float(TARGET), height) for height in heights]
     label = Label(text, points, style="note", sides=("r", "l"), distance=0.5)
-    fronts = found.filter(state=FRONT).sort("chip", "user").group_by("chip", maintain_order=True)
+    fronts = steps.filter(state=FRONT).sort("chip", "user").group_by("chip", maintain_order=True)
     lines = [
         list(zip(*row, strict=True)) for row in fronts.agg("user", "rate").drop("chip").iter_rows()
     ]
-    dots = [(point, DOT) for point in found.select("user", "rate").iter_rows()]
+    dots = [(point, DOT) for point in steps.select("user", "rate").iter_rows()]
     labels = [label] if plane.x[0] < TARGET < plane.x[1] else []
-    placed = label_placement.labelled(MARGINS, plane, labels, lines, dots)
+    placed = label_placement.place_labels(MARGINS, plane, labels, lines, dots)
     return placed.rename({"x": "user", "y": "rate"})
 
 
-def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
+def _names(steps: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
     """Names right of the plot, with what each chip gives at the target."""
-    chips = found["chip"].unique(maintain_order=True).to_list()
-    least = found.filter("fits").group_by("chip").agg(pl.col("rate").min())
+    chips = steps["chip"].unique(maintain_order=True).to_list()
+    least = steps.filter("fits").group_by("chip").agg(pl.col("rate").min())
     lowest = dict(least.iter_rows())
-    known = [(chip, at_target.get(chip, lowest.get(chip, plane.y[0]))) for chip in chips]
+    heights = [(chip, at_target.get(chip, lowest.get(chip, plane.y[0]))) for chip in chips]
 
-    def said(chip: str) -> str:
+    def value_text(chip: str) -> str:
         if chip in at_target:
             return f"{significant(at_target[chip])}/s"
         return "too slow" if chip in lowest else "does not fit"
 
     rows = [
-        (chip, rate, with_value(chip_label(chip), said(chip), NAME_ROOM)) for chip, rate in known
+        (chip, rate, with_value(chip_label(chip), value_text(chip), NAME_ROOM))
+        for chip, rate in heights
     ]
     schema = {"chip": pl.String, "rate": pl.Float64, "text": pl.String}
     table = pl.DataFrame(rows, schema=schema, orient="row")
@@ -185,10 +187,12 @@ def _names(found: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
 
 def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
     """Points, fronts, the target, and names at the right edge."""
-    x = kit.quantity(
+    x = kit.quantitative_channel(
         "user", **kit.log_axis("x", "Tokens per second and user", "format(datum.value, ',~g')")
     )
-    y = kit.quantity("rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL))
+    y = kit.quantitative_channel(
+        "rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL)
+    )
     named = {
         "x": {"value": kit.expr("width")},
         "y": y,
@@ -209,34 +213,34 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
         user="tokens/s a user",
         rate="tokens/s per chip",
     )
-    every = {**at, "tooltip": [*tips, *kit.tips(max_B="largest B that fits")]}
+    point = {**at, "tooltip": [*tips, *kit.tips(max_B="largest B that fits")]}
     front = {**at, **colour, "tooltip": tips}
     small = kit.expr("em * em * 0.16")
     outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}
     inside: Any = {"size": small, "strokeWidth": 0}
-    large = kit.expr("pow(em * (0.62 + 0.3 * datum.beneath), 2)")
-    line = {**front, "order": kit.quantity("user")}
+    large = kit.expr("pow(em * (0.62 + 0.3 * datum.overlap_count), 2)")
+    line = {**front, "order": kit.quantitative_channel("user")}
     return [
-        kit.layer("points", "point", "context", every, where="datum.state == 0", **outside),
+        kit.layer("points", "point", "context", point, where="datum.state == 0", **outside),
         kit.layer(
-            "points", "point", "dot", {**every, **colour}, where="datum.state == 1", **inside
+            "points", "point", "dot", {**point, **colour}, where="datum.state == 1", **inside
         ),
-        kit.layer("fronts", "line", "curve", line, **kit.WIDER),
+        kit.layer("fronts", "line", "curve", line, **kit.OVERLAP_WIDTH),
         kit.layer("fronts", "point", "dot", front, size=large),
     ]
 
 
 def _subtitle(
-    sweep: ModelSweep, found: pl.DataFrame, chosen: tuple[str, str, int], basis: str
+    sweep: ModelSweep, steps: pl.DataFrame, case: tuple[str, str, int], basis: str
 ) -> str:
     """The setting."""
-    model, dtypes, context = chosen
+    model, dtypes, context = case
     times = "least times, kernel after kernel" if basis == NOMINAL else "calibrated"
     moe = sweep.models[model].shape.moe is not None
     experts = f" Experts: {sweep.config.routing} routing." if moe else ""
-    other = published_in(sweep, model, dtypes)
-    weights = f" (published in {other})" if other else ""
-    hollow = "; hollow: too large for the memory" if not found["fits"].all() else ""
+    published = published_in(sweep, model, dtypes)
+    weights = f" (published in {published})" if published else ""
+    hollow = "; hollow: too large for the memory" if not steps["fits"].all() else ""
     return (
         f"{chip_label(model)} in {dtypes}{weights}, decode at S = {context:,}; {times}.{experts}"
         f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s a user."
@@ -248,22 +252,22 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
     model: str,
     dtypes: str,
     at_target: Mapping[str, float],
-    found: pl.DataFrame,
+    steps: pl.DataFrame,
     basis: str,
 ) -> Iterator[Sentence]:
     """What may be said, the strongest first."""
-    chips = found["chip"].unique(maintain_order=True).to_list()
+    chips = steps["chip"].unique(maintain_order=True).to_list()
     every = [chip for chip, names in dtypes_by_chip(sweep).items() if dtypes in names]
     if basis != NOMINAL:
         every = [chip for chip in every if chip in chips]  # those that have a calibration
-    other, named = published_in(sweep, model, dtypes), named_model(sweep, model, dtypes)
+    published, named = published_in(sweep, model, dtypes), named_model(sweep, model, dtypes)
     about: dict[str, Any] = {"rows": [{"chip": chip} for chip in chips], "every": every}
     at = f"at {TARGET} tokens/s a user"
-    if not found["fits"].any():
-        yield Sentence(text=f"{named} fits the memory of none", published=other, **about)
+    if not steps["fits"].any():
+        yield Sentence(text=f"{named} fits the memory of none", published=published, **about)
     elif not at_target:
         text = f"{named}: none reaches {TARGET} tokens/s a user"
-        yield Sentence(text=text, published=other, **about)
+        yield Sentence(text=text, published=published, **about)
     elif len(at_target) > 1 and basis == NOMINAL:
         best, first = next(iter(at_target.items()))
         second = list(at_target.values())[1]
@@ -283,7 +287,7 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
         if len(chips) == 1:
             text = f"{chip_label(chips[0])} reaches {TARGET} tokens/s a user, with {low} per chip"
         yield Sentence(text=text, **about)
-    yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=other)
+    yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=published)
 
 
 KIND = Kind(
@@ -297,6 +301,6 @@ KIND = Kind(
         Need("several batches", lambda s: len(s.batches) > 1, auto=True),
     ),
     reads=(TIME, RATE, "fits", "max_B"),
-    compares=True,
+    multi_chip=True,
     most_chips=8,
 )

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 ROOF, RATIO = "roof", "ratio"
 
-OF_RATIO = Margins(left=4.2, right=7.8)
+RATIO_MARGINS = Margins(left=4.2, right=7.8)
 
-MOST_DOTS = 600
+MAX_DOTS = 600
 """Timings drawn as dots [1]."""
 
-BINS_PER_DECADE, FEWEST = 6, 10
+BINS_PER_DECADE, MIN_TIMINGS = 6, 10
 """Bins of timings per factor of ten, and timings from which on quantiles are stated [1]."""
 
-OVER = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
+REFERENCES = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
 """What each ratio divides the measured time by."""
 
 STYLES = {
@@ -58,10 +58,10 @@ SECONDS_LABEL = "replace(format(datum.value, '~s'), regexp('([mµn]?)$'), ' $1s'
 RATIO_LABEL = "format(datum.value, '~g')"
 
 
-def menus(source: MeasuredRows, given: Mapping[str, Option]) -> list[Menu]:
+def menus(source: MeasuredRows, choice: Mapping[str, Option]) -> list[Menu]:
     """How timings are shown, the chip, dtypes, and the software: with most timings first."""
-    chosen = {key: given[key] for key in CASE if key in given}
-    found = [Menu("by", (RATIO, ROOF))]
+    chosen = {key: choice[key] for key in CASE if key in choice}
+    timing_menus = [Menu("by", (RATIO, ROOF))]
     for key in ("chip", "dtypes", "software"):
         counts: Counter[str] = Counter()
         for case in source.cases:
@@ -69,46 +69,48 @@ def menus(source: MeasuredRows, given: Mapping[str, Option]) -> list[Menu]:
             if all(values[name] == chosen[name] for name in chosen if name != key):
                 counts[str(values[key])] += case.timings
         options = tuple(name for name, _ in counts.most_common())
-        found.append(Menu(key, options))
+        timing_menus.append(Menu(key, options))
         if options:
             chosen.setdefault(key, options[0])
-    return found
+    return timing_menus
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The timings of one chip, software and dtypes."""
-    by, chip, dtypes, software = (choice[each] for each in ("by", "chip", "dtypes", "software"))
+    by, chip, dtypes, software = (choice[menu] for menu in ("by", "chip", "dtypes", "software"))
     joined = results.joined(sweep)
-    timings = joined.of(chip, software, dtypes)
+    timings = joined.timings_of(chip, software, dtypes)
     machine = joined.entries[chip].machine(MATRIX, MAIN_MEMORY)
-    says = first_true(_sentences(timings, by))
+    claim = first_true(_sentences(timings, by))
     about = f"{dtypes} on {chip_label(chip)}, {software}."
-    under = by == ROOF
-    layers, data, plane, words = _under_roof(timings, machine) if under else _ratios(timings)
+    under_roof = by == ROOF
+    layers, data, plane, words = (
+        _roof_plot(timings, machine) if under_roof else _ratio_plot(timings)
+    )
     return View(
-        says,
+        claim,
         f"{about} {words}",
         layers,
         data,
-        roofline_layers.MARGINS if under else OF_RATIO,
+        roofline_layers.MARGINS if under_roof else RATIO_MARGINS,
         timings.drop("flops", "fits_cache"),
         kit.plane_params(plane),
         (chip, software, dtypes),
     )
 
 
-def sampled(part: pl.DataFrame, x: str, y: str, most: int = MOST_DOTS) -> pl.DataFrame:
-    """At most `most` timings, thinned evenly in the order of two columns."""
-    return part.sort(x, y).gather_every(max(1, math.ceil(part.height / most)))
+def sample(part: pl.DataFrame, x: str, y: str, max_count: int = MAX_DOTS) -> pl.DataFrame:
+    """At most `max_count` timings, thinned evenly in the order of two columns."""
+    return part.sort(x, y).gather_every(max(1, math.ceil(part.height / max_count)))
 
 
-def _dots_text(drawn: int, every: int) -> str:
+def _dots_text(drawn: int, total: int) -> str:
     """What a subtitle says of the dots."""
-    chosen = ", evenly chosen" if drawn < every else ""
-    return f"Dots: {drawn:,} of {counted(every, 'timing')}{chosen}"
+    chosen = ", evenly chosen" if drawn < total else ""
+    return f"Dots: {drawn:,} of {counted(total, 'timing')}{chosen}"
 
 
-def _under_roof(
+def _roof_plot(
     timings: pl.DataFrame, machine: Machine
 ) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
     """What timings attain over their intensity, under the bound."""
@@ -121,7 +123,7 @@ def _under_roof(
         flops_per_s=pl.col("flops") / pl.col("seconds"),
         hollow=pl.col("fits_cache").fill_null(value=False),
     )
-    drawn = sampled(dots, "intensity", "flops_per_s")
+    drawn = sample(dots, "intensity", "flops_per_s")
     roof = roofline_layers.Roof(
         roofline_layers.plain_lines(rate, {"bound": peak}),
         drawn.select("intensity", "flops_per_s").rows(),
@@ -135,10 +137,17 @@ def _under_roof(
 def _timing_layers(at: Layer) -> list[Layer]:
     """Timings under the roof."""
     tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", flops_per_s="FLOP/s")
-    own = {**_at_dots(at), "tooltip": tips}
+    encoding = {**_at_dots(at), "tooltip": tips}
     return [
-        kit.layer("dots", "point", "timing", own, where=f"{no}datum.hollow", filled=bool(no))
-        for no in ("!", "")
+        kit.layer(
+            "dots",
+            "point",
+            "timing",
+            encoding,
+            where=f"{negation}datum.hollow",
+            filled=bool(negation),
+        )
+        for negation in ("!", "")
     ]
 
 
@@ -147,22 +156,22 @@ def _at_dots(at: Layer) -> Layer:
     return {"x": {**at["x"], "field": "intensity"}, "y": {**at["y"], "field": "flops_per_s"}}
 
 
-def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
+def _ratio_plot(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
     """Measured over predicted time by the size of the bound."""
-    drawn = sampled(timings, "t_lower_s", "ratio_lower").select(
-        *"BDF", "seconds", "t_lower_s", *OVER
+    drawn = sample(timings, "t_lower_s", "ratio_lower").select(
+        *"BDF", "seconds", "t_lower_s", *REFERENCES
     )
     bins = (pl.col("t_lower_s").log(10) * BINS_PER_DECADE).floor().alias("#bin")
-    medians = timings.group_by(bins).agg(pl.col("t_lower_s", *OVER).median()).sort("#bin")
-    values = [value for name in OVER for value in drawn[name].drop_nulls()]
+    medians = timings.group_by(bins).agg(pl.col("t_lower_s", *REFERENCES).median()).sort("#bin")
+    values = [value for name in REFERENCES for value in drawn[name].drop_nulls()]
     across = frames.lowest(drawn, "t_lower_s") / 1.5, frames.highest(drawn, "t_lower_s") * 1.5
     plane = Plane(across, (min([*values, 1.0]) / 1.25, max([*values, 1.0]) * 1.25))
     last = medians.tail(1).row(0, named=True)
-    names = [name for name in OVER if last[name] is not None]
+    names = [name for name in REFERENCES if last[name] is not None]
     ends_of = pl.DataFrame(
         {
             "ratio": [last[name] for name in names],
-            "text": [f"over {OVER[name]}" for name in names],
+            "text": [f"over {REFERENCES[name]}" for name in names],
             "style": [STYLES[name][2] for name in names],
         }
     )
@@ -170,25 +179,29 @@ def _ratios(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame]
         "dots": drawn,
         "medians": medians.drop("#bin"),
         "one": pl.DataFrame({"one": [1.0]}),
-        "names": ends_of.hstack(at_ends(OF_RATIO, plane, ends_of["ratio"].to_list())),
+        "names": ends_of.hstack(at_ends(RATIO_MARGINS, plane, ends_of["ratio"].to_list())),
     }
-    x = kit.quantity("t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL))
+    x = kit.quantitative_channel(
+        "t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL)
+    )
     y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)
     tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", t_lower_s="bound, s")
-    tips += kit.tips(**{name: f"measured over {over}" for name, over in OVER.items()})
-    made = [kit.layer("one", "rule", "rule", {"y": kit.quantity("one", **y)})]
+    tips += kit.tips(
+        **{name: f"measured over {reference}" for name, reference in REFERENCES.items()}
+    )
+    layers = [kit.layer("one", "rule", "rule", {"y": kit.quantitative_channel("one", **y)})]
     for name, (dot, _, _) in STYLES.items():
-        at = {"x": x, "y": kit.quantity(name, **y), "tooltip": tips}
-        made.append(kit.layer("dots", "point", dot, at, where=f"datum.{name} != null"))
+        at = {"x": x, "y": kit.quantitative_channel(name, **y), "tooltip": tips}
+        layers.append(kit.layer("dots", "point", dot, at, where=f"datum.{name} != null"))
     for name, (_, line, _) in STYLES.items():
-        at = {"x": x, "y": kit.quantity(name, **y)}
-        made.append(kit.layer("medians", "line", line, at, where=f"datum.{name} != null"))
+        at = {"x": x, "y": kit.quantitative_channel(name, **y)}
+        layers.append(kit.layer("medians", "line", line, at, where=f"datum.{name} != null"))
     for _, _, style in STYLES.values():
-        at = {"x": {"value": kit.expr("width")}, "y": kit.quantity("ratio", **y)}
+        at = {"x": {"value": kit.expr("width")}, "y": kit.quantitative_channel("ratio", **y)}
         where = f"datum.style == '{style}'"
-        made += kit.labels("names", style, at, halo=False, clip=False, where=where)
+        layers += kit.labels("names", style, at, halo=False, clip=False, where=where)
     words = f"{_dots_text(drawn.height, timings.height)}. Lines: medians of all, by bound."
-    return made, data, plane, words
+    return layers, data, plane, words
 
 
 def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
@@ -200,7 +213,7 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
         share = significant(100 * float((1 / ratio).median()))  # type: ignore[arg-type]
         text = f"Median timing: {share} % of the bound, {where}"
         yield Sentence(text=text, rows=rows, chosen=chip)
-    elif len(ratio) >= FEWEST:
+    elif len(ratio) >= MIN_TIMINGS:
         low, high = (float(ratio.quantile(q, "linear") or 0) for q in (0.1, 0.9))
         span = f"{significant(low)} to {significant(high)}"
         text = f"Timed {where}: {span} × the bound, p10 to p90"
@@ -210,14 +223,14 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
 
 # ------------------------------------------------------------ profiled kernels
 
-MOST_KERNELS, MOST_NAMES = 500, 12
+MAX_KERNELS, MAX_NAMES = 500, 12
 """Kernels that are drawn, and of these that are named, those that take most time [1]."""
 
-LARGEST, SMALLEST, AWAY = 2.4, 0.14, 0.35
+MAX_AREA, MIN_AREA, NAME_DISTANCE = 2.4, 0.14, 0.35
 """Area of the dot with the largest share and the least area of a dot [em^2]; from it to its
 name [em]."""
 
-LONGEST_NAME, MOST_CHARACTERS = 15.0, 200
+MAX_NAME_WIDTH, MAX_NAME_CHARACTERS = 15.0, 200
 """Width of the name of a kernel [em], and its characters; names of templates may have thousands."""
 
 
@@ -235,12 +248,14 @@ def kernels_view(
     entry = (chip_entries() if chips is None else chips)[chip]
     share = pl.col("seconds") / kernels["seconds"].sum()
     drawn = shown.with_columns(time_share=share).sort("time_share", descending=True)
-    area = (LARGEST / drawn["time_share"][0] * pl.col("time_share")).clip(SMALLEST)
-    drawn = drawn.head(MOST_KERNELS).with_columns(area=area)
+    area = (MAX_AREA / drawn["time_share"][0] * pl.col("time_share")).clip(MIN_AREA)
+    drawn = drawn.head(MAX_KERNELS).with_columns(area=area)
     names = [printable(name) for name in drawn["kernel"]]
-    names = [n if len(n) <= MOST_CHARACTERS else f"{n[: MOST_CHARACTERS - 1]}…" for n in names]
+    names = [
+        n if len(n) <= MAX_NAME_CHARACTERS else f"{n[: MAX_NAME_CHARACTERS - 1]}…" for n in names
+    ]
     texts = [
-        with_value(short_name(name), f"{significant(100 * part)} %", LONGEST_NAME)
+        with_value(short_name(name), f"{significant(100 * part)} %", MAX_NAME_WIDTH)
         for name, part in zip(names, drawn["time_share"], strict=True)
     ]
     dots = drawn.select(
@@ -252,16 +267,16 @@ def kernels_view(
     at = dots.select("intensity", "flops_per_s").rows()
     radii = [math.sqrt(area / math.pi) for area in dots["area"]]
     labels = [
-        Label(text, [point], distance=radius + AWAY)
-        for text, point, radius in zip(texts[:MOST_NAMES], at, radii, strict=False)
+        Label(text, [point], distance=radius + NAME_DISTANCE)
+        for text, point, radius in zip(texts[:MAX_NAMES], at, radii, strict=False)
     ]
     roof = roofline_layers.Roof(_kernel_lines(kernels, entry), at)
-    found = roof.data(labels, list(zip(at, radii, strict=True)), regions=False)
+    roof_data = roof.data(labels, list(zip(at, radii, strict=True)), regions=False)
     return View(
-        _says(kernels, chip, title),
+        _claim(kernels, chip, title),
         _subtitle(kernels, dots, entry),
         roofline_layers.roof_layers("Attained FLOP/s", _kernel_layers),
-        {**found, "dots": dots},
+        {**roof_data, "dots": dots},
         roofline_layers.MARGINS,
         drawn.drop("area"),
         kit.plane_params(roof.plane),
@@ -291,15 +306,15 @@ def _kernel_layers(at: Layer) -> list[Layer]:
         flops_per_s="FLOP/s",
         bound="bound",
     )
-    own = _at_dots(at)
+    encoding = _at_dots(at)
     size: dict[str, Any] = {"opacity": 0.85, "size": kit.expr("em * em * datum.area")}
     return [
-        kit.layer("dots", "rule", "rule", {**own, "y2": {"field": "attainable"}}),
-        kit.layer("dots", "point", "timing", {**own, "tooltip": tips}, **size),
+        kit.layer("dots", "rule", "rule", {**encoding, "y2": {"field": "attainable"}}),
+        kit.layer("dots", "point", "timing", {**encoding, "tooltip": tips}, **size),
     ]
 
 
-def _says(kernels: pl.DataFrame, chip: str, title: str | None) -> Sentence:
+def _claim(kernels: pl.DataFrame, chip: str, title: str | None) -> Sentence:
     """The share of the roof that all kernels reach together."""
     share = float(kernels["t_lower_s"].sum()) / float(kernels["seconds"].sum())
     number = counted(kernels.height, "kernel")
@@ -325,5 +340,7 @@ KIND = Kind(
     source="measurements",
     menus=menus,
     view=view,
-    needs=(Need("timings of matmuls that the model has rows for", lambda one: bool(one.cases)),),
+    needs=(
+        Need("timings of matmuls that the model has rows for", lambda source: bool(source.cases)),
+    ),
 )

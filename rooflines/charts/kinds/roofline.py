@@ -13,9 +13,16 @@ from rooflines.charts import frames, ridges, roofline_layers
 from rooflines.charts.frames import BAND, CALIBRATED, NOMINAL, dimension_sizes
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label, part_name, with_value
-from rooflines.charts.kit.label_placement import DOT, Label, Plane, at_ends, labelled, overlaps
+from rooflines.charts.kit.label_placement import (
+    DOT,
+    Label,
+    Plane,
+    at_ends,
+    overlap_counts,
+    place_labels,
+)
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.options import ALL, Menu, basis_menus, chosen, shape_menus
+from rooflines.charts.options import ALL, Menu, basis_menus, chosen_option, shape_menus
 from rooflines.charts.views import Kind, Need, View
 from rooflines.theory.network import PAIR, NetworkLevel
 from rooflines.theory.resources import NETWORK, collective_rate, math_rate, memory_rate
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import OperationCase, Sweep
     from rooflines.theory.resources import Machine
 
-TOGETHER, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
+MULTI_CHIP_MARGINS, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
 
 RIDGE_SIDES = ("br", "tl", "b", "t", "tr", "bl")
 """Sides of a ridge that its number is tried on, best first."""
@@ -51,43 +58,45 @@ COLUMNS = {
 """The columns of the rows of one chip."""
 
 
-def menus(sweep: Sweep, given: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
     """A chip or all together, dtypes; of one chip also a shape, and the source of its points."""
     chips = [
         chip for chip in frames.chips_with_rows(sweep) if frames.has_bandwidth(sweep.chips[chip])
     ]
     together = (ALL,) if len(chips) > 1 else ()
-    chip = chosen(given, "chip", chips)
-    one = [chip] if chip in chips else []
-    dtypes = frames.dtypes_of(sweep, one)
-    found = [Menu("chip", (*chips, *together)), Menu("dtypes", dtypes)]
-    if not one:
-        return found
-    return [*found, *shape_menus(sweep), *basis_menus(sweep, {**given, "chip": chip}, dtypes)]
+    chip = chosen_option(choice, "chip", chips)
+    one_chip = [chip] if chip in chips else []
+    dtypes = frames.dtypes_of(sweep, one_chip)
+    chip_menus = [Menu("chip", (*chips, *together)), Menu("dtypes", dtypes)]
+    if not one_chip:
+        return chip_menus
+    return [*chip_menus, *shape_menus(sweep), *basis_menus(sweep, {**choice, "chip": chip}, dtypes)]
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """The roofline of a chip, or those of several. Points are rows of the sweep."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     if chip == ALL:
-        return _together(results.of(sweep, _able(results, sweep, chips, dtypes), [dtypes]), dtypes)
-    of = results.of(sweep, [chip], [dtypes])
-    rows = pl.concat([_lines(of), _points(of, choice.get("shape"))]).with_columns(
+        return _multi_chip_view(
+            results.select(sweep, _able_chips(results, sweep, chips, dtypes), [dtypes]), dtypes
+        )
+    selection = results.select(sweep, [chip], [dtypes])
+    rows = pl.concat([_lines(selection), _points(selection, choice.get("shape"))]).with_columns(
         ridge=pl.when(pl.col("kind") != "point").then(pl.col("flops_per_s") / pl.col("bytes_per_s"))
     )
-    return _view_of_one(of, rows, choice.get("basis", NOMINAL))
+    return _one_chip_view(selection, rows, choice.get("basis", NOMINAL))
 
 
-def _able(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
+def _able_chips(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
     """The chips compared that can do the dtypes; all of the sweep's if none of them can."""
-    own = results.sweep(sweep)
-    every = frames.able_chips(own, frames.chips_with_rows(own), dtypes)
-    return [chip for chip in chips if chip in every] or every[: KIND.most_chips]
+    operation_sweep = results.sweep(sweep)
+    usable = frames.able_chips(operation_sweep, frames.chips_with_rows(operation_sweep), dtypes)
+    return [chip for chip in chips if chip in usable] or usable[: KIND.most_chips]
 
 
-def _together(of: Selection, dtypes: str) -> View:
+def _multi_chip_view(selection: Selection, dtypes: str) -> View:
     """The main roof of each chip."""
-    rows = ridges.ridge_frame(of).sort("flops_per_s", "ridge", descending=[True, False])
+    rows = ridges.ridge_frame(selection).sort("flops_per_s", "ridge", descending=[True, False])
     left, right = frames.lowest(rows, "ridge") / 12, frames.highest(rows, "ridge") * 6
     bottom = left * frames.lowest(rows, "bytes_per_s") * 0.8
     plane = Plane((left, right), (bottom, frames.highest(rows, "flops_per_s") * 1.8))
@@ -97,63 +106,63 @@ def _together(of: Selection, dtypes: str) -> View:
         with_value(chip_label(chip), si(peak, "FLOP/s"), NAME_ROOM)
         for chip, peak in rows.select("chip", "flops_per_s").iter_rows()
     ]
-    names = at_ends(TOGETHER, plane, rows["flops_per_s"].to_list())
+    names = at_ends(MULTI_CHIP_MARGINS, plane, rows["flops_per_s"].to_list())
     lines = rows.select(
         *("chip", "flops_per_s", "bytes_per_s", "ridge"),
-        beneath=pl.Series(overlaps(paths, plane), dtype=pl.Int64),
+        overlap_count=pl.Series(overlap_counts(paths, plane), dtype=pl.Int64),
         x=pl.Series([[x for x, _ in path] for path in paths], dtype=pl.List(pl.Float64)),
         y=pl.Series([[y for _, y in path] for path in paths], dtype=pl.List(pl.Float64)),
     ).explode("x", "y")
     points = rows.select("ridge", "flops_per_s").rows()
     labels = [Label(significant(at[0]), [at], sides=RIDGE_SIDES) for at in points]
-    numbers = labelled(TOGETHER, plane, labels, paths, [(at, DOT) for at in points])
+    numbers = place_labels(MULTI_CHIP_MARGINS, plane, labels, paths, [(at, DOT) for at in points])
     vendors = dict(rows.select("chip", "vendor").iter_rows())
     unit = rows["unit"][0]
     return View(
         Sentence(text=f"{dtypes} roofs of {counted(rows.height, 'chip')}, {unit} unit"),
         f"{dtypes}: dense peak of the {unit} unit over main-memory bandwidth. Dots and numbers:"
         " ridges, FLOP per byte.",
-        _layers_together(vendors),
+        _multi_chip_layers(vendors),
         {
             "roofs": lines,
             "names": rows.select("chip", "flops_per_s", text=pl.Series(texts)).hstack(names),
             "ridges": rows.select("chip").hstack(numbers),
         },
-        TOGETHER,
+        MULTI_CHIP_MARGINS,
         rows,
         kit.plane_params(plane),
         tuple(vendors),
     )
 
 
-def _layers_together(vendors: Mapping[str, str | None]) -> list[Layer]:
+def _multi_chip_layers(vendors: Mapping[str, str | None]) -> list[Layer]:
     """The roofs of chips in their colours, names at their right ends, and ridges."""
-    line, letters = (kit.chip_colour(vendors, letters=each) for each in (False, True))
+    line, letters = (kit.chip_colour(vendors, letters=as_text) for as_text in (False, True))
     across = "Arithmetic intensity (FLOP per byte of main memory)"
-    x = kit.quantity("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
-    y = kit.quantity("y", **kit.log_axis("y", "Attainable FLOP/s"))
+    x = kit.quantitative_channel("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
+    y = kit.quantitative_channel("y", **kit.log_axis("y", "Attainable FLOP/s"))
     tips = kit.tips(
         chip="chip", flops_per_s="peak FLOP/s", bytes_per_s="byte/s", ridge="ridge, FLOP/byte"
     )
     at = {"x": x, "y": y}
-    path = {**at, "color": line, "order": kit.quantity("x"), "tooltip": tips}
+    path = {**at, "color": line, "order": kit.quantitative_channel("x"), "tooltip": tips}
     end = {
         "x": {"value": kit.expr("width")},
         "y": {**y, "field": "flops_per_s"},
         "fill": letters,
     }
     return [
-        kit.layer("roofs", "line", "curve", path, **kit.WIDER),
+        kit.layer("roofs", "line", "curve", path, **kit.OVERLAP_WIDTH),
         *kit.labels("names", "value", end, halo=False, clip=False),
         kit.layer("ridges", "point", "dot", {**at, "color": line}),
         *kit.labels("ridges", "value", {**at, "fill": letters}),
     ]
 
 
-def _lines(of: Selection) -> pl.DataFrame:
+def _lines(selection: Selection) -> pl.DataFrame:
     """Ceilings and slopes of a chip: `kind` is `memory`, `network` or `ceiling`."""
-    (case,) = of.cases()
-    entry = of.sweep.chips[case.chip]
+    (case,) = selection.cases()
+    entry = selection.sweep.chips[case.chip]
     key = {"chip": case.chip, "dtypes": case.dtypes}
     records: list[dict[str, Any]] = [
         {
@@ -162,9 +171,9 @@ def _lines(of: Selection) -> pl.DataFrame:
             "name": compute,
             "flops_per_s": float(math_rate(case.machine, compute).per_s),
         }
-        for compute in entry.units[of.sweep.unit]
+        for compute in entry.units[selection.sweep.unit]
     ]
-    records += [{**key, **line} for line in _bandwidths(entry, of.by_chip[case.chip], case)]
+    records += [{**key, **line} for line in _bandwidths(entry, selection.by_chip[case.chip], case)]
     return pl.DataFrame(records, schema=COLUMNS, orient="row")
 
 
@@ -182,17 +191,24 @@ def _bandwidths(
             fed = replace(machine, level=entry.memory[name].exact)
             rate = float(memory_rate(fed, compute).per_s)
             yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
-    split = _of_split(rows.cases)
+    split = _split_bandwidth(rows.cases)
     whole = {part for name in split for part in name.partition(" ")[0].split("+")}
-    pairs = {name: each for name, each in _of_pairs(entry, machine).items() if name not in whole}
+    pairs = {
+        name: pair_rate
+        for name, pair_rate in _pair_bandwidths(entry, machine).items()
+        if name not in whole
+    }
     for name, rate in {**split, **pairs}.items():
         yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
 
 
-def _of_pairs(entry: Chip, machine: Machine) -> dict[str, float]:
+def _pair_bandwidths(entry: Chip, machine: Machine) -> dict[str, float]:
     """The rates of interconnects to one other chip [byte/s]."""
     share = machine.efficiency["network"]
-    pairs = {name: NetworkLevel(each.exact, (PAIR,)) for name, each in entry.networks.items()}
+    pairs = {
+        name: NetworkLevel(interconnect.exact, (PAIR,))
+        for name, interconnect in entry.networks.items()
+    }
     return {
         name: float(pair.bytes_per_s * share)
         for name, pair in pairs.items()
@@ -200,7 +216,7 @@ def _of_pairs(entry: Chip, machine: Machine) -> dict[str, float]:
     }
 
 
-def _of_split(cases: Sequence[OperationCase]) -> dict[str, float]:
+def _split_bandwidth(cases: Sequence[OperationCase]) -> dict[str, float]:
     """The rate of a chip's network in the largest split that sends something [byte/s]."""
     largest = max(
         (case for case in cases if case.route and case.scheme.transfers),
@@ -214,30 +230,30 @@ def _of_split(cases: Sequence[OperationCase]) -> dict[str, float]:
     return {str(frames.route_name(largest)): float(rate.per_s)}
 
 
-def _points(of: Selection, shape: str | None) -> pl.DataFrame:
+def _points(selection: Selection, shape: str | None) -> pl.DataFrame:
     """Rows on one chip as points, at powers of eight of the first dimension of several sizes."""
-    several = (dim for dim in of.dims if len(dimension_sizes(of.sweep, dim)) > 1)
-    lead = next(several, of.dims[0])
-    others = [dim for dim in of.dims if dim != lead]
-    rows = frames.with_missing(of.rows(), *BAND, "t_lower_s").filter(shards=1)
-    largest = [pl.col(dim) == pl.col(dim).max() for dim in others]
+    several = (dim for dim in selection.dims if len(dimension_sizes(selection.sweep, dim)) > 1)
+    axis = next(several, selection.dims[0])
+    other_dims = [dim for dim in selection.dims if dim != axis]
+    rows = frames.with_missing(selection.rows(), *BAND, "t_lower_s").filter(shards=1)
+    largest = [pl.col(dim) == pl.col(dim).max() for dim in other_dims]
     rows = rows.filter(*([pl.col("shape") == shape] if shape is not None else largest))
-    points = rows.filter(pl.col(lead).is_in([8**power for power in range(14)])).select(
+    points = rows.filter(pl.col(axis).is_in([8**power for power in range(14)])).select(
         "chip",
         "dtypes",
         kind=pl.lit("point"),
-        name=pl.lit(lead),
+        name=pl.lit(axis),
         flops_per_s="attained_flops_per_s",
         bytes_per_s=pl.lit(None, dtype=pl.Float64),
         intensity="memory_intensity",
-        size=pl.col(lead).cast(pl.Int64),
+        size=pl.col(axis).cast(pl.Int64),
         shape="shape",
         **frames.calibrated_rates(ESTIMATES),
     )
     return points.unique(["size"], keep="first").sort("size").collect()
 
 
-def _view_of_one(of: Selection, rows: pl.DataFrame, basis: str) -> View:
+def _one_chip_view(selection: Selection, rows: pl.DataFrame, basis: str) -> View:
     """The roofline of one chip."""
     points = rows.filter(kind="point")
     places = points.select("intensity", "flops_per_s").rows()
@@ -246,8 +262,8 @@ def _view_of_one(of: Selection, rows: pl.DataFrame, basis: str) -> View:
         Label(f"{name} = {count(size)}", [at], "label", sides=POINT_SIDES)
         for at, (name, size) in zip(places, points.select("name", "size").rows(), strict=True)
     ]
-    main, chip, dtypes = roof.main, of.chips[0], of.dtypes[0]
-    level, unit = part_name(main["name"]), of.sweep.unit
+    main, chip, dtypes = roof.main, selection.chips[0], selection.dtypes[0]
+    level, unit = part_name(main["name"]), selection.sweep.unit
     ridge = significant(main["ridge"])
     shape = next(iter(points["shape"].drop_nulls()), None)
     dots = f" Dots: {shape or 'the largest matrices'}." if places else ""
@@ -279,13 +295,13 @@ def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
     if not calibrated:
         return [kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips})]
     tips += kit.tips(estimate="calibrated FLOP/s", slow="at p90", fast="at p10")
-    known = "datum.estimate != null"
+    calibrated_points = "datum.estimate != null"
     band = {**at, "y": {**at["y"], "field": "slow"}, "y2": {"field": "fast"}, "tooltip": tips}
     dark = {**at, "y": {**at["y"], "field": "estimate"}, "tooltip": tips}
     return [
         kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips}, opacity=0.35),
-        kit.layer("point", "rule", "band", band, where=known, clip=True),
-        kit.layer("point", "point", "ink-dot", dark, where=known, clip=True),
+        kit.layer("point", "rule", "band", band, where=calibrated_points, clip=True),
+        kit.layer("point", "point", "ink-dot", dark, where=calibrated_points, clip=True),
     ]
 
 
@@ -308,5 +324,5 @@ KIND = Kind(
     ),
     reads=("memory_intensity", "attained_flops_per_s"),
     preferred=ridges.preferred,
-    compares=True,
+    multi_chip=True,
 )

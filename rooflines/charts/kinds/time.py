@@ -35,10 +35,10 @@ KERNEL, RESOURCE = "kernel", "resource"
 
 PROJECTIONS, COLLECTIVES, ENGINE = "qkv, o", "collectives", "engine"
 OPTIMIZER = "optimizer"
-BESIDE = f"{COLLECTIVES}, {OPTIMIZER}"
+COLLECTIVES_OPTIMIZER = f"{COLLECTIVES}, {OPTIMIZER}"
 """What training does besides the passes of its layers: one of the colours is for both."""
 
-PASSES = r"-(fwd|again|bwd|dgrad|wgrad|wgrad-add|[0-9]+)$"
+STAGE_SUFFIX = r"-(fwd|again|bwd|dgrad|wgrad|wgrad-add|[0-9]+)$"
 """What follows the name of a kernel in training: its pass, or the kind of stage."""
 
 FAMILIES = {
@@ -53,26 +53,26 @@ FAMILIES = {
 }
 """The kernels that are drawn as one; all others multiply by the weights of attention."""
 
-SHOWN = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTIVES)
+FAMILY_ORDER = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTIVES)
 """What is drawn, in its order; collectives have the time that they take beyond their kernel's.
 Calibrated kernels include them, and what an engine does besides has their place."""
 
 PLACES = {
-    **{name: place for place, name in enumerate(SHOWN)},
-    **dict.fromkeys((ENGINE, BESIDE, OPTIMIZER), len(SHOWN) - 1),
+    **{name: place for place, name in enumerate(FAMILY_ORDER)},
+    **dict.fromkeys((ENGINE, COLLECTIVES_OPTIMIZER, OPTIMIZER), len(FAMILY_ORDER) - 1),
 }
 
-MOST_ROWS, CROWDED = 11, 4
+MAX_ROWS, MAX_TIMED_ROWS = 11, 4
 """Rows of batches, and rows of kernels from which on only the bottleneck has its time [1]."""
 
-THICK = 0.78 / len(RESOURCES)
+BAR_THICKNESS = 0.78 / len(RESOURCES)
 """Thickness of a bar of a resource, as a share of the row's height."""
 
 
-def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     """What bars are of, the model, the chip, dtypes, the split, the phase, and sizes."""
-    by, known = str(given.get("by", KERNEL)), dtypes_by_chip(sweep)
-    dtypes = known.get(str(given.get("chip", next(iter(known), ""))), set())
+    by, offered = str(choice.get("by", KERNEL)), dtypes_by_chip(sweep)
+    dtypes = offered.get(str(choice.get("chip", next(iter(offered), ""))), set())
     batches = sweep.batches
     middle = [batches[len(batches) // 2], *batches]
     trains = TRAIN in sweep.config.phase
@@ -80,7 +80,7 @@ def menus(sweep: ModelSweep, given: Mapping[str, Option]) -> list[Menu]:
     return [
         Menu("by", (KERNEL, RESOURCE)),
         Menu("model", tuple(sweep.models)),
-        Menu("chip", tuple(known)),
+        Menu("chip", tuple(offered)),
         Menu("dtypes", tuple(name for name in sweep.combinations if name in dtypes)),
         Menu("split", tuple(split.name for split in sweep.config.splits)),
         Menu("phase", tuple(sweep.config.phase)),
@@ -94,26 +94,26 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     """The time of a step of a model: of its kernels over B, or of each resource at one B."""
     by, model, chip, dtypes = (choice[menu] for menu in ("by", "model", "chip", "dtypes"))
     basis = choice.get("basis", NOMINAL)
-    of = {menu: choice[menu] for menu in ("chip", "dtypes", "split", "phase", "S")}
-    own, rows = results.model_sweep(sweep), _rows(results, sweep, model, of)
-    published = published_in(own, model, dtypes)
-    named = named_model(own, model, dtypes) if published else chip_label(model)
+    filters = {menu: choice[menu] for menu in ("chip", "dtypes", "split", "phase", "S")}
+    model_sweep, rows = results.model_sweep(sweep), _rows(results, sweep, model, filters)
+    published = published_in(model_sweep, model, dtypes)
+    named = named_model(model_sweep, model, dtypes) if published else chip_label(model)
     on = f"{named} on {on_chips(chip, [rows['chips'][0]])}"
     if by == KERNEL:
         parts = _kernels(rows, BAND[0] if basis != NOMINAL else "t_serial_s")
-        sizes = frames.few_sizes(sorted(parts["B"].unique().to_list()), MOST_ROWS)
+        sizes = frames.few_sizes(sorted(parts["B"].unique().to_list()), MAX_ROWS)
         rows = rows.filter(pl.col("B").is_in(sizes))
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
-        says = _kernel_sentences(parts, on, [{"chip": chip}])
+        sentences = _kernel_sentences(parts, on, [{"chip": chip}])
     else:
         rows = rows.filter(B=choice["B"])
         if rows.is_empty():
-            raise _too_large(model, of)
+            raise _too_large(model, filters)
         drawn, params, marks = _bars(_resources(rows))
-        says = _resource_sentences(rows, on)
+        sentences = _resource_sentences(rows, on)
     return View(
-        first_true(replace(each, chosen=chip, published=published) for each in says),
-        _subtitle(rows, of, by, basis),
+        first_true(replace(sentence, chosen=chip, published=published) for sentence in sentences),
+        _subtitle(rows, filters, by, basis),
         marks,
         drawn,
         MARGINS,
@@ -123,30 +123,30 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     )
 
 
-def _rows(results: Results, sweep: str, model: str, of: Mapping[str, Option]) -> pl.DataFrame:
+def _rows(results: Results, sweep: str, model: str, filters: Mapping[str, Option]) -> pl.DataFrame:
     """The kernels of the batches that fit, with the `family` and `place` that they are drawn at."""
-    steps = results.rows(sweep).filter(model=model, **of).select("B", "fits").collect()
+    steps = results.rows(sweep).filter(model=model, **filters).select("B", "fits").collect()
     fitting = steps.filter(pl.col("fits").fill_null(value=True))["B"].to_list()
-    found = results.kernels(sweep, model, str(of["chip"])).filter(**of)
-    found = found.filter(pl.col("B").is_in(fitting))
-    if "runs" in found.columns:
-        found = found.with_columns(
-            pl.col("group").str.replace(PASSES, ""),
+    kernels = results.kernels(sweep, model, str(filters["chip"])).filter(**filters)
+    kernels = kernels.filter(pl.col("B").is_in(fitting))
+    if "runs" in kernels.columns:
+        kernels = kernels.with_columns(
+            pl.col("group").str.replace(STAGE_SUFFIX, ""),
             count=pl.col("count").cast(pl.Float64) * pl.col("runs") / pl.col("pp"),
             **{BAND[0]: pl.lit(None, pl.Float64)},
         )
-    if found.is_empty():
-        raise _too_large(model, of)
+    if kernels.is_empty():
+        raise _too_large(model, filters)
     keys = ("model", "chip", "dtypes", "split", "phase", "chips", "B", "S", "group", "count")
     family = pl.col("group").replace_strict(FAMILIES, default=PROJECTIONS)
-    return found.select(
+    return kernels.select(
         *keys, "bound", "t_serial_s", BAND[0], "t_activation_s", *TIMES.values(), family=family
     ).with_columns(place=family.replace_strict(PLACES))
 
 
-def _too_large(model: str, of: Mapping[str, Option]) -> RooflinesError:
-    where = f"{of['split']} on {of['chip']}, S = {of['S']}"
-    problem = f"has no step of {model} in {of['dtypes']} with {where} that fits the memory"
+def _too_large(model: str, filters: Mapping[str, Option]) -> RooflinesError:
+    where = f"{filters['split']} on {filters['chip']}, S = {filters['S']}"
+    problem = f"has no step of {model} in {filters['dtypes']} with {where} that fits the memory"
     return RooflinesError("B", problem, "choose more chips, smaller sizes or smaller dtypes")
 
 
@@ -161,24 +161,26 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
     rows = rows.drop_nulls(time)
     if rows.is_empty():
         raise RooflinesError("basis", "has no calibration of all kernels", "choose nominal")
-    alone = [each for bound, each in _times().items() if bound != NETWORK.bound]
-    own = (
+    alone = [resource_time for bound, resource_time in _times().items() if bound != NETWORK.bound]
+    kernel_time = (
         pl.col(time) if time != "t_serial_s" else pl.min_horizontal(time, pl.max_horizontal(alone))
     )
     parts = [
-        rows.select("B", "family", "place", seconds=pl.col("count") * own),
+        rows.select("B", "family", "place", seconds=pl.col("count") * kernel_time),
         rows.select(
             "B",
             family=pl.lit(COLLECTIVES),
             place=pl.lit(PLACES[COLLECTIVES], dtype=rows.schema["place"]),
-            seconds=pl.col("count") * (pl.col(time) - own),
+            seconds=pl.col("count") * (pl.col(time) - kernel_time),
         ),
     ]
-    both = pl.concat(parts)
-    if OPTIMIZER in both["family"]:
-        both = both.with_columns(pl.col("family").replace([COLLECTIVES, OPTIMIZER], BESIDE))
+    kernels = pl.concat(parts)
+    if OPTIMIZER in kernels["family"]:
+        kernels = kernels.with_columns(
+            pl.col("family").replace([COLLECTIVES, OPTIMIZER], COLLECTIVES_OPTIMIZER)
+        )
     return (
-        both.group_by("B", "family", "place")
+        kernels.group_by("B", "family", "place")
         .agg(pl.col("seconds").sum())
         .filter(pl.col("seconds") > 0)
         .sort("B", "place")
@@ -188,7 +190,7 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
 
 def _resources(rows: pl.DataFrame) -> pl.DataFrame:
     """Seconds of each family by resource; the one that takes longest `binds`."""
-    sums = [(pl.col("count") * each).sum().alias(bound) for bound, each in _times().items()]
+    sums = [(pl.col("count") * time).sum().alias(bound) for bound, time in _times().items()]
     tall = rows.group_by("family", "place").agg(sums).sort("place")
     tall = tall.unpivot(list(TIMES), index="family", variable_name="resource", value_name="seconds")
     longest = pl.col("seconds").max().over("family")
@@ -197,8 +199,8 @@ def _resources(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
     """A bar for each family and resource, the bottleneck in full colour."""
-    families = [name for name in (*SHOWN, OPTIMIZER) if name in parts["family"]]
-    step = {name: (i - (len(TIMES) - 1) / 2) * THICK for i, name in enumerate(TIMES)}
+    families = [name for name in (*FAMILY_ORDER, OPTIMIZER) if name in parts["family"]]
+    step = {name: (i - (len(TIMES) - 1) / 2) * BAR_THICKNESS for i, name in enumerate(TIMES)}
     place = {name: float(i) for i, name in enumerate(families)}
     bars = parts.with_columns(
         middle=pl.col("family").replace_strict(place, return_dtype=pl.Float64)
@@ -206,27 +208,33 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
         text=pl.Series([seconds(value) for value in parts["seconds"]], dtype=pl.String),
     )
     bars = bars.with_columns(
-        low=pl.col("middle") - THICK * 0.42, high=pl.col("middle") + THICK * 0.42
+        low=pl.col("middle") - BAR_THICKNESS * 0.42, high=pl.col("middle") + BAR_THICKNESS * 0.42
     )
     top = frames.highest(bars, "seconds") * 1.02
     x, y = kit.bar_axes("Time of each resource, if it were alone", kit.TIME_LABEL)
     scale = {"domain": list(TIMES), "range": "ordinal"}
     bar = {
-        "x": kit.quantity("seconds", **x),
+        "x": kit.quantitative_channel("seconds", **x),
         "x2": {"datum": 0},
-        "y": kit.quantity("low", **y),
+        "y": kit.quantitative_channel("low", **y),
         "y2": {"field": "high"},
-        "color": kit.name("resource", scale=scale, legend=_legend(list(TIMES))),
+        "color": kit.nominal_channel("resource", scale=scale, legend=_legend(list(TIMES))),
         "opacity": {"condition": {"test": "datum.binds", "value": 1}, "value": 0.38},
         "tooltip": kit.tips(family="kernels", resource="resource", text="time"),
     }
-    at = {"x": bar["x"], "y": kit.quantity("middle", **y), "text": kit.name("text")}
+    at = {
+        "x": bar["x"],
+        "y": kit.quantitative_channel("middle", **y),
+        "text": kit.nominal_channel("text"),
+    }
     marks = [
         kit.layer("bars", "rect", "bar", bar),
-        kit.layer("bars", "text", "strong", at, where="datum.binds", **kit.BESIDE),
+        kit.layer("bars", "text", "strong", at, where="datum.binds", **kit.RIGHT_OF_BAR),
     ]
-    if len(families) <= CROWDED:
-        marks.append(kit.layer("bars", "text", "small", at, where="!datum.binds", **kit.BESIDE))
+    if len(families) <= MAX_TIMED_ROWS:
+        marks.append(
+            kit.layer("bars", "text", "small", at, where="!datum.binds", **kit.RIGHT_OF_BAR)
+        )
     return {"bars": bars}, kit.bar_params(families, NAME_ROOM, top), marks
 
 
@@ -265,34 +273,40 @@ def _stacks(
     )
     totals = drawn.group_by("row").agg(pl.col("seconds").sum()).sort("row")
     totals = totals.select(
-        "row", end=pl.lit(1.0), text=pl.Series([seconds(each) for each in totals["seconds"]])
+        "row", end=pl.lit(1.0), text=pl.Series([seconds(total) for total in totals["seconds"]])
     )
     x, y = kit.bar_axes(
         "Share of the time of a step, which is at the right", "format(datum.value, '.0%')"
     )
-    last = next((name for name in (ENGINE, BESIDE) if name in parts["family"]), COLLECTIVES)
-    domain = [*SHOWN[:-1], last]
-    known = [name for name in domain if name in parts["family"]]
+    last = next(
+        (name for name in (ENGINE, COLLECTIVES_OPTIMIZER) if name in parts["family"]), COLLECTIVES
+    )
+    domain = [*FAMILY_ORDER[:-1], last]
+    families = [name for name in domain if name in parts["family"]]
     scale = {"domain": domain, "range": "ramp"}
     part = {
-        "x": kit.quantity("left", **x),
+        "x": kit.quantitative_channel("left", **x),
         "x2": {"field": "right"},
-        "y": kit.quantity("low", **y),
+        "y": kit.quantitative_channel("low", **y),
         "y2": {"field": "high"},
-        "color": kit.name("family", scale=scale, legend=_legend(known)),
+        "color": kit.nominal_channel("family", scale=scale, legend=_legend(families)),
         "tooltip": kit.tips(family="kernels", share="share", seconds="time, s"),
     }
     text = {
-        "x": kit.quantity("middle", **x),
-        "y": kit.quantity("row", **y),
-        "text": kit.name("text"),
+        "x": kit.quantitative_channel("middle", **x),
+        "y": kit.quantitative_channel("row", **y),
+        "text": kit.nominal_channel("text"),
     }
     shown = "narrow ? datum.on_narrow : datum.on"
     marks = [
         kit.layer("parts", "rect", "cell", part),
         kit.layer("parts", "text", "on-resource", text, where=shown),
         kit.layer(
-            "totals", "text", "strong", {**text, "x": kit.quantity("end", **x)}, **kit.BESIDE
+            "totals",
+            "text",
+            "strong",
+            {**text, "x": kit.quantitative_channel("end", **x)},
+            **kit.RIGHT_OF_BAR,
         ),
     ]
     names = [f"B = {grid.size_name(size)}" for size in sizes]
@@ -300,10 +314,10 @@ def _stacks(
     return {"parts": drawn.drop("place"), "totals": totals}, params, marks
 
 
-def _subtitle(rows: pl.DataFrame, of: Mapping[str, Option], by: str, basis: str) -> str:
+def _subtitle(rows: pl.DataFrame, filters: Mapping[str, Option], by: str, basis: str) -> str:
     """The setting, and what is drawn."""
-    phase = "Training" if of["phase"] == TRAIN else str(of["phase"]).capitalize()
-    setting = f"{phase} in {of['dtypes']}, {of['split']}, S = {of['S']:,}"
+    phase = "Training" if filters["phase"] == TRAIN else str(filters["phase"]).capitalize()
+    setting = f"{phase} in {filters['dtypes']}, {filters['split']}, S = {filters['S']:,}"
     least = float((rows["count"] * rows["t_serial_s"]).sum())
     if by == RESOURCE:
         return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
@@ -322,12 +336,12 @@ def _kernel_sentences(
         "B", keep="first", maintain_order=True
     )
     last = first["family"][-1]
-    others = first.filter(pl.col("family") != last)["B"].to_list()
-    starts = min(size for size in first["B"] if size > max(others, default=0))
+    earlier = first.filter(pl.col("family") != last)["B"].to_list()
+    starts = min(size for size in first["B"] if size > max(earlier, default=0))
     verb = "takes" if last in {"attention", ENGINE, "vocabulary"} else "take"
-    if others:
+    if earlier:
         yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}", rows=rows)
-    shares = [f"{100 * each:.0f}" for each in parts.filter(family=last)["share"]]
+    shares = [f"{100 * share:.0f}" for share in parts.filter(family=last)["share"]]
     low, high = min(shares, key=float), max(shares, key=float)
     span = f"{low} to {high}" if low != high else low
     yield Sentence(text=f"{on}: {last} {verb} {span} % of the time", rows=rows)

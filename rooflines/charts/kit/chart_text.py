@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 FONTS = Path(__file__).parent / "fonts"
 FACES = {False: "Inter-Regular.ttf", True: "Inter-SemiBold.ttf"}
 
-MEASURED_AT = 100
+FONT_SIZE = 100
 """Font size that widths are measured at [px]."""
 
-FULLY_LISTED = 3
+MAX_LISTED = 3
 """Numbers of a list that are all written, even if they double [1]."""
 
 PARTS = {
@@ -44,21 +44,21 @@ PARTS = {
 def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
     from PIL import ImageFont  # noqa: PLC0415, planning measures no text
 
-    return ImageFont.truetype(str(FONTS / FACES[bold]), MEASURED_AT)
+    return ImageFont.truetype(str(FONTS / FACES[bold]), FONT_SIZE)
 
 
 @cache
 def width_em(text: str, *, bold: bool = False) -> float:
     """Width of a line of text in the vendored font [em]."""
-    return float(_face(bold=bold).getlength(text)) / MEASURED_AT
+    return float(_face(bold=bold).getlength(text)) / FONT_SIZE
 
 
-def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -> str:
+def shorten(text: str, max_width: float, *, bold: bool = False, tail: bool = False) -> str:
     """A line of text cut to a width, with an ellipsis for what is missing.
 
     Args:
         text: One line.
-        most: The width available [em].
+        max_width: The width available [em].
         bold: Whether it is set in the heavier weight.
         tail: Whether its end is kept too, where names often differ, and its words with digits if
             what is left fits.
@@ -66,60 +66,60 @@ def shorten(text: str, most: float, *, bold: bool = False, tail: bool = False) -
     Returns:
         The text itself if it fits.
     """
-    if width_em(text, bold=bold) <= most:
+    if width_em(text, bold=bold) <= max_width:
         return text
-    if tail and (named := _numbers_kept(text, most, bold=bold)):
-        return named
+    if tail and (short := _shorten_between_numbers(text, max_width, bold=bold)):
+        return short
     fits, upper = 0, len(text) - 1
     while fits < upper:
-        kept = (fits + upper + 1) // 2
-        if width_em(_elided(text, kept, tail=tail), bold=bold) <= most:
-            fits = kept
+        count = (fits + upper + 1) // 2
+        if width_em(_elided(text, count, tail=tail), bold=bold) <= max_width:
+            fits = count
         else:
-            upper = kept - 1
+            upper = count - 1
     return _elided(text, fits, tail=tail)
 
 
-def with_value(name: str, value: str, most: float) -> str:
+def with_value(name: str, value: str, max_width: float) -> str:
     """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
     tail = f" · {value}"
-    return shorten(name, most - width_em(tail, bold=True), bold=True, tail=True) + tail
+    return shorten(name, max_width - width_em(tail, bold=True), bold=True, tail=True) + tail
 
 
-def _numbers_kept(text: str, most: float, *, bold: bool) -> str | None:
+def _shorten_between_numbers(text: str, max_width: float, *, bold: bool) -> str | None:
     """A name without some letters in one place; None if it is still too long.
 
     Its first word and words with digits are whole.
     """
     fixed = {at for word in re.finditer(r"\S*\d\S*", text) for at in range(*word.span())}
     fixed.update(range(text.find(" ")))
-    for gone in range(1, len(text) - 1):
-        kept = len(text) - gone
-        usual = kept - kept // 3
-        for start in sorted(range(1, kept), key=lambda start: abs(start - usual)):
-            if fixed.isdisjoint(range(start, start + gone)):
-                short = f"{text[:start].rstrip()}…{text[start + gone :].lstrip()}"
-                if width_em(short, bold=bold) <= most:
+    for cut in range(1, len(text) - 1):
+        length = len(text) - cut
+        preferred = length - length // 3
+        for start in sorted(range(1, length), key=lambda start: abs(start - preferred)):
+            if fixed.isdisjoint(range(start, start + cut)):
+                short = f"{text[:start].rstrip()}…{text[start + cut :].lstrip()}"
+                if width_em(short, bold=bold) <= max_width:
                     return short
     return None
 
 
-def _elided(text: str, kept: int, *, tail: bool) -> str:
+def _elided(text: str, length: int, *, tail: bool) -> str:
     """A text cut to a number of characters: at its end, or before its last third."""
-    end = kept // 3 if tail else 0
-    return text[: kept - end].rstrip() + "…" + (text[-end:].lstrip() if end else "")
+    end = length // 3 if tail else 0
+    return text[: length - end].rstrip() + "…" + (text[-end:].lstrip() if end else "")
 
 
-def wrapped(text: str, most: float) -> list[str]:
+def wrapped(text: str, max_width: float) -> list[str]:
     """A subtitle broken into at most two lines of a width [em]."""
     words = [word for word in text.split(" ") if word]
 
     def width(count: int) -> float:
         return width_em(" ".join(words[:count]))
 
-    first = max(bisect_right(range(1, len(words) + 1), most, key=width), 1)
+    first = max(bisect_right(range(1, len(words) + 1), max_width, key=width), 1)
     lines = [" ".join(words[:first]), *([" ".join(words[first:])] if words[first:] else [])]
-    return [shorten(line, most) for line in lines]
+    return [shorten(line, max_width) for line in lines]
 
 
 def sizes_text(size: str, values: Iterable[int]) -> str:
@@ -149,7 +149,7 @@ def listed(values: Iterable[int]) -> str:
     numbers = sorted(set(values))
     names = [f"{value:,}" for value in numbers]
     doubling = all(after == 2 * before for before, after in pairwise(numbers))
-    if len(numbers) > FULLY_LISTED and doubling:
+    if len(numbers) > MAX_LISTED and doubling:
         return f"{names[0]}, {names[1]} ... {names[-1]}"
     return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
@@ -176,13 +176,17 @@ def chip_label(name: str) -> str:
     What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that
     begin with no chip of the catalogue, and are no model of it, are returned unchanged.
     """
-    known = {chip: entry.short for chip, entry in chip_entries().items() if entry.base is None}
-    own = max((chip for chip in known if f"{name}-".startswith(f"{chip}-")), key=len, default="")
-    if not own:
+    short_names = {
+        chip: entry.short for chip, entry in chip_entries().items() if entry.base is None
+    }
+    base = max(
+        (chip for chip in short_names if f"{name}-".startswith(f"{chip}-")), key=len, default=""
+    )
+    if not base:
         entry = model_entries().get(name)
         return entry.name if entry else name
-    variant = name[len(own) + 1 :].replace("-", " ")
-    return f"{known[own]} ({variant})" if variant else known[own] or own
+    variant = name[len(base) + 1 :].replace("-", " ")
+    return f"{short_names[base]} ({variant})" if variant else short_names[base] or base
 
 
 def part_name(name: str) -> str:

@@ -29,7 +29,10 @@ DARKER = {
 }
 """Letters in these colours are darker: their contrast is 4.5."""
 
-PLACES = {chip: place for place, chip in enumerate(chip for of in CHIPS.values() for chip in of)}
+PLACES = {
+    chip: place
+    for place, chip in enumerate(chip for vendor_chips in CHIPS.values() for chip in vendor_chips)
+}
 """Where the catalogue's chips are in the order of all."""
 
 
@@ -40,8 +43,8 @@ def shades(ink: str, *, dark: bool) -> list[str]:
         ink: The colour of text; a variant's is a third of the way from its base's to this.
         dark: Whether the background is dark.
     """
-    own = [pair[dark] for of_vendor in CHIPS.values() for pair in of_vendor.values()]
-    return [*own, *(_towards(ink, colour) for colour in own)]
+    colours = [pair[dark] for vendor_chips in CHIPS.values() for pair in vendor_chips.values()]
+    return [*colours, *(_towards(ink, colour) for colour in colours)]
 
 
 def in_letters(colours: Iterable[str]) -> list[str]:

@@ -22,7 +22,7 @@ LAYOUTS = {"": SIZES["slide"], "_narrow": SIZES["paper"]}
 """The layouts that labels are placed in, by the ending of their columns; a slide and a page share
 one."""
 
-LINE, PADDING = 1.3, 0.2
+LINE_HEIGHT, PADDING = 1.3, 0.2
 """Height of a line of text, and room kept free before and after a label [em]."""
 
 DOT = 0.35
@@ -35,10 +35,14 @@ every near place overlaps something."""
 SLIDES = (-0.2, 0.2, -0.4, 0.4)
 """Shares of its width by which a label above or below its point is moved along [1]."""
 
-ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
+ALIGN_SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}
 """The part of a label's width before its point, by alignment [1]."""
 
-ALONG, CLEAR, OFF = (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82), 0.8, 0.75
+LINE_SHARES, END_CLEARANCE, LINE_OFFSET = (
+    (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82),
+    0.8,
+    0.75,
+)
 """Places of a turned text along its line, best first [1]; room left at the line's ends, and from
 the line to the middle of the text [em]."""
 
@@ -48,7 +52,7 @@ SQUARES = 9
 END_DISTANCE, END_GAP = 0.6, 1.35
 """From a line's end to its label, and from one such label to the next below it [em]."""
 
-BESIDE, STEPS, MOST_BENEATH = 0.008, 48, 3
+OVERLAP_SHARE, OVERLAP_STEPS, MAX_OVERLAPS = 0.008, 48, 3
 """Share of the height within which lines hide each other, places compared across the plot, and
 the most lines that count as covered [1]."""
 
@@ -93,34 +97,34 @@ class Box(NamedTuple):
     right: float
     bottom: float
 
-    def meets(self, other: Box) -> bool:
+    def overlaps(self, box: Box) -> bool:
         """Whether the two overlap."""
         return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
+            self.left < box.right
+            and box.left < self.right
+            and self.top < box.bottom
+            and box.top < self.bottom
         )
 
-    def holds(self, other: Box) -> bool:
+    def contains(self, box: Box) -> bool:
         """Whether the other lies inside."""
         return (
-            self.left <= other.left
-            and self.top <= other.top
-            and self.right >= other.right
-            and self.bottom >= other.bottom
+            self.left <= box.left
+            and self.top <= box.top
+            and self.right >= box.right
+            and self.bottom >= box.bottom
         )
 
-    def crossed(self, segment: Segment) -> bool:
+    def crosses(self, segment: Segment) -> bool:
         """Whether a segment, whose bounds this box meets, passes through the interior."""
         x1, y1, x2, y2 = segment
         low, high = 0.0, 1.0
-        for start, delta, least, most in (
+        for start, delta, near, far in (
             (x1, x2 - x1, self.left, self.right),
             (y1, y2 - y1, self.top, self.bottom),
         ):
             if abs(delta) >= PARALLEL:
-                a, b = sorted(((least - start) / delta, (most - start) / delta))
+                a, b = sorted(((near - start) / delta, (far - start) / delta))
                 low, high = max(low, a), min(high, b)
         return low < high
 
@@ -156,7 +160,7 @@ class Label:
     places: Sequence[Place] = ()
     distance: float = 0.55
     span: Point | None = None
-    past: float = 0.0
+    overhang: float = 0.0
     to: Point | None = None
 
     @property
@@ -164,12 +168,12 @@ class Label:
         """The width of the text [em]."""
         return width_em(self.text, bold=self.style not in ("label", "note"))
 
-    def candidates(self, reaches: Sequence[float] = NEAR) -> Sequence[Place]:
+    def candidates(self, factors: Sequence[float] = NEAR) -> Sequence[Place]:
         """Places beside a point, best first: every side near it, then every side farther away.
 
         The last ones are above and below it, moved along by `SLIDES`.
         """
-        away = [self.distance * reach for reach in reaches]
+        away = [self.distance * factor for factor in factors]
         beside = [_beside(side, distance) for distance in away for side in self.sides]
         centred = [
             _beside(side, distance) for distance in away for side in "bt" if side in self.sides
@@ -179,9 +183,14 @@ class Label:
 
     def box(self, at: Point, place: Place) -> Box:
         """The rectangle that it takes beside a point of the plot."""
-        left = at[0] + place.dx - ALIGNED[place.align] * self.wide
+        left = at[0] + place.dx - ALIGN_SHARES[place.align] * self.wide
         middle = at[1] + place.dy
-        return Box(left - PADDING, middle - LINE / 2, left + self.wide + PADDING, middle + LINE / 2)
+        return Box(
+            left - PADDING,
+            middle - LINE_HEIGHT / 2,
+            left + self.wide + PADDING,
+            middle + LINE_HEIGHT / 2,
+        )
 
 
 @cache
@@ -190,15 +199,15 @@ def _beside(side: str, distance: float) -> Place:
     across = distance if "r" in side else -distance if "l" in side else 0.0
     down = -1.0 if "t" in side else 1.0 if "b" in side else 0.0
     align = "left" if "r" in side else "right" if "l" in side else "center"
-    both = len(side) > 1
+    is_corner = len(side) > 1
     return Place(
-        across * (0.55 if both else 1.0),
-        down * (distance + (0.25 if both else LINE / 2 - 0.1)),
+        across * (0.55 if is_corner else 1.0),
+        down * (distance + (0.25 if is_corner else LINE_HEIGHT / 2 - 0.1)),
         align,
     )
 
 
-class Room:
+class LabelPlacer:
     """A plot in one layout while labels are placed in it, the most important first.
 
     Args:
@@ -237,23 +246,23 @@ class Room:
 
         The place is taken; None: every place overlaps something.
         """
-        found = self._best(label, NEAR)
-        if found is None and label.to is None and not label.places:
-            found = self._best(label, FAR)
-        if found is None:
+        best = self._best(label, NEAR)
+        if best is None and label.to is None and not label.places:
+            best = self._best(label, FAR)
+        if best is None:
             return label.points[0], None
-        point, place, boxes = found
+        point, place, boxes = best
         self.taken += boxes
         return point, place
 
     def _best(
-        self, label: Label, reaches: Sequence[float]
+        self, label: Label, factors: Sequence[float]
     ) -> tuple[Point, Place, list[Box]] | None:
         """As `place`, at some distances, with what the label takes there."""
         best, fewest = None, math.inf
-        for point, place, boxes in self._tried(label, reaches):
-            dots = [box for other, box in self.dots if other != point and not label.to]
-            if any(box.meets(other) for box in boxes for other in (*self.taken, *dots)):
+        for point, place, boxes in self._candidates(label, factors):
+            dots = [box for dot_point, box in self.dots if dot_point != point and not label.to]
+            if any(box.overlaps(dot_point) for box in boxes for dot_point in (*self.taken, *dots)):
                 continue
             crossings = 0 if label.to else self._crossings(boxes[0], fewest)
             if crossings < fewest:
@@ -262,32 +271,36 @@ class Room:
                 break
         return best
 
-    def _tried(
-        self, label: Label, reaches: Sequence[float]
+    def _candidates(
+        self, label: Label, factors: Sequence[float]
     ) -> Iterator[tuple[Point, Place, list[Box]]]:
         """Points, places, and what a label takes there."""
         if label.to is not None:
-            yield from self._turned(label, label.to)
+            yield from self._along_line(label, label.to)
             return
         left, right = (self.at((x, self.plane.y[1]))[0] for x in label.span or self.plane.x)
-        top, bottom = (-math.inf, math.inf) if label.past or label.span else (0.0, self.plot[1])
-        within = Box(left, top, right + label.past, bottom)
+        top, bottom = (-math.inf, math.inf) if label.overhang or label.span else (0.0, self.plot[1])
+        bounds = Box(left, top, right + label.overhang, bottom)
         for point in label.points:
             at = self.at(point)
-            for place in label.candidates(reaches):
+            for place in label.candidates(factors):
                 box = label.box(at, place)
-                if within.holds(box):
+                if bounds.contains(box):
                     yield point, place, [box]
 
-    def _turned(self, label: Label, to: Point) -> Iterator[tuple[Point, Place, list[Box]]]:
+    def _along_line(self, label: Label, to: Point) -> Iterator[tuple[Point, Place, list[Box]]]:
         """Places along a line, turned like it: offsets are along the line and across it."""
         (x, y), (end, top) = self.at(label.points[0]), self.at(to)
         angle, length = math.atan2(y - top, end - x), math.hypot(end - x, y - top)
-        for share in ALONG:
+        for share in LINE_SHARES:
             along = length * share
-            if not CLEAR + label.wide / 2 <= along <= length - CLEAR - label.wide / 2:
+            if (
+                not END_CLEARANCE + label.wide / 2
+                <= along
+                <= length - END_CLEARANCE - label.wide / 2
+            ):
                 continue
-            for off in (-OFF, OFF):
+            for off in (-LINE_OFFSET, LINE_OFFSET):
                 steps = (
                     along + (step / (SQUARES - 1) - 0.5) * label.wide for step in range(SQUARES)
                 )
@@ -298,22 +311,25 @@ class Room:
                     )
                     for way in steps
                 ]
-                boxes = [Box(a - OFF, b - OFF, a + OFF, b + OFF) for a, b in middles]
+                boxes = [
+                    Box(a - LINE_OFFSET, b - LINE_OFFSET, a + LINE_OFFSET, b + LINE_OFFSET)
+                    for a, b in middles
+                ]
                 yield label.points[0], Place(along, off, "center"), boxes
 
-    def _crossings(self, box: Box, enough: float) -> int:
-        """How many lines pass through a label; `enough` of them are not counted further."""
-        found = 0
+    def _crossings(self, box: Box, limit: float) -> int:
+        """How many lines pass through a label; `limit` of them are not counted further."""
+        count = 0
         left, top, right, bottom = box
         for segment, (start, above, end, below) in self.segments:
             if left < end and start < right and top < below and above < bottom:  # most do not
-                found += box.crossed(segment)
-                if found >= enough:
+                count += box.crosses(segment)
+                if count >= limit:
                     break
-        return found
+        return count
 
 
-def labelled(
+def place_labels(
     margins: Margins,
     plane: Plane,
     labels: Sequence[Label],
@@ -335,18 +351,19 @@ def labelled(
     points: list[Point] = []
 
     def places(plot: Point) -> list[Place | None]:
-        room = Room(plot, plane, lines, dots)
-        known: list[Sequence[Point]] = [[point] for point in points] or [
+        room = LabelPlacer(plot, plane, lines, dots)
+        candidates: list[Sequence[Point]] = [[point] for point in points] or [
             label.points for label in labels
         ]
-        found = [
-            room.place(replace(label, points=at)) for label, at in zip(labels, known, strict=True)
+        placements = [
+            room.place(replace(label, points=at))
+            for label, at in zip(labels, candidates, strict=True)
         ]
-        points[:] = [point for point, _ in found]
-        return [place for _, place in found]
+        points[:] = [point for point, _ in placements]
+        return [place for _, place in placements]
 
     placed = in_layouts(margins, places)
-    rows = [(one.text, one.style, *point) for one, point in zip(labels, points, strict=True)]
+    rows = [(entry.text, entry.style, *point) for entry, point in zip(labels, points, strict=True)]
     schema = {"text": pl.String, "style": pl.String, "x": pl.Float64, "y": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row").hstack(placed)
 
@@ -365,12 +382,12 @@ def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None
     schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
     parts = []
     for tail, size in LAYOUTS.items():
-        found = [
+        rows = [
             (round(p.dx, 2), round(p.dy, 2), p.align, True) if p else (0.0, 0.0, "left", False)
             for p in places(plot_size(size, margins))
         ]
         names = {f"{name}{tail}": kind for name, kind in schema.items()}
-        parts.append(pl.DataFrame(found, schema=names, orient="row"))
+        parts.append(pl.DataFrame(rows, schema=names, orient="row"))
     return pl.concat(parts, how="horizontal")
 
 
@@ -392,11 +409,11 @@ def end_places(ends: Sequence[float], down: float) -> list[Place | None]:
     Returns:
         A place for each; if there is not room for all, for as many as fit, evenly chosen.
     """
-    most = int(down / END_GAP) + 1
-    kept = list(range(len(ends)))
-    if len(ends) > most:
-        kept = sorted({round(i * (len(ends) - 1) / (most - 1)) for i in range(most)})
-    heights = dict(zip(kept, dodge([ends[i] for i in kept], END_GAP, 0.0, down), strict=True))
+    max_count = int(down / END_GAP) + 1
+    shown = list(range(len(ends)))
+    if len(ends) > max_count:
+        shown = sorted({round(i * (len(ends) - 1) / (max_count - 1)) for i in range(max_count)})
+    heights = dict(zip(shown, dodge([ends[i] for i in shown], END_GAP, 0.0, down), strict=True))
     return [
         Place(END_DISTANCE, heights[i] - end, "left") if i in heights else None
         for i, end in enumerate(ends)
@@ -424,18 +441,18 @@ def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[
             centre = min(max(centre, low + half), max(high - half, low + half))
             if not clusters or centre - clusters[-1][0] >= gap * (size + clusters[-1][1]) / 2:
                 break
-            other, others = clusters.pop()
-            centre = (centre * size + other * others) / (size + others)
-            size += others
+            neighbour, neighbour_size = clusters.pop()
+            centre = (centre * size + neighbour * neighbour_size) / (size + neighbour_size)
+            size += neighbour_size
         clusters.append((centre, size))
     positions = (
         centre + gap * (rank - (size - 1) / 2) for centre, size in clusters for rank in range(size)
     )
-    found = dict(zip(order, positions, strict=True))
-    return [found[index] for index in range(len(wanted))]
+    by_index = dict(zip(order, positions, strict=True))
+    return [by_index[index] for index in range(len(wanted))]
 
 
-def overlaps(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
+def overlap_counts(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
     """Overlap counts: later lines that cover a quarter of each line, which is then drawn wider.
 
     Args:
@@ -447,16 +464,16 @@ def overlaps(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
         points = [plane.at((1.0, 1.0), *point) for point in path]
         heights.append(
             {
-                step: y + (after[1] - y) * (step / STEPS - x) / (after[0] - x)
+                step: y + (after[1] - y) * (step / OVERLAP_STEPS - x) / (after[0] - x)
                 for (x, y), after in pairwise(points)
-                for step in range(math.ceil(x * STEPS), math.ceil(after[0] * STEPS))
+                for step in range(math.ceil(x * OVERLAP_STEPS), math.ceil(after[0] * OVERLAP_STEPS))
             }
         )
-    found = []
-    for index, one in enumerate(heights):
+    counts = []
+    for index, line in enumerate(heights):
         near = [
-            sum(abs(y - later[at]) < BESIDE for at, y in one.items() if at in later)
+            sum(abs(y - later[at]) < OVERLAP_SHARE for at, y in line.items() if at in later)
             for later in heights[index + 1 :]
         ]
-        found.append(min(sum(count > len(one) / 4 for count in near), MOST_BENEATH))
-    return found
+        counts.append(min(sum(count > len(line) / 4 for count in near), MAX_OVERLAPS))
+    return counts

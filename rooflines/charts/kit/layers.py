@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Layer = dict[str, Any]
 """A layer, or a channel of one, as Vega-Lite has it."""
 
-FEW_TICKS = 2
+MIN_TICKS_EXCEEDED = 2
 """Ticks of an axis that are too few [1]."""
 
 SHORT_LABEL = (
@@ -41,16 +41,16 @@ def expr(text: str) -> Layer:
     return {"expr": text}
 
 
-WIDER: dict[str, Any] = {"strokeWidth": expr("em * (0.19 + 0.2 * datum.beneath)")}
+OVERLAP_WIDTH: dict[str, Any] = {"strokeWidth": expr("em * (0.19 + 0.2 * datum.overlap_count)")}
 """A line is wider where others, `beneath` of them, are drawn over it."""
 
 
-def quantity(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
+def quantitative_channel(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
     """A channel of numbers."""
     return {"field": field, "type": "quantitative", **more}
 
 
-def name(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
+def nominal_channel(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
     """A channel of names."""
     return {"field": field, "type": "nominal", **more}
 
@@ -71,7 +71,11 @@ FORMATS = {
 def tips(**titles: str) -> list[Layer]:
     """The lines of a tooltip: columns with their titles."""
     return [
-        (quantity(field, format=FORMATS[field]) if field in FORMATS else name(field))
+        (
+            quantitative_channel(field, format=FORMATS[field])
+            if field in FORMATS
+            else nominal_channel(field)
+        )
         | {"title": title}
         for field, title in titles.items()
     ]
@@ -97,11 +101,11 @@ def layer(
         more: Further properties of the mark.
     """
     styles = style if isinstance(style, str) else list(style)
-    own = {**more, "filled": True} if mark == "point" and "filled" not in more else more
-    made: Layer = {"data": {"name": data}, "mark": {"type": mark, "style": styles, **own}}
+    properties = {**more, "filled": True} if mark == "point" and "filled" not in more else more
+    spec: Layer = {"data": {"name": data}, "mark": {"type": mark, "style": styles, **properties}}
     if where:
-        made["transform"] = [{"filter": where}]
-    return {**made, "encoding": dict(encoding)}
+        spec["transform"] = [{"filter": where}]
+    return {**spec, "encoding": dict(encoding)}
 
 
 def labels(
@@ -125,17 +129,20 @@ def labels(
         **mark,
     }
     styles = [[style, "halo"], style] if halo else [style]
-    own = {k: v for k, v in encoding.items() if k not in ("fill", "color")}
+    halo_encoding = {k: v for k, v in encoding.items() if k not in ("fill", "color")}
     return [
         layer(
             data,
             "text",
-            each,
-            {**(own if isinstance(each, list) else encoding), "text": name("text")},
+            names,
+            {
+                **(halo_encoding if isinstance(names, list) else encoding),
+                "text": nominal_channel("text"),
+            },
             where=shown,
             **placed,
         )
-        for each in styles
+        for names in styles
     ]
 
 
@@ -172,9 +179,9 @@ def axis(
 
 def log_axis(side: Literal["x", "y"], title: str, label: str = SI_LABEL, **more: Any) -> Layer:  # noqa: ANN401
     """As `axis`, logarithmic."""
-    made = axis(side, title, label, **more)
-    scale = {k: v for k, v in made["scale"].items() if k != "zero"}
-    return {**made, "scale": {**scale, "type": "log"}}
+    linear = axis(side, title, label, **more)
+    scale = {k: v for k, v in linear["scale"].items() if k != "zero"}
+    return {**linear, "scale": {**scale, "type": "log"}}
 
 
 def plane_params(
@@ -191,7 +198,7 @@ def plane_params(
     }
 
 
-BESIDE: dict[str, Any] = {"align": "left", "clip": False, "dx": expr("em * 0.4")}
+RIGHT_OF_BAR: dict[str, Any] = {"align": "left", "clip": False, "dx": expr("em * 0.4")}
 """A text right of a bar."""
 
 
@@ -228,24 +235,26 @@ def ticks_between(low: float, high: float) -> list[float]:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []
     for digits in ((1,), (1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
-        every = [digit * 10.0**power for power in powers for digit in digits]
-        ticks = [tick for tick in every if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)]
-        if len(ticks) > FEW_TICKS:
+        candidates = [digit * 10.0**power for power in powers for digit in digits]
+        ticks = [
+            tick for tick in candidates if low <= tick * (1 + 1e-9) and tick <= high * (1 + 1e-9)
+        ]
+        if len(ticks) > MIN_TICKS_EXCEEDED:
             break
     return ticks
 
 
-def even_ticks(top: float, most: int = 5) -> list[float]:
+def even_ticks(top: float, max_count: int = 5) -> list[float]:
     """Ticks of a linear axis from zero: whole multiples of a round step [1]."""
-    step = 10.0 ** math.floor(math.log10(top / most))
-    step *= next(times for times in (1, 2, 5, 10) if top / (step * times) <= most)
+    step = 10.0 ** math.floor(math.log10(top / max_count))
+    step *= next(times for times in (1, 2, 5, 10) if top / (step * times) <= max_count)
     return [float(f"{step * index:.6g}") for index in range(math.floor(top / step + 1e-9) + 1)]
 
 
-def powers_of_two(low: float, high: float, most: int = 12) -> list[int]:
-    """Powers of two in a range; every n-th of them where there are more than `most`."""
+def powers_of_two(low: float, high: float, max_count: int = 12) -> list[int]:
+    """Powers of two in a range; every n-th of them where there are more than `max_count`."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
-    step = max(1, -(-(last - first + 1) // most))
+    step = max(1, -(-(last - first + 1) // max_count))
     powers = range(last, max(first, 0) - 1, -step)
     return [2**power for power in powers][::-1]
 
@@ -258,7 +267,7 @@ def chip_colour(vendors: Mapping[str, str | None], *, letters: bool = False) -> 
         letters: Whether it is of text.
     """
     scale = {"domain": chip_order(vendors), "range": "diverging" if letters else "category"}
-    return name("chip", scale=scale, legend=None)
+    return nominal_channel("chip", scale=scale, legend=None)
 
 
 SUBTITLE: Layer = {

@@ -22,29 +22,29 @@ if TYPE_CHECKING:
 
     import altair as alt
 
-MOST_ROWS = 5_000
+MAX_ROWS = 5_000
 """Rows of all data of a chart that a browser draws within a second [1]."""
 
-MOST_BYTES = 250_000
+MAX_BYTES = 250_000
 """Size of a chart's specification with its data [byte]."""
 
 PNG_SCALE = 1.5
 COLOURS, FEW_COLOURS = 256, 64
 """Colours of a picture, and of a thumbnail [1]."""
 
-MARK = "rooflines-specification"
+PLACEHOLDER = "rooflines-specification"
 """The name of an empty specification in whose place that of a chart is put."""
 
 COMPRESSION = 6
 """Of PNG: a seventh more bytes than with 9, in an eighth of the time."""
 
-NUMBERED = re.compile(r"\b(gradient_|clip)\d+\b")
+NUMBERED_PART = re.compile(r"\b(gradient_|clip)\d+\b")
 """Names of parts of an SVG."""
 
-TITLE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
+TITLE_SHARE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
 """Share of a slide's height that its title takes [1]."""
 
-SMALLER = 5
+THUMBNAIL_SCALE = 5
 """Scale of a thumbnail [1]: 1920 pixels become 384, four for each of the 96 that it is shown at."""
 
 
@@ -81,10 +81,10 @@ def limited(spec: dict[str, Any], name: str) -> dict[str, Any]:
     rows = sum(len(values) for values in spec["datasets"].values())
     size = len(dumps(spec))
     problem = (
-        f"has {rows:,} rows to draw, more than {MOST_ROWS:,}"
-        if rows > MOST_ROWS
-        else f"takes {size:,} bytes, more than {MOST_BYTES:,}"
-        if size > MOST_BYTES
+        f"has {rows:,} rows to draw, more than {MAX_ROWS:,}"
+        if rows > MAX_ROWS
+        else f"takes {size:,} bytes, more than {MAX_BYTES:,}"
+        if size > MAX_BYTES
         else None
     )
     if problem:
@@ -136,10 +136,10 @@ def png(
         dark: Whether the background is dark.
         scale: Pixels for each of the size [1].
     """
-    return encoded(rastered(svg(spec, size, dark=dark), scale))
+    return encode_png(rasterize(svg(spec, size, dark=dark), scale))
 
 
-def rastered(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
+def rasterize(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
     """The pixels of a picture that `svg` drew.
 
     Args:
@@ -150,7 +150,7 @@ def rastered(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
     return Image.open(io.BytesIO(vlc.svg_to_png(drawn, scale=scale))).convert("RGB")
 
 
-def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
+def encode_png(picture: Image.Image, colours: int = COLOURS) -> bytes:
     """A picture as PNG with a palette, found by median cut.
 
     Args:
@@ -165,18 +165,20 @@ def encoded(picture: Image.Image, colours: int = COLOURS) -> bytes:
 
 def thumbnail(picture: Image.Image) -> bytes:
     """A small copy of a slide without its title, which the list shows as text beside it."""
-    top = round(picture.height * TITLE)
+    top = round(picture.height * TITLE_SHARE)
     plot = picture.crop((0, top, picture.width, picture.height))
-    return encoded(plot.reduce(SMALLER), FEW_COLOURS)
+    return encode_png(plot.reduce(THUMBNAIL_SCALE), FEW_COLOURS)
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
     """A picture as SVG, with live text and a name for screen readers; arguments as of `png`."""
     register_fonts()
-    own = themed(spec, SIZES[size], dark=dark)
-    drawn = str(vlc.vegalite_to_svg(own, vl_version=VEGA_LITE, allowed_base_urls=[]))
-    numbers: dict[str, str] = {}  # of gradients and clips: the renderer goes on counting
-    drawn = NUMBERED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), drawn)
+    themed_spec = themed(spec, SIZES[size], dark=dark)
+    drawn = str(vlc.vegalite_to_svg(themed_spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
+    renumbered: dict[str, str] = {}  # of gradients and clips: the renderer goes on counting
+    drawn = NUMBERED_PART.sub(
+        lambda m: renumbered.setdefault(m[0], f"{m[1]}{len(renumbered)}"), drawn
+    )
     name = quoteattr(spec.get("description", ""))
     return drawn.replace("<svg ", f'<svg role="img" aria-label={name} ', 1)
 
@@ -190,8 +192,8 @@ def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> 
         dark: Whether the background is dark.
     """
     register_fonts()
-    own = themed(spec, SIZES[size], dark=dark)
-    return bytes(vlc.vegalite_to_pdf(own, vl_version=VEGA_LITE, allowed_base_urls=[]))
+    themed_spec = themed(spec, SIZES[size], dark=dark)
+    return bytes(vlc.vegalite_to_pdf(themed_spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
 
 
 def picture(
@@ -225,7 +227,7 @@ def html(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> s
         size: One of `SIZES`.
         dark: Whether the background is dark.
     """
-    page = str(vlc.vegalite_to_html({"name": MARK}, vl_version=VEGA_LITE, bundle=True))
+    page = str(vlc.vegalite_to_html({"name": PLACEHOLDER}, vl_version=VEGA_LITE, bundle=True))
     # In a script no text may end the script.
     text = dumps(themed(spec, SIZES[size], dark=dark)).replace("<", "\\u003c")
-    return page.replace(json.dumps({"name": MARK}, separators=(",", ":")), text)
+    return page.replace(json.dumps({"name": PLACEHOLDER}, separators=(",", ":")), text)

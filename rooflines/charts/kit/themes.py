@@ -147,38 +147,40 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
         `ramp` for steps of a size.
     """
     colours = theme(dark=dark)
-    of_chips = shades(colours.ink, dark=dark)
-    known = {**asdict(colours), "font": FONT, "bold": BOLD}
-    made: dict[str, Any] = _in_units(
-        {key: STYLES[key] for key in STYLES if key != INHERITED}, size.em, known
+    chip_colours = shades(colours.ink, dark=dark)
+    values = {**asdict(colours), "font": FONT, "bold": BOLD}
+    settings: dict[str, Any] = _in_units(
+        {key: STYLES[key] for key in STYLES if key != INHERITED}, size.em, values
     )
-    made["range"] |= {
-        "category": of_chips,
-        "diverging": in_letters(of_chips),
+    settings["range"] |= {
+        "category": chip_colours,
+        "diverging": in_letters(chip_colours),
         "ordinal": list(colours.resources[: len(RESOURCES) + 1]),
     }
-    return made
+    return settings
 
 
-def _in_units(value: Any, em: float, known: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
+def _in_units(value: Any, em: float, values: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
     """A value of `STYLES` with lengths in pixels, and colours and fonts by their names.
 
     Args:
         value: Such as `em`, `0.5 em^2`, `@ink` or `@on_heat.0`, or mappings and lists of these.
         em: The font size of plain text [px].
-        known: Values by name.
+        values: Values by name.
     """
     if isinstance(value, dict):
         whole = {**STYLES[INHERITED].get(value.get("inherits"), {}), **value}
-        return {key: _in_units(own, em, known) for key, own in whole.items() if key != "inherits"}
+        return {
+            key: _in_units(item, em, values) for key, item in whole.items() if key != "inherits"
+        }
     if isinstance(value, list):
-        return [_in_units(own, em, known) for own in value]
+        return [_in_units(item, em, values) for item in value]
     if not isinstance(value, str):
         return value
     if value.startswith("@"):
         name, _, place = value[1:].partition(".")
-        found = known[name][int(place)] if place else known[name]
-        return list(found) if isinstance(found, tuple) else found
+        named_value = values[name][int(place)] if place else values[name]
+        return list(named_value) if isinstance(named_value, tuple) else named_value
     number, _, unit = value.rpartition(" ")
     powers = {"em": 1, "em^2": 2}
     return ((float(number) if number else 1) * em) ** powers[unit] if unit in powers else value
@@ -199,7 +201,7 @@ def themed(
         The specification with dimensions and config, without title where the size has none; what
         is not changed is shared with `spec`.
     """
-    (name,) = (name for name, of_name in SIZES.items() if of_name == size)
+    (name,) = (name for name, candidate in SIZES.items() if candidate == size)
     dimensions = spec["usermeta"]["looks"][name]
     params = [
         {**parameter, "value": dimensions[parameter["name"]]}

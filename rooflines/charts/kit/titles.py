@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
     from rooflines.charts.kit.themes import Margins
 
-LONGEST_TITLE, LONGEST_SUBTITLE = 34.0, 56.0
+MAX_TITLE_WIDTH, MAX_SUBTITLE_WIDTH = 34.0, 56.0
 """Widths of the title and of a line of the subtitle, in their own size [em]."""
 
 TITLE_SIZE = 1.6
 """Font size of the title over that of the subtitle [1]."""
 
-RIGHT = 1.5
+RIGHT_MARGIN = 1.5
 """Room kept free at the right of both [em]."""
 
-SHORTEST_NAME = 5.0
+MIN_NAME_WIDTH = 5.0
 """Width that a name in a title keeps at least [em]."""
 
 
 def title_room(margins: Margins) -> float:
     """The width that a title may have [em]."""
-    return min(LONGEST_TITLE, _width(margins) / TITLE_SIZE)
+    return min(MAX_TITLE_WIDTH, _width(margins) / TITLE_SIZE)
 
 
 def title_fits(title: str, margins: Margins) -> bool:
@@ -38,33 +38,33 @@ def title_fits(title: str, margins: Margins) -> bool:
 
 def fitted_subtitle(text: str, margins: Margins) -> list[str]:
     """The lines of a subtitle."""
-    return wrapped(text, min(LONGEST_SUBTITLE, _width(margins)))
+    return wrapped(text, min(MAX_SUBTITLE_WIDTH, _width(margins)))
 
 
 def fitted_title(title: str, margins: Margins, names: Sequence[str] = ()) -> str:
     """A title as wide as there is room; where it is too long, the names in it are shortened."""
-    most = title_room(margins)
-    if width_em(title, bold=True) <= most:
+    max_width = title_room(margins)
+    if width_em(title, bold=True) <= max_width:
         return title
-    known = dict.fromkeys(label for name in names for label in (chip_label(name), name))
-    widths = {name: width_em(name, bold=True) for name in sorted(known, key=len, reverse=True)}
-    rest, named = title, []
+    labels = dict.fromkeys(label for name in names for label in (chip_label(name), name))
+    widths = {name: width_em(name, bold=True) for name in sorted(labels, key=len, reverse=True)}
+    rest, name_widths = title, []
     for name, width in widths.items():
-        if width > SHORTEST_NAME:
-            named += [width] * rest.count(name)
+        if width > MIN_NAME_WIDTH:
+            name_widths += [width] * rest.count(name)
             rest = rest.replace(name, "")
-    room = max(_widest(named, most - width_em(rest, bold=True)), SHORTEST_NAME)
+    room = max(_widest(name_widths, max_width - width_em(rest, bold=True)), MIN_NAME_WIDTH)
     for name, width in widths.items():
         if width > room:
             title = title.replace(name, shorten(name, room, bold=True, tail=True))
-    return shorten(title, most, bold=True)
+    return shorten(title, max_width, bold=True)
 
 
 def _width(margins: Margins) -> float:
     """Room for text above the plot of a slide [em]."""
     slide = plot_sizes(margins)["slide"]
     across: float = (slide["width"] + slide["padding"]["right"]) / slide["em"]
-    return across - RIGHT
+    return across - RIGHT_MARGIN
 
 
 def _widest(widths: Sequence[float], room: float) -> float:
