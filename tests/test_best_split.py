@@ -279,7 +279,7 @@ def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
 @pytest.mark.parametrize("part", ["ring", "split", "adam", "none", "optimizer", "heads2"])
 def test_a_part_of_a_name_that_is_no_key_or_a_default_is_refused(part):
     with pytest.raises(RooflinesError, match="which is no split"):
-        TrainingPlan.named(f"tp2-{part}")
+        TrainingPlan.keys_from_name(f"tp2-{part}")
 
 
 def test_every_split_without_a_row_is_counted_in_one_note():

@@ -13,7 +13,7 @@ from processes import python
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.timing_errors import measured_quantiles
 from rooflines.models.layer_matrices import layers_of
-from rooflines.models.library import model_entries, model_named
+from rooflines.models.library import find_model, model_entries
 from rooflines.site.data_package import TYPES
 
 OBSERVABLE = """async ([code, files]) => {
@@ -81,7 +81,7 @@ def test_models_layers_and_thresholds_are_all_there(folder):
     table = pl.read_parquet(folder / "models.parquet")
     assert key_differences(table, ["model"], [(each,) for each in models]) == ([], [])
     layers = pl.read_parquet(folder / "layers.parquet")
-    expected = [(each, layer) for each in models for layer in layers_of(model_named(each).shape)]
+    expected = [(each, layer) for each in models for layer in layers_of(find_model(each).shape)]
     assert key_differences(layers, ["model", "layer"], expected) == ([], [])
     for name in ("thresholds.parquet", "model-thresholds.parquet"):
         offered, stored = folder / name, folder.parents[1] / name

@@ -11,7 +11,7 @@ from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import PREFILL, Shape
 from rooflines.models.groups import Step, groups_of, work
 from rooflines.models.model import Model
-from rooflines.models.mtp import drafting, merge_elements
+from rooflines.models.mtp import merge_elements, with_mtp_layer
 from rooflines.models.parameter_counts import parameters_of
 
 LLAMA = ("h100-sxm", "llama-3.1-70b")
@@ -62,7 +62,7 @@ CARDS = {"deepseek-v3": 684_489_845_504, "glm-4.5": 358_337_791_296}
 @pytest.mark.parametrize("name", CARDS)
 def test_a_module_has_the_parameters_that_checkpoints_have_besides(name):
     shape = models.load(name).shape
-    grown = parameters_of(drafting(shape)).total + merge_elements(shape, Fraction(1))
+    grown = parameters_of(with_mtp_layer(shape)).total + merge_elements(shape, Fraction(1))
     assert grown + 2 * shape.table == CARDS[name]
 
 
@@ -142,7 +142,7 @@ def test_an_engine_takes_its_time_for_every_run_of_the_layer_that_drafts():
 def test_training_with_a_module_agrees_with_the_published_rate(modules, teraflops):
     # Megatron-Bridge 25.11: 2,139 tokens/s a B200 at S 4,096 are 557 TFLOP/s; thrice the forward.
     shape, length = models.load("deepseek-v3").shape, 4096
-    own = [shape] + [drafting(shape, alone=True)] * modules
+    own = [shape] + [with_mtp_layer(shape, standalone=True)] * modules
     groups = [each for of in own for each in groups_of(of, PREFILL, scores_all=True)]
     forward = work(groups, "flops", Step.prefill(1, length)) / length
     merges = modules * 2 * 2 * shape.D**2

@@ -53,12 +53,12 @@ def test_footprints_of_caches_with_copies_are_exact(length):
     sweep = sweep_on(form, "h100-sxm", "bf16", phase="decode", network=network, **sizes)
     (case,) = sweep.cases
     units = Footprint.of(case, case.split).units
-    assert units.far > 1
+    assert units.full > 1
     (row,) = StepTable(sweep).frame().collect().to_dicts()
     (far,), (near,) = (
         [2 * heads * 128 * layers * tokens]
         for heads, layers, tokens in ((1, 56, length), (16, 8, 1024))
     )
-    exact = units.of_sequence(far, near) * units.unit * 3
+    exact = units.sequence_units(far, near) * units.unit * 3
     assert row["kv_cache_footprint_bytes"] == pytest.approx(float(exact), rel=1e-15)
     assert not row["fits"]

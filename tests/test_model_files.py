@@ -20,7 +20,7 @@ from spreadsheet import written as workbook_of
 import rooflines
 from rooflines import RooflinesError, models
 from rooflines.models.library import models_of
-from rooflines.models.memory import stores_of
+from rooflines.models.memory import cached_tensors
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -92,7 +92,7 @@ def test_inputs_of_short_convolutions_are_part_of_the_state():
     assert kimi.state_bytes() == 69 * (state + inputs)
     assert kimi.kv_cache_bytes(1, "fp8") == kimi.state_bytes() + kimi.kv_cache_elements(1)
     (group,) = (each for each in kimi.groups("decode") if each.name == "state")
-    moved = group.of("cache", models.Step(1, 100)) * 2
+    moved = group.layer_cost("cache", models.Step(1, 100)) * 2
     assert moved == 2 * state + inputs + inputs / 3
 
 
@@ -114,7 +114,7 @@ def test_a_reward_model_has_its_score_head_and_decodes_nothing(tmp_path, capsys)
     assert model.parameters().total == PARAMETERS - 128256 * 4096 + 4096 == 7_504_928_768
     assert model.note == "a score head of 1 in place of an LM head"
     (head,) = (each for each in model.groups("prefill") if each.name == "unembed")
-    assert head.of("flops", models.Step.prefill(1, 2048)) == 2 * 4096
+    assert head.layer_cost("flops", models.Step.prefill(1, 2048)) == 2 * 4096
     answer = rooflines.explain_model("h100-sxm", model, B=1, S=2048, phase="prefill")
     (scores,) = (each for each in answer.groups if each["group"] == "unembed")
     assert (scores["weight_bytes"], scores["flops"]) == (2 * 4096, 2 * 4096)
@@ -147,7 +147,7 @@ def test_gptq_with_a_quantized_head_has_no_head_in_bf16():
     model = quantized(quant_method="gptq", bits=4, group_size=128, lm_head=True)
     assert model.dtypes is not None
     table, norms = 128256 * 4096, 65 * 4096
-    stored = model.dtypes.stored
+    stored = model.dtypes.storage_dtypes
     assert (stored["head"], stored["lm_head"]) == ("bf16", "int4-g128-zp")
     of_matrices = (PARAMETERS - table - norms) * Fraction(415625, 800000)
     assert model.weights_bytes() == of_matrices + 2 * (table + norms)
@@ -183,7 +183,7 @@ def test_norms_biases_and_routers_are_stored_as_the_file_says_and_read_so():
     model = models.from_hf(config)
     assert model.dtypes is not None
     counts, routers = model.parameters(), 48 * 2048 * 128
-    assert (counts.router, model.dtypes.stored["rest"]) == (routers, "bf16")
+    assert (counts.router, model.dtypes.storage_dtypes["rest"]) == (routers, "bf16")
     tables = counts.embedding + counts.unembedding
     wide = tables + counts.norms + routers
     assert model.weights_bytes() == counts.total + wide
@@ -233,7 +233,7 @@ def test_keys_of_windows_that_transformers_does_not_write_are_those_of_the_class
     }
     model = models.from_hf(mimo)
     assert model.parameters().total == 308_778_768_832 + 47 * 256
-    stores = {store.layers: store.elements for store in stores_of(model.shape)}
+    stores = {store.layers: store.elements for store in cached_tensors(model.shape)}
     assert stores == {9: 4 * (192 + 128), 39: 8 * (192 + 128)}
     without = {key: value for key, value in mimo.items() if not key.endswith("layer_types")}
     assert models.from_hf(without).shape == model.shape

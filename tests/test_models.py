@@ -23,8 +23,8 @@ from random_sweeps import check
 from rooflines import RooflinesError, models
 from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import Shape
-from rooflines.models.attention_window import AttentionReach
-from rooflines.models.groups import reached
+from rooflines.models.attention_window import AttentionWindow
+from rooflines.models.groups import rank_hit_probability
 from rooflines.models.library import CONVENTIONS, NAME, model_entries
 from rooflines.models.split import Split
 
@@ -106,11 +106,11 @@ def test_any_shape_has_the_counts_of_the_oracle(shape):
 def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     new = min(new, context)
     positions = range(context - new + 1, context + 1)
-    reach = AttentionReach(window, isinstance(window, oracle.Chunk))
+    reach = AttentionWindow(window, isinstance(window, oracle.Chunk))
     assert reach.pairs(context, new) == sum(oracle.attended(p, window) for p in positions)
     assert reach.entries(context, new) == oracle.moved(context, new, window)
-    assert reach.kept(context) == oracle.kept(context, window)
-    assert AttentionReach.named(reach.name) == reach
+    assert reach.cached_entries(context) == oracle.kept(context, window)
+    assert AttentionWindow.from_name(reach.name) == reach
     for at in range(1, min(context, window if reach.chunked else context) + 1):
         (line,) = [
             each
@@ -188,5 +188,5 @@ def test_a_network_has_to_join_chips_that_share_a_model_and_no_mere_replicas():
 def test_tokens_that_choose_the_same_experts_reach_the_fewest_parts(experts, parts):
     for per_token in range(1, experts + 1):
         needed = {expert * parts // experts for expert in range(per_token)}
-        chance = reached(experts, per_token, parts, "same")
+        chance = rank_hit_probability(experts, per_token, parts, "same")
         assert chance == Fraction(len(needed) - 1, parts - 1)

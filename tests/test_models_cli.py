@@ -17,7 +17,7 @@ from rooflines.dictionary.columns import MODEL_SHAPES
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.architecture import Shape
 from rooflines.models.hf.families import families
-from rooflines.models.library import model_entries, model_named
+from rooflines.models.library import find_model, model_entries
 from rooflines.models.model_sheet import chips_that_hold, model_numbers
 from rooflines.results.records import record_file
 
@@ -110,6 +110,6 @@ def test_the_file_of_the_workflow_has_the_models(tmp_path):
 
 def test_every_chip_that_holds_a_model_is_on_its_screen(capsys):
     shown = said(capsys, "models", "llama-3.1-8b").replace(",", " ").split()
-    held = {chip for chip, *_ in chips_that_hold(model_named("llama-3.1-8b"))}
+    held = {chip for chip, *_ in chips_that_hold(find_model("llama-3.1-8b"))}
     assert len(held) > 20
     assert held - {*shown} == set()

@@ -32,7 +32,7 @@ def same_shape(one, other):
             shape.attention,
             mlp and (mlp.F, mlp.bias, shape.mlp_layers),
             moe and (moe.model_copy(update={"layers": shape.moe_layers})),
-            [(each.layers, each.reach) for each in shape.attentions],
+            [(each.layers, each.window) for each in shape.attentions],
             shape.sparse and {**shape.sparse.model_dump(), "own": shape.sparse.indexed},
         )
 
@@ -150,7 +150,7 @@ def test_parameters_of_a_model_that_the_catalogue_lacks(name):
 @pytest.mark.parametrize("row", FAMILIES["windows"], ids=lambda row: row["model"])
 def test_windows_are_in_the_layers_that_the_family_has_them_in(row):
     found = models.from_hf(config_of(row["model"], **row["changes"])).shape.attentions
-    assert [[each.layers, each.reach.tokens] for each in found] == row["windows"]
+    assert [[each.layers, each.window.tokens] for each in found] == row["windows"]
 
 
 def test_what_changes_a_count_is_counted():

@@ -21,7 +21,7 @@ from rooflines.fits.calibration_files import Errors, FittedTraining
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.architecture import Shape
 from rooflines.models.model import Model
-from rooflines.models.mtp import drafting
+from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.parameter_counts import parameters_of
 from rooflines.sweep.one_chip import sweep_on
 
@@ -210,7 +210,7 @@ def work_of(row: Mapping[str, Any]) -> TokenWork:
     own, dtypes, length = [model], row.get("dtypes", "bf16"), row["S"]
     merge = 0
     if row.get("mtp"):
-        own.append(Model("mtp", drafting(model.shape, alone=True)))
+        own.append(Model("mtp", with_mtp_layer(model.shape, standalone=True)))
         merge = 3 * 2 * 2 * model.shape.D**2  # the projection of two states to one, three passes
     peak = chip_entries()[row["chip"]].plain["units"]["matrix"][dtypes]["flops_per_s"]
     steps = [row_of(each, row["chip"], 1, length, {}, dtypes) for each in own]

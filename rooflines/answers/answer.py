@@ -26,7 +26,7 @@ from rooflines.hardware.chip_parts import described
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import joining
 from rooflines.models.architecture import DECODE, TRAIN
-from rooflines.models.groups import StepExtents, touched_experts
+from rooflines.models.groups import StepExtents, activated_experts
 from rooflines.models.step_kernels import token_share
 from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
 from rooflines.solvers.context_limit import contexts_in_chunks
@@ -130,7 +130,7 @@ def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
 
 def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
     """The compute dtypes of a case."""
-    return case.dtypes.computed if isinstance(case, StepCase) else (case.combination.compute,)
+    return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
 
 
 # ---------------------------------------------------------------- resources and rates
@@ -278,7 +278,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
     """
     if isinstance(case, StepCase):
         alike = case.phase == DECODE and not case.dtypes.mixed
-        alike = alike and case.dtypes.of("experts") == case.dtypes.weights
+        alike = alike and case.dtypes.dtype_of("experts") == case.dtypes.weights
         of = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
     else:
         alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
@@ -335,7 +335,7 @@ def _of_model(
     moe, experts = case.model.shape.moe, None
     if moe is not None:
         tokens = step.B * step.T * token_share(case.sharing.split)
-        touched = float(touched_experts(moe.E, moe.k, tokens, step.routing))
+        touched = float(activated_experts(moe.E, moe.k, tokens, step.routing))
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     return {
         "groups": groups,
@@ -344,7 +344,7 @@ def _of_model(
         "experts": experts,
         "wider": _wider(sweep, chip, thresholds),
         "context": case.model.shape.context,
-        "averages": [*case.dtypes.averages()],
+        "averages": [*case.dtypes.mixed_notes()],
         "assumptions": assumptions_of(sweep),
         "published": _published(case, chip),
         "in_chunks": _in_chunks(case, step),
@@ -368,7 +368,7 @@ def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
         "fits": _held_out(named),
         "products": _products(case, groups),
         "context": case.model.shape.context,
-        "averages": [*case.dtypes.averages()],
+        "averages": [*case.dtypes.mixed_notes()],
         "assumptions": assumptions_of(sweep),
     }
 
@@ -470,7 +470,7 @@ def _published(case: StepCase, chip: Chip) -> str | None:
     stored = case.model.dtypes
     if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
         return None
-    weights = stored.named("weights")
-    others = {key: stored.named(key) for key in stored.stored}
+    weights = stored.joined_names("weights")
+    others = {key: stored.joined_names(key) for key in stored.storage_dtypes}
     own = (f"{key} {each}" for key, each in others.items() if each != weights)
     return ", ".join([weights, *own])

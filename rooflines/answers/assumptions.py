@@ -42,7 +42,7 @@ def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
     cases = [case for block in sweep.blocks for case in block.cases]
     copies = dict.fromkeys(copy for case in cases for copy in case.workload.copies)
     formats = dict.fromkeys(
-        text for case in cases for text in (*case.dtypes.averages(), one_format(case.dtypes))
+        text for case in cases for text in (*case.dtypes.mixed_notes(), one_format(case.dtypes))
     )
     drafts = sweep.config.draft is not None
     notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
@@ -97,7 +97,10 @@ def _listed(names: Iterable[str]) -> str:
 
 def one_format(dtypes: StepDtypes) -> str:
     """What is taken to be in one narrow format, and what to type for other formats; else empty."""
-    formats, stored = dtype_entries().formats, {*dtypes.stored.values(), *dtypes.computed}
+    formats, stored = (
+        dtype_entries().formats,
+        {*dtypes.storage_dtypes.values(), *dtypes.compute_dtypes},
+    )
     if len(stored) > 1 or dtypes.mixed or formats[dtypes.weights].bits >= WIDE_BITS:
         return ""
     name = dtypes.weights

@@ -17,7 +17,7 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import checked
 from rooflines.hardware.support import fewer_or, need_of, route_for
 from rooflines.models.architecture import TRAIN
-from rooflines.models.library import model_named
+from rooflines.models.library import find_model
 from rooflines.models.model import Model
 from rooflines.models.split import Split
 from rooflines.sweep.cases import Skipped
@@ -186,7 +186,7 @@ def _of_model(
             model = asked.model
             if not isinstance(model, Model):
                 read_as = None if family is None else str(family)
-                model = model_named(str(model), asked.dtypes or None, read_as)
+                model = find_model(str(model), asked.dtypes or None, read_as)
         with mistakes.at():
             grid = sizes_of_model(asked.sizes)
         with mistakes.at("dtypes"):
@@ -371,7 +371,11 @@ def split_of(split: object) -> object:
     if not isinstance(split, str):
         return split
     keys = "=" in split
-    return by_key(split.lower(), "write tp8, or tp4-dp2") if keys else TrainingPlan.named(split)
+    return (
+        by_key(split.lower(), "write tp8, or tp4-dp2")
+        if keys
+        else TrainingPlan.keys_from_name(split)
+    )
 
 
 def by_key(text: str, fix: str) -> dict[str, str]:
@@ -405,9 +409,9 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     if stored is None:
         return FORMAT
     wide = stored.weights if stored.weights in COMPUTED[:2] else FORMAT
-    if set(stored.stored.values()) == {wide} and not stored.mixed:
+    if set(stored.storage_dtypes.values()) == {wide} and not stored.mixed:
         return wide
-    can = not model.weights_alone
+    can = not model.weight_only
     can = can and all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
     compute = stored.weights if stored.weights in COMPUTED and can else wide
     apart = ("experts", "head", "lm_head", "rest")

@@ -14,7 +14,7 @@ from rooflines.basics.text import si
 from rooflines.cli.output import WithExamples, one_model, prints_frame, table
 from rooflines.models import model_sheet
 from rooflines.models.architecture import Shape
-from rooflines.models.library import model_entries, model_named
+from rooflines.models.library import find_model, model_entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def command(model: str | None, family: str | None) -> Printed:
     if model is None:
         frame = api.model_shapes()
         return frame, _list(frame)
-    one = model_named(one_model(model), family=family)
+    one = find_model(one_model(model), family=family)
     rows = [(one.name, *line) for line in model_sheet.model_numbers(one)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")

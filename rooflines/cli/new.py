@@ -13,7 +13,7 @@ from rooflines.answers.question import as_published
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.cli.output import WithExamples, one_model
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.models.library import is_path, model_named
+from rooflines.models.library import find_model, is_path
 
 QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",
@@ -68,7 +68,7 @@ def _of_model(text: str, model: str, question: str) -> str:
     """The config of question `model` about another model."""
     if question != "model":
         raise RooflinesError("--model", "is for question model", "write `rooflines new model`")
-    shape = model_named(model)
+    shape = find_model(model)
     entry = f"{{name: mine, hf: {json.dumps(model)}}}" if is_path(model) else shape.name
     dtypes = as_published(shape, [chip_entries()[CHIP]])
     own = {"models:": f"    models: [{entry}]\n"}

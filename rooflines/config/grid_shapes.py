@@ -12,7 +12,7 @@ from rooflines.basics.text import is_formula
 from rooflines.config.lists import Listed, as_list, one_or_many
 from rooflines.hardware.entry_forms import Entry, Text, checked
 from rooflines.models.layer_matrices import LAYERS, layers_of
-from rooflines.models.library import found
+from rooflines.models.library import catalogue_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -95,7 +95,7 @@ class ModelLayers(Entry):
         with Mistakes() as mistakes:
             for index, name in enumerate(self.models):
                 with mistakes.at(f"models[{index}]"):
-                    models.append(found(name, "type its matrices: {name: , D: , F: }"))
+                    models.append(catalogue_model(name, "type its matrices: {name: , D: , F: }"))
         for model in models:
             sizes = layers_of(model.shape)
             for index, layer in enumerate(sizes if self.layers == ALL else self.layers):

@@ -51,17 +51,17 @@ class Footprint(NamedTuple):
             far: Cache elements of each in layers that keep every token [1].
             near: Those in other layers [1].
         """
-        each = self.units.of_sequence(far, near)
+        each = self.units.sequence_units(far, near)
         return None if self.free is None else max(int(self.free // each), 0)
 
 
 @lru_cache(maxsize=2**10)
 def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]:
     """Weights [byte] and units of the cache on a chip, which is the same on all kinds of chips."""
-    shape, sharing = workload.held, workload.sharing
+    shape, sharing = workload.resident_shape, workload.sharing
     units = cache_units(shape, sharing.bits, split, sharing.cache_split)
     weights = weights_on_chip(shape, sharing.bits, split)
-    if workload.drafted:
+    if workload.mtp_tokens:
         weights += merge_elements(shape, split.share("weights")) * sharing.bytes_of("weights")
     return weights, units
 
@@ -79,8 +79,8 @@ def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
     return {
         "weights_footprint_bytes": pl.Series([float(each.weights) for _, each in found]),
         "#unit_bytes": pl.Series([float(each.units.unit / dp) for dp, each in found]),
-        "#units_far": _factors([each.units.far for _, each in found]),
-        "#units_near": _factors([each.units.near for _, each in found]),
+        "#units_far": _factors([each.units.full for _, each in found]),
+        "#units_near": _factors([each.units.local for _, each in found]),
         "#units_state": whole_numbers([each.units.state for _, each in found]),
         "#room": whole_numbers(
             [None if each.free is None else math.floor(each.free) for _, each in found]

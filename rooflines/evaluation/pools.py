@@ -70,9 +70,9 @@ class PoolSheet(RequestSheet):
             if server is None:
                 room.append(True)
                 continue
-            shape = server.workload.held
+            shape = server.workload.resident_shape
             far, near = (
-                kv_cache_elements(shape, request.input, near=each) for each in (False, True)
+                kv_cache_elements(shape, request.input, local=each) for each in (False, True)
             )
             most = Footprint.of(server, server.split).sequences(far, near)
             room.append(None if most is None else most > 0)

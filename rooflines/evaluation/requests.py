@@ -18,7 +18,7 @@ import polars as pl
 from rooflines.evaluation.compiler import CASE, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_largest
 from rooflines.evaluation.step_rows import StepSheet, band_columns
-from rooflines.models.attention_window import TO_ALL, AttentionReach
+from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.groups import StepExtents
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.poly import total
@@ -67,9 +67,9 @@ class RequestSheet(StepSheet):
         super().__init__(block)
         self.requests: Sequence[Request] = self.config.requests or ()
         self.prior = [{}, {}, {}]
-        reaches = self.cases[0].model.shape.reaches
+        reaches = self.cases[0].model.shape.attention_windows
         self._reach = next(
-            (reach for reach in reaches if reach.tokens is not None), AttentionReach()
+            (reach for reach in reaches if reach.tokens is not None), AttentionWindow()
         )
 
     def stages(self) -> Stages:
@@ -274,7 +274,9 @@ def _parts(poly: Poly | None) -> tuple[Poly | None, ...]:
     if poly is None:
         return None, None, None
     line = poly.along("S")
-    full = {name: each for name, each in line.counted.items() if name in TO_ALL.names}
+    full = {
+        name: each for name, each in line.counted.items() if name in FULL_ATTENTION.extent_names
+    }
     windowed = (each for name, each in line.counted.items() if name not in full)
     return line.constant, total(full.values()), total(windowed)
 

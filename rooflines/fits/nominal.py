@@ -30,7 +30,7 @@ from rooflines.hardware.dtype_catalogue import (
 )
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.models.architecture import DECODE, Gqa
-from rooflines.models.attention_window import TO_ALL
+from rooflines.models.attention_window import FULL_ATTENTION
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import PAIR, Route
@@ -208,8 +208,8 @@ def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
     moved = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
     works = {
-        "flops": B * of_pair * TO_ALL.pairs(S, T),
-        "memory_bytes": B * (cached * TO_ALL.entries(S, T) + moved * T),
+        "flops": B * of_pair * FULL_ATTENTION.pairs(S, T),
+        "memory_bytes": B * (cached * FULL_ATTENTION.entries(S, T) + moved * T),
     }
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     return frame.with_columns(**works).with_columns(

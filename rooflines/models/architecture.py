@@ -15,8 +15,15 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, one_of, quote
 from rooflines.hardware.entry_forms import Entry, Text
-from rooflines.models.attention_window import AttentionReach
-from rooflines.models.matrix import Matrix, Number, Size, Widths, in_one, replicated
+from rooflines.models.attention_window import AttentionWindow
+from rooflines.models.matrix import (
+    Matrix,
+    ModelSize,
+    NonNegativeSize,
+    Widths,
+    fused_matrix,
+    replicated_matrix,
+)
 from rooflines.models.state_layers import State  # noqa: TC001, pydantic reads it at run time
 
 Phase = Literal["decode", "prefill", "train"]
@@ -38,10 +45,10 @@ class Gqa(Entry):
     """Attention with K key-value heads that N / K query heads share; multi-head where K is N."""
 
     kind: Literal["gqa"] = "gqa"
-    N: Size = Field(description="query heads [1]")
-    K: Size = Field(description="key-value heads [1]")
-    H: Size = Field(description="size of a head, a number of its own: not D / N [1]")
-    v: Size | None = Field(None, description="size of a value head; null: H [1]")
+    N: ModelSize = Field(description="query heads [1]")
+    K: ModelSize = Field(description="key-value heads [1]")
+    H: ModelSize = Field(description="size of a head, a number of its own: not D / N [1]")
+    v: ModelSize | None = Field(None, description="size of a value head; null: H [1]")
     bias: Literal["qkv", "qkvo"] | None = Field(None, description="projections with a bias")
     qk_norm: Literal["head", "all"] | None = Field(
         None, description="norms of queries and keys: of one head, or of all heads together"
@@ -100,9 +107,9 @@ class Gqa(Entry):
         del phase
         into = dict(self.projections(width))
         out = {"o": into.pop("o")}
-        qkv = in_one("qkv", into, shards={"k": self.K, "v": self.K})
-        heads = tuple(each._replace(heads=True) for each in qkv.copied)
-        return replace(qkv, copied=heads), in_one("o", out, "row")
+        qkv = fused_matrix("qkv", into, shards={"k": self.K, "v": self.K})
+        head_parts = tuple(part._replace(heads=True) for part in qkv.copied_parts)
+        return replace(qkv, copied_parts=head_parts), fused_matrix("o", out, "row")
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1].
@@ -134,12 +141,14 @@ class Mla(Entry):
     """
 
     kind: Literal["mla"]
-    N: Size = Field(description="query heads [1]")
-    q_rank: Size | None = Field(None, description="rank of the queries; null: not compressed [1]")
-    kv_rank: Size = Field(description="rank of keys and values, cached [1]")
-    nope: Size = Field(description="size of a query or key head without position [1]")
-    rope: Size = Field(description="size of its rotary part, cached once for all heads [1]")
-    v: Size = Field(description="size of a value head [1]")
+    N: ModelSize = Field(description="query heads [1]")
+    q_rank: ModelSize | None = Field(
+        None, description="rank of the queries; null: not compressed [1]"
+    )
+    kv_rank: ModelSize = Field(description="rank of keys and values, cached [1]")
+    nope: ModelSize = Field(description="size of a query or key head without position [1]")
+    rope: ModelSize = Field(description="size of its rotary part, cached once for all heads [1]")
+    v: ModelSize = Field(description="size of a value head [1]")
     gate: bool = Field(default=False, description="whether each element of the outputs has a gate")
 
     @property
@@ -174,13 +183,13 @@ class Mla(Entry):
         out, entries = {"o": down.pop("o")}, {"kv-b": down.pop("kv-b")}
         queries = {name: down.pop(name) for name in ("q-b",) if name in down}
         whole = {"q-a": 1, "kv-a": 1}
-        kernels = [in_one("qkv" if self.q_rank is None else "qkv-down", down, shards=whole)]
-        kernels += [in_one("q-up", queries)] if queries else []
-        up = in_one("kv-up", entries)
+        kernels = [fused_matrix("qkv" if self.q_rank is None else "qkv-down", down, shards=whole)]
+        kernels += [fused_matrix("q-up", queries)] if queries else []
+        up = fused_matrix("kv-up", entries)
         if phase == DECODE:
             reads, writes = (self.N * (size + self.kv_rank) for size in (self.nope, self.v))
             up = Matrix("kv-up", up.weights, reads, writes, "heads")
-        return (*kernels, up, in_one("o", out, "row"))
+        return (*kernels, up, fused_matrix("o", out, "row"))
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
         """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
@@ -222,14 +231,14 @@ class Indexer(Entry):
     Source: DeepSeek-V3.2-Exp, "DeepSeek Sparse Attention".
     """
 
-    tokens: Size = Field(description="tokens that a token attends to at most [1]")
-    heads: Size = Field(description="heads of the indexer [1]")
-    dim: Size = Field(description="size of such a head, and of the key [1]")
-    layers: Size = Field(description="layers that attend to chosen tokens [1]")
-    own: Size | None = Field(
+    tokens: ModelSize = Field(description="tokens that a token attends to at most [1]")
+    heads: ModelSize = Field(description="heads of the indexer [1]")
+    dim: ModelSize = Field(description="size of such a head, and of the key [1]")
+    layers: ModelSize = Field(description="layers that attend to chosen tokens [1]")
+    own: ModelSize | None = Field(
         None, description="layers with an indexer; the others use its choice; null: all [1]"
     )
-    bits: Size | None = Field(None, description="bits of a cached element; null: as the cache")
+    bits: ModelSize | None = Field(None, description="bits of a cached element; null: as the cache")
     weighted: bool = Field(
         default=True, description="whether heads are weighted, by a projection of width D"
     )
@@ -248,11 +257,11 @@ class Indexer(Entry):
             width: D [1].
             rank: Rank of compressed queries; None: they are not compressed [1].
         """
-        queries, read = self.heads * self.dim, rank or width
+        queries, input_width = self.heads * self.dim, rank or width
         key = self.dim + (self.heads if self.weighted else 0)
         return (
-            replicated("index-q", read * queries, read, queries),
-            replicated("index-k", width * key, width, key),
+            replicated_matrix("index-q", input_width * queries, input_width, queries),
+            replicated_matrix("index-k", width * key, width, key),
         )
 
     def core(self) -> tuple[int, int, int]:
@@ -263,14 +272,14 @@ class Indexer(Entry):
 class Window(Entry):
     """Layers in which a token attends to the last tokens only, or to those of its chunk."""
 
-    tokens: Size = Field(
+    tokens: ModelSize = Field(
         description="tokens that a token attends to, itself included; of chunks their size [1]"
     )
     chunked: bool = Field(
         default=False,
         description="whether a token attends to those since the last multiple of `tokens`",
     )
-    layers: Size = Field(description="layers with the window [1]")
+    layers: ModelSize = Field(description="layers with the window [1]")
     attention: Gqa | None = Field(None, description="their attention; null: that of the others")
     which: Text | None = Field(None, description="which layers these are")
 
@@ -278,11 +287,13 @@ class Window(Entry):
 class Mlp(Entry):
     """An MLP: up and down, and a gate beside up."""
 
-    F: Size = Field(description="width [1]")
-    layers: Size | None = Field(None, description="layers with it; null: all without experts [1]")
+    F: ModelSize = Field(description="width [1]")
+    layers: ModelSize | None = Field(
+        None, description="layers with it; null: all without experts [1]"
+    )
     bias: bool = Field(default=False, description="whether the projections have biases")
     gated: bool = Field(default=True, description="whether there is a gate")
-    learned: Number = Field(default=0, description="parameters of the activation [1]")
+    learned: NonNegativeSize = Field(default=0, description="parameters of the activation [1]")
 
     def projections(self, width: int) -> Widths:
         """The projections of one layer, for width D [1]."""
@@ -293,8 +304,8 @@ class Mlp(Entry):
         """Gate and up in one kernel, then down, for width D [1]."""
         into = dict(self.projections(width))
         down = {"down": into.pop("down")}
-        up = Matrix("gate-up", in_one("gate-up", into).weights, width, self.F)
-        return up, in_one("down", down, "row")
+        up = Matrix("gate-up", fused_matrix("gate-up", into).weights, width, self.F)
+        return up, fused_matrix("down", down, "row")
 
     def weights(self, width: int) -> int:
         """Elements of the matrices in one layer [1]."""
@@ -308,16 +319,18 @@ class Mlp(Entry):
 class Moe(Entry):
     """Routed experts, each an MLP, and shared experts that every token uses."""
 
-    E: Size = Field(description="routed experts [1]")
-    k: Size = Field(description="experts per token [1]")
-    Fe: Size = Field(description="width of an expert [1]")
-    shared: Number = Field(0, description="shared experts of the same width [1]")
+    E: ModelSize = Field(description="routed experts [1]")
+    k: ModelSize = Field(description="experts per token [1]")
+    Fe: ModelSize = Field(description="width of an expert [1]")
+    shared: NonNegativeSize = Field(0, description="shared experts of the same width [1]")
     shared_gate: bool = Field(default=False, description="whether a gate weighs the shared ones")
-    layers: Size | None = Field(None, description="layers with experts; null: all without mlp [1]")
+    layers: ModelSize | None = Field(
+        None, description="layers with experts; null: all without mlp [1]"
+    )
     router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
     expert_bias: bool = Field(default=False, description="whether the experts have biases")
     gated: bool = Field(default=True, description="whether experts have a gate")
-    latent: Size | None = Field(
+    latent: ModelSize | None = Field(
         None, description="width that tokens are projected to for routed experts; null: D [1]"
     )
     latent_norm: bool = Field(default=False, description="whether there is a norm of that width")
@@ -348,25 +361,25 @@ class Moe(Entry):
             return ()
         size = width * self.latent
         return (
-            replicated("latent-in", size, width, self.latent),
-            replicated("latent-out", size, self.latent, width),
+            replicated_matrix("latent-in", size, width, self.latent),
+            replicated_matrix("latent-out", size, self.latent, width),
         )
 
     def router(self, width: int) -> Matrix:
         """The router, with the gate of the shared experts; its scores stay where they are made."""
         scores = self.E + int(self.shared_gate and self.shared > 0)
-        return replicated(ROUTER, width * scores, width, 0)
+        return replicated_matrix(ROUTER, width * scores, width, 0)
 
 
 class Shape(Entry):
     """The shape of a model."""
 
     family: Text | None = Field(None, description="the `model_type` of its config.json")
-    layers: Size = Field(description="layers [1]")
-    D: Size = Field(description="width, the size of a token between layers [1]")
-    V: Size = Field(description="rows of the embedding table, padding included [1]")
+    layers: ModelSize = Field(description="layers [1]")
+    D: ModelSize = Field(description="width, the size of a token between layers [1]")
+    V: ModelSize = Field(description="rows of the embedding table, padding included [1]")
     tied: bool = Field(default=False, description="whether the unembedding is the embedding table")
-    scores: Number | None = Field(
+    scores: NonNegativeSize | None = Field(
         None,
         description="outputs of a score head, as of reward models, in place of the unembedding; "
         "0: no head, as of embedding models; null: the unembedding [1]",
@@ -383,15 +396,15 @@ class Shape(Entry):
     )
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
-    crossed: Number = Field(
+    crossed: NonNegativeSize = Field(
         0,
         description="layers besides with cross-attention to images, of the same attention with "
         "norms of heads, and the same MLP; they are stored, and steps of text skip them [1]",
     )
-    norms_per_layer: Number = Field(2, description="norms of width D in one layer [1]")
+    norms_per_layer: NonNegativeSize = Field(2, description="norms of width D in one layer [1]")
     norm_bias: bool = Field(default=False, description="whether norms of width D have biases")
-    model_norms: Number = Field(1, description="norms of width D beside the layers [1]")
-    positions: Number = Field(
+    model_norms: NonNegativeSize = Field(1, description="norms of width D beside the layers [1]")
+    positions: NonNegativeSize = Field(
         0, description="learned embeddings of width D besides, of positions or images [1]"
     )
     head_bias: bool = Field(default=False, description="whether the unembedding has a bias")
@@ -400,7 +413,7 @@ class Shape(Entry):
         description="whether there is one layer for multi-token prediction besides, as the last of "
         "those with attention, behind a projection of 2 D x D; it shares the token tables",
     )
-    context: Size | None = Field(
+    context: ModelSize | None = Field(
         None, description="tokens of the longest sequence that it is trained for; null: unknown [1]"
     )
 
@@ -408,8 +421,8 @@ class Shape(Entry):
     def _layers_add_up(self) -> Self:
         if self.mlp is None and self.moe is None:
             raise RooflinesError("", "lacks mlp and moe", "give it one of them, or both")
-        both = [part for part in (self.mlp, self.moe) if part is not None]
-        if len(both) > 1 and all(part.layers is None for part in both):
+        mlp_parts = [part for part in (self.mlp, self.moe) if part is not None]
+        if len(mlp_parts) > 1 and all(part.layers is None for part in mlp_parts):
             problem = "is not stated, nor is moe.layers: which layers have experts is unknown"
             raise RooflinesError("mlp.layers", problem, "state one of them")
         for name in ("window", "sparse", "state"):
@@ -434,9 +447,9 @@ class Shape(Entry):
         if self.mtp and (self.window or self.single):
             problem = "is true, but which layer it is like is unknown beside windows or single"
             raise RooflinesError("mtp", problem, "leave it out")
-        both_parts = self.mlp_layers + self.moe_layers
+        mlp_and_moe_layers = self.mlp_layers + self.moe_layers
         if min(self.mlp_layers, self.moe_layers) < 0 or (
-            both_parts >= self.layers if self.single else both_parts != self.layers
+            mlp_and_moe_layers >= self.layers if self.single else mlp_and_moe_layers != self.layers
         ):
             problem = f"and moe.layers do not add up to the {self.layers} layers"
             raise RooflinesError("mlp.layers", problem, "correct one of them, or leave one out")
@@ -496,40 +509,44 @@ class Shape(Entry):
         return "has a score head" if self.scores else "has no LM head"
 
     @property
-    def attentions(self) -> tuple[Spanned, ...]:
+    def attentions(self) -> tuple[AttentionLayers, ...]:
         """Layers with attention by how far they attend; those that attend to all come first."""
         parts = (self.window, self.sparse)
-        near = sum(part.layers for part in parts if part is not None)
-        found = [Spanned(self.attention_layers - near, self.attention, AttentionReach())]
+        limited = sum(part.layers for part in parts if part is not None)
+        groups = [
+            AttentionLayers(self.attention_layers - limited, self.attention, AttentionWindow())
+        ]
         if self.window is not None:
-            own = self.window.attention or self.attention
-            reach = AttentionReach(self.window.tokens, self.window.chunked)
-            found.append(Spanned(self.window.layers, own, reach))
+            attention = self.window.attention or self.attention
+            window = AttentionWindow(self.window.tokens, self.window.chunked)
+            groups.append(AttentionLayers(self.window.layers, attention, window))
         if self.sparse is not None:
-            found.append(
-                Spanned(self.sparse.layers, self.attention, AttentionReach(self.sparse.tokens))
+            groups.append(
+                AttentionLayers(
+                    self.sparse.layers, self.attention, AttentionWindow(self.sparse.tokens)
+                )
             )
-        return tuple(each for each in found if each.layers)
+        return tuple(group for group in groups if group.layers)
 
     @property
-    def reaches(self) -> tuple[AttentionReach, ...]:
+    def attention_windows(self) -> tuple[AttentionWindow, ...]:
         """How far tokens attend, each once; indexers attend to all."""
-        found = [AttentionReach()] if self.sparse is not None else []
-        return tuple(dict.fromkeys([*found, *(each.reach for each in self.attentions)]))
+        windows = [AttentionWindow()] if self.sparse is not None else []
+        return tuple(dict.fromkeys([*windows, *(part.window for part in self.attentions)]))
 
 
-class Spanned(NamedTuple):
+class AttentionLayers(NamedTuple):
     """Layers with one attention.
 
     Attributes:
         layers: How many [1].
         attention: The attention.
-        reach: How far they attend.
+        window: How far they attend.
     """
 
     layers: int
     attention: Attention
-    reach: AttentionReach
+    window: AttentionWindow
 
 
 def check_phase(phase: str) -> None:

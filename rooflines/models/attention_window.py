@@ -29,7 +29,7 @@ class EntryLine(NamedTuple):
     slope: int
 
 
-class AttentionReach(NamedTuple):
+class AttentionWindow(NamedTuple):
     """How far a token attends.
 
     Attributes:
@@ -46,22 +46,22 @@ class AttentionReach(NamedTuple):
         return f"{CHUNK if self.chunked else ''}{self.tokens or ''}"
 
     @property
-    def names(self) -> tuple[str, str]:
+    def extent_names(self) -> tuple[str, str]:
         """Its extents: pairs of tokens, and entries that are moved."""
         return f"pairs:{self.name}", f"entries:{self.name}"
 
     @property
-    def drafted(self) -> str:
+    def draft_extent(self) -> str:
         """The extent of a layer that drafts: its pairs, as many as its entries."""
         return f"drafts:{self.name}"
 
     @classmethod
-    def named(cls, name: str) -> AttentionReach:
+    def from_name(cls, name: str) -> AttentionWindow:
         """The reach of a name."""
         size = name.removeprefix(CHUNK)
         return cls(int(size) if size else None, name.startswith(CHUNK))
 
-    def kept(self, context: int) -> int:
+    def cached_entries(self, context: int) -> int:
         """Entries of one sequence that a layer needs room for [1].
 
         Those of a chunk are dropped at its end: there is room for the longest so far.
@@ -105,8 +105,8 @@ class AttentionReach(NamedTuple):
         if self.chunked:
             chunks, rest = divmod(last, self.tokens)
             return chunks * _triangle(self.tokens) + _triangle(rest)
-        short = min(last, self.tokens)
-        return _triangle(short) + (last - short) * self.tokens
+        growing = min(last, self.tokens)
+        return _triangle(growing) + (last - growing) * self.tokens
 
     def extents(self, context: int, new: int) -> dict[str, int]:
         """The extents of a step by name [1].
@@ -116,8 +116,8 @@ class AttentionReach(NamedTuple):
             new: T [1].
         """
         values = self.pairs(context, new), self.entries(context, new)
-        drafted = self.pairs(context - 1, new - 1)  # one by one, before the last token
-        return {**dict(zip(self.names, values, strict=True)), self.drafted: drafted}
+        draft_pairs = self.pairs(context - 1, new - 1)  # one by one, before the last token
+        return {**dict(zip(self.extent_names, values, strict=True)), self.draft_extent: draft_pairs}
 
     def lines(self) -> Iterator[EntryLine]:
         """The entries that decode steps of one token move, as lines in S; of chunks the first."""
@@ -130,7 +130,7 @@ class AttentionReach(NamedTuple):
             yield EntryLine(size + 1, None, size, 0)
 
 
-TO_ALL = AttentionReach()
+FULL_ATTENTION = AttentionWindow()
 """All tokens before a token."""
 
 

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, at_path, one_of
 from rooflines.basics.numbers import whole
 from rooflines.models.architecture import DECODE, Gqa, check_phase
-from rooflines.models.attention_window import TO_ALL, AttentionReach
-from rooflines.models.matrix import Copied, Matrix, replicated
-from rooflines.models.mtp import drafting
+from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
+from rooflines.models.mtp import with_mtp_layer
 from rooflines.theory.poly import TOUCHED, WINDOWED, Poly, touching
 
 if TYPE_CHECKING:
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import (
         Attention,
+        AttentionLayers,
         Indexer,
         Moe,
         Phase,
         Shape,
-        Spanned,
         TensorClass,
     )
     from rooflines.models.matrix import Layout
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
 """Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
 
-EXACT_TOKENS = 64
+MAX_EXACT_TOKENS = 64
 """Tokens up to which the experts that they use are an exact rational; its digits grow with them
 [1]."""
 
-POWER = Context(prec=60)
+DECIMALS = Context(prec=60)
 """For more tokens, or a fraction of one."""
 
 Terms = dict[tuple[str, ...], Fraction]
 """A cost: the coefficient of every product of extents."""
 
-ONCE: tuple[str, ...] = ()
+NO_EXTENT: tuple[str, ...] = ()
 SEQUENCES = ("B",)
 TOKENS = ("B", "T")
 
 DRAFT = "draft-"
 """What the names of kernels begin with that draft tokens."""
 
-MATMULS = ("column", "row")
+MATMUL_LAYOUTS = ("column", "row")
 """The layouts of groups with weights that are one matmul."""
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
@@ -132,7 +132,7 @@ class Group:
     writes: Terms = field(default_factory=dict)
     moe: Moe | None = None
     layout: Layout = "whole"
-    copied: tuple[Copied, ...] = ()
+    copied_parts: tuple[CopiedPart, ...] = ()
     heads: int = 1
     bits: int | None = None
     attends: Phase | None = None
@@ -141,7 +141,7 @@ class Group:
     @property
     def depth(self) -> Fraction | None:
         """Elements that it contracts, if it is one matmul with weights [1]."""
-        if not self.weights or self.layout not in MATMULS:
+        if not self.weights or self.layout not in MATMUL_LAYOUTS:
             return None
         (elements,) = self.reads.values()
         return elements
@@ -157,13 +157,13 @@ class Group:
         if self.layout == "whole":
             return Fraction(1)
         even, terms = Fraction(1, tp), getattr(self, cost)
-        copied = (
-            each for each in self.copied if each.heads or not (sequences and each.shards == 1)
+        parts = (
+            part for part in self.copied_parts if part.heads or not (sequences and part.shards == 1)
         )
-        more = sum(getattr(each, cost) * each.beyond(tp) for each in copied)
-        return even + more / sum(terms.values()) if more else even
+        excess = sum(getattr(part, cost) * part.excess_share(tp) for part in parts)
+        return even + excess / sum(terms.values()) if excess else even
 
-    def of(self, cost: str, step: Step) -> Fraction:
+    def layer_cost(self, cost: str, step: Step) -> Fraction:
         """A cost of the group in one layer, exact.
 
         Args:
@@ -183,14 +183,14 @@ class StepExtents(dict[str, int | Fraction]):
 
     def __missing__(self, name: str) -> int | Fraction:
         """An extent that depends on sizes."""
-        kind, _, of = name.partition(":")
+        kind, _, argument = name.partition(":")
         step, value = self._step, Fraction(0)
         if kind == TOUCHED:
-            experts, per_token, share, sizes = touching(of)
+            experts, per_token, share, sizes = touching(argument)
             tokens = math.prod(self[size] for size in sizes.split("*")) * share
-            value = touched_experts(experts, per_token, tokens, step.routing)
+            value = activated_experts(experts, per_token, tokens, step.routing)
         elif kind in WINDOWED:
-            value = Fraction(AttentionReach.named(of).extents(step.S, step.T)[name])
+            value = Fraction(AttentionWindow.from_name(argument).extents(step.S, step.T)[name])
         else:
             sizes, _, span = name.partition("/")
             elements = 1
@@ -202,7 +202,7 @@ class StepExtents(dict[str, int | Fraction]):
 
 
 @lru_cache(maxsize=2**14)
-def touched_experts(
+def activated_experts(
     experts: int, per_token: int, tokens: int | Fraction, routing: str = UNIFORM
 ) -> Fraction:
     """Experts of one layer that the tokens of a step use [1].
@@ -215,21 +215,25 @@ def touched_experts(
 
     Returns:
         uniform: the expectation E (1 - (1 - k/E)^tokens), exact for a whole number of tokens up to
-        `EXACT_TOKENS`, else to `POWER` digits; same: k, which nothing is below; all: E.
+        `MAX_EXACT_TOKENS`, else to `DECIMALS` digits; same: k, which nothing is below; all: E.
     """
     if routing == SAME:
         return Fraction(per_token)
     if routing == ALL or per_token == experts:
         return Fraction(experts)
-    missed = 1 - Fraction(per_token, experts)
-    if tokens <= EXACT_TOKENS and Fraction(tokens).denominator == 1:
-        return experts * (1 - missed ** int(tokens))
-    base = POWER.divide(Decimal(missed.numerator), Decimal(missed.denominator))
-    exponent = POWER.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
-    return experts * Fraction(POWER.subtract(Decimal(1), POWER.power(base, exponent)))
+    miss_probability = 1 - Fraction(per_token, experts)
+    if tokens <= MAX_EXACT_TOKENS and Fraction(tokens).denominator == 1:
+        return experts * (1 - miss_probability ** int(tokens))
+    base = DECIMALS.divide(
+        Decimal(miss_probability.numerator), Decimal(miss_probability.denominator)
+    )
+    exponent = DECIMALS.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
+    return experts * Fraction(DECIMALS.subtract(Decimal(1), DECIMALS.power(base, exponent)))
 
 
-def reached(experts: int, per_token: int, parts: int, routing: str = UNIFORM) -> Fraction:
+def rank_hit_probability(
+    experts: int, per_token: int, parts: int, routing: str = UNIFORM
+) -> Fraction:
     """The chance that a token has an expert on one of equal parts of the experts, on another chip.
 
     Args:
@@ -246,8 +250,8 @@ def reached(experts: int, per_token: int, parts: int, routing: str = UNIFORM) ->
         return Fraction(1)
     if routing == SAME:
         return Fraction(-(-per_token * parts // experts) - 1, parts - 1)
-    missed = math.comb(experts - experts // parts, per_token)
-    return 1 - Fraction(missed, math.comb(experts, per_token))
+    missing_choices = math.comb(experts - experts // parts, per_token)
+    return 1 - Fraction(missing_choices, math.comb(experts, per_token))
 
 
 def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[Group, ...]:
@@ -265,15 +269,15 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
     with at_path("phase"):
         check_phase(phase)
     width = shape.D
-    head, scored = Fraction(shape.outputs * width), TOKENS if scores_all else SEQUENCES
+    head, scored_tokens = Fraction(shape.outputs * width), TOKENS if scores_all else SEQUENCES
     unembed = Group(
         "unembed",
         1,
         "head",
-        weights={ONCE: head},
-        flops={scored: 2 * head},
-        reads={scored: Fraction(width)},
-        writes={scored: Fraction(shape.outputs)},
+        weights={NO_EXTENT: head},
+        flops={scored_tokens: 2 * head},
+        reads={scored_tokens: Fraction(width)},
+        writes={scored_tokens: Fraction(shape.outputs)},
         layout="column",
     )
     return (
@@ -292,35 +296,38 @@ def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
         shape: The model, which has one.
         tokens: Those that it drafts for each sequence [1]: how often it runs in a step.
     """
-    embed, *others = groups_of(drafting(shape, alone=True), DECODE)
-    merge = replicated("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D)
-    for group in (embed, _linear(merge, 1), *others):
+    embed, *layer_groups = groups_of(with_mtp_layer(shape, standalone=True), DECODE)
+    merge = replicated_matrix("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D)
+    for group in (embed, _linear(merge, 1), *layer_groups):
         yield replace(
             group,
             name=f"{DRAFT}{group.name}",
             count=tokens,
             tokens=SEQUENCES,
-            weights=_drafted(group.weights, tokens),
-            flops=_drafted(group.flops, tokens),
-            cache=_drafted(group.cache, tokens),
-            reads=_drafted(group.reads, tokens),
-            writes=_drafted(group.writes, tokens),
+            weights=_mean_draft_cost(group.weights, tokens),
+            flops=_mean_draft_cost(group.flops, tokens),
+            cache=_mean_draft_cost(group.cache, tokens),
+            reads=_mean_draft_cost(group.reads, tokens),
+            writes=_mean_draft_cost(group.writes, tokens),
         )
 
 
-def _drafted(terms: Terms, runs: int) -> Terms:
+def _mean_draft_cost(terms: Terms, runs: int) -> Terms:
     """A cost of one run for a token of each sequence, in the mean over all runs."""
-    found: Terms = {}
-    for product, per in terms.items():
-        names = [each for each in product if each != "T"]
+    mean_terms: Terms = {}
+    for product, coefficient in terms.items():
+        names = [extent for extent in product if extent != "T"]
         shared = Fraction(1)
-        for index, (kind, _, of) in enumerate(each.partition(":") for each in names):
+        for index, (kind, _, argument) in enumerate(extent.partition(":") for extent in names):
             if kind in WINDOWED:
-                names[index], shared = AttentionReach.named(of).drafted, Fraction(1, runs)
+                names[index], shared = (
+                    AttentionWindow.from_name(argument).draft_extent,
+                    Fraction(1, runs),
+                )
             elif kind == TOUCHED:
                 names[index] += ",B"
-        found[tuple(names)] = per * shared
-    return found
+        mean_terms[tuple(names)] = coefficient * shared
+    return mean_terms
 
 
 def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
@@ -336,7 +343,7 @@ def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
     """
     with at_path("cost"):
         one_of(cost, COSTS, "no cost of a group")
-    return sum((group.count * group.of(cost, step) for group in groups), Fraction(0))
+    return sum((group.count * group.layer_cost(cost, step) for group in groups), Fraction(0))
 
 
 def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Group:
@@ -345,34 +352,34 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
         matrix.name,
         count,
         tensors,
-        weights={ONCE: weights},
+        weights={NO_EXTENT: weights},
         flops={TOKENS: 2 * weights},
         reads={TOKENS: Fraction(matrix.reads)},
         writes={TOKENS: Fraction(matrix.writes)} if matrix.writes else {},
         layout=matrix.layout,
-        copied=matrix.copied,
+        copied_parts=matrix.copied_parts,
     )
 
 
 def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
     """Attention by how far it attends, with an indexer before it; then layers with a state."""
-    by_part: dict[Attention, list[Spanned]] = {}
-    for each in shape.attentions:
-        by_part.setdefault(each.attention, []).append(each)
-    for attention, spans in by_part.items():
+    parts_by_attention: dict[Attention, list[AttentionLayers]] = {}
+    for part in shape.attentions:
+        parts_by_attention.setdefault(part.attention, []).append(part)
+    for attention, parts in parts_by_attention.items():
         suffix = "" if attention == shape.attention else "-window"
-        count = sum(each.layers for each in spans)
-        *before, last = attention.matrices(shape.D, phase)
-        for matrix in before:
+        count = sum(part.layers for part in parts)
+        *input_matrices, output_matrix = attention.matrices(shape.D, phase)
+        for matrix in input_matrices:
             yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
         if shape.sparse is not None:
             yield from _indexer(shape.sparse, shape)
         flops, reads, writes = attention.core(phase)
-        for each in spans:
-            pairs, entries = each.reach.names
+        for part in parts:
+            pairs, entries = part.window.extent_names
             yield Group(
-                _attention_name(each.reach),
-                each.layers,
+                _attention_name(part.window),
+                part.layers,
                 flops={("B", pairs): Fraction(flops)},
                 cache={("B", entries): Fraction(attention.kv_cache_elements)},
                 reads={TOKENS: Fraction(reads)},
@@ -381,16 +388,16 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
                 heads=attention.cache_heads,
                 attends=phase if isinstance(attention, Gqa) else None,
             )
-        yield replace(_linear(last, count), name=f"{last.name}{suffix}")
+        yield replace(_linear(output_matrix, count), name=f"{output_matrix.name}{suffix}")
     if shape.state is not None:
         yield from _states(shape.state, shape.D, phase)
 
 
-def _attention_name(reach: AttentionReach) -> str:
+def _attention_name(window: AttentionWindow) -> str:
     """The name of the group of attention that reaches so far."""
-    if reach.tokens is None:
+    if window.tokens is None:
         return "attention"
-    return "attention-chunk" if reach.chunked else "attention-window"
+    return "attention-chunk" if window.chunked else "attention-window"
 
 
 def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
@@ -403,7 +410,7 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
         yield _linear(matrix, sparse.indexed)
     flops, reads, writes = sparse.core()
-    pairs, entries = TO_ALL.names
+    pairs, entries = FULL_ATTENTION.extent_names
     yield Group(
         "indexer",
         sparse.indexed,
@@ -411,7 +418,7 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
         cache={("B", entries): Fraction(sparse.dim)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
-        copied=(Copied("", 1),),
+        copied_parts=(CopiedPart("", 1),),
         bits=sparse.bits,
     )
 
@@ -425,11 +432,11 @@ def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
         "state",
         state.layers,
         flops={TOKENS: Fraction(flops)},
-        cache={SEQUENCES: state.moved(decode=phase == DECODE)},
+        cache={SEQUENCES: state.moved_elements(decode=phase == DECODE)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         layout="heads",
-        copied=(Copied("", state.groups, reads=state.keys),),
+        copied_parts=(CopiedPart("", state.groups, reads=state.qk_elements),),
         heads=state.heads,
         bits=state.bits,
     )
@@ -446,8 +453,8 @@ def _experts(shape: Shape) -> Iterator[Group]:
     moe, width, layers = shape.moe, shape.D, shape.moe_layers
     if moe is None or not layers:
         return
-    own = moe.width(width)
-    expert, routed = Fraction(moe.expert.weights(own)), Fraction(moe.k * own)
+    expert_width = moe.width(width)
+    expert, routed = Fraction(moe.expert.weights(expert_width)), Fraction(moe.k * expert_width)
     yield _linear(moe.router(width), layers)
     into, out = moe.latents(width) or (None, None)
     if into is not None:

@@ -48,36 +48,41 @@ def layers_of(shape: Shape) -> Sizes:
     Returns:
         D and F by layer, exact, in the order of `LAYERS`.
     """
-    found = dict(shape.attention.projections(shape.D))
+    matrices = dict(shape.attention.projections(shape.D))
     if isinstance(shape.attention, Gqa):
-        *into, _ = found.values()
-        found["qkv"] = shape.D, sum(out for _, out in into)
+        *qkv, _ = matrices.values()
+        matrices["qkv"] = shape.D, sum(out for _, out in qkv)
     if shape.mlp is not None:
-        found |= _mlp(shape.mlp, shape.D)
+        matrices |= _mlp(shape.mlp, shape.D)
     if shape.moe is not None:
         expert = _mlp(shape.moe.expert, shape.moe.width(shape.D))
-        found |= {f"expert-{name}": sizes for name, sizes in expert.items()}
+        matrices |= {f"expert-{name}": sizes for name, sizes in expert.items()}
     if shape.outputs:
-        found["unembed"] = shape.D, shape.outputs
-    return {name: found[name] for name in LAYERS if name in found}
+        matrices["unembed"] = shape.D, shape.outputs
+    return {name: matrices[name] for name in LAYERS if name in matrices}
 
 
 def _mlp(mlp: Mlp, width: int) -> Sizes:
     """The matrices of an MLP, for width D [1], and those before its activation in one matmul."""
-    found = dict(mlp.projections(width))
-    return {**found, "gate-up": (width, 2 * mlp.F)} if mlp.gated else found
+    matrices = dict(mlp.projections(width))
+    return {**matrices, "gate-up": (width, 2 * mlp.F)} if mlp.gated else matrices
 
 
-STATES = {"gated-delta": "linear_attn", "kda": "self_attn", "mamba2": "mixer", "short-conv": "conv"}
+STATE_MODULES = {
+    "gated-delta": "linear_attn",
+    "kda": "self_attn",
+    "mamba2": "mixer",
+    "short-conv": "conv",
+}
 """The module of a layer with a state, as transformers calls it."""
 
 MIXER = "mixer"
 """The module of every layer of models whose layers are one part each."""
 
-LATENTS = ("fc1_latent_proj", "fc2_latent_proj")
+LATENT_MODULES = ("fc1_latent_proj", "fc2_latent_proj")
 """The modules of projections into and out of the width of experts."""
 
-ATTENTION = {
+ATTENTION_MODULES = {
     **{name: f"{name}_proj" for name in "qkvo"},
     "q-a": "q_a_proj",
     "q-b": "q_b_proj",
@@ -86,10 +91,10 @@ ATTENTION = {
 }
 """The modules of the projections of attention."""
 
-CROSS = "cross_attn"
+CROSS_ATTENTION = "cross_attn"
 """The module of cross-attention to images."""
 
-EXPERTS = {"gemma4_text": ("experts.0", "mlp")}
+EXPERT_MODULES = {"gemma4_text": ("experts.0", "mlp")}
 """The modules of routed and shared experts, of families that do not call them as DeepSeek does."""
 
 
@@ -106,48 +111,58 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
         Modules, of all experts the first, each with its class of tensors and its elements, of all
         experts together [1].
     """
-    found = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
-    found += _mlp_modules(shape, mlp)
+    modules = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
+    modules += _mlp_modules(shape, mlp)
     if shape.single:
-        found = [(f"{MIXER}.{name.partition('.')[2]}", kind, size) for name, kind, size in found]
-    return tuple(found)
+        modules = [
+            (f"{MIXER}.{name.partition('.')[2]}", kind, size) for name, kind, size in modules
+        ]
+    return tuple(modules)
 
 
 def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:
     """The modules of an MLP or of experts, with their class and elements [1]."""
-    found: list[tuple[str, str, int]] = []
+    modules: list[tuple[str, str, int]] = []
     if mlp == "dense" and shape.mlp is not None:
-        own = shape.mlp.projections(shape.D)
-        found += [(f"mlp.{name}_proj", "weights", d * f) for name, (d, f) in own.items()]
+        projections = shape.mlp.projections(shape.D)
+        modules += [(f"mlp.{name}_proj", "weights", d * f) for name, (d, f) in projections.items()]
     if mlp == "moe" and (moe := shape.moe) is not None:
-        one, all_of = EXPERTS.get(shape.family or "", ("mlp.experts.0", "mlp.shared_experts"))
+        expert_module, shared_module = EXPERT_MODULES.get(
+            shape.family or "", ("mlp.experts.0", "mlp.shared_experts")
+        )
         for module, tensors, count, width in (
-            (one, "experts", moe.E, moe.width(shape.D)),
-            (all_of, "weights", moe.shared, shape.D),
+            (expert_module, "experts", moe.E, moe.width(shape.D)),
+            (shared_module, "weights", moe.shared, shape.D),
         ):
-            own = moe.expert.projections(width) if count else {}
-            found += [
-                (f"{module}.{name}_proj", tensors, count * d * f) for name, (d, f) in own.items()
+            projections = moe.expert.projections(width) if count else {}
+            modules += [
+                (f"{module}.{name}_proj", tensors, count * d * f)
+                for name, (d, f) in projections.items()
             ]
-        latents = zip(LATENTS, moe.latents(shape.D), strict=False)
-        found += [(f"mlp.{name}", "weights", each.weights) for name, each in latents]
-    return found
+        latents = zip(LATENT_MODULES, moe.latents(shape.D), strict=False)
+        modules += [(f"mlp.{name}", "weights", matrix.weights) for name, matrix in latents]
+    return modules
 
 
 def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     """The modules of attention or of a state, with their elements [1]."""
     if mixer == "state" and shape.state is not None:
         for name, size in shape.state.modules(shape.D).items():
-            yield f"{STATES[shape.state.kind]}.{name}", size
+            yield f"{STATE_MODULES[shape.state.kind]}.{name}", size
     if mixer not in ("full", "window", "cross"):
         return
-    near = shape.window.attention if mixer == "window" and shape.window is not None else None
-    attention = near or shape.attention
-    own = attention.projections(shape.D)
-    sizes = {name: into * out for name, (into, out) in own.items()}
+    local_attention = (
+        shape.window.attention if mixer == "window" and shape.window is not None else None
+    )
+    attention = local_attention or shape.attention
+    projections = attention.projections(shape.D)
+    sizes = {name: into * out for name, (into, out) in projections.items()}
     sizes[next(iter(sizes))] += sizes.pop("gates")  # one module with the queries
     for name, size in sizes.items():
-        yield f"{CROSS if mixer == 'cross' else 'self_attn'}.{ATTENTION[name]}", size
+        yield (
+            f"{CROSS_ATTENTION if mixer == 'cross' else 'self_attn'}.{ATTENTION_MODULES[name]}",
+            size,
+        )
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
             share = shape.sparse.indexed / shape.sparse.layers

@@ -18,7 +18,7 @@ from rooflines.basics.text import squeezed
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.hardware.entry_forms import Entry, Text, checked
 from rooflines.models.architecture import Shape
-from rooflines.models.hf.config_json import CONFIG_JSON, NOT_READ, from_hf
+from rooflines.models.hf.config_json import CONFIG_JSON, SKIP_DTYPES, from_hf
 from rooflines.models.hf.params_json import PARAMS_JSON
 from rooflines.models.model import Model
 from rooflines.models.tensor_dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
@@ -119,18 +119,18 @@ def load(name: str) -> Model:
         RooflinesError: The catalogue has no such model; the message lists close names.
     """
     with at_path("model"):
-        return found(name, "read its config.json with rooflines.models.from_hf")
+        return catalogue_model(name, "read its config.json with rooflines.models.from_hf")
 
 
-def found(name: object, otherwise: str) -> Model:
+def catalogue_model(name: object, otherwise: str) -> Model:
     """A model of the catalogue; as `load`, but errors have no key path.
 
     Args:
         name: As of `load`.
         otherwise: What else to do where there is none of that name.
     """
-    if known := _ids().get(squeezed(str(name))):
-        return model_entries()[known].model(known)
+    if model_id := _ids().get(squeezed(str(name))):
+        return model_entries()[model_id].model(model_id)
     raise RooflinesError(
         "",
         f"is {quote(name)}, which is no model of the catalogue",
@@ -143,9 +143,9 @@ def found(name: object, otherwise: str) -> Model:
 def _ids() -> dict[str, str]:
     """The id of every model, by its names, squeezed; published ones also without the publisher."""
     return {
-        squeezed(name): known
-        for known, entry in model_entries().items()
-        for alias in (known, *entry.aliases)
+        squeezed(name): model_id
+        for model_id, entry in model_entries().items()
+        for alias in (model_id, *entry.aliases)
         for name in (alias, alias.rpartition("/")[2])
     }
 
@@ -166,7 +166,7 @@ def close_models(name: object) -> list[str]:
 # ------------------------------------------------------------ of a catalogue, a file, a config
 
 
-def model_named(text: str, dtypes: object = None, family: str | None = None) -> Model:
+def find_model(text: str, dtypes: object = None, family: str | None = None) -> Model:
     """A model by its id, a published name, or the path of a config.json or of its folder.
 
     Args:
@@ -178,12 +178,12 @@ def model_named(text: str, dtypes: object = None, family: str | None = None) -> 
         RooflinesError: There is none; the message lists close names.
     """
     if is_path(text):
-        return from_hf(text, None if dtypes is None else NOT_READ, family=family)
+        return from_hf(text, None if dtypes is None else SKIP_DTYPES, family=family)
     if family is not None:
         problem = f"is {quote(family)}, but {quote(text)} is no file"
         raise RooflinesError("--as", problem, "leave it out, or give the path of a config.json")
     with named_kind(text, "model"), at_path("model"):
-        return found(text, "give the path of its config.json")
+        return catalogue_model(text, "give the path of its config.json")
 
 
 def is_path(text: str) -> bool:
@@ -220,7 +220,9 @@ def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, 
 
 def _model(form: object, folder: Path) -> Model:
     if not isinstance(form, Mapping):
-        return found(form, "write {name: , hf: } with its config.json, or {name: , layers: , ..}")
+        return catalogue_model(
+            form, "write {name: , hf: } with its config.json, or {name: , layers: , ..}"
+        )
     name = form.get("name")
     with at_path("name"):
         checked_model_name(name)
@@ -228,11 +230,11 @@ def _model(form: object, folder: Path) -> Model:
     if "hf" not in parts:
         return Model(str(name), checked(Shape, parts))
     with at_path("hf"):
-        if others := sorted(set(parts) - {"hf", "as"}):
-            problem = f"stands beside {', '.join(others)}"
+        if extra_keys := sorted(set(parts) - {"hf", "as"}):
+            problem = f"stands beside {', '.join(extra_keys)}"
             raise RooflinesError("", problem, "give a config.json, or the sizes")
         source = parts["hf"]
         if isinstance(source, str):
             source = named_file(folder, source, inside=CONFIG_JSON)
-        model = from_hf(source, NOT_READ, family=parts.get("as"))
+        model = from_hf(source, SKIP_DTYPES, family=parts.get("as"))
         return replace(model, name=str(name))

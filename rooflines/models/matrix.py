@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 from rooflines.basics.numbers import whole
 from rooflines.hardware.entry_forms import Count
 
-LARGEST = 2**40
+MAX_SIZE = 2**40
 """No size of a model is as large [1]."""
 
 Layout = Literal["column", "row", "heads", "fused", "whole"]
@@ -22,7 +22,7 @@ row splits the input and sums the outputs; heads splits both; fused is column, t
 the same on every chip."""
 
 
-class Copied(NamedTuple):
+class CopiedPart(NamedTuple):
     """A part of a kernel that fewer chips can share than others: there it has copies.
 
     Attributes:
@@ -42,7 +42,7 @@ class Copied(NamedTuple):
     writes: int = 0
     heads: bool = False
 
-    def beyond(self, tp: int) -> Fraction:
+    def excess_share(self, tp: int) -> Fraction:
         """What each of tp chips has of it beyond an even share [1]."""
         return Fraction(1, min(tp, self.shards)) - Fraction(1, tp)
 
@@ -65,19 +65,21 @@ class Matrix:
     reads: int
     writes: int
     layout: Layout = "column"
-    copied: tuple[Copied, ...] = ()
+    copied_parts: tuple[CopiedPart, ...] = ()
 
 
-def replicated(name: str, weights: int, reads: int, writes: int) -> Matrix:
+def replicated_matrix(name: str, weights: int, reads: int, writes: int) -> Matrix:
     """A matrix that every chip of a tensor-parallel group has whole, as of `Matrix`."""
-    return Matrix(name, weights, reads, writes, copied=(Copied("", 1, weights, writes=writes),))
+    return Matrix(
+        name, weights, reads, writes, copied_parts=(CopiedPart("", 1, weights, writes=writes),)
+    )
 
 
 Widths = Mapping[str, tuple[int, int]]
 """The width of the input and of the output of every projection, by its name [1]."""
 
 
-def in_one(
+def fused_matrix(
     name: str, widths: Widths, layout: Layout = "column", shards: Mapping[str, int] | None = None
 ) -> Matrix:
     """Projections of the same input as one matrix.
@@ -88,20 +90,22 @@ def in_one(
         layout: How chips share it.
         shards: Chips that can share a projection, by its name; of others all can [1].
     """
-    alike: dict[int, list[str]] = {}
-    for part, number in (shards or {}).items():
+    parts_by_shards: dict[int, list[str]] = {}
+    for part, chips in (shards or {}).items():
         if math.prod(widths.get(part, (0,))):
-            alike.setdefault(number, []).append(part)
+            parts_by_shards.setdefault(chips, []).append(part)
     weights = sum(map(math.prod, widths.values()))
-    copied = []
-    for number, parts in alike.items():
-        held = sum(math.prod(widths[part]) for part in parts)
+    copied_parts = []
+    for chips, parts in parts_by_shards.items():
+        elements = sum(math.prod(widths[part]) for part in parts)
         writes = sum(widths[part][1] for part in parts)
-        part = "" if held == weights else " and ".join(parts)
-        copied.append(Copied(part, number, held, writes=writes))
+        part = "" if elements == weights else " and ".join(parts)
+        copied_parts.append(CopiedPart(part, chips, elements, writes=writes))
     reads, writes = next(iter(widths.values()))[0], sum(out for _, out in widths.values())
-    return Matrix(name, weights, reads, writes, layout, tuple(copied))
+    return Matrix(name, weights, reads, writes, layout, tuple(copied_parts))
 
 
-Size = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=LARGEST))]
-Number = Annotated[int, BeforeValidator(lambda value: whole(value, least=0, largest=LARGEST))]
+ModelSize = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=MAX_SIZE))]
+NonNegativeSize = Annotated[
+    int, BeforeValidator(lambda value: whole(value, least=0, largest=MAX_SIZE))
+]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import whole
-from rooflines.models.attention_window import AttentionReach
-from rooflines.models.parameter_counts import copied_routers, copied_weights, parameters_of
+from rooflines.models.attention_window import AttentionWindow
+from rooflines.models.parameter_counts import copied_router_weights, copied_weights, parameters_of
 from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
-from rooflines.models.state_layers import CONVOLVED_BITS
+from rooflines.models.state_layers import CONV_INPUT_BITS
 from rooflines.theory.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
 
 
-class Store(NamedTuple):
+class CachedTensor(NamedTuple):
     """What some layers keep of a sequence.
 
     Attributes:
         layers: How many [1].
         elements: Of an entry, or of a state [1].
-        reach: How far tokens attend, which says how many entries are kept.
+        window: How far tokens attend, which says how many entries are kept.
         heads: Parts that it can be split into by heads [1].
         bits: Bits of an element; None: as the dtype of the cache.
         state: Whether it is of one size, whatever the tokens.
@@ -34,42 +34,46 @@ class Store(NamedTuple):
 
     layers: int
     elements: int
-    reach: AttentionReach
+    window: AttentionWindow
     heads: int
     bits: int | None = None
     state: bool = False
 
-    def held(self, context: int) -> int:
+    def elements_at(self, context: int) -> int:
         """Elements of a sequence of S tokens in all its layers [1]."""
-        entries = 1 if self.state else self.reach.kept(context)
+        entries = 1 if self.state else self.window.cached_entries(context)
         return self.layers * self.elements * entries
 
 
-def stores_of(shape: Shape) -> tuple[Store, ...]:
+def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
     """What a sequence keeps: entries of attention and of indexers, states, inputs of convolutions.
 
     Sparse attention keeps every entry, and reads some.
     """
-    found = []
-    for layers, attention, reach in shape.attentions:
-        kept = reach if shape.sparse is None else AttentionReach()
-        found.append(Store(layers, attention.kv_cache_elements, kept, attention.cache_heads))
+    tensors = []
+    for layers, attention, window in shape.attentions:
+        kept_window = window if shape.sparse is None else AttentionWindow()
+        tensors.append(
+            CachedTensor(layers, attention.kv_cache_elements, kept_window, attention.cache_heads)
+        )
     if (sparse := shape.sparse) is not None:
-        found.append(Store(sparse.indexed, sparse.dim, AttentionReach(), 1, sparse.bits))
+        tensors.append(CachedTensor(sparse.indexed, sparse.dim, AttentionWindow(), 1, sparse.bits))
     if (state := shape.state) is not None:
-        for elements, bits in ((state.elements, state.bits), (state.inputs, CONVOLVED_BITS)):
-            reach = AttentionReach()
-            found.append(Store(state.layers, elements, reach, state.heads, bits, state=True))
-    return tuple(found)
+        for elements, bits in ((state.elements, state.bits), (state.conv_inputs, CONV_INPUT_BITS)):
+            window = AttentionWindow()
+            tensors.append(
+                CachedTensor(state.layers, elements, window, state.heads, bits, state=True)
+            )
+    return tuple(tensors)
 
 
-def kv_cache_elements(shape: Shape, context: int, *, near: bool | None = None) -> int:
+def kv_cache_elements(shape: Shape, context: int, *, local: bool | None = None) -> int:
     """Cache elements of one sequence in all layers, states apart [1].
 
     Args:
         shape: The model.
         context: S, tokens of the sequence [1].
-        near: Whether of layers with a window or chunks, or of the others; None: of both.
+        local: Whether of layers with a window or chunks, or of the others; None: of both.
 
     Raises:
         RooflinesError: S is no whole number above zero.
@@ -77,15 +81,19 @@ def kv_cache_elements(shape: Shape, context: int, *, near: bool | None = None) -
     with at_path("S"):
         tokens = whole(context)
     return sum(
-        store.held(tokens)
-        for store in stores_of(shape)
-        if not store.state and near in (None, store.reach.tokens is not None)
+        tensor.elements_at(tokens)
+        for tensor in cached_tensors(shape)
+        if not tensor.state and local in (None, tensor.window.tokens is not None)
     )
 
 
 def state_bytes(shape: Shape) -> Fraction:
     """Bytes of a sequence whatever its tokens [byte]: states, and inputs of convolutions."""
-    sizes = (store.held(1) * (store.bits or 0) for store in stores_of(shape) if store.state)
+    sizes = (
+        tensor.elements_at(1) * (tensor.bits or 0)
+        for tensor in cached_tensors(shape)
+        if tensor.state
+    )
     return Fraction(sum(sizes)) / BITS_PER_BYTE
 
 
@@ -107,7 +115,7 @@ def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) ->
     classes = parameters_of(shape).by_class
     shares = (count * bits[name] * split.share(name) for name, count in classes.items())
     copies = copied_weights(shape, split.shards) * bits["weights"]
-    routers = shape.moe_layers * copied_routers(shape, split.shards)
+    routers = shape.moe_layers * copied_router_weights(shape, split.shards)
     copies += routers * (bits["rest"] - bits["weights"])
     return sum(shares, copies) / BITS_PER_BYTE
 
@@ -134,9 +142,9 @@ def cache_on_chip(
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
     check_shares(shape, split.shards, cache_split)
-    far, near = (kv_cache_elements(shape, context, near=each) for each in (False, True))
+    full, local = (kv_cache_elements(shape, context, local=is_local) for is_local in (False, True))
     units = cache_units(shape, bits, split, cache_split)
-    return units.unit * units.of_sequence(far, near)
+    return units.unit * units.sequence_units(full, local)
 
 
 class CacheUnits(NamedTuple):
@@ -144,24 +152,24 @@ class CacheUnits(NamedTuple):
 
     Attributes:
         unit: Bytes of a unit [byte].
-        far: Units of an element in layers that keep every token [1].
-        near: Units of an element in layers with a window or chunks [1].
+        full: Units of an element in layers that keep every token [1].
+        local: Units of an element in layers with a window or chunks [1].
         state: Units of all states [1].
     """
 
     unit: Fraction
-    far: int
-    near: int
+    full: int
+    local: int
     state: int
 
-    def of_sequence(self, far: int, near: int) -> int:
+    def sequence_units(self, full: int, local: int) -> int:
         """The units of a sequence [1].
 
         Args:
-            far: Its cache elements in layers that keep every token [1].
-            near: Those in other layers [1].
+            full: Its cache elements in layers that keep every token [1].
+            local: Those in other layers [1].
         """
-        return far * self.far + near * self.near + self.state
+        return full * self.full + local * self.local + self.state
 
 
 def cache_units(
@@ -177,15 +185,15 @@ def cache_units(
     """
     sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}
     counts = dict.fromkeys(sizes, 0)
-    for store in stores_of(shape):
-        kind = "state" if store.state else "far" if store.reach.tokens is None else "near"
-        elements = store.layers * store.elements
-        shards = cache_shards(store.heads, split.shards, cache_split)
-        each = Fraction(store.bits or bits["cache"]) / BITS_PER_BYTE
-        sizes[kind] += elements * each / shards
+    for tensor in cached_tensors(shape):
+        kind = "state" if tensor.state else "far" if tensor.window.tokens is None else "near"
+        elements = tensor.layers * tensor.elements
+        shards = cache_shards(tensor.heads, split.shards, cache_split)
+        element_bytes = Fraction(tensor.bits or bits["cache"]) / BITS_PER_BYTE
+        sizes[kind] += elements * element_bytes / shards
         counts[kind] += elements
     counts["state"] = 1
-    per = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
-    scale = math.lcm(*(size.denominator for size in per))
-    unit = Fraction(math.gcd(*(int(size * scale) for size in per)), scale)
-    return CacheUnits(unit, *(int(size / unit) for size in per))
+    bytes_per_element = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
+    scale = math.lcm(*(size.denominator for size in bytes_per_element))
+    unit = Fraction(math.gcd(*(int(size * scale) for size in bytes_per_element)), scale)
+    return CacheUnits(unit, *(int(size / unit) for size in bytes_per_element))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Phase, Shape
 
 
-WITHOUT_MTP = (
+MTP_NOTES = (
     "without the layers for multi-token prediction",
     "without the layer for multi-token prediction",
 )
@@ -36,14 +36,14 @@ class Model:
         shape: Its layers and sizes.
         dtypes: The dtypes that it is published in; None where its source does not say.
         note: What its shape leaves out, and what is assumed; several with `; ` between.
-        weights_alone: Whether it is published with weights alone quantized, and no activations.
+        weight_only: Whether it is published with weights alone quantized, and no activations.
     """
 
     name: str
     shape: Shape
     dtypes: ModelDtypes | None = None
     note: str | None = None
-    weights_alone: bool = False
+    weight_only: bool = False
 
     def __repr__(self) -> str:
         """Name, parameters, layers and cache, in one line."""
@@ -59,9 +59,9 @@ class Model:
         Args:
             drafts: Whether the layer for multi-token prediction is counted, as it drafts tokens.
         """
-        each = (self.note or "").split("; ")
-        counted = WITHOUT_MTP if drafts and self.shape.mtp else ()
-        return tuple(note for note in each if note and note not in counted)
+        notes = (self.note or "").split("; ")
+        obsolete = MTP_NOTES if drafts and self.shape.mtp else ()
+        return tuple(note for note in notes if note and note not in obsolete)
 
     def parameters(self) -> Parameters:
         """Its parameters by part, with `.total`, `.active` and two other conventions [1]."""
@@ -87,11 +87,11 @@ class Model:
         with at_path("dtype"):
             bits = bits_of(dtype)
         size = memory.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
-        return _whole(size)
+        return _int_if_whole(size)
 
     def state_bytes(self) -> int | Fraction:
         """Bytes of the cache of one sequence that do not depend on its tokens [byte], exact."""
-        return _whole(memory.state_bytes(self.shape))
+        return _int_if_whole(memory.state_bytes(self.shape))
 
     def weights_bytes(self, dtypes: object = None) -> int | Fraction:
         """Bytes of all parameters [byte], exact.
@@ -104,7 +104,7 @@ class Model:
         """
         one_chip = checked(Split, {})
         size = memory.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
-        return _whole(size)
+        return _int_if_whole(size)
 
     def max_batch(  # noqa: PLR0913, all but the first two have a default
         self,
@@ -139,9 +139,9 @@ class Model:
                 problem = f"is {quote(capacity)}, which is not above zero"
                 raise RooflinesError("", problem, "write bytes, such as 80e9")
         bits, split = self._dtypes(dtypes).bits(), checked(Split, {"tp": tp, "dp": dp})
-        free = capacity_bytes - memory.weights_on_chip(self.shape, bits, split)
-        of_one = memory.cache_on_chip(self.shape, S, bits, split, cache_split)
-        return dp * max(int(free // of_one), 0)
+        free_bytes = capacity_bytes - memory.weights_on_chip(self.shape, bits, split)
+        sequence_bytes = memory.cache_on_chip(self.shape, S, bits, split, cache_split)
+        return dp * max(int(free_bytes // sequence_bytes), 0)
 
     def groups(self, phase: Phase) -> tuple[Group, ...]:
         """What runs as one kernel, with exact costs, in the order in which it runs.
@@ -164,6 +164,6 @@ class Model:
         return self.dtypes
 
 
-def _whole(size: Fraction) -> int | Fraction:
+def _int_if_whole(size: Fraction) -> int | Fraction:
     """A number as an int where it is whole."""
     return int(size) if size.denominator == 1 else size

@@ -107,7 +107,7 @@ def _row(name: str, entry: ModelEntry) -> dict[str, Any]:
         "match": published.match,
         "cache_elements_per_token": kv_cache_elements(entry, 1),
         "window": None if window is None else window.tokens,
-        "windowed_elements_per_token": kv_cache_elements(entry, 1, near=True),
+        "windowed_elements_per_token": kv_cache_elements(entry, 1, local=True),
         **{
             f"kv_cache_bytes_per_token_{dtype}": float(model.kv_cache_bytes(1, dtype) - state)
             for dtype in CACHE_DTYPES

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
 
 
-def drafting(shape: Shape, *, alone: bool = False) -> Shape:
+def with_mtp_layer(shape: Shape, *, standalone: bool = False) -> Shape:
     """A model with the layer as one more, or the layer as a model of its own.
 
     Args:
         shape: The model.
-        alone: Whether it is without the model's layers.
+        standalone: Whether it is without the model's layers.
     """
     counts = {"moe": shape.moe_layers} if shape.moe_layers else {"mlp": shape.mlp_layers}
     parts: dict[str, object] = {
-        name: getattr(shape, name).model_copy(update={"layers": 1 if alone else layers + 1})
+        name: getattr(shape, name).model_copy(update={"layers": 1 if standalone else layers + 1})
         for name, layers in counts.items()
     }
     if (sparse := shape.sparse) is not None:
         layers = {"layers": sparse.layers + 1, "own": sparse.indexed + 1}
-        one = dict.fromkeys(layers, 1)
-        parts["sparse"] = sparse.model_copy(update=one if alone else layers)
-    if alone:
+        single_layer = dict.fromkeys(layers, 1)
+        parts["sparse"] = sparse.model_copy(update=single_layer if standalone else layers)
+    if standalone:
         parts = {"state": None, "mlp": None, "moe": None, **parts}
-    return shape.model_copy(update={**parts, "layers": 1 if alone else shape.layers + 1})
+    return shape.model_copy(update={**parts, "layers": 1 if standalone else shape.layers + 1})
 
 
 def merge_elements(shape: Shape, share: Fraction) -> Fraction:

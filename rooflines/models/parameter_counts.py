@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rooflines.models.matrix import Matrix
 
 
-BESIDE = ("idle", "table", "matrices")
+OUTSIDE_TOTAL = ("idle", "table", "matrices")
 """Numbers that are no part of all parameters."""
 
 
@@ -55,7 +55,7 @@ class Parameters:
     @cached_property
     def groups(self) -> Mapping[str, int]:
         """The parts that are not empty; their sum is `total`."""
-        names = [field.name for field in fields(self) if field.name not in BESIDE]
+        names = [field.name for field in fields(self) if field.name not in OUTSIDE_TOTAL]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     @property
@@ -84,17 +84,17 @@ class Parameters:
 
         Norms, biases and routers are `rest`, the embedding is `head`, a tied one too.
         """
-        others = self.experts + self.embedding + self.unembedding
+        experts_and_tables = self.experts + self.embedding + self.unembedding
         return {
             "weights": self.matrices,
             "experts": self.experts,
             "head": self.embedding,
             "lm_head": self.unembedding,
-            "rest": self.total - self.matrices - others,
+            "rest": self.total - self.matrices - experts_and_tables,
         }
 
 
-def _mixers(shape: Shape) -> Iterator[tuple[int, Matrix]]:
+def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
     """The projections of attention, indexers and states, each with the layers that have it."""
     for layers, attention, _ in shape.attentions:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
@@ -105,7 +105,7 @@ def _mixers(shape: Shape) -> Iterator[tuple[int, Matrix]]:
         yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
 
 
-def _beside_experts(shape: Shape) -> Iterator[Matrix]:
+def _routing_matrices(shape: Shape) -> Iterator[Matrix]:
     """The router of a layer with experts, and the projections into and out of a latent width."""
     if (moe := shape.moe) is not None:
         yield moe.router(shape.D)
@@ -119,26 +119,26 @@ def copied_weights(shape: Shape, tp: int) -> Fraction:
         shape: The model.
         tp: Chips of a tensor-parallel group [1].
     """
-    mixers = sum(count * _copied(matrix, tp) for count, matrix in _mixers(shape))
-    return mixers + shape.moe_layers * copied_beside_experts(shape, tp)
+    mixers = sum(count * _excess_weights(matrix, tp) for count, matrix in _mixer_matrices(shape))
+    return mixers + shape.moe_layers * copied_routing_weights(shape, tp)
 
 
-def copied_beside_experts(shape: Shape, tp: int) -> Fraction:
+def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
     """The same of what one layer has beside its experts: the router, and latent projections [1]."""
-    return sum((_copied(matrix, tp) for matrix in _beside_experts(shape)), Fraction(0))
+    return sum((_excess_weights(matrix, tp) for matrix in _routing_matrices(shape)), Fraction(0))
 
 
-def copied_routers(shape: Shape, tp: int) -> Fraction:
+def copied_router_weights(shape: Shape, tp: int) -> Fraction:
     """The same of the router of one layer alone [1]."""
-    return Fraction(0) if shape.moe is None else _copied(shape.moe.router(shape.D), tp)
+    return Fraction(0) if shape.moe is None else _excess_weights(shape.moe.router(shape.D), tp)
 
 
-def _copied(matrix: Matrix, tp: int) -> Fraction:
+def _excess_weights(matrix: Matrix, tp: int) -> Fraction:
     """What one of tp chips holds of a matrix beyond an even share [1]."""
-    return sum((each.weights * each.beyond(tp) for each in matrix.copied), Fraction(0))
+    return sum((part.weights * part.excess_share(tp) for part in matrix.copied_parts), Fraction(0))
 
 
-def _crossed(shape: Shape) -> tuple[int, int]:
+def _cross_attention(shape: Shape) -> tuple[int, int]:
     """Matrices, and all parameters, of layers with cross-attention [1].
 
     Each has two norms of width D, those of a head of queries and of keys, and two gates.
@@ -146,15 +146,17 @@ def _crossed(shape: Shape) -> tuple[int, int]:
     attention, mlp = shape.attention, shape.mlp
     if not shape.crossed or mlp is None or attention.kind != "gqa":
         return 0, 0
-    own = sum(matrix.weights for matrix in attention.matrices(shape.D)) + mlp.weights(shape.D)
+    layer_matrices = sum(matrix.weights for matrix in attention.matrices(shape.D)) + mlp.weights(
+        shape.D
+    )
     vectors = 2 * shape.norm + 2 * attention.H + 2
-    return shape.crossed * own, shape.crossed * (own + vectors)
+    return shape.crossed * layer_matrices, shape.crossed * (layer_matrices + vectors)
 
 
 def parameters_of(shape: Shape) -> Parameters:
     """The parameters of a shape, exact."""
     width, mlp, moe = shape.D, shape.mlp, shape.moe
-    matrices = sum(count * matrix.weights for count, matrix in _mixers(shape))
+    matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
     norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
     biases = shape.outputs * shape.head_bias
     for layers, attention, _ in shape.attentions:
@@ -163,7 +165,7 @@ def parameters_of(shape: Shape) -> Parameters:
     if shape.sparse is not None:
         norms += shape.sparse.indexed * 2 * shape.sparse.dim
     if shape.state is not None:
-        biases += shape.state.layers * shape.state.vectors()
+        biases += shape.state.layers * shape.state.vector_elements()
     dense = experts = shared = router = idle = latents = 0
     if mlp is not None:
         dense = shape.mlp_layers * mlp.weights(width)
@@ -173,12 +175,12 @@ def parameters_of(shape: Shape) -> Parameters:
         routed, vectors = expert.weights(moe.width(width)), expert.biases(width)
         experts = layers * moe.E * routed
         shared = layers * moe.shared * expert.weights(width)
-        router = layers * sum(matrix.weights for matrix in _beside_experts(shape))
+        router = layers * sum(matrix.weights for matrix in _routing_matrices(shape))
         latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * (int(moe.router_bias) + vectors)
         idle = layers * (moe.E - moe.k) * (routed + vectors)
-    own, skipped = _crossed(shape)
+    cross_matrices, cross_total = _cross_attention(shape)
     return Parameters(
         embedding=shape.table + shape.positions * width,
         attention=matrices,
@@ -189,8 +191,8 @@ def parameters_of(shape: Shape) -> Parameters:
         norms=norms,
         biases=biases,
         unembedding=shape.unembedding,
-        crossed=skipped,
-        idle=idle + skipped,
+        crossed=cross_total,
+        idle=idle + cross_total,
         table=shape.outputs * width,
-        matrices=matrices + dense + shared + latents + own,
+        matrices=matrices + dense + shared + latents + cross_matrices,
     )

@@ -23,13 +23,13 @@ sequences, each on one chip."""
 
 ONE_CHIP = 1
 
-OF_TRAINING = ("pp", "cp")
+TRAINING_KEYS = ("pp", "cp")
 """Numbers of chips that plans of training have besides."""
 
-KEYS = ("tp", "dp", "ep", *OF_TRAINING)
+KEYS = ("tp", "dp", "ep", *TRAINING_KEYS)
 """Every number of chips that the name of a split can have."""
 
-CHIPS = re.compile(r"([a-z]{2})(\d[\dx]*)")
+CHIPS_PATTERN = re.compile(r"([a-z]{2})(\d[\dx]*)")
 """A number of chips in the name of a split: the key, and chips, perhaps along axes."""
 
 
@@ -80,7 +80,7 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
     with at_path("tp"):
         chips = whole(tp)
     states = () if shape.state is None else (("heads of states", shape.state.heads),)
-    queries = [("query heads", each.attention.N) for each in shape.attentions]
+    queries = [("query heads", part.attention.N) for part in shape.attentions]
     for name, heads in (*queries, *states):
         if heads % chips:
             divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
@@ -116,18 +116,18 @@ class Split(Entry):
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
         """The key and the value of a part of a name, such as `tp2`; None: it is no such part."""
-        match = CHIPS.fullmatch(part)
+        match = CHIPS_PATTERN.fullmatch(part)
         return (match[1], match[2]) if match and match[1] in KEYS else None
 
     @classmethod
     def keys_of(cls, name: str) -> dict[str, str] | None:
         """The keys of a split by its name in tables, such as `tp2-dp4`; None: it is no name."""
         keys = [cls.key_of(part) for part in name.lower().split("-")]
-        found = {key[0]: key[1] for key in keys if key}
-        return found if len(found) == len(keys) else None
+        values = {key[0]: key[1] for key in keys if key}
+        return values if len(values) == len(keys) else None
 
     @classmethod
-    def named(cls, name: str) -> dict[str, str]:
+    def keys_from_name(cls, name: str) -> dict[str, str]:
         """The keys of a split by its name.
 
         Raises:
@@ -142,14 +142,14 @@ class Split(Entry):
     @model_validator(mode="before")
     @classmethod
     def _not_of_training(cls, value: object) -> object:
-        if isinstance(value, dict) and (keys := [key for key in OF_TRAINING if key in value]):
+        if isinstance(value, dict) and (keys := [key for key in TRAINING_KEYS if key in value]):
             raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
         return value
 
     @model_validator(mode="before")
     @classmethod
     def _by_name(cls, value: object) -> object:
-        return cls.named(value) if isinstance(value, str) else value
+        return cls.keys_from_name(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _not_too_many(self) -> Self:
@@ -201,8 +201,8 @@ class Split(Entry):
     @property
     def name(self) -> str:
         """Its name in tables, such as `tp2-dp4`."""
-        more = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
-        return "-".join([f"tp{self.tp}", *more])
+        optional = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
+        return "-".join([f"tp{self.tp}", *optional])
 
     def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
         """Refuse a split that a model does not allow.
@@ -224,5 +224,5 @@ class Split(Entry):
 
     def share(self, tensors: str) -> Fraction:
         """The share of a class of tensors that one chip holds [1]."""
-        over_all = tensors == "experts" and self.parts > 1
-        return Fraction(1, self.parts if over_all else self.shards)
+        is_expert_parallel = tensors == "experts" and self.parts > 1
+        return Fraction(1, self.parts if is_expert_parallel else self.shards)

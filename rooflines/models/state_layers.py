@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
-from rooflines.models.matrix import Copied, Matrix, Size
+from rooflines.models.matrix import CopiedPart, Matrix, ModelSize
 
-CONVOLVED_BITS = 16
+CONV_INPUT_BITS = 16
 """Bits of an input of a short convolution, which engines keep in bf16 beside any state [bit]."""
 
 
-SHORT = "short-conv"
+SHORT_CONV = "short-conv"
 """A gated short convolution, without a state: its inputs are all that a sequence keeps."""
 
 
@@ -28,54 +28,56 @@ class State(Entry):
     """
 
     kind: Literal["gated-delta", "kda", "mamba2", "short-conv"]
-    layers: Size = Field(description="layers with it [1]")
-    heads: Size = Field(description="heads, each with a state [1]")
-    key: Size = Field(description="size of a key head; of Mamba-2: of the state [1]")
-    value: Size = Field(description="size of a value head; of Mamba-2: of a head [1]")
-    groups: Size = Field(description="key heads, which value heads share; of Mamba-2: groups [1]")
-    conv: Size = Field(description="tokens of the short convolution [1]")
+    layers: ModelSize = Field(description="layers with it [1]")
+    heads: ModelSize = Field(description="heads, each with a state [1]")
+    key: ModelSize = Field(description="size of a key head; of Mamba-2: of the state [1]")
+    value: ModelSize = Field(description="size of a value head; of Mamba-2: of a head [1]")
+    groups: ModelSize = Field(
+        description="key heads, which value heads share; of Mamba-2: groups [1]"
+    )
+    conv: ModelSize = Field(description="tokens of the short convolution [1]")
     full_gate: bool = Field(default=True, description="of kda: whether gates have full rank")
-    bits: Size = Field(32, description="bits of an element of the state")
+    bits: ModelSize = Field(32, description="bits of an element of the state")
 
     @model_validator(mode="after")
-    def _keeps_something(self) -> Self:
-        if self.kind == SHORT and self.conv == 1:
+    def _keeps_inputs(self) -> Self:
+        if self.kind == SHORT_CONV and self.conv == 1:
             raise RooflinesError("conv", "is 1, of which nothing is kept", "write 2 or more")
         return self
 
     @property
     def elements(self) -> int:
         """Elements of the state of one sequence in one layer [1]; a convolution alone has none."""
-        return 0 if self.kind == SHORT else self.heads * self.key * self.value
+        return 0 if self.kind == SHORT_CONV else self.heads * self.key * self.value
 
     @property
-    def keys(self) -> int:
+    def qk_elements(self) -> int:
         """Elements of a token's queries and keys, of all key heads [1]."""
-        return 0 if self.kind == SHORT else 2 * self.groups * self.key
+        return 0 if self.kind == SHORT_CONV else 2 * self.groups * self.key
 
     @property
-    def convolved(self) -> int:
+    def conv_channels(self) -> int:
         """Channels of the short convolution [1]."""
-        return self.keys + self.heads * self.value
+        return self.qk_elements + self.heads * self.value
 
     @property
-    def inputs(self) -> int:
+    def conv_inputs(self) -> int:
         """Inputs of the short convolution that a sequence keeps in one layer [1].
 
-        Those of the last conv - 1 tokens, each of `CONVOLVED_BITS`.
+        Those of the last conv - 1 tokens, each of `CONV_INPUT_BITS`.
         """
-        return (self.conv - 1) * self.convolved
+        return (self.conv - 1) * self.conv_channels
 
-    def moved(self, *, decode: bool) -> Fraction:
+    def moved_elements(self, *, decode: bool) -> Fraction:
         """Elements of one sequence in one layer that a step reads and writes [1], of `bits` each.
 
         Decode reads and writes the state, reads the inputs of the convolution and writes one new
         token of them, which is the least. Prefill writes both.
         """
-        share = Fraction(CONVOLVED_BITS, self.bits)
+        share = Fraction(CONV_INPUT_BITS, self.bits)
         if decode:
-            return 2 * self.elements + (self.inputs + self.convolved) * share
-        return self.elements + self.inputs * share
+            return 2 * self.elements + (self.conv_inputs + self.conv_channels) * share
+        return self.elements + self.conv_inputs * share
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """The projections in and out, for width D [1]; low ranks are part of the first one.
@@ -83,10 +85,10 @@ class State(Entry):
         Every chip has the key heads that its heads share, and the low ranks whole.
         """
         out = self.heads * self.value
-        if self.kind == SHORT:
+        if self.kind == SHORT_CONV:
             gates = Matrix("state-in", width * 3 * out, width, 3 * out)
             return gates, Matrix("state-out", out * width, out, width, "row")
-        into, ranks, low = self.convolved + out + self.heads, 0, 0
+        into, ranks, low = self.conv_channels + out + self.heads, 0, 0
         if self.kind == "gated-delta":
             into += self.heads
         elif self.kind == "kda":
@@ -94,10 +96,14 @@ class State(Entry):
             if not self.full_gate:
                 into, ranks, low = into - out, 2, low + self.value * out
         down = ranks * width * self.value
-        copied = [Copied("key heads", self.groups, width * self.keys, writes=self.keys)]
-        copied += [Copied("low ranks", 1, down)] if down else []
+        copied_parts = [
+            CopiedPart("key heads", self.groups, width * self.qk_elements, writes=self.qk_elements)
+        ]
+        copied_parts += [CopiedPart("low ranks", 1, down)] if down else []
         return (
-            Matrix("state-in", width * into + down + low, width, into, copied=tuple(copied)),
+            Matrix(
+                "state-in", width * into + down + low, width, into, copied_parts=tuple(copied_parts)
+            ),
             Matrix("state-out", out * width, out, width, "row"),
         )
 
@@ -109,19 +115,19 @@ class State(Entry):
         """
         out, keys = self.heads * self.value, self.groups * self.key
         into, last = self.matrices(width)
-        if self.kind in ("mamba2", SHORT):
+        if self.kind in ("mamba2", SHORT_CONV):
             return {"in_proj": into.weights, "out_proj": last.weights}
         if self.kind == "gated-delta":
-            parts = {"qkv": self.convolved, "z": out, "b": self.heads, "a": self.heads}
-            found = {f"in_proj_{name}": width * each for name, each in parts.items()}
-            return {**found, "out_proj": last.weights}
+            parts = {"qkv": self.conv_channels, "z": out, "b": self.heads, "a": self.heads}
+            elements = {f"in_proj_{name}": width * size for name, size in parts.items()}
+            return {**elements, "out_proj": last.weights}
         parts = {"q": keys, "k": keys, "v": out, "b": self.heads, "f_a": self.value}
         parts |= {"g": out} if self.full_gate else {"g_a": self.value}
-        found = {f"{name}_proj": width * each for name, each in parts.items()}
-        found["f_b_proj"] = self.value * self.heads * self.key
+        elements = {f"{name}_proj": width * size for name, size in parts.items()}
+        elements["f_b_proj"] = self.value * self.heads * self.key
         if not self.full_gate:
-            found["g_b_proj"] = self.value * out
-        return {**found, "o_proj": last.weights}
+            elements["g_b_proj"] = self.value * out
+        return {**elements, "o_proj": last.weights}
 
     def core(self) -> tuple[int, int, int]:
         """FLOP per token [FLOP]; elements read and written per token [1].
@@ -129,17 +135,17 @@ class State(Entry):
         The recurrent count, which is the least: three products of the delta rule, two of Mamba-2.
         Chunked kernels of prefill do more.
         """
-        if self.kind == SHORT:
-            return 2 * self.conv * self.convolved, 3 * self.convolved, self.convolved
+        if self.kind == SHORT_CONV:
+            return 2 * self.conv * self.conv_channels, 3 * self.conv_channels, self.conv_channels
         products = 2 if self.kind == "mamba2" else 3
-        return 2 * products * self.elements, self.convolved, self.heads * self.value
+        return 2 * products * self.elements, self.conv_channels, self.heads * self.value
 
-    def vectors(self) -> int:
+    def vector_elements(self) -> int:
         """Elements of convolutions, decays, steps and norms in one layer [1]."""
-        convolution = self.convolved * self.conv
-        if self.kind == SHORT:
+        convolution = self.conv_channels * self.conv
+        if self.kind == SHORT_CONV:
             return convolution
         if self.kind == "mamba2":
-            return convolution + self.convolved + 3 * self.heads + self.heads * self.value
+            return convolution + self.conv_channels + 3 * self.heads + self.heads * self.value
         steps = self.heads * (self.key if self.kind == "kda" else 1)
         return convolution + self.heads + steps + self.value

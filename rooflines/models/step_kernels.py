@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.models.architecture import DECODE, PREFILL, ROUTER
 from rooflines.models.groups import (
     DRAFT,
-    MATMULS,
+    MATMUL_LAYOUTS,
     UNIFORM,
+    activated_experts,
     draft_groups,
     groups_of,
-    reached,
-    touched_experts,
+    rank_hit_probability,
 )
 from rooflines.models.memory import cache_shards
-from rooflines.models.mtp import drafting
+from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
 from rooflines.models.tensor_dtypes import LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
@@ -90,9 +90,9 @@ def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
     for group in groups:
         if group.cache and sharing.cache_split == BY_BATCH:
             continue
-        for each in group.copied:
-            if each.shards < tp and (each.weights or group.layout == "whole"):
-                yield Copies(group.name, each.part, each.shards, tp / each.shards)
+        for part in group.copied_parts:
+            if part.shards < tp and (part.weights or group.layout == "whole"):
+                yield Copies(group.name, part.part, part.shards, tp / part.shards)
 
 
 def token_share(split: Split) -> Fraction:
@@ -100,16 +100,16 @@ def token_share(split: Split) -> Fraction:
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
 
-SHARED = ("shared", f"{DRAFT}shared")
+SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
 """The kernels of shared experts, whose outputs are summed with those of routed ones."""
 
-READ_WHOLE: frozenset[Layout] = frozenset(("column", "fused", "whole"))
+WHOLE_INPUT: frozenset[Layout] = frozenset(("column", "fused", "whole"))
 """Layouts whose input every chip of a tensor-parallel group reads whole."""
 
-WRITTEN_WHOLE: frozenset[Layout] = frozenset(("row", "fused", "whole"))
+WHOLE_OUTPUT: frozenset[Layout] = frozenset(("row", "fused", "whole"))
 """Those whose output every chip writes whole."""
 
-SUMMED: frozenset[Layout] = frozenset(("row", "fused"))
+PARTIAL_SUMS: frozenset[Layout] = frozenset(("row", "fused"))
 """Those of whose output each chip has a sum, which are added up."""
 
 
@@ -123,8 +123,8 @@ class StepKernels:
         sharing: How chips share it; checked by `Split.check`.
         scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
         engine: Whether to add what an engine does in decode besides these kernels.
-        drafted: Tokens of each sequence that the model's own layer drafts before a step [1].
-        like: The same in another phase: groups that are equal in both share their kernels.
+        mtp_tokens: Tokens of each sequence that the model's own layer drafts before a step [1].
+        sibling_phase: The same in another phase: groups that are equal in both share their kernels.
         fastest_axes: Whether plain numbers of chips take the fastest axes of a torus.
     """
 
@@ -133,42 +133,42 @@ class StepKernels:
     sharing: Sharing
     scores_all: bool = False
     engine: bool = False
-    drafted: int = 0
-    like: StepKernels | None = None
+    mtp_tokens: int = 0
+    sibling_phase: StepKernels | None = None
     fastest_axes: bool = field(default=False, kw_only=True)
 
     @cached_property
     def prefill(self) -> StepKernels:
         """The kernels of a prefill with the same dtypes and split."""
-        return replace(self, phase=PREFILL, drafted=0, like=self)
+        return replace(self, phase=PREFILL, mtp_tokens=0, sibling_phase=self)
 
     @property
-    def held(self) -> Shape:
+    def resident_shape(self) -> Shape:
         """The layers that chips hold."""
-        return drafting(self.shape) if self.drafted else self.shape
+        return with_mtp_layer(self.shape) if self.mtp_tokens else self.shape
 
     @cached_property
-    def alone(self) -> tuple[tuple[Group, Kernel], ...]:
+    def local_kernels(self) -> tuple[tuple[Group, Kernel], ...]:
         """The groups, each with its kernel where nothing is sent."""
         groups = groups_of(self.shape, self.phase, scores_all=self.scores_all)
-        if self.drafted:
-            groups = (*groups, *draft_groups(self.shape, self.drafted))
-        known = list(self.like.alone) if self.like else []
+        if self.mtp_tokens:
+            groups = (*groups, *draft_groups(self.shape, self.mtp_tokens))
+        sibling_kernels = list(self.sibling_phase.local_kernels) if self.sibling_phase else []
         return tuple(
-            next((each for each in known if each[0] == group), None)
+            next((pair for pair in sibling_kernels if pair[0] == group), None)
             or (group, _kernel(group, self.sharing))
             for group in groups
         )
 
     @cached_property
-    def _over(self) -> dict[tuple[Link, ...], tuple[Kernel, ...]]:
+    def _kernels_by_links(self) -> dict[tuple[Link, ...], tuple[Kernel, ...]]:
         """The kernels of a chip by its interconnects."""
         return {}
 
     @cached_property
     def works(self) -> Mapping[str, Poly]:
         """The works of all kernels and layers where nothing is sent [FLOP or byte]."""
-        kernels = [kernel for _, kernel in self.alone]
+        kernels = [kernel for _, kernel in self.local_kernels]
         return {
             column: total(kernel.work(column) * kernel.count for kernel in kernels)
             for column in kernels[0].works
@@ -177,44 +177,46 @@ class StepKernels:
     @property
     def copies(self) -> Iterator[Copies]:
         """What the chips of a tensor-parallel group have in copies."""
-        return copies_of((group for group, _ in self.alone), self.sharing)
+        return copies_of((group for group, _ in self.local_kernels), self.sharing)
 
-    def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
+    def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """The kernels of one chip in the order in which they run, with what it sends.
 
         Args:
             links: The interconnects, inner first; none where nothing is sent.
         """
-        if links not in self._over:
-            self._over[links] = tuple(self._sending(links))
-        return self._over[links]
+        if links not in self._kernels_by_links:
+            self._kernels_by_links[links] = tuple(self._kernels_with_transfers(links))
+        return self._kernels_by_links[links]
 
-    def _sending(self, links: tuple[Link, ...]) -> Iterator[Kernel]:
+    def _kernels_with_transfers(self, links: tuple[Link, ...]) -> Iterator[Kernel]:
         """The kernels, each with what it sends over interconnects."""
-        split, known = self.sharing.split, dict[Kernel, Kernel]()
-        if self.like:
-            alone = (kernel for _, kernel in self.like.alone)
-            known = dict(zip(alone, self.like.over(links), strict=False))
+        split, sibling_kernels = self.sharing.split, dict[Kernel, Kernel]()
+        if self.sibling_phase:
+            local_kernels = (kernel for _, kernel in self.sibling_phase.local_kernels)
+            sibling_kernels = dict(
+                zip(local_kernels, self.sibling_phase.kernels_on(links), strict=False)
+            )
         axes, experts_axes = split.axes, split.experts_axes
         if self.fastest_axes:
             axes = placed_axes(links, axes)
             experts_axes = placed_axes(links, experts_axes, ALL_TO_ALL)
         routes = Route(links, axes), Route(links, experts_axes)
-        for group, kernel in self.alone:
-            if kernel in known:
-                yield known[kernel]
+        for group, kernel in self.local_kernels:
+            if kernel in sibling_kernels:
+                yield sibling_kernels[kernel]
                 continue
             sent = tuple(_transfers(self.shape, group, self.sharing, *routes))
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
             yield replace(kernel, works=works, transfers=sent) if sent else kernel
         if self.engine and self.phase == DECODE:
-            yield from _of_engine(self.shape, self.sharing, self.drafted)
+            yield from _engine_kernels(self.shape, self.sharing, self.mtp_tokens)
 
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:
     """A group on one chip, before anything is sent."""
-    split, over_all = sharing.split, _over_all(group, sharing)
-    tokens = Fraction(1) if over_all else Fraction(1, split.dp)
+    split, is_expert_parallel = sharing.split, _is_expert_parallel(group, sharing)
+    tokens = Fraction(1) if is_expert_parallel else Fraction(1, split.dp)
 
     def extent(name: str) -> str:
         """The extent, of experts that the tokens of a replica touch."""
@@ -224,34 +226,34 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         return ",".join([experts, per_token, str(tokens), *sizes])
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
-        found = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
-        return Poly(found) if found else ZERO
+        scaled = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
+        return Poly(scaled) if scaled else ZERO
 
     if group.cache and sharing.cache_split == BY_BATCH:
-        group = replace(group, layout="heads", copied=())  # chips have sequences of their own
+        group = replace(group, layout="heads", copied_parts=())  # chips have sequences of their own
     share = group.share("weights", split.shards)
-    weights = split.share("experts") if over_all else share
+    weights = split.share("experts") if is_expert_parallel else share
     tensors = LM_HEAD if group.tensors == "head" else group.tensors or "weights"
     if group.name.removeprefix(DRAFT) == ROUTER:
         tensors = REST
     weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
-        used = touched_experts(group.moe.E, group.moe.k, 1, sharing.routing)
+        used = activated_experts(group.moe.E, group.moe.k, 1, sharing.routing)
         weight_bytes = constant(used * next(iter(weight_bytes.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
 
-    def handed(cost: str, terms: Terms, whole: Collection[Layout]) -> Poly:
+    def activation_traffic(cost: str, terms: Terms, whole: Collection[Layout]) -> Poly:
         """Bytes of activations; what is whole is so on all chips that do not share experts."""
         part = Fraction(1) if group.layout in whole else group.share(cost, split.shards)
-        replica = Fraction(1, split.chips if over_all else split.dp)
+        replica = Fraction(1, split.chips if is_expert_parallel else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
 
-    x = handed("reads", group.reads, READ_WHOLE)
-    out = handed("writes", group.writes, WRITTEN_WHOLE)
+    x = activation_traffic("reads", group.reads, WHOLE_INPUT)
+    out = activation_traffic("writes", group.writes, WHOLE_OUTPUT)
     moved = {"x": x, "out": out}
     if group.depth is not None:
-        depth = group.depth if group.layout in READ_WHOLE else group.depth / split.shards
+        depth = group.depth if group.layout in WHOLE_INPUT else group.depth / split.shards
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * share / depth)
     if group.attends:
@@ -265,7 +267,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         "memory_bytes": total((weight_bytes, cached)),
         NETWORK_BYTES: ZERO,
     }
-    rows = next(iter(group.flops)) if group.weights and group.layout in MATMULS else ()
+    rows = next(iter(group.flops)) if group.weights and group.layout in MATMUL_LAYOUTS else ()
     return Kernel(
         group.name,
         sharing.compute[1 if group.cache else 0],
@@ -279,18 +281,18 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     )
 
 
-def _of_engine(shape: Shape, sharing: Sharing, drafted: int) -> Iterator[Kernel]:
+def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator[Kernel]:
     """What an engine does in a step besides its kernels: for layers, experts and sequences.
 
     Args:
         shape: The model.
         sharing: How chips share it.
-        drafted: Runs of a layer of its own that drafts, which is as the last one [1].
+        mtp_tokens: Runs of a layer of its own that drafts, which is as the last one [1].
     """
-    experts = shape.moe_layers + drafted if shape.moe_layers else 0
+    experts = shape.moe_layers + mtp_tokens if shape.moe_layers else 0
     once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
     terms = (
-        ("engine-layers", {"layer_s": once}, shape.layers + drafted),
+        ("engine-layers", {"layer_s": once}, shape.layers + mtp_tokens),
         ("engine-experts", {"experts_layer_s": once}, experts),
         ("engine-sequences", {"sequence_s": sequences}, 1),
     )
@@ -299,13 +301,13 @@ def _of_engine(shape: Shape, sharing: Sharing, drafted: int) -> Iterator[Kernel]
             yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
 
 
-def _over_all(group: Group, sharing: Sharing) -> bool:
+def _is_expert_parallel(group: Group, sharing: Sharing) -> bool:
     """Whether all chips share the experts of a group."""
     return group.moe is not None and sharing.split.parts > 1
 
 
 def _transfers(
-    shape: Shape, group: Group, sharing: Sharing, route: Route, everyone: Route
+    shape: Shape, group: Group, sharing: Sharing, route: Route, expert_route: Route
 ) -> Iterator[Transfer]:
     """What the chips send after a kernel, or for an attention around it.
 
@@ -314,16 +316,18 @@ def _transfers(
         group: The kernel.
         sharing: How chips share it.
         route: Between the chips of tensor parallelism.
-        everyone: Between all that share the experts.
+        expert_route: Between all that share the experts.
     """
     split, size = sharing.split, sharing.bytes_of("activations")
-    over_all = _over_all(group, sharing)
-    if over_all and group.moe is not None:
+    is_expert_parallel = _is_expert_parallel(group, sharing)
+    if is_expert_parallel and group.moe is not None:
         choice = group.moe.E, group.moe.k, sharing.routing
-        sent = everyone.sent_once(lambda parts: reached(*choice[:2], parts, choice[2]))
-        for each in (size, sharing.bytes_of("combine")):
-            tokens = Poly({group.tokens: group.moe.width(shape.D) * each / split.chips})
-            yield Transfer(ALL_TO_ALL, tokens, everyone, sent, choice=choice)
+        bytes_per_payload_byte = expert_route.sent_once(
+            lambda parts: rank_hit_probability(*choice[:2], parts, choice[2])
+        )
+        for element_bytes in (size, sharing.bytes_of("combine")):
+            tokens = Poly({group.tokens: group.moe.width(shape.D) * element_bytes / split.chips})
+            yield Transfer(ALL_TO_ALL, tokens, expert_route, bytes_per_payload_byte, choice=choice)
     if split.shards == 1:
         return
 
@@ -332,12 +336,14 @@ def _transfers(
 
     if group.layout == "heads" and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
-            own: Terms = {product: per * size / split.chips for product, per in terms.items()}
-            yield transfer(ALL_TO_ALL, own)
+            sequence_terms: Terms = {
+                product: per * size / split.chips for product, per in terms.items()
+            }
+            yield transfer(ALL_TO_ALL, sequence_terms)
     outputs: Terms = {group.tokens: shape.D * size / split.dp}
-    if over_all:
+    if is_expert_parallel:
         yield transfer("all-gather", outputs)
         return
-    with_experts = group.name in SHARED and split.parts == 1  # one sum for both
-    if group.layout in SUMMED and not with_experts:
+    with_experts = group.name in SHARED_EXPERTS and split.parts == 1  # one sum for both
+    if group.layout in PARTIAL_SUMS and not with_experts:
         yield transfer("all-reduce", outputs)

@@ -28,22 +28,22 @@ LM_HEAD = "lm_head"
 REST = "rest"
 """The class of what is no matrix of a layer, and of routers, where it has a format of its own."""
 
-LARGEST_SUM = 2**200
+MAX_ELEMENTS = 2**200
 """More elements than a class of tensors has, whatever its sizes [1]."""
 
 
-def _known_class(value: object) -> str:
+def _weight_class(value: object) -> str:
     one_of(value, CLASSES, "no class of tensors with weights")
     return str(value)
 
 
 Elements = Annotated[
     int,
-    BeforeValidator(lambda value: whole(value, largest=LARGEST_SUM)),
+    BeforeValidator(lambda value: whole(value, largest=MAX_ELEMENTS)),
     WithJsonSchema({"type": "integer", "minimum": 1}),
 ]
 
-WeightClass = Annotated[str, BeforeValidator(_known_class)]
+WeightClass = Annotated[str, BeforeValidator(_weight_class)]
 
 
 class ModelDtypes(Entry):
@@ -71,7 +71,7 @@ class ModelDtypes(Entry):
     )
 
     @classmethod
-    def of_elements(
+    def from_elements(
         cls,
         elements: Mapping[str, Mapping[str, int]],
         cache: str | None,
@@ -88,22 +88,28 @@ class ModelDtypes(Entry):
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
         mixed = {
-            tensors: dict(sorted(sums.items(), key=lambda each: -each[1]))
+            tensors: dict(sorted(sums.items(), key=lambda item: -item[1]))
             for tensors, sums in elements.items()
             if len(sums) > 1
         }
         main.setdefault("weights", main.get("experts", main["head"]))
-        apart = None if lm_head == main["head"] else lm_head
-        alike = rest == main["weights"] and "weights" not in mixed
-        return cls(**main, lm_head=apart, rest=None if alike else rest, cache=cache, mixed=mixed)
+        separate_head = None if lm_head == main["head"] else lm_head
+        is_as_weights = rest == main["weights"] and "weights" not in mixed
+        return cls(
+            **main,
+            lm_head=separate_head,
+            rest=None if is_as_weights else rest,
+            cache=cache,
+            mixed=mixed,
+        )
 
-    def of(self, tensors: TensorClass) -> str:
+    def dtype_of(self, tensors: TensorClass) -> str:
         """The dtype of a class of tensors."""
         return getattr(self, tensors) or self.weights
 
-    def named(self, tensors: str) -> str:
+    def joined_names(self, tensors: str) -> str:
         """The dtype of a class of tensors, or its dtypes with `+`."""
-        return "+".join(self.mixed.get(tensors, [self.stored[tensors]]))
+        return "+".join(self.mixed.get(tensors, [self.storage_dtypes[tensors]]))
 
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
         """Bits per element of each class of tensors as stored, block scales included [bit].
@@ -113,38 +119,40 @@ class ModelDtypes(Entry):
         Args:
             formats: Those of a dtype catalogue; by default of the project's.
         """
-        known = dtype_entries().formats if formats is None else formats
+        catalogue = dtype_entries().formats if formats is None else formats
         average = {}
         for name, sums in self.mixed.items():
-            stored = (stored_bits(known[dtype]) * count for dtype, count in sums.items())
-            average[name] = sum(stored, Fraction(0)) / sum(sums.values())
-        bits = {name: stored_bits(known[dtype]) for name, dtype in self.stored.items()} | average
+            sizes = (stored_bits(catalogue[dtype]) * count for dtype, count in sums.items())
+            average[name] = sum(sizes, Fraction(0)) / sum(sums.values())
+        bits = {
+            name: stored_bits(catalogue[dtype]) for name, dtype in self.storage_dtypes.items()
+        } | average
         return {LM_HEAD: bits["head"], REST: bits["weights"], **bits}
 
-    def averages(self) -> Iterator[str]:
+    def mixed_notes(self) -> Iterator[str]:
         """What to say of each class with several formats, and of an LM head with its own."""
         if self.lm_head is not None:
-            yield f"the embedding is {self.of('head')}, the LM head {self.lm_head}"
+            yield f"the embedding is {self.dtype_of('head')}, the LM head {self.lm_head}"
         for name, sums in self.mixed.items():
             whole = sum(sums.values())
             parts = (f"{100 * count / whole:.0f}% {dtype}" for dtype, count in sums.items())
             yield f"{name} are {' and '.join(parts)}, on average {float(self.bits()[name]):.2f} bit"
 
     @property
-    def stored(self) -> dict[str, str]:
+    def storage_dtypes(self) -> dict[str, str]:
         """The dtype of each class of tensors; without the cache where it is not given."""
-        others = {LM_HEAD: self.lm_head, REST: self.rest, "cache": self.cache}
-        stated = {name: dtype for name, dtype in others.items() if dtype is not None}
-        return {name: self.of(name) for name in CLASSES} | stated
+        optional = {LM_HEAD: self.lm_head, REST: self.rest, "cache": self.cache}
+        stated = {name: dtype for name, dtype in optional.items() if dtype is not None}
+        return {name: self.dtype_of(name) for name in CLASSES} | stated
 
 
-OF_TRAINING = ("gradients", "master", "moments", "saved")
+TRAINING_CLASSES = ("gradients", "master", "moments", "saved")
 """The classes of tensors that only training has."""
 
 WIDE, WIDE_BITS = "bf16", 16
 """Formats of fewer bits are of linear kernels in training, all else is in this one [bit]."""
 
-SUMS = "fp32"
+STATE_DTYPE = "fp32"
 """Of gradients and of the states of the optimizer, unless dtypes say otherwise."""
 
 
@@ -179,24 +187,33 @@ class StepDtypes(ModelDtypes):
         """Its name in tables: as given, or the dtypes."""
         if self.name is not None:
             return self.name
-        own = (
+        extra_classes = (
             f"{key}:{'+'.join(self.mixed.get(key, [value]))}"
-            for key in ("experts", "head", LM_HEAD, REST, "combine", "attention", *OF_TRAINING)
+            for key in ("experts", "head", LM_HEAD, REST, "combine", "attention", *TRAINING_CLASSES)
             if (value := getattr(self, key)) is not None
-            and (key not in OF_TRAINING or value != SUMS)
+            and (key not in TRAINING_CLASSES or value != STATE_DTYPE)
         )
-        stored = ",".join([self.named("weights"), self.cache, self.activations, *own])
-        return f"{stored}@{self.compute}"
+        parts = ",".join(
+            [self.joined_names("weights"), self.cache, self.activations, *extra_classes]
+        )
+        return f"{parts}@{self.compute}"
 
     @property
-    def stored(self) -> dict[str, str]:
+    def storage_dtypes(self) -> dict[str, str]:
         """The dtype of each class of tensors, activations among them."""
         combine = self.combine or self.activations
-        own = {key: value for key in OF_TRAINING if (value := getattr(self, key)) is not None}
-        return {**super().stored, "activations": self.activations, "combine": combine, **own}
+        training_classes = {
+            key: value for key in TRAINING_CLASSES if (value := getattr(self, key)) is not None
+        }
+        return {
+            **super().storage_dtypes,
+            "activations": self.activations,
+            "combine": combine,
+            **training_classes,
+        }
 
     @property
-    def computed(self) -> tuple[str, str]:
+    def compute_dtypes(self) -> tuple[str, str]:
         """The compute dtypes: of linear kernels, and of attention."""
         return self.compute, self.attention or self.compute
 
@@ -220,9 +237,16 @@ def step_dtypes(form: object) -> StepDtypes:
         if form in catalogue.formats:
             form = dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
         else:
-            own = catalogue.combinations[form]
-            others = dict.fromkeys(("head", "cache", "activations", "attention"), own.out)
-            form = {"name": form, "weights": own.w, **others, "compute": own.compute}
+            combination = catalogue.combinations[form]
+            result_classes = dict.fromkeys(
+                ("head", "cache", "activations", "attention"), combination.out
+            )
+            form = {
+                "name": form,
+                "weights": combination.w,
+                **result_classes,
+                "compute": combination.compute,
+            }
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
         raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
@@ -246,9 +270,9 @@ def training_dtypes(form: object) -> StepDtypes:
         wide = wide if formats[form].bits < WIDE_BITS else form
         form = {"name": form, "weights": form, "compute": form}
     if isinstance(form, Mapping):
-        usual = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
-        usual |= dict.fromkeys(("gradients", "master", "moments"), SUMS)
-        form = {**usual, **{key: value for key, value in form.items() if value is not None}}
+        defaults = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
+        defaults |= dict.fromkeys(("gradients", "master", "moments"), STATE_DTYPE)
+        form = {**defaults, **{key: value for key, value in form.items() if value is not None}}
         form = {"cache": form["activations"], **form}
     return step_dtypes(form)
 

@@ -20,7 +20,7 @@ from rooflines.basics.version import __version__
 from rooflines.dictionary.columns import column_records
 from rooflines.hardware.timing_errors import measured_quantiles
 from rooflines.models.layer_matrices import layers_of
-from rooflines.models.library import model_entries, model_named
+from rooflines.models.library import find_model, model_entries
 from rooflines.models.model_sheet import shape_rows
 from rooflines.results.catalogue_frames import chip_numbers, shapes_frame
 from rooflines.results.tables import NO_TEXT, csv_text
@@ -151,7 +151,7 @@ def _layers() -> pl.DataFrame:
     rows = [
         (model, layer, *sizes)
         for model in model_entries()
-        for layer, sizes in layers_of(model_named(model).shape).items()
+        for layer, sizes in layers_of(find_model(model).shape).items()
     ]
     return pl.DataFrame(rows, schema=list(OWN["layers"]), orient="row")
 

@@ -32,7 +32,7 @@ from rooflines.hardware.timing_errors import (
 )
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.layer_matrices import layers_of
-from rooflines.models.library import model_entries, model_named
+from rooflines.models.library import find_model, model_entries
 from rooflines.site.calibration_data import SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.model_steps import NOTHING, EarlierSteps, split_data, step_data
@@ -126,7 +126,7 @@ def explorer_files(
         [shipped_calibrations(), *(fits_of(recipe) for recipe in known if "sweep" in recipe)]
     )
     own = [sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]
-    named = {model: model_named(model) for model in MODELS}
+    named = {model: find_model(model) for model in MODELS}
     others = {name: model for sweep in own for name, model in sweep.models.items()}
     served = [chip for sweep in own for chip in sweep.chips if chip not in SERVING]
     models = named | dict(
@@ -326,7 +326,7 @@ def _model(of: JSON) -> JSON:
     """A model with its name and format."""
     model = of["name"]
     entry = model_entries().get(model)
-    stored = None if entry is None or entry.dtypes is None else entry.dtypes.of("experts")
+    stored = None if entry is None or entry.dtypes is None else entry.dtypes.dtype_of("experts")
     return {
         **of,
         "id": model,

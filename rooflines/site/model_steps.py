@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.models.architecture import PREFILL, TRAIN
-from rooflines.models.groups import touched_experts
+from rooflines.models.groups import activated_experts
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolated
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.models.architecture import Shape
-    from rooflines.models.attention_window import AttentionReach
+    from rooflines.models.attention_window import AttentionWindow
     from rooflines.models.split import Split
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.sweep.step_sweep import StepCase as Case
@@ -284,7 +284,7 @@ def _touched(kernel: Kernel) -> list[float] | None:
     if touched is None:
         return None
     experts, per_token, share, _ = touching(touched.partition(":")[2])
-    values = [touched_experts(experts, per_token, n * share) for n in range(3)]
+    values = [activated_experts(experts, per_token, n * share) for n in range(3)]
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
@@ -320,7 +320,7 @@ def _footprint(case: Case) -> JSON:
         return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
 
     weights = double(weights_on_chip(shape, sharing.bits, sharing.split))
-    pieces = _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.reaches)])
+    pieces = _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.attention_windows)])
     return {"pp": 1, "waits": 0, "stages": [{"weights": weights, "caches": [{"pieces": pieces}]}]}
 
 
@@ -339,14 +339,14 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
     of_tokens = coefficients([Fraction(new or 0), Fraction(not new)])
     found: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
     least = new or 1
-    for reach in shape.reaches:
+    for reach in shape.attention_windows:
         size = reach.tokens or least
         turns = [least, size, size + least]
         if reach.chunked:
             turns = [least, least + size - least % size]
-        for name in reach.names:
+        for name in reach.extent_names:
 
-            def of(context: int, reach: AttentionReach = reach, name: str = name) -> Fraction:
+            def of(context: int, reach: AttentionWindow = reach, name: str = name) -> Fraction:
                 """A number of pairs or entries at a context."""
                 return Fraction(reach.extents(context, new or context)[name])
 

@@ -57,7 +57,7 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
         case: The case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
-    reaches = case.model.shape.reaches
+    reaches = case.model.shape.attention_windows
     tokens = max((reach.tokens or 0 for reach in reaches), default=0)
     chunk = tokens if any(reach.chunked for reach in reaches) else 1
     full = new if chunk > 1 else new + tokens
@@ -172,7 +172,7 @@ def contexts_in_chunks(case: StepCase, new: int) -> ContextsInChunks | None:
         case: The case.
         new: T, new tokens of each sequence [1].
     """
-    chunk = next((each.tokens for each in case.model.shape.reaches if each.chunked), None)
+    chunk = next((each.tokens for each in case.model.shape.attention_windows if each.chunked), None)
     if chunk is None or chunk == 1:
         return None
     above, least = (list(margins.values()) for margins in _margins(case, new))

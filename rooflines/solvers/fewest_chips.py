@@ -44,10 +44,10 @@ def fewest_chips(
     for case in alike.values():
         tried, beyond = splits_tried(case)
         footprints = [(split.shards, Footprint.of(case, split)) for split in tried]
-        shape = case.workload.held
+        shape = case.workload.resident_shape
         fits = {}
         for context in contexts:
-            far, near = (kv_cache_elements(shape, context, near=each) for each in (False, True))
+            far, near = (kv_cache_elements(shape, context, local=each) for each in (False, True))
             fits[context] = [(chips, each.sequences(far, near)) for chips, each in footprints]
         for batch, context in product(batches, contexts):
             solution, most = _fewest(batch, fits[context], beyond)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.evaluation.compiler import Sheet, used_share
-from rooflines.models.attention_window import TO_ALL, AttentionReach
+from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.sweep.cases import Block, Case
 from rooflines.theory.poly import ZERO, Poly, SizeLine, touching
 from rooflines.theory.times import NO_TIME, side_by_side
@@ -251,9 +251,9 @@ class Along:
         """What an element adds to a sum where the size is large: spans and windows are full [s]."""
         one = pl.lit(1.0)
         factors = {extent: each.full(one) for extent, each in self.spans.items()}
-        pairs, entries = TO_ALL.names  # windows are full
+        pairs, entries = FULL_ATTENTION.extent_names  # windows are full
         new = pl.col("T").cast(pl.Float64)
-        factors |= {pairs: new, entries: one, TO_ALL.drafted: new - 1.0}
+        factors |= {pairs: new, entries: one, FULL_ATTENTION.draft_extent: new - 1.0}
 
         return self._summed("slope", factors, summands)
 
@@ -283,7 +283,7 @@ def _windowed(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[st
     found = {}
     for name in names:
         kind, _, of = name.partition(":")
-        reach = AttentionReach(AttentionReach.named(of).tokens)
+        reach = AttentionWindow(AttentionWindow.from_name(of).tokens)
         extent = f"{kind}:{reach.name}"
         found[name] = pl.Series(
             [float(reach.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64

@@ -18,7 +18,7 @@ from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.memory import kv_cache_elements
-from rooflines.models.mtp import drafting
+from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows, stored_columns
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.dictionary.columns import Column
     from rooflines.fits.calibration_files import FittedStep
     from rooflines.models.architecture import Phase, Shape
-    from rooflines.models.attention_window import AttentionReach
+    from rooflines.models.attention_window import AttentionWindow
     from rooflines.models.model import Model
     from rooflines.models.split import Split
     from rooflines.models.tensor_dtypes import StepDtypes
@@ -106,7 +106,7 @@ class StepCase(Case):
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """What runs in a step, in order."""
-        return self.workload.over(self.place.links)
+        return self.workload.kernels_on(self.place.links)
 
     def runs_of(self, index: int) -> Poly:
         """How often a layer runs a kernel in a step, by its position [1]."""
@@ -229,7 +229,7 @@ class ModelSweep(BaseSweep[StepCase]):
     @cached_property
     def computes(self) -> dict[str, tuple[str, ...]]:
         """The compute dtypes of its dtypes, by the name of these."""
-        return {name: each.computed for name, each in self.combinations.items()}
+        return {name: each.compute_dtypes for name, each in self.combinations.items()}
 
     @cached_property
     def bits(self) -> dict[str, Mapping[str, Fraction]]:
@@ -248,7 +248,7 @@ class ModelSweep(BaseSweep[StepCase]):
         return self._workloads[key] if phase == DECODE else self._workloads[key].prefill
 
     def _decode(self, name: str, split: Split, label: str) -> StepKernels:
-        config, computed = self.config, self.combinations[label].computed
+        config, computed = self.config, self.combinations[label].compute_dtypes
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         drafts, named = config.draft is not None, config.calibration or ()
         engine = self.calibrations.engines.intersection(each.partition("-")[0] for each in named)
@@ -272,7 +272,7 @@ class ModelSweep(BaseSweep[StepCase]):
     def steps_of(self, model: Model, phase: Phase) -> Axis:
         """Contexts and new tokens of a step, with the extents that follow."""
         drafts = self.drafted(model) > 0
-        shape = drafting(model.shape) if drafts else model.shape
+        shape = with_mtp_layer(model.shape) if drafts else model.shape
         return step_axis(shape, phase, self.contexts, self.new_tokens, drafts=drafts)
 
     @property
@@ -414,17 +414,17 @@ def step_axis(
         "T": [t for t, _ in sizes],
         "S": [s for _, s in sizes],
     }
-    for reach in shape.reaches:
+    for reach in shape.attention_windows:
         rows = [reach.extents(s, t) for t, s in sizes]
-        names = (*reach.names, reach.drafted) if drafts else reach.names
+        names = (*reach.extent_names, reach.draft_extent) if drafts else reach.extent_names
         columns |= {name: [row[name] for row in rows] for name in names}
     return Axis({**columns, **_held(shape, [s for _, s in sizes])})
 
 
 def _held(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence[int]]:
     """Cache elements of a sequence: of layers that keep all tokens, and of those with a window."""
-    near = [kv_cache_elements(shape, s, near=True) for s in contexts]
-    return {ELEMENTS: [kv_cache_elements(shape, s, near=False) for s in contexts], NEAR: near}
+    near = [kv_cache_elements(shape, s, local=True) for s in contexts]
+    return {ELEMENTS: [kv_cache_elements(shape, s, local=False) for s in contexts], NEAR: near}
 
 
 def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
@@ -444,13 +444,13 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         "output": [each.output for each in requests],
         "T": [1] * len(requests),
     }
-    for reach in shape.reaches:
+    for reach in shape.attention_windows:
         means = [mean_entries(each, reach) for each in requests]
-        columns |= dict.fromkeys(reach.names, means)
+        columns |= dict.fromkeys(reach.extent_names, means)
     return Axis({**columns, **_held(shape, [each.input + each.output for each in requests])})
 
 
-def mean_entries(request: Request, reach: AttentionReach) -> Fraction:
+def mean_entries(request: Request, reach: AttentionWindow) -> Fraction:
     """The entries of a cache that a decode step moves, in the mean over the steps [1], exact."""
     last = request.input + request.output
     return Fraction(reach.pairs(last, request.output), request.output)

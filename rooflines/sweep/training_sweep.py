@@ -167,7 +167,7 @@ class TrainingSweep(ModelSweep):
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
         """The kernels of a model with these dtypes."""
         del phase
-        computed, config = self.combinations[label].computed, self.config
+        computed, config = self.combinations[label].compute_dtypes, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         if (name, label) not in self._made:
             self._made[name, label] = TrainingKernels.first(self.models[name].shape, sharing)

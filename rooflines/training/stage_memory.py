@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import exact
 from rooflines.models.architecture import Gqa
-from rooflines.models.parameter_counts import copied_beside_experts, copied_weights, parameters_of
+from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
 from rooflines.models.tensor_dtypes import LM_HEAD
 from rooflines.training.parallel_plan import MOMENTS
 
@@ -368,7 +368,7 @@ class PlannedModel:
     @cached_property
     def _copied_of_layer(self) -> tuple[Fraction, Fraction]:
         """The same of one layer: of its attention, and of what is beside its experts [1]."""
-        tp, experts = self.plan.tp, copied_beside_experts(self.shape, self.plan.tp)
+        tp, experts = self.plan.tp, copied_routing_weights(self.shape, self.plan.tp)
         of_layers = copied_weights(self.shape, tp) - self.shape.moe_layers * experts
         return of_layers / self.shape.layers, experts
 

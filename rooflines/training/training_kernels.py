@@ -14,7 +14,7 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.models.architecture import PREFILL, TRAIN, Gqa
-from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, reached
+from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, rank_hit_probability
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
@@ -230,7 +230,7 @@ class TrainingKernels(StepKernels):
         for index, (stage, number) in enumerate(self.stages):
             yield from once_runs(setting, stage, number, f"-{index + 1}" if index else "")
 
-    def over(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
+    def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """The kernels of `runs_over`."""
         return tuple(run.kernel for runs in self.runs_over(links) for run in runs.each)
 
@@ -567,7 +567,7 @@ def _dispatch(setting: Setting, group: Group) -> Between:
     if moe is None:
         return Between()
     route = setting.route(plan.ep, 1)
-    sent = route.sent_once(lambda parts: reached(moe.E, moe.k, parts, UNIFORM))
+    sent = route.sent_once(lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM))
     choice = moe.E, moe.k, UNIFORM
     there, back = (
         Transfer(ALL_TO_ALL, setting.activations(setting.shape.D, of), route, sent, choice=choice)

@@ -18,12 +18,12 @@ from rooflines.basics.numbers import whole
 from rooflines.basics.text import si
 from rooflines.hardware.entry_forms import checked
 from rooflines.models.architecture import Shape
-from rooflines.models.hf.config_keys import ENCODER, MTP, VISION, Keys, tables
+from rooflines.models.hf.config_keys import ENCODER_REASON, MTP_KEYS, VISION_REASON, Keys, tables
 from rooflines.models.hf.families import families, form_of
 from rooflines.models.hf.params_json import PARAMS_JSON, config_of_params, is_params
 from rooflines.models.hf.stored_dtypes import QUANTIZATIONS, Published, published_dtypes
-from rooflines.models.matrix import LARGEST
-from rooflines.models.model import WITHOUT_MTP, Model
+from rooflines.models.matrix import MAX_SIZE
+from rooflines.models.model import MTP_NOTES, Model
 from rooflines.models.tensor_dtypes import model_dtypes
 
 CONFIG_JSON = "config.json"
@@ -32,7 +32,7 @@ CONFIG_JSON = "config.json"
 QUANTIZED_JSON = "hf_quant_config.json"
 """The file beside it that has the dtypes of a checkpoint quantized by NVIDIA's ModelOpt."""
 
-LARGEST_FILE = 16 * 2**20
+MAX_FILE_BYTES = 16 * 2**20
 """Bytes of a config.json [byte]; a larger one is a mistake."""
 
 SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", *QUANTIZATIONS)
@@ -54,21 +54,21 @@ TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
 INDEX_JSON = "model.safetensors.index.json"
 """The file beside it that has the bytes of the weights."""
 
-LARGEST_INDEX = 64 * 2**20
+MAX_INDEX_BYTES = 64 * 2**20
 """Bytes of an index [byte]."""
 
-INDEX_CLOSE = 0.01
+MAX_INDEX_ERROR = 0.01
 """How far the bytes of an index may be from what is counted, as a share of it [1]."""
 
 TIED = "tie_word_embeddings"
 
-WHOLE_MODEL_TIES = 5
+MIN_TIES_VERSION = 5
 """The version of transformers from which on the key of the whole model counts where they differ."""
 
-NOT_READ = object()
+SKIP_DTYPES = object()
 """In place of dtypes: the file's are not read, since a config states those of its steps."""
 
-SCORED = "ForSequenceClassification"
+SCORE_HEAD = "ForSequenceClassification"
 """What the architecture of a model with a score head ends with."""
 
 WITHOUT_HEAD, WITH_HEAD = "Model", "LMHeadModel"
@@ -77,7 +77,7 @@ WITHOUT_HEAD, WITH_HEAD = "Model", "LMHeadModel"
 OTHER_HEADS = ("ForTokenClassification", "ForQuestionAnswering", "RewardModel")
 """Architectures with heads of other layers."""
 
-LABELS = 2
+DEFAULT_LABELS = 2
 """Outputs of a score head where the file states none [1]."""
 
 ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
@@ -110,24 +110,24 @@ def from_hf(
         raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
     path = Path(source)
     try:
-        path = _in_folder(path) if path.is_dir() else path
+        path = _config_path(path) if path.is_dir() else path
     except (OSError, ValueError):
         raise RooflinesError(
             CONFIG_JSON, f"cannot be at {quote(source)}", "give the path of a file"
         ) from None
-    beside = None if dtypes is not None else _beside(path)
+    quant_config = None if dtypes is not None else _read_quant_config(path)
     with named_kind(path, "model"), at_path(file=printable(path)):
-        model = _model(_content(path), str(path), beside, dtypes, family)
-    return model if dtypes is not None else _checked_by_index(model, path)
+        model = _model(_read_object(path), str(path), quant_config, dtypes, family)
+    return model if dtypes is not None else _check_index(model, path)
 
 
-def _in_folder(folder: Path) -> Path:
+def _config_path(folder: Path) -> Path:
     """The file of a folder that has the shape."""
     config, params = folder / CONFIG_JSON, folder / PARAMS_JSON
     return params if params.is_file() and not config.exists() else config
 
 
-def _checked_by_index(model: Model, path: Path) -> Model:
+def _check_index(model: Model, path: Path) -> Model:
     """A model whose note says if the index of its weights has other bytes, by more than 1%."""
     index = path.with_name(INDEX_JSON)
     try:
@@ -136,35 +136,35 @@ def _checked_by_index(model: Model, path: Path) -> Model:
     except (OSError, ValueError):  # no path can be like that
         return model
     with at_path(file=printable(index)):
-        about = _content(index, LARGEST_INDEX).get("metadata")
-    size = about.get("total_size") if isinstance(about, Mapping) else None
+        metadata = _read_object(index, MAX_INDEX_BYTES).get("metadata")
+    size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
     if type(size) is not int or size <= 0:
         return model
-    counted = float(model.weights_bytes())
-    if abs(size / counted - 1) <= INDEX_CLOSE:
+    weight_bytes = float(model.weights_bytes())
+    if abs(size / weight_bytes - 1) <= MAX_INDEX_ERROR:
         return model
     note = (
-        f"{INDEX_JSON} has {si(size, 'B')}, {size / counted - 1:+.1%} of the "
-        f"{si(counted, 'B')} that are counted"
+        f"{INDEX_JSON} has {si(size, 'B')}, {size / weight_bytes - 1:+.1%} of the "
+        f"{si(weight_bytes, 'B')} that are counted"
     )
     return replace(model, note="; ".join(filter(None, [model.note, note])))
 
 
-def _beside(path: Path) -> Mapping[str, Any] | None:
+def _read_quant_config(path: Path) -> Mapping[str, Any] | None:
     """The content of the hf_quant_config.json beside a config.json; None: there is none."""
-    beside = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
+    quant_path = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
     try:
-        if not path.name.endswith(CONFIG_JSON) or not beside.exists():
+        if not path.name.endswith(CONFIG_JSON) or not quant_path.exists():
             return None
     except (OSError, ValueError):  # no path can be like that
         return None
-    with at_path(file=printable(beside)):
-        return _content(beside)
+    with at_path(file=printable(quant_path)):
+        return _read_object(quant_path)
 
 
-def _content(path: Path, largest: int = LARGEST_FILE) -> Mapping[str, Any]:
+def _read_object(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Mapping[str, Any]:
     """The mapping in a JSON file of at most so many bytes [byte]."""
-    text = bounded_text(path, largest, "give the config.json, not the weights")
+    text = bounded_text(path, max_bytes, "give the config.json, not the weights")
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -182,48 +182,50 @@ def _content(path: Path, largest: int = LARGEST_FILE) -> Mapping[str, Any]:
 def _model(
     config: Mapping[str, Any],
     name: str,
-    beside: Mapping[str, Any] | None,
-    given: object,
+    quant_config: Mapping[str, Any] | None,
+    dtypes: object,
     read_as: str | None,
 ) -> Model:
     if is_params(config):
         config = config_of_params(config)
     config, note = _text_part(config)
-    family = _checked_family(read_as or config.get("model_type"))
+    family = _check_family(read_as or config.get("model_type"))
     for key in ENCODER_KEYS:
         if config.get(key):
-            raise RooflinesError(key, f"is set: {VISION}", "use a model of text alone")
+            raise RooflinesError(key, f"is set: {VISION_REASON}", "use a model of text alone")
     if config.get("is_encoder_decoder"):
-        raise RooflinesError("is_encoder_decoder", f"is true: {ENCODER}", "use another model")
+        raise RooflinesError(
+            "is_encoder_decoder", f"is true: {ENCODER_REASON}", "use another model"
+        )
     table = families()[family]
     config = {table.names.get(key, key): value for key, value in config.items()}
     keys = Keys(config, family, table.defaults)
-    form, stack = form_of(keys, table)
+    shape_form, stack = form_of(keys, table)
     scores = _scores(config)
     if scores is not None:
-        form.pop("mtp", None)
-    shape = checked(Shape, {"family": family, "scores": scores, **form})
-    if given is None:
-        published = published_dtypes(keys, shape, stack, beside)
+        shape_form.pop("mtp", None)
+    shape = checked(Shape, {"family": family, "scores": scores, **shape_form})
+    if dtypes is None:
+        published = published_dtypes(keys, shape, stack, quant_config)
     else:
-        published = Published(None if given is NOT_READ else model_dtypes(given))
+        published = Published(None if dtypes is SKIP_DTYPES else model_dtypes(dtypes))
         keys.ignore("torch_dtype", "dtype", *QUANTIZATIONS)
     keys.check(forced=read_as is not None)
-    filled = ", ".join(f"{key} {value}" for key, value in keys.filled.items())
+    filled_defaults = ", ".join(f"{key} {value}" for key, value in keys.used_defaults.items())
     notes = [
         f"read as {family}, whatever its model_type" if read_as else None,
         note,
         _head_note(scores),
-        WITHOUT_MTP[0] if any(config.get(key) for key in MTP) else None,
-        f"defaults of the family: {filled}" if filled else None,
+        MTP_NOTES[0] if any(config.get(key) for key in MTP_KEYS) else None,
+        f"defaults of the family: {filled_defaults}" if filled_defaults else None,
         PARALLEL_NOTE if table.parallel else None,
-        *keys.assumed,
+        *keys.assumptions,
         published.note,
-        f"ignored: {', '.join(keys.unread)}" if keys.unread else None,
+        f"ignored: {', '.join(keys.unknown_keys)}" if keys.unknown_keys else None,
     ]
     note = "; ".join(filter(None, notes)) or None
     name = f"{name} as {family}" if read_as else name
-    return Model(name, shape, published.dtypes, note, weights_alone=published.weights_alone)
+    return Model(name, shape, published.dtypes, note, weight_only=published.weight_only)
 
 
 def _scores(config: Mapping[str, Any]) -> int | None:
@@ -241,13 +243,15 @@ def _scores(config: Mapping[str, Any]) -> int | None:
             raise RooflinesError(
                 "architectures", f"is {quote(name)}, whose head is not modelled", fix
             )
-        if name.endswith(SCORED):
+        if name.endswith(SCORE_HEAD):
             labels = config.get("id2label") or {}
             if not isinstance(labels, Mapping):
                 fix = "correct it: its entries are the outputs of the score head"
                 raise RooflinesError("id2label", f"is {quote(labels)}, which is no object", fix)
             with at_path("num_labels"):
-                return len(labels) or whole(config.get("num_labels") or LABELS, largest=LARGEST)
+                return len(labels) or whole(
+                    config.get("num_labels") or DEFAULT_LABELS, largest=MAX_SIZE
+                )
         if name.endswith(WITHOUT_HEAD):
             return 0
     return None
@@ -272,24 +276,29 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
     family, parts = config.get("model_type"), tables()["text-parts"]
     part = parts.get(family) if isinstance(family, str) else None
     key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)
-    text = None if key is None else config[key]
-    if family in families() and text is None:
+    text_config = None if key is None else config[key]
+    if family in families() and text_config is None:
         return config, None
     if part is None:
-        inner = text.get("model_type") if isinstance(text, Mapping) else None
+        inner = text_config.get("model_type") if isinstance(text_config, Mapping) else None
         if family in families() or not (inner in parts or inner in families()):
             return config, None
         part = parts.get(inner, inner)
-    if text is None or key is None:
+    if text_config is None or key is None:
         encoders = any(config.get(key) for key in ENCODER_KEYS)
         flat = {key: value for key, value in config.items() if key not in ENCODER_KEYS}
         return {**flat, "model_type": part}, TEXT_NOTE if encoders else None
-    if not isinstance(text, Mapping):
-        raise RooflinesError(key, f"is {quote(text)}, which is no object", "correct it")
-    shared = _shared(config, text, key)
-    whole_model = {key: config[key] for key in HEAD_KEYS if key in config}
-    named = text.get("model_type") or part
-    return {**text, "model_type": parts.get(named, named), **shared, **whole_model}, TEXT_NOTE
+    if not isinstance(text_config, Mapping):
+        raise RooflinesError(key, f"is {quote(text_config)}, which is no object", "correct it")
+    shared = _shared(config, text_config, key)
+    head_keys = {key: config[key] for key in HEAD_KEYS if key in config}
+    text_family = text_config.get("model_type") or part
+    return {
+        **text_config,
+        "model_type": parts.get(text_family, text_family),
+        **shared,
+        **head_keys,
+    }, TEXT_NOTE
 
 
 def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dict[str, Any]:
@@ -309,7 +318,7 @@ def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dic
         del shared[TIED]
     newer = str(config.get("transformers_version")).partition(".")[0]
     for name, value in shared.items():
-        if name == TIED and newer.isdecimal() and int(newer) >= WHOLE_MODEL_TIES:
+        if name == TIED and newer.isdecimal() and int(newer) >= MIN_TIES_VERSION:
             continue
         if text.get(name, value) not in (value, None):
             problem = f"is {quote(value)}, and {quote(text[name])} in {key}"
@@ -317,18 +326,18 @@ def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dic
     return shared
 
 
-def _checked_family(family: object) -> str:
+def _check_family(family: object) -> str:
     """The family, refused without a shape."""
     fix = "use a model of a family of docs/serve.md, or write it out as docs/write-a-config.md says"
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):
         raise RooflinesError("model_type", f"is {quote(family)}, which is no text", fix)
-    known, refused = [*families(), *tables()["text-parts"]], tables()["refused"]
+    family_names, refused = [*families(), *tables()["text-parts"]], tables()["refused"]
     if family in families():
         return family
     if family in refused:
         raise RooflinesError("model_type", f"is {quote(family)}: {refused[family]}", fix)
     problem = f"is {quote(family)}, which is no family that is known"
     fix = f"{fix}; with the keys of a known family, read it with --as llama"
-    raise RooflinesError("model_type", problem, fix, close=close_to(family, known))
+    raise RooflinesError("model_type", problem, fix, close=close_to(family, family_names))

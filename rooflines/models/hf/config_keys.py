@@ -13,28 +13,28 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.models.matrix import LARGEST
+from rooflines.models.matrix import MAX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-VISION = "it has an encoder of images or sound, which is not modelled"
-ENCODER = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
+VISION_REASON = "it has an encoder of images or sound, which is not modelled"
+ENCODER_REASON = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
 """Why a model is refused."""
 
-MOST_LAYERS = 10_000
+MAX_LAYERS = 10_000
 """More layers than any model has [1]."""
 
-OFF: tuple[object, ...] = (None, False, 0, [], {})
+OFF_VALUES: tuple[object, ...] = (None, False, 0, [], {})
 """Values that switch something off."""
 
-LISTED = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
+WORD_LISTS = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
 """Tables that are lists of words."""
 
-MTP = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
+MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
 """Layers for multi-token prediction, which are not counted as parameters."""
 
-BESIDE = (
+NON_COUNTING = (
     "like",
     "names",
     "defaults",
@@ -44,7 +44,7 @@ BESIDE = (
     "mtp",
     "crossed",
     "only",
-    "each",
+    "per_layer",
     "unmodelled",
     "parallel",
 )
@@ -57,7 +57,7 @@ FILE = Path(__file__).with_name("families.yaml")
 def tables() -> Mapping[str, Any]:
     """The tables of keys: `families`, `text-parts`, `refused`; lists of words as tuples."""
     content = read_yaml(FILE)
-    return {**content, **{name: tuple(content[name].split()) for name in LISTED}}
+    return {**content, **{name: tuple(content[name].split()) for name in WORD_LISTS}}
 
 
 class Keys:
@@ -71,19 +71,19 @@ class Keys:
         defaults: What the family's classes fill in, by key.
 
     Attributes:
-        filled: The sizes that were taken from the defaults, by key [1].
-        assumed: What else was assumed, in words.
-        unread: Keys that nobody knows, which are taken to change no count.
+        used_defaults: The sizes that were taken from the defaults, by key [1].
+        assumptions: What else was assumed, in words.
+        unknown_keys: Keys that nobody knows, which are taken to change no count.
     """
 
     def __init__(
         self, config: Mapping[str, Any], family: str, defaults: Mapping[str, object] | None = None
     ) -> None:
         self.config, self.family, self.defaults = config, family, defaults or {}
-        self.read: set[str] = set()
-        self.filled: dict[str, int] = {}
-        self.assumed: list[str] = []
-        self.unread: list[str] = []
+        self.read_keys: set[str] = set()
+        self.used_defaults: dict[str, int] = {}
+        self.assumptions: list[str] = []
+        self.unknown_keys: list[str] = []
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
         """A value; where it is absent or null, that of the family's classes, or the default.
@@ -92,19 +92,19 @@ class Keys:
             RooflinesError: Another key of the same meaning has another value.
         """
         self._open(name)
-        self.read.add(name)
+        self.read_keys.add(name)
         value = self.config.get(name)
-        for other in tables()["same-keys"].get(name, ()):
-            if (same := self.config.get(other)) is not None:
-                self.read.add(other)
-                if value is not None and same != value:
-                    problem = f"is {quote(value)}, and {other} {quote(same)}"
+        for synonym in tables()["same-keys"].get(name, ()):
+            if (synonym_value := self.config.get(synonym)) is not None:
+                self.read_keys.add(synonym)
+                if value is not None and synonym_value != value:
+                    problem = f"is {quote(value)}, and {synonym} {quote(synonym_value)}"
                     raise RooflinesError(name, problem, "correct one of them")
-                value = same
+                value = synonym_value
         if value is None:
             value = self.defaults.get(name, default)
             if type(value) is int and name in self.defaults:
-                self.filled[name] = value
+                self.used_defaults[name] = value
         return value
 
     def _open(self, name: str) -> None:
@@ -114,19 +114,19 @@ class Keys:
             RooflinesError: It is no object.
         """
         outer, dot, _ = name.partition(".")
-        if not dot or (within := self.config.get(outer)) is None:
+        if not dot or (inner := self.config.get(outer)) is None:
             return
-        if not isinstance(within, Mapping):
+        if not isinstance(inner, Mapping):
             fix = f"add {outer}: the file may be incomplete"
-            raise RooflinesError(outer, f"is {quote(within)}, which is no object", fix)
-        others = {key: value for key, value in self.config.items() if key != outer}
-        self.config = {**others, **{f"{outer}.{key}": value for key, value in within.items()}}
+            raise RooflinesError(outer, f"is {quote(inner)}, which is no object", fix)
+        outer_keys = {key: value for key, value in self.config.items() if key != outer}
+        self.config = {**outer_keys, **{f"{outer}.{key}": value for key, value in inner.items()}}
 
-    def first(self, *names: str) -> str:
+    def first_set(self, *names: str) -> str:
         """The first of these keys that has a value; the first of all if none has."""
         return next((name for name in names if self.get(name) is not None), names[0])
 
-    def size(self, name: str, default: int | None = None, least: int = 1) -> int:
+    def size(self, name: str, default: int | None = None, minimum: int = 1) -> int:
         """A whole number.
 
         Raises:
@@ -134,9 +134,9 @@ class Keys:
         """
         value = self.get(name, default)
         if value is None:
-            unread = [key for key in map(str, self.config) if key not in self.read]
+            unknown_keys = [key for key in map(str, self.config) if key not in self.read_keys]
             fix = f"add {name}: the file may be incomplete"
-            raise RooflinesError("", f"lacks {name}", fix, close=close_to(name, unread))
+            raise RooflinesError("", f"lacks {name}", fix, close=close_to(name, unknown_keys))
         with at_path(name):
             if isinstance(value, list | Mapping):
                 raise RooflinesError(
@@ -144,7 +144,7 @@ class Keys:
                     "differs per layer, which is not modelled",
                     "write the model out as docs/write-a-config.md says if its layers are equal",
                 )
-            return whole(value, least=least, largest=LARGEST)
+            return whole(value, least=minimum, largest=MAX_SIZE)
 
     def layers(self) -> int:
         """The number of layers.
@@ -153,10 +153,10 @@ class Keys:
             RooflinesError: As of `size`, or no model has as many.
         """
         layers = self.size("num_hidden_layers")
-        if layers > MOST_LAYERS:
+        if layers > MAX_LAYERS:
             problem = f"is {layers:,}, more than any model has"
             raise RooflinesError(
-                "num_hidden_layers", problem, f"write a whole number up to {MOST_LAYERS:,}"
+                "num_hidden_layers", problem, f"write a whole number up to {MAX_LAYERS:,}"
             )
         return layers
 
@@ -168,20 +168,20 @@ class Keys:
         """
         values, layers = self.items(name), self.layers()
         with at_path(name):
-            found = [whole(value, least=0, largest=layers - 1) for value in values]
-            if len(set(found)) < len(found):
+            layer_indices = [whole(value, least=0, largest=layers - 1) for value in values]
+            if len(set(layer_indices)) < len(layer_indices):
                 raise RooflinesError("", f"is {quote(values)}, with a layer twice", "name it once")
-        return found
+        return layer_indices
 
-    def maybe(self, name: str) -> int | None:
+    def optional_size(self, name: str) -> int | None:
         """A whole number above zero; None where it is null or false, or absent without default."""
         self._open(name)
         if name in self.config and self.config[name] in (None, False):
-            self.read.add(name)
+            self.read_keys.add(name)
             return None
         return None if self.get(name) is None else self.size(name)
 
-    def kinds(self, name: str, allowed: Sequence[object]) -> list[Any]:
+    def per_layer(self, name: str, allowed: Sequence[object]) -> list[Any]:
         """One of a few values for every layer; empty where it is absent or null.
 
         Layers for multi-token prediction may stand at the end of the list.
@@ -194,8 +194,10 @@ class Keys:
             if value not in allowed or isinstance(value, bool):
                 fix = f"use a model whose layers are of {', '.join(map(str, allowed))}"
                 raise RooflinesError(f"{name}[{index}]", f"is {quote(value)}", fix)
-        drafts = {layers + self.config[key] for key in MTP if type(self.config.get(key)) is int}
-        if len(values) in drafts:
+        lengths_with_mtp = {
+            layers + self.config[key] for key in MTP_KEYS if type(self.config.get(key)) is int
+        }
+        if len(values) in lengths_with_mtp:
             return values[:layers]
         if values and len(values) != layers:
             problem = f"has {len(values)} layers, and num_hidden_layers is {layers}"
@@ -224,7 +226,7 @@ class Keys:
             raise RooflinesError(name, f"is {quote(value)}, which is no list", "write a list")
         return value
 
-    def only(self, name: str, *allowed: object) -> None:
+    def require(self, name: str, *allowed: object) -> None:
         """Refuse a value that the family's shape does not cover.
 
         Args:
@@ -235,8 +237,10 @@ class Keys:
             RooflinesError: It has another value.
         """
         value = self.get(name)
-        if value is not None and (value, type(value)) not in [(one, type(one)) for one in allowed]:
-            shown = " or ".join(quote(one) for one in allowed)
+        if value is not None and (value, type(value)) not in [
+            (choice, type(choice)) for choice in allowed
+        ]:
+            shown = " or ".join(quote(choice) for choice in allowed)
             problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
 
@@ -250,22 +254,22 @@ class Keys:
             RooflinesError: One of them switches something on.
         """
         for name, reason in reasons.items():
-            if self.get(name) not in OFF:
+            if self.get(name) not in OFF_VALUES:
                 raise RooflinesError(name, f"is set: {reason}", "remove it, or use another model")
 
-    def derive(self, name: str, value: object) -> None:
+    def set_default(self, name: str, value: object) -> None:
         """Give a key that other keys tell a value, where the config has none."""
         self.config = {name: value, **self.config}
 
-    def suppose(self, absent: Mapping[str, str]) -> None:
+    def assume_absent(self, absent: Mapping[str, str]) -> None:
         """Keep what is assumed where keys are absent, to be said."""
-        self.assumed += [
+        self.assumptions += [
             f"{name} is absent: {text}" for name, text in absent.items() if self.get(name) is None
         ]
 
     def ignore(self, *names: str) -> None:
         """Keys that change no count in this family."""
-        self.read.update(names)
+        self.read_keys.update(names)
 
     def check(self, *, forced: bool = False) -> None:
         """Keep the keys that were not read, to be said; refuse those that could change a count.
@@ -284,15 +288,17 @@ class Keys:
             f"{self.family}, or write the model out as docs/write-a-config.md says"
         )
         with Mistakes() as mistakes:
-            for key, value in map(_as_text, self.config.items()):
-                within, _, last = key.rpartition(".")
-                if key in self.read or _changes_nothing(last, value):
+            for key, value in map(_text_item, self.config.items()):
+                parent, _, last = key.rpartition(".")
+                if key in self.read_keys or _is_harmless(last, value):
                     continue
-                if forced or not (last in counting() or _sizes(last, value)):
-                    self.unread.append(key)
+                if forced or not (last in counting_keys() or _is_sizing(last, value)):
+                    self.unknown_keys.append(key)
                     continue
-                beside = (name.rpartition(".") for name in {*self.read, *tables()["harmless"]})
-                close = close_to(last, [name for place, _, name in beside if place == within])
+                siblings = (
+                    name.rpartition(".") for name in {*self.read_keys, *tables()["harmless"]}
+                )
+                close = close_to(last, [name for place, _, name in siblings if place == parent])
                 with mistakes.at(key):
                     problem = f"is a key that configs of {self.family} are not known to have"
                     raise RooflinesError(
@@ -300,37 +306,39 @@ class Keys:
                     )
 
 
-def _as_text(item: tuple[object, Any]) -> tuple[str, Any]:
+def _text_item(item: tuple[object, Any]) -> tuple[str, Any]:
     return str(item[0]), item[1]
 
 
-def _changes_nothing(name: str, value: object) -> bool:
+def _is_harmless(name: str, value: object) -> bool:
     """Whether a key changes no count in any family, or has a value that switches it off."""
     endings = tables()["harmless-endings"]
-    return name in tables()["harmless"] or name.endswith(endings) or value in OFF or value == ""
+    return (
+        name in tables()["harmless"] or name.endswith(endings) or value in OFF_VALUES or value == ""
+    )
 
 
-def _sizes(name: str, value: object) -> bool:
+def _is_sizing(name: str, value: object) -> bool:
     """Whether a key sizes something: it has whole numbers, or a name that says so."""
     if isinstance(value, Mapping):
-        items = map(_as_text, value.items())
-        return any(not _changes_nothing(key, each) and _sizes(key, each) for key, each in items)
+        entries = map(_text_item, value.items())
+        return any(not _is_harmless(key, item) and _is_sizing(key, item) for key, item in entries)
     if isinstance(value, list):
-        return any(_sizes(name, each) for each in value if each not in OFF)
+        return any(_is_sizing(name, item) for item in value if item not in OFF_VALUES)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return not {*name.split("_")}.isdisjoint(tables()["changing-words"])
     return isinstance(value, int) or not {*name.split("_")}.isdisjoint(tables()["sizing-words"])
 
 
 @cache
-def counting() -> frozenset[str]:
+def counting_keys() -> frozenset[str]:
     """The keys that change a count in some family."""
     content = tables()
     words = {*content["by-function"]}
     for table in (*content["bases"].values(), *content["families"].values()):
-        parts = {key: each for key, each in table.items() if key not in BESIDE}
+        parts = {key: part for key, part in table.items() if key not in NON_COUNTING}
         words |= {word.rpartition(".")[2] for word in _texts(parts)}
-        words |= {*table.get("only", {}), *(table.get("each") or {})}
+        words |= {*table.get("only", {}), *(table.get("per_layer") or {})}
     return frozenset(word for word in words if word not in content["harmless"])
 
 
@@ -339,5 +347,5 @@ def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):
-        for each in value.values() if isinstance(value, Mapping) else value:
-            yield from _texts(each)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(item)

@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.models.architecture import Gqa, Indexer, Mla, Mlp, Moe, Shape, Window
 from rooflines.models.hf import rules
-from rooflines.models.hf.config_keys import MTP, tables
+from rooflines.models.hf.config_keys import MTP_KEYS, tables
 from rooflines.models.state_layers import State
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ FULL, LINEAR, SLIDING, CHUNKED = (
 )
 """Values of `layer_types`."""
 
-BY_TYPE = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
+LAYER_TYPES = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
 """Those of the layers with a window, or with a state."""
 
 ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla}
@@ -41,9 +41,9 @@ PARTS: Mapping[str, type[Entry]] = {
 }  # fmt: skip
 """The parts of a shape that some of the layers have."""
 
-CROSSED = "{count} layers of cross-attention are stored, and skipped in steps of text alone"
+CROSS_NOTE = "{count} layers of cross-attention are stored, and skipped in steps of text alone"
 
-CALLED = "()"
+CALL = "()"
 """What the name of a function of `rules` ends with."""
 
 
@@ -60,162 +60,174 @@ class Family(Entry):
     mtp: str | None = None
     crossed: str | None = None
     only: Mapping[str, tuple[Any, ...]] = {}
-    each: Mapping[str, tuple[Any, ...]] | None = None
+    per_layer: Mapping[str, tuple[Any, ...]] | None = None
     unmodelled: Mapping[str, str] = {}
     absent: Mapping[str, str] = {}
     parallel: bool = False
     ignore: Annotated[tuple[str, ...], BeforeValidator(lambda words: tuple(words.split()))] = ()
 
 
-class Stack(NamedTuple):
+class LayerTypes(NamedTuple):
     """What each layer of a model is.
 
     Attributes:
-        mixers: `full`, `window`, `state`, `cross` or `none`.
-        mlps: `dense`, `moe` or `none`.
+        layer_types: `full`, `window`, `state`, `cross` or `none`.
+        mlp_types: `dense`, `moe` or `none`.
     """
 
-    mixers: list[str]
-    mlps: list[str]
+    layer_types: list[str]
+    mlp_types: list[str]
 
 
 @cache
 def families() -> Mapping[str, Family]:
     """The table of every `model_type` that is known."""
-    found = {**tables()["bases"], **tables()["families"]}
-    return {name: _family(_whole(found, name)) for name in tables()["families"]}
+    entries = {**tables()["bases"], **tables()["families"]}
+    return {name: _family(_inherited(entries, name)) for name in tables()["families"]}
 
 
 def _family(table: Mapping[str, Any]) -> Family:
-    beside = {key: value for key, value in table.items() if key in Family.model_fields}
-    shape = {key: value for key, value in table.items() if key not in beside}
-    return Family.model_validate({"shape": shape, **beside})
+    options = {key: value for key, value in table.items() if key in Family.model_fields}
+    shape = {key: value for key, value in table.items() if key not in options}
+    return Family.model_validate({"shape": shape, **options})
 
 
-def _whole(found: Mapping[str, Any], name: str) -> dict[str, Any]:
+def _inherited(entries: Mapping[str, Any], name: str) -> dict[str, Any]:
     """The table of a family, with that of the family that it is like."""
-    own = dict(found[name])
-    like = own.pop("like", None if name == "usual" else "dense")
-    return own if like is None else _over(_whole(found, like), own)
+    entry = dict(entries[name])
+    base = entry.pop("like", None if name == "usual" else "dense")
+    return entry if base is None else _merged(_inherited(entries, base), entry)
 
 
-def _over(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """A table with what differs: tables within it by key, ignored keys added up."""
     merged = dict(base)
-    for key, value in own.items():
-        before = base.get(key)
-        if key == "ignore" and before:
-            merged[key] = f"{before} {value}"
-        elif isinstance(value, dict) and isinstance(before, dict):
-            merged[key] = _over(before, value)
+    for key, value in changes.items():
+        base_value = base.get(key)
+        if key == "ignore" and base_value:
+            merged[key] = f"{base_value} {value}"
+        elif isinstance(value, dict) and isinstance(base_value, dict):
+            merged[key] = _merged(base_value, value)
         else:
             merged[key] = value
     return merged
 
 
-def form_of(keys: Keys, family: Family) -> tuple[Form, Stack]:
+def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
     """The shape that a config gives, in the form of models.yaml; and what each layer is.
 
     Raises:
         RooflinesError: A key is missing, invalid, or has a value that the family's table does not
             cover.
     """
-    keys.suppose(family.absent)
+    keys.assume_absent(family.absent)
     for name, allowed in family.only.items():
-        keys.only(name, *allowed)
-    for name, allowed in (family.each or {}).items():
-        keys.kinds(name, allowed)
+        keys.require(name, *allowed)
+    for name, allowed in (family.per_layer or {}).items():
+        keys.per_layer(name, allowed)
     keys.check_modelled(family.unmodelled)
-    keys.ignore(*family.ignore, *MTP)
-    layers, whole = _layers(keys, family), dict(family.shape)
-    parts = {part: dict(whole.pop(part, None) or {}) for part in (*PARTS, "attention")}
+    keys.ignore(*family.ignore, *MTP_KEYS)
+    layers, shape = _layers(keys, family), dict(family.shape)
+    parts = {part: dict(shape.pop(part, None) or {}) for part in (*PARTS, "attention")}
     form = {
         "layers": keys.layers(),
         "attention": _attention(keys, parts["attention"]),
-        **_filled(keys, Shape, {key: each for key, each in whole.items() if key not in parts}),
+        **_fill(keys, Shape, {key: value for key, value in shape.items() if key not in parts}),
     }
-    for part, kind in PARTS.items():
+    for part, entry_type in PARTS.items():
         source = parts[part]
-        by_rule = source.pop("layers", part == "mlp")
+        has_layer_rule = source.pop("layers", part == "mlp")
         if not any(layers[part]):
-            keys.ignore(*(_words(source) if by_rule else ()))
+            keys.ignore(*(_words(source) if has_layer_rule else ()))
             continue
-        near = source.pop("attention", None)
-        form[part] = {"layers": sum(layers[part]), **_filled(keys, kind, source)}
-        if near and (own := _attention(keys, _over(parts["attention"], near))) != form["attention"]:
-            form[part]["attention"] = own
+        local_source = source.pop("attention", None)
+        form[part] = {"layers": sum(layers[part]), **_fill(keys, entry_type, source)}
+        if (
+            local_source
+            and (local_attention := _attention(keys, _merged(parts["attention"], local_source)))
+            != form["attention"]
+        ):
+            form[part]["attention"] = local_attention
     if family.crossed is not None and (crossed := keys.indices(family.crossed)):
         form |= {"layers": keys.layers() - len(crossed), "crossed": len(crossed)}
         form["mlp"]["layers"] -= len(crossed)
-        keys.assumed.append(CROSSED.format(count=len(crossed)))
-        stack = _stack(layers, single=False)
-        mixers = ["cross" if i in crossed else each for i, each in enumerate(stack.mixers)]
-        return form, Stack(mixers, stack.mlps)
+        keys.assumptions.append(CROSS_NOTE.format(count=len(crossed)))
+        stack = _layer_types(layers, single=False)
+        layer_types = [
+            "cross" if i in crossed else value for i, value in enumerate(stack.layer_types)
+        ]
+        return form, LayerTypes(layer_types, stack.mlp_types)
     # Which window or indexer such a layer has, where others differ in theirs, is unknown.
-    differ = form.get("window") or form.get("sparse", {}).get("own")
-    if family.mtp is not None and keys.get(family.mtp) == 1 and not differ:
+    local_layers_differ = form.get("window") or form.get("sparse", {}).get("own")
+    if family.mtp is not None and keys.get(family.mtp) == 1 and not local_layers_differ:
         form["mtp"] = True
-    return form, _stack(layers, single=form.get("single", False))
+    return form, _layer_types(layers, single=form.get("single", False))
 
 
 def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
     """Whether each layer has a part: by `layer_types`, else by the rule of the part."""
     sources = {part: family.shape.get(part) or {} for part in PARTS}
-    found: dict[str, list[bool]] = {
-        part: _computed(keys, source["layers"])
+    layers: dict[str, list[bool]] = {
+        part: _compute(keys, source["layers"])
         for part, source in sources.items()
         if "layers" in source
     }
-    types, none = keys.kinds("layer_types", family.types), [False] * keys.layers()
-    for part, kinds in BY_TYPE.items():
+    types, none = keys.per_layer("layer_types", family.types), [False] * keys.layers()
+    for part, kinds in LAYER_TYPES.items():
         if types and not set(kinds).isdisjoint(family.types):
             typed = [kind in kinds for kind in types]
-            if any(typed) and part not in found:
+            if any(typed) and part not in layers:
                 problem = f"has windows, which configs of {keys.family} are not known to have"
                 raise RooflinesError("layer_types", problem, f"use a model whose layers are {FULL}")
-            found[part] = typed
-    if any(found.get("window", ())) and keys.maybe(tokens := sources["window"]["tokens"]) is None:
+            layers[part] = typed
+    if (
+        any(layers.get("window", ()))
+        and keys.optional_size(tokens := sources["window"]["tokens"]) is None
+    ):
         if types:
             problem = "has layers with a window, whose size is absent"
             raise RooflinesError("layer_types", problem, f"add {tokens}")
-        del found["window"]
-    with_mlp = [not has for has in found.get("moe", none)]
-    whole = {**dict.fromkeys(PARTS, none), "mlp": with_mlp, **found}
-    return {part: has or none for part, has in whole.items()}
+        del layers["window"]
+    with_mlp = [not is_used for is_used in layers.get("moe", none)]
+    all_parts = {**dict.fromkeys(PARTS, none), "mlp": with_mlp, **layers}
+    return {part: is_used or none for part, is_used in all_parts.items()}
 
 
-def _stack(layers: Mapping[str, list[bool]], *, single: bool) -> Stack:
+def _layer_types(layers: Mapping[str, list[bool]], *, single: bool) -> LayerTypes:
     """What each layer is, by the parts that it has."""
-    mlps = [
+    mlp_types = [
         "moe" if moe else "dense" if mlp else "none"
         for moe, mlp in zip(layers["moe"], layers["mlp"], strict=True)
     ]
-    mixers = [
+    layer_types = [
         "state" if state else "window" if window else "none" if single and mlp != "none" else "full"
-        for state, window, mlp in zip(layers["state"], layers["window"], mlps, strict=True)
+        for state, window, mlp in zip(layers["state"], layers["window"], mlp_types, strict=True)
     ]
-    return Stack(mixers, mlps)
+    return LayerTypes(layer_types, mlp_types)
 
 
 def _attention(keys: Keys, source: Mapping[str, Any]) -> Form:
-    return _filled(keys, ATTENTIONS[source.get("kind", "gqa")], source)
+    return _fill(keys, ATTENTIONS[source.get("kind", "gqa")], source)
 
 
-def _filled(keys: Keys, kind: type[Entry], source: Mapping[str, Any]) -> Form:
+def _fill(keys: Keys, entry_type: type[Entry], source: Mapping[str, Any]) -> Form:
     """A part of a shape with the values that a config has in place of its keys."""
-    found = {name: _value(keys, kind.model_fields[name], each) for name, each in source.items()}
-    return {name: value for name, value in found.items() if value is not None}
+    fields = {
+        name: _value(keys, entry_type.model_fields[name], field_source)
+        for name, field_source in source.items()
+    }
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _value(keys: Keys, field: FieldInfo, source: Any) -> object:  # noqa: ANN401, any YAML value
     """The value of a field, read as the type of the field says."""
     names = source if isinstance(source, list) else [source]
     if not isinstance(names[0], str) or names[0] in _constants(field.annotation):
-        return _computed(keys, source)
+        return _compute(keys, source)
     keys.ignore(*names)
     for name in names:
-        if name.endswith(CALLED):
-            return _computed(keys, name)
+        if name.endswith(CALL):
+            return _compute(keys, name)
         if keys.get(name) is not None:
             break
     else:
@@ -224,29 +236,33 @@ def _value(keys: Keys, field: FieldInfo, source: Any) -> object:  # noqa: ANN401
         return keys.size(name)
     if isinstance(field.default, bool):
         return keys.flag(name)
-    return keys.maybe(name) if field.default is None else keys.size(name, field.default, least=0)
+    return (
+        keys.optional_size(name)
+        if field.default is None
+        else keys.size(name, field.default, minimum=0)
+    )
 
 
-def _computed(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the function gives
+def _compute(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the function gives
     """What a function of `rules` gives, the value whose key is true, or a constant."""
-    if isinstance(source, str) and source.endswith(CALLED):
-        return getattr(rules, source.removesuffix(CALLED))(keys)
+    if isinstance(source, str) and source.endswith(CALL):
+        return getattr(rules, source.removesuffix(CALL))(keys)
     if not isinstance(source, Mapping):
         return source
     if (function := rules.BY_ARGUMENT.get(next(iter(source)))) is not None:
         return function(keys, **source)
-    return next((each for each, key in source.items() if key is True or keys.flag(key)), None)
+    return next(
+        (candidate for candidate, key in source.items() if key is True or keys.flag(key)), None
+    )
 
 
 def _words(source: object) -> set[str]:
     """The words of a part of a table: keys of a config, and constants."""
     if isinstance(source, str):
         return {source}
-    within = source.values() if isinstance(source, Mapping) else source
+    items = source.values() if isinstance(source, Mapping) else source
     return (
-        {word for each in within for word in _words(each)}
-        if isinstance(within, Iterable)
-        else set()
+        {word for item in items for word in _words(item)} if isinstance(items, Iterable) else set()
     )
 
 

@@ -39,26 +39,26 @@ def config_of_params(params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         RooflinesError: The vocabulary is not stated, or the experts are stated otherwise.
     """
-    found = {NAMES.get(key, key): value for key, value in params.items()}
+    config = {NAMES.get(key, key): value for key, value in params.items()}
     for key in WITHOUT_EFFECT:
-        found.pop(key, None)
-    if found.get("vocab_size") == -1:
+        config.pop(key, None)
+    if config.get("vocab_size") == -1:
         fix = "write the rows of the embedding table, such as 32000 for Llama 2"
         raise RooflinesError("vocab_size", "is -1: the tokenizer has it", fix)
-    found.setdefault("num_key_value_heads", found.get("num_attention_heads"))
-    multiple, factor = found.pop("multiple_of", None), found.pop("ffn_dim_multiplier", None)
-    if "intermediate_size" not in found and isinstance(found.get("hidden_size"), int):
-        found["intermediate_size"] = mlp_width(found["hidden_size"], multiple, factor)
-    moe = found.pop("moe", None)
-    family = "mistral" if found.get("sliding_window") else "llama"
+    config.setdefault("num_key_value_heads", config.get("num_attention_heads"))
+    multiple, factor = config.pop("multiple_of", None), config.pop("ffn_dim_multiplier", None)
+    if "intermediate_size" not in config and isinstance(config.get("hidden_size"), int):
+        config["intermediate_size"] = mlp_width(config["hidden_size"], multiple, factor)
+    moe = config.pop("moe", None)
+    family = "mistral" if config.get("sliding_window") else "llama"
     if moe:
         if not isinstance(moe, Mapping) or not set(moe) <= {"num_experts", "num_experts_per_tok"}:
             fix = "give the config.json beside it"
             raise RooflinesError("moe", f"is {quote(moe)}, which is not modelled", fix)
         family = "mixtral"
-        found |= {"num_local_experts": moe.get("num_experts")}
-        found |= {"num_experts_per_tok": moe.get("num_experts_per_tok")}
-    return {"model_type": family, **found}
+        config |= {"num_local_experts": moe.get("num_experts")}
+        config |= {"num_experts_per_tok": moe.get("num_experts_per_tok")}
+    return {"model_type": family, **config}
 
 
 def mlp_width(width: int, multiple: object, factor: object) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.models.hf.config_keys import OFF
+from rooflines.models.hf.config_keys import OFF_VALUES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,16 +26,16 @@ FIX = "give the dtypes by hand, of weights, experts and head, or remove the quan
 
 FILE = Path(__file__).with_name("quantizations.yaml")
 
-EVERY = "*"
+EVERY_MATRIX = "*"
 """The pattern of every matrix."""
 
-NOT_QUANTIZED = ""
+FILE_FORMAT = ""
 """In place of a format: the modules keep that of the file."""
 
-QUANTIZED, LISTED, PLAIN = "quantized", "listed", "plain"
+QUANTIZED, UNLESS_LISTED, UNQUANTIZED = "quantized", "listed", "plain"
 """Whether the unembedding is quantized: it is, unless a list leaves it out, it is not."""
 
-LISTED_WORDS = ("left-out", "uncounted", "weights-alone", "refused")
+WORD_LISTS = ("left-out", "uncounted", "weights-alone", "refused")
 
 
 @cache
@@ -45,7 +45,7 @@ def quantizations() -> Mapping[str, Any]:
     keys = {method: tuple(words.split()) for method, words in content["keys"].items()}
     return {
         **content,
-        **{name: tuple(content[name].split()) for name in LISTED_WORDS},
+        **{name: tuple(content[name].split()) for name in WORD_LISTS},
         "keys": keys,
     }
 
@@ -56,20 +56,20 @@ class Quantization:
 
     Attributes:
         formats: Formats with the modules that have them, by pattern; `*`: every matrix.
-        left_out: Patterns of modules that are not quantized, with their key.
+        unquantized: Patterns of modules that are not quantized, with their key.
         cache: The format of the cache; None: not stated.
         head: Whether the unembedding is quantized: always, unless it is listed as left out, or not.
         embedding: Whether the embedding table is quantized too.
-        alone: Whether weights alone are quantized, and no activations.
+        weight_only: Whether weights alone are quantized, and no activations.
         notes: What else to know.
     """
 
     formats: tuple[tuple[str, str], ...]
-    left_out: tuple[tuple[str, str], ...] = ()
+    unquantized: tuple[tuple[str, str], ...] = ()
     cache: str | None = None
-    head: str = PLAIN
+    head: str = UNQUANTIZED
     embedding: bool = False
-    alone: bool = False
+    weight_only: bool = False
     notes: tuple[str, ...] = ()
 
 
@@ -85,11 +85,11 @@ def read_quantization(stated: object) -> Quantization:
     if not isinstance(stated, Mapping):
         raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
     method = _method(stated)
-    found = READERS[method](stated)
-    unread = _unread(stated, method)
-    left_out = (*found.left_out, *_left_out(stated))
-    notes = (f"ignored of the quantization: {', '.join(unread)}",) if unread else ()
-    return replace(found, left_out=left_out, notes=found.notes + notes)
+    quantization = READERS[method](stated)
+    unknown_keys = _unknown_keys(stated, method)
+    unquantized = (*quantization.unquantized, *_unquantized_modules(stated))
+    notes = (f"ignored of the quantization: {', '.join(unknown_keys)}",) if unknown_keys else ()
+    return replace(quantization, unquantized=unquantized, notes=quantization.notes + notes)
 
 
 def _method(stated: Mapping[str, Any]) -> str:
@@ -100,8 +100,8 @@ def _method(stated: Mapping[str, Any]) -> str:
     """
     if stated.get("quant_algo"):
         return "modelopt"
-    named = stated.get("quant_method")
-    if named is None:
+    method_name = stated.get("quant_method")
+    if method_name is None:
         if {"bits", "group_size"} <= stated.keys():
             return "mlx"
         if {"w_bit", "q_group_size"} <= stated.keys():
@@ -109,31 +109,40 @@ def _method(stated: Mapping[str, Any]) -> str:
         if {"load_in_4bit", "load_in_8bit"} & stated.keys():
             return "bitsandbytes"
     table = quantizations()
-    method = table["names"].get(named, named) if isinstance(named, str) else named
+    method = (
+        table["names"].get(method_name, method_name)
+        if isinstance(method_name, str)
+        else method_name
+    )
     if isinstance(method, str) and method in READERS:
         return method
-    known = [*READERS, *table["names"]]
-    problem = f"is {quote(named)}, whose layout is not modelled"
-    close = [] if named in table["refused"] else close_to(named, known)
+    methods = [*READERS, *table["names"]]
+    problem = f"is {quote(method_name)}, whose layout is not modelled"
+    close = [] if method_name in table["refused"] else close_to(method_name, methods)
     raise RooflinesError("quant_method", problem, FIX, close=close)
 
 
-def _unread(stated: Mapping[str, Any], method: str) -> list[str]:
+def _unknown_keys(stated: Mapping[str, Any], method: str) -> list[str]:
     """The keys that nobody knows and that switch or name something.
 
     Raises:
         RooflinesError: There is one with a number or an object.
     """
-    table, found = quantizations()["keys"], []
+    known_keys, unknown_keys = quantizations()["keys"], []
     for key, value in stated.items():
-        if key in table["all"] or key in table[method] or value in OFF or value == "":
+        if (
+            key in known_keys["all"]
+            or key in known_keys[method]
+            or value in OFF_VALUES
+            or value == ""
+        ):
             continue
         if method == "mlx" and (isinstance(value, Mapping) or value is True):
             continue  # a module
         if isinstance(value, Mapping) or type(value) is int:
             raise RooflinesError(str(key), f"is no key that is known of {method}", FIX)
-        found.append(str(key))
-    return found
+        unknown_keys.append(str(key))
+    return unknown_keys
 
 
 # ---------------------------------------------------------------- by method
@@ -145,8 +154,8 @@ def _modelopt(stated: Mapping[str, Any]) -> Quantization:
     if not algorithm and isinstance(stated.get("config_groups"), Mapping):
         return _compressed(stated)
     formats = tuple(_by_algorithm(stated, str(algorithm)))
-    alone = algorithm in quantizations()["weights-alone"]
-    return Quantization(formats, cache=_cache(stated), head=LISTED, alone=alone)
+    weight_only = algorithm in quantizations()["weights-alone"]
+    return Quantization(formats, cache=_cache(stated), head=UNLESS_LISTED, weight_only=weight_only)
 
 
 def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[str, str]]:
@@ -155,24 +164,24 @@ def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
         if not isinstance(layers, Mapping) or not layers:
             raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
         for name, form in layers.items():
-            of = form if isinstance(form, Mapping) else {"quant_algo": form}
-            yield str(name), _algorithm(of.get("quant_algo"), of.get("group_size"))
+            entry = form if isinstance(form, Mapping) else {"quant_algo": form}
+            yield str(name), _algorithm(entry.get("quant_algo"), entry.get("group_size"))
         return
-    yield EVERY, _algorithm(algorithm, stated.get("group_size"))
+    yield EVERY_MATRIX, _algorithm(algorithm, stated.get("group_size"))
 
 
 def _algorithm(name: object, group: object) -> str:
-    known = quantizations()["algorithms"]
-    if not isinstance(name, str) or name not in known:
+    algorithms = quantizations()["algorithms"]
+    if not isinstance(name, str) or name not in algorithms:
         problem = f"is {quote(name)}, which is no algorithm that is known"
-        raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, known))
-    found = str(known[name])
-    if found.startswith("int4-g") and type(group) is int and group > 0:
+        raise RooflinesError("quant_algo", problem, FIX, close=close_to(name, algorithms))
+    format_name = str(algorithms[name])
+    if format_name.startswith("int4-g") and type(group) is int and group > 0:
         return _integer(4, group, "group_size")
-    block = dtype_entries().formats[found].block
+    block = dtype_entries().formats[format_name].block
     if None not in (group, block) and group != block:
         raise RooflinesError("group_size", f"is {quote(group)}, not {block}", FIX)
-    return found
+    return format_name
 
 
 def _compressed(stated: Mapping[str, Any]) -> Quantization:
@@ -189,17 +198,21 @@ def _compressed(stated: Mapping[str, Any]) -> Quantization:
     if not isinstance(groups, Mapping) or not groups:
         raise RooflinesError("config_groups", f"is {quote(groups)}", FIX)
     formats: list[tuple[str, str]] = []
-    alone = True
-    for name, form in groups.items():
+    weight_only = True
+    for name, scheme in groups.items():
         with at_path(f"config_groups.{name}"):
-            weights = form.get("weights") if isinstance(form, Mapping) else None
+            weights = scheme.get("weights") if isinstance(scheme, Mapping) else None
             if not isinstance(weights, Mapping):
                 raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
-            alone = alone and form.get("input_activations") is None
-            targets = _modules(form, "targets") or ["Linear"]
-            found = _scheme(weights)
-            formats += [(EVERY if target == "Linear" else target, found) for target in targets]
-    return Quantization(tuple(formats), cache=_cache(stated), head=LISTED, alone=alone)
+            weight_only = weight_only and scheme.get("input_activations") is None
+            targets = _modules(scheme, "targets") or ["Linear"]
+            format_name = _scheme(weights)
+            formats += [
+                (EVERY_MATRIX if target == "Linear" else target, format_name) for target in targets
+            ]
+    return Quantization(
+        tuple(formats), cache=_cache(stated), head=UNLESS_LISTED, weight_only=weight_only
+    )
 
 
 def _scheme(weights: Mapping[str, Any]) -> str:
@@ -235,8 +248,10 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
 
 def _fp8(stated: Mapping[str, Any]) -> Quantization:
     """fp8 with a scale of a tensor, a row or a block, which are not counted, or mxfp8."""
-    of_rows = stated.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
-    return Quantization(((EVERY, "mxfp8" if of_rows else "fp8"),), cache=_cache(stated))
+    has_row_blocks = stated.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
+    return Quantization(
+        ((EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8"),), cache=_cache(stated)
+    )
 
 
 def _mxfp4(stated: Mapping[str, Any]) -> Quantization:
@@ -255,28 +270,28 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
         problem = f"is {quote(stated['data_type'])}, which is not modelled"
         raise RooflinesError("data_type", problem, FIX)
     zeros = not (stated.get("is_marlin_format") or stated.get("checkpoint_format") == "marlin")
-    usual = _integer(bits, group, zeros=zeros)
-    formats = [(EVERY, usual)]
-    if parts := stated.get("modules_in_block_to_quantize"):
-        formats = [(str(name), usual) for name in _flat(parts)]
-    changed = {**_object(stated, "extra_config")}
+    default_format = _integer(bits, group, zeros=zeros)
+    formats = [(EVERY_MATRIX, default_format)]
+    if modules := stated.get("modules_in_block_to_quantize"):
+        formats = [(str(name), default_format) for name in _flat(modules)]
+    overrides = {**_object(stated, "extra_config")}
     for pattern, form in _object(stated, "dynamic").items():  # without a sign it is +:
-        changed[pattern if pattern.startswith(("-:", "+:")) else f"+:{pattern}"] = form
-    left_out = []
-    for pattern, form in changed.items():
-        own = form if isinstance(form, Mapping) else {}
+        overrides[pattern if pattern.startswith(("-:", "+:")) else f"+:{pattern}"] = form
+    unquantized = []
+    for pattern, form in overrides.items():
+        options = form if isinstance(form, Mapping) else {}
         module = pattern if pattern[:2] not in ("-:", "+:") else f"re:{pattern[2:]}"
-        if pattern.startswith("-:") or (own.get("bits") or 0) >= WIDE:
-            left_out.append((module, "dynamic"))
-        elif own:
-            sizes = own.get("bits", bits), own.get("group_size", group)
+        if pattern.startswith("-:") or (options.get("bits") or 0) >= WIDE:
+            unquantized.append((module, "dynamic"))
+        elif options:
+            sizes = options.get("bits", bits), options.get("group_size", group)
             formats.append((module, _integer(*sizes, zeros=zeros)))
     quantized = _flag(stated, "lm_head") or _flag(stated, "quant_lm_head")
     return Quantization(
         tuple(formats),
-        tuple(left_out),
-        head=QUANTIZED if quantized else PLAIN,
-        alone=True,
+        tuple(unquantized),
+        head=QUANTIZED if quantized else UNQUANTIZED,
+        weight_only=True,
     )
 
 
@@ -318,39 +333,41 @@ def _awq(stated: Mapping[str, Any]) -> Quantization:
     bits = stated.get("bits", stated.get("w_bit"))
     group = stated.get("group_size", stated.get("q_group_size", 128))
     zeros = stated.get("zero_point") is not False
-    return Quantization(((EVERY, _integer(bits, group, zeros=zeros)),), alone=True)
+    return Quantization(((EVERY_MATRIX, _integer(bits, group, zeros=zeros)),), weight_only=True)
 
 
 def _bitsandbytes(stated: Mapping[str, Any]) -> Quantization:
     """bitsandbytes: int8, or 4 bits whose scales may be quantized too."""
     if stated.get("load_in_8bit") or stated.get("_load_in_8bit"):
-        return Quantization(((EVERY, "int8"),))
+        return Quantization(((EVERY_MATRIX, "int8"),))
     if not (stated.get("load_in_4bit") or stated.get("_load_in_4bit")):
         raise RooflinesError("load_in_4bit", "is false, as is load_in_8bit", FIX)
     double = stated.get("bnb_4bit_use_double_quant")
-    return Quantization(((EVERY, "nf4-double" if double else "nf4"),), alone=True)
+    return Quantization(((EVERY_MATRIX, "nf4-double" if double else "nf4"),), weight_only=True)
 
 
 def _mlx(stated: Mapping[str, Any]) -> Quantization:
     """mlx-lm: every matrix and both tables, but for modules with values of their own."""
-    formats, left_out = [(EVERY, _mlx_format(stated, stated))], []
-    for module, own in stated.items():
+    formats, unquantized = [(EVERY_MATRIX, _mlx_format(stated, stated))], []
+    for module, options in stated.items():
         if module in quantizations()["keys"]["mlx"] or module in quantizations()["keys"]["all"]:
             continue
-        if isinstance(own, Mapping):
-            formats.append((str(module), _mlx_format(own, stated)))
-        elif own is False:
-            left_out.append((str(module), "a module"))
-    return Quantization(tuple(formats), tuple(left_out), head=QUANTIZED, embedding=True, alone=True)
+        if isinstance(options, Mapping):
+            formats.append((str(module), _mlx_format(options, stated)))
+        elif options is False:
+            unquantized.append((str(module), "a module"))
+    return Quantization(
+        tuple(formats), tuple(unquantized), head=QUANTIZED, embedding=True, weight_only=True
+    )
 
 
-def _mlx_format(own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
-    mode = own.get("mode", usual.get("mode", "affine"))
+def _mlx_format(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    mode = options.get("mode", defaults.get("mode", "affine"))
     if mode != "affine":
         if mode not in quantizations()["mlx"]:
             raise RooflinesError("mode", f"is {quote(mode)}, which is no mode that is known", FIX)
         return str(quantizations()["mlx"][mode])
-    bits, group = (own.get(key, usual.get(key)) for key in ("bits", "group_size"))
+    bits, group = (options.get(key, defaults.get(key)) for key in ("bits", "group_size"))
     name = f"int{bits}-g{group}-bias"
     if type(bits) is not int or name not in dtype_entries().formats:
         raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
@@ -359,22 +376,22 @@ def _mlx_format(own: Mapping[str, Any], usual: Mapping[str, Any]) -> str:
 
 def _quark(stated: Mapping[str, Any]) -> Quantization:
     """Quark: a format of all, and of patterns of layers."""
-    usual = _object(stated, "global_quant_config")
-    formats = [(EVERY, _quark_format(usual))]
-    for pattern, own in _object(stated, "layer_quant_config").items():
+    default_options = _object(stated, "global_quant_config")
+    formats = [(EVERY_MATRIX, _quark_format(default_options))]
+    for pattern, options in _object(stated, "layer_quant_config").items():
         with at_path(f"layer_quant_config.{pattern}"):
-            formats.append((str(pattern), _quark_format(own or {})))
+            formats.append((str(pattern), _quark_format(options or {})))
     caches = {
-        _quark_format({"weight": (own or {}).get("output_tensors")})
-        for own in _object(stated, "kv_cache_quant_config").values()
+        _quark_format({"weight": (options or {}).get("output_tensors")})
+        for options in _object(stated, "kv_cache_quant_config").values()
     }
     cache = caches.pop() if len(caches) == 1 else None
-    alone = usual.get("input_tensors") is None
-    return Quantization(tuple(formats), cache=cache, head=LISTED, alone=alone)
+    weight_only = default_options.get("input_tensors") is None
+    return Quantization(tuple(formats), cache=cache, head=UNLESS_LISTED, weight_only=weight_only)
 
 
-def _quark_format(own: Mapping[str, Any]) -> str:
-    weight = own.get("weight")
+def _quark_format(options: Mapping[str, Any]) -> str:
+    weight = options.get("weight")
     if isinstance(weight, list) and len(weight) == 1:
         (weight,) = weight
     if not isinstance(weight, Mapping):
@@ -383,15 +400,15 @@ def _quark_format(own: Mapping[str, Any]) -> str:
     grouped = group if weight.get("qscheme") == "per_group" else None
     if isinstance(name, str) and name in ("int2", "int3", "int4", "uint4"):
         return _integer(int(name[-1]), grouped, "group_size", zeros=name.startswith("u"))
-    known = quantizations()["quark"]
+    formats = quantizations()["quark"]
     if (
         not isinstance(name, str)
-        or name not in known
+        or name not in formats
         or (name == "fp4" and group not in (32, None))
     ):
         problem = f"is {quote(name)} in groups of {quote(group)}, which is no format that is known"
         raise RooflinesError("weight.dtype", problem, FIX)
-    return str(known[name])
+    return str(formats[name])
 
 
 def _torchao(stated: Mapping[str, Any]) -> Quantization:
@@ -404,20 +421,23 @@ def _torchao(stated: Mapping[str, Any]) -> Quantization:
         kind = kind["default"]
     if isinstance(kind, Mapping):
         kind, data = kind.get("_type"), kind.get("_data") or {}
-    known = quantizations()["torchao"]
-    if not isinstance(kind, str) or kind not in known:
+    types = quantizations()["torchao"]
+    if not isinstance(kind, str) or kind not in types:
         problem = f"is {quote(kind)}, which is no type that is known"
-        raise RooflinesError("quant_type", problem, FIX, close=close_to(kind, known))
-    form = known[kind]
-    if "format" in form:
-        found = str(form["format"])
+        raise RooflinesError("quant_type", problem, FIX, close=close_to(kind, types))
+    type_entry = types[kind]
+    if "format" in type_entry:
+        format_name = str(type_entry["format"])
     else:
-        group = data.get("group_size", form["group"]) if isinstance(data, Mapping) else None
-        found = f"{_integer(form['bits'], group, 'quant_type')}-bias"
+        group = data.get("group_size", type_entry["group"]) if isinstance(data, Mapping) else None
+        format_name = f"{_integer(type_entry['bits'], group, 'quant_type')}-bias"
     tables = bool(stated.get("include_input_output_embeddings"))
-    head = QUANTIZED if tables else PLAIN
+    head = QUANTIZED if tables else UNQUANTIZED
     return Quantization(
-        ((EVERY, found),), head=head, embedding=tables, alone=bool(form.get("alone"))
+        ((EVERY_MATRIX, format_name),),
+        head=head,
+        embedding=tables,
+        weight_only=bool(type_entry.get("alone")),
     )
 
 
@@ -450,7 +470,7 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _unquantized_modules(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Patterns of the modules that are not quantized, with the key that lists them."""
     for key in quantizations()["left-out"]:
         yield from ((module, key) for module in _modules(stated, key))
@@ -458,8 +478,8 @@ def _left_out(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _modules(stated: Mapping[str, Any], key: str) -> list[str]:
     """Patterns of modules that a key lists."""
-    listed = stated.get(key) or []
-    modules = [listed] if isinstance(listed, str) else listed
-    if not isinstance(modules, list) or not all(isinstance(each, str) for each in modules):
-        raise RooflinesError(key, f"is {quote(listed)}, which is no list of modules", FIX)
+    value = stated.get(key) or []
+    modules = [value] if isinstance(value, str) else value
+    if not isinstance(modules, list) or not all(isinstance(module, str) for module in modules):
+        raise RooflinesError(key, f"is {quote(value)}, which is no list of modules", FIX)
     return modules

@@ -28,10 +28,10 @@ MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
 """Bits of an element of a state, by the names of torch."""
 
-GLOBAL = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
+GLOBAL_KEYS = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
 """Keys of Gemma 4 for layers without a window, by those for the others."""
 
-OTHER_HEADS = "attention_other_setting"
+WINDOW_HEADS = "attention_other_setting"
 """The object of Step 3.5 for layers with a window."""
 
 XIELU, SLOPES = "xielu", 2
@@ -46,7 +46,7 @@ the mixer, and before the MLP [1]."""
 
 
 def every_nth(
-    keys: Keys, every: int, *, key: str | None = None, last: bool = True, others: bool = False
+    keys: Keys, every: int, *, key: str | None = None, last: bool = True, complement: bool = False
 ) -> list[bool]:
     """Layers at one place of a period.
 
@@ -55,11 +55,11 @@ def every_nth(
         every: Layers of a period [1].
         key: A key that states the period.
         last: Whether it is the last layer of a period, else the first.
-        others: Whether it is the other layers instead.
+        complement: Whether it is the other layers instead.
     """
     period = every if key is None else keys.size(key, every)
     place = period - 1 if last else 0
-    return [(index % period == place) != others for index in range(keys.layers())]
+    return [(index % period == place) != complement for index in range(keys.layers())]
 
 
 def five_of_six(keys: Keys) -> list[bool]:
@@ -81,7 +81,7 @@ def everywhere(keys: Keys) -> list[bool]:
 def if_switched_on(keys: Keys) -> list[bool]:
     """The windows of Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
     used, layers = keys.flag("use_sliding_window"), keys.layers()
-    first = keys.size("max_window_layers", layers, least=0)
+    first = keys.size("max_window_layers", layers, minimum=0)
     return [used and index >= first for index in range(layers)]
 
 
@@ -114,14 +114,14 @@ def after_dense(keys: Keys) -> list[bool]:
     layers = keys.layers()
     keys.ignore("first_k_dense_replace")
     frequency = keys.get("moe_layer_freq", 1)
-    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
+    types = keys.per_layer("mlp_layer_types", (DENSE, SPARSE_MLP))
     if isinstance(frequency, list):
-        types = types or keys.kinds("moe_layer_freq", (0, 1))
+        types = types or keys.per_layer("moe_layer_freq", (0, 1))
     if types:
         return [kind in (1, SPARSE_MLP) for kind in types]
-    first = keys.size("first_k_dense_replace", 0, least=0)
-    every_nth = keys.size("moe_layer_freq", 1)
-    return [index >= first and index % every_nth == 0 for index in range(layers)]
+    first = keys.size("first_k_dense_replace", 0, minimum=0)
+    period = keys.size("moe_layer_freq", 1)
+    return [index >= first and index % period == 0 for index in range(layers)]
 
 
 def listed_experts(keys: Keys) -> list[bool]:
@@ -131,10 +131,10 @@ def listed_experts(keys: Keys) -> list[bool]:
         RooflinesError: The list has no numbers of layers.
     """
     layers, stated = keys.layers(), keys.get("moe_layers_enum")
-    types = keys.kinds("mlp_layer_types", (DENSE, SPARSE_MLP))
+    types = keys.per_layer("mlp_layer_types", (DENSE, SPARSE_MLP))
     if types or stated is None:
-        first = keys.size("first_k_dense_replace", 3, least=0)
-        return [each == SPARSE_MLP for each in types] or [i >= first for i in range(layers)]
+        first = keys.size("first_k_dense_replace", 3, minimum=0)
+        return [kind == SPARSE_MLP for kind in types] or [i >= first for i in range(layers)]
     words = stated.split(",") if isinstance(stated, str) else stated
     numbers = [str(word).strip() for word in words] if isinstance(words, list) else []
     if not numbers or not all(number.isdecimal() for number in numbers):
@@ -145,16 +145,16 @@ def listed_experts(keys: Keys) -> list[bool]:
 
 def if_there_are_experts(keys: Keys) -> list[bool]:
     """The experts of MiniCPM: in all layers or in none."""
-    return [bool(keys.size("num_experts", 0, least=0))] * keys.layers()
+    return [bool(keys.size("num_experts", 0, minimum=0))] * keys.layers()
 
 
 def between(keys: Keys) -> list[bool]:
     """The experts of ERNIE: from a first to a last layer, at an interval."""
     layers = keys.layers()
     step = keys.size("moe_layer_interval", 1)
-    first = keys.size("moe_layer_start_index", 0, least=0)
+    first = keys.size("moe_layer_start_index", 0, minimum=0)
     last = keys.get("moe_layer_end_index", layers - 1)
-    end = layers - 1 if last == -1 else keys.size("moe_layer_end_index", layers - 1, least=0)
+    end = layers - 1 if last == -1 else keys.size("moe_layer_end_index", layers - 1, minimum=0)
     return [first <= i <= end and (i + 1) % step == 0 for i in range(layers)]
 
 
@@ -165,39 +165,39 @@ def layer_pattern(keys: Keys) -> list[str]:
         RooflinesError: The pattern has other letters, or not as many as there are layers.
     """
     pattern = keys.get("hybrid_override_pattern")
-    types = [MAMBA_NAMES.get(str(each), each) for each in keys.items("layers_block_type")]
+    types = [MAMBA_NAMES.get(str(kind), kind) for kind in keys.items("layers_block_type")]
     if pattern is not None:
         unknown = set(str(pattern)) - set(MAMBA_LETTERS)
         if not isinstance(pattern, str) or unknown:
             fix = f"use letters of {' '.join(MAMBA_LETTERS)}"
             raise RooflinesError("hybrid_override_pattern", f"is {quote(pattern)}", fix)
-        found = [MAMBA_LETTERS[letter] for letter in pattern]
-        if types and types != found:
+        pattern_types = [MAMBA_LETTERS[letter] for letter in pattern]
+        if types and types != pattern_types:
             problem = "contradicts hybrid_override_pattern"
             raise RooflinesError("layers_block_type", problem, "correct one of them")
-        types = found
+        types = pattern_types
     if not types:
         problem = "lacks hybrid_override_pattern and layers_block_type"
         raise RooflinesError("", problem, "add one: the file may be incomplete")
-    keys.derive("num_hidden_layers", len(types))
+    keys.set_default("num_hidden_layers", len(types))
     if len(types) != keys.layers():
         problem = f"has {len(types)} layers, and num_hidden_layers is {keys.layers()}"
         raise RooflinesError("hybrid_override_pattern", problem, "correct one of them")
-    for index, each in enumerate(types):
-        if each not in MAMBA_LETTERS.values():
+    for index, kind in enumerate(types):
+        if kind not in MAMBA_LETTERS.values():
             fix = f"use a model whose layers are of {', '.join(MAMBA_LETTERS.values())}"
-            raise RooflinesError(f"layers_block_type[{index}]", f"is {quote(each)}", fix)
+            raise RooflinesError(f"layers_block_type[{index}]", f"is {quote(kind)}", fix)
     return types
 
 
-def of_kind(keys: Keys, kind: str) -> list[bool]:
+def layers_of_kind(keys: Keys, kind: str) -> list[bool]:
     """The layers of one kind of Nemotron-H, by its pattern."""
-    return [each == kind for each in layer_pattern(keys)]
+    return [layer_kind == kind for layer_kind in layer_pattern(keys)]
 
 
 def hybrid_layers(keys: Keys) -> list[bool]:
     """The windows of MiMo-V2: by its pattern, else all layers but the first and every sixth."""
-    stated = keys.kinds("hybrid_layer_pattern", (0, 1))
+    stated = keys.per_layer("hybrid_layer_pattern", (0, 1))
     pattern = stated or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
     return [kind == 1 for kind in pattern]
 
@@ -216,12 +216,12 @@ def kda_layers(keys: Keys) -> list[bool]:
     if keys.get("linear_attn_config") is None and keys.get("layer_types"):
         return [False] * keys.layers()
     kda, full = (keys.items(f"linear_attn_config.{kind}_layers") for kind in ("kda", "full_attn"))
-    every = range(1, keys.layers() + 1)
-    if sorted(map(repr, kda + full)) != sorted(map(repr, every)):
+    layer_numbers = range(1, keys.layers() + 1)
+    if sorted(map(repr, kda + full)) != sorted(map(repr, layer_numbers)):
         problem = f"and full_attn_layers are not the layers 1 to {keys.layers()}, each once"
         fix = "correct them: they count from 1"
         raise RooflinesError("linear_attn_config.kda_layers", problem, fix)
-    return [layer in kda for layer in every]
+    return [layer in kda for layer in layer_numbers]
 
 
 def convolutions(keys: Keys) -> list[bool]:
@@ -232,18 +232,18 @@ def convolutions(keys: Keys) -> list[bool]:
 
 def own_indexers(keys: Keys) -> int | None:
     """Layers of DeepSeek-V3.2 and GLM-5 with an indexer; None: all [1]."""
-    types = keys.kinds("indexer_types", ("full", "shared"))
+    types = keys.per_layer("indexer_types", ("full", "shared"))
     if not types and keys.get("index_topk_freq", 1) != 1:
         problem = "shares indexers among layers, and indexer_types does not say which"
         raise RooflinesError("index_topk_freq", problem, "add indexer_types")
-    keys.only("num_experts", keys.get("n_routed_experts"))
+    keys.require("num_experts", keys.get("n_routed_experts"))
     return types.count("full") if "shared" in types else None
 
 
 def where_sparse(keys: Keys) -> list[bool]:
     """The layers of MiniMax-M3 that attend to chosen blocks of tokens."""
     on = keys.flag("sparse_attention_config.use_sparse_attention", default=True)
-    frequency = keys.kinds("sparse_attention_config.sparse_attention_freq", (0, 1))
+    frequency = keys.per_layer("sparse_attention_config.sparse_attention_freq", (0, 1))
     return [on and kind == 1 for kind in frequency]
 
 
@@ -277,8 +277,10 @@ def heads_of_windows(keys: Keys) -> int:
         RooflinesError: Layers have other sizes of their own, or two keys differ.
     """
     name = "num_sliding_attention_heads"
-    _own_sizes(keys, "sliding_attention", {"num_attention_heads": name})
-    return keys.size(keys.first(name, f"{OTHER_HEADS}.num_attention_heads", "num_attention_heads"))
+    _read_layer_sizes(keys, "sliding_attention", {"num_attention_heads": name})
+    return keys.size(
+        keys.first_set(name, f"{WINDOW_HEADS}.num_attention_heads", "num_attention_heads")
+    )
 
 
 def slopes_of_xielu(keys: Keys) -> int:
@@ -340,46 +342,48 @@ def heads_of_chatglm(keys: Keys) -> int:
 
 def global_size(keys: Keys) -> int:
     """Size of a head of Gemma 4 in layers without a window [1]."""
-    _own_sizes(keys, "full_attention", GLOBAL)
+    _read_layer_sizes(keys, "full_attention", GLOBAL_KEYS)
     return keys.size("global_head_dim")
 
 
-def _own_sizes(keys: Keys, kind: str, named: Mapping[str, str]) -> None:
+def _read_layer_sizes(keys: Keys, kind: str, target_keys: Mapping[str, str]) -> None:
     """Read the sizes of layers of one kind where each of them has its own.
 
     Args:
         keys: The config.
         kind: The kind in `layer_types`.
-        named: The keys of these layers by the key that all layers have.
+        target_keys: The keys of these layers by the key that all layers have.
 
     Raises:
         RooflinesError: They differ from layer to layer, or are of other layers or sizes.
     """
-    own = keys.get("per_layer_config") or {}
-    if not own:
+    layer_configs = keys.get("per_layer_config") or {}
+    if not layer_configs:
         return
-    has = [each == kind for each in keys.items("layer_types")]
-    sizes: Any = next(iter(own.values())) if isinstance(own, Mapping) else {}
-    alike = isinstance(sizes, Mapping) and all(each == sizes for each in own.values())
-    layers = {int(each) for each in own if str(each).isdecimal()}
+    is_of_kind = [entry == kind for entry in keys.items("layer_types")]
+    sizes: Any = next(iter(layer_configs.values())) if isinstance(layer_configs, Mapping) else {}
+    is_uniform = isinstance(sizes, Mapping) and all(
+        entry == sizes for entry in layer_configs.values()
+    )
+    layers = {int(entry) for entry in layer_configs if str(entry).isdecimal()}
     if (
-        not alike
-        or set(sizes) - set(named)
-        or layers != {index for index, each in enumerate(has) if each}
+        not is_uniform
+        or set(sizes) - set(target_keys)
+        or layers != {index for index, entry in enumerate(is_of_kind) if entry}
     ):
         problem = f"is not of the layers of {kind}, the same for all"
         raise RooflinesError("per_layer_config", problem, "use another model, or write it out")
-    for key, name in named.items():
+    for key, name in target_keys.items():
         if key in sizes:
-            keys.derive(name, sizes[key])
+            keys.set_default(name, sizes[key])
 
 
 def global_heads(keys: Keys) -> int:
     """Key-value heads of Gemma 4 in layers without a window [1]."""
-    _own_sizes(keys, "full_attention", GLOBAL)
-    same, near = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
-    found = keys.size("num_global_key_value_heads", near)
-    return found if same else near
+    _read_layer_sizes(keys, "full_attention", GLOBAL_KEYS)
+    is_shared, kv_heads = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
+    global_kv_heads = keys.size("num_global_key_value_heads", kv_heads)
+    return global_kv_heads if is_shared else kv_heads
 
 
 def twice_the_heads(keys: Keys) -> int:
@@ -387,26 +391,28 @@ def twice_the_heads(keys: Keys) -> int:
     return 2 * keys.size("num_key_value_heads")
 
 
-def shared_experts(keys: Keys, together: str, each: str, *, required: bool = False) -> int:
+def shared_experts(
+    keys: Keys, shared_width: str, expert_width: str, *, required: bool = False
+) -> int:
     """Shared experts by their width together and that of a routed expert, which each has [1].
 
     Args:
         keys: The config.
-        together: The key of their width together; 0 where it is absent.
-        each: The key of the width of a routed expert.
+        shared_width: The key of their width together; 0 where it is absent.
+        expert_width: The key of the width of a routed expert.
         required: Whether the former may not be absent.
 
     Raises:
         RooflinesError: It is no multiple of the width of an expert.
     """
-    width = keys.size(each)
-    whole = keys.size(together) if required else keys.size(together, 0, least=0)
-    if whole % width:
-        problem = f"is {whole}, no multiple of the {width} of an expert"
+    width = keys.size(expert_width)
+    total_width = keys.size(shared_width) if required else keys.size(shared_width, 0, minimum=0)
+    if total_width % width:
+        problem = f"is {total_width}, no multiple of the {width} of an expert"
         raise RooflinesError(
-            together, problem, "write the model out as docs/write-a-config.md says"
+            shared_width, problem, "write the model out as docs/write-a-config.md says"
         )
-    return whole // width
+    return total_width // width
 
 
 def tokens_of_blocks(keys: Keys) -> int:
@@ -423,7 +429,7 @@ def tokens_of_blocks(keys: Keys) -> int:
 
 def norms_of_kimi(keys: Keys) -> int:
     """Norms of a layer of Kimi, with the vectors for residuals over blocks [1]."""
-    return 2 + (RESIDUALS if keys.maybe("attn_res_block_size") else 0)
+    return 2 + (RESIDUALS if keys.optional_size("attn_res_block_size") else 0)
 
 
 def state_bits(keys: Keys) -> int:
@@ -432,7 +438,7 @@ def state_bits(keys: Keys) -> int:
     Raises:
         RooflinesError: They are stated otherwise.
     """
-    name = keys.first("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    name = keys.first_set("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     value = keys.get(name, "float32")
     if not isinstance(value, str) or value not in STATE_BITS:
         raise RooflinesError(name, f"is {quote(value)}", f"use one of {', '.join(STATE_BITS)}")
@@ -441,12 +447,12 @@ def state_bits(keys: Keys) -> int:
 
 def file_bits(keys: Keys) -> int:
     """Bits of an element of a state in the dtype of the file."""
-    return STATE_BITS.get(str(keys.get(keys.first("torch_dtype", "dtype"))), 16)
+    return STATE_BITS.get(str(keys.get(keys.first_set("torch_dtype", "dtype"))), 16)
 
 
 BY_ARGUMENT: Mapping[str, Callable[..., Any]] = {
     "every": every_nth,
-    "kind": of_kind,
-    "together": shared_experts,
+    "kind": layers_of_kind,
+    "shared_width": shared_experts,
 }
 """Functions with arguments, by the first of them."""

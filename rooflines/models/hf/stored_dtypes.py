@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.models.hf.quantization import (
-    EVERY,
+    EVERY_MATRIX,
     FIX,
-    LISTED,
     QUANTIZED,
+    UNLESS_LISTED,
     Quantization,
     quantizations,
     read_quantization,
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Shape
     from rooflines.models.hf.config_keys import Keys
-    from rooflines.models.hf.families import Stack
+    from rooflines.models.hf.families import LayerTypes
 
-TORCH = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
+TORCH_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
 """Formats by the names of torch."""
 
 QUANTIZATIONS = ("quantization_config", "compression_config", "quantization")
 """Keys that have a quantization."""
 
-ASSUMED = "bf16"
+DEFAULT_DTYPE = "bf16"
 """The dtype of files without `torch_dtype`."""
 
-ASSUMED_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {ASSUMED}"
+DEFAULT_DTYPE_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {DEFAULT_DTYPE}"
 NO_LIST_NOTE = "the quantization lists no exceptions: token tables are taken to be {base}"
 
 LAYER = re.compile(r"(?:model\.)?layers\.(\d+)")
@@ -57,24 +57,24 @@ class Published(NamedTuple):
     Attributes:
         dtypes: Those of its tensors.
         note: What was assumed or averaged; None: nothing.
-        weights_alone: Whether weights alone are quantized, and no activations.
+        weight_only: Whether weights alone are quantized, and no activations.
     """
 
     dtypes: ModelDtypes | None
     note: str | None = None
-    weights_alone: bool = False
+    weight_only: bool = False
 
 
 def published_dtypes(
-    keys: Keys, shape: Shape, stack: Stack, beside: Mapping[str, Any] | None = None
+    keys: Keys, shape: Shape, layer_types: LayerTypes, quant_config: Mapping[str, Any] | None = None
 ) -> Published:
     """The dtypes of a checkpoint, and what was assumed or averaged, if anything.
 
     Args:
         keys: Its config.json.
         shape: Its shape.
-        stack: What each layer is.
-        beside: Content of its hf_quant_config.json, if there is one.
+        layer_types: What each layer is.
+        quant_config: Content of its hf_quant_config.json, if there is one.
 
     Raises:
         RooflinesError: They are stated in a way that is not known, or the files disagree.
@@ -83,31 +83,32 @@ def published_dtypes(
     stated = next(filter(None, map(keys.get, QUANTIZATIONS)), None)
     keys.ignore(*QUANTIZATIONS)
     keys.ignore("torch_dtype", "dtype")
-    notes = [] if base else [ASSUMED_NOTE]
-    found = None
+    notes = [] if base else [DEFAULT_DTYPE_NOTE]
+    quantization = None
     if stated is not None:
         with at_path("quantization_config"):
-            found = read_quantization(stated)
-    if beside is not None:
+            quantization = read_quantization(stated)
+    if quant_config is not None:
         with at_path("hf_quant_config.json"):
-            other = read_quantization(beside.get("quantization", beside))
-        if found is not None and dict(found.formats) != dict(other.formats):
-            problem = f"says {_shown(found)}, and hf_quant_config.json {_shown(other)}"
+            quant_file = read_quantization(quant_config.get("quantization", quant_config))
+        if quantization is not None and dict(quantization.formats) != dict(quant_file.formats):
+            formats = _format_names(quantization), _format_names(quant_file)
+            problem = f"says {formats[0]}, and hf_quant_config.json {formats[1]}"
             raise RooflinesError("quantization_config", problem, FIX)
-        found = other
-    base = base or ASSUMED
-    if found is None:
+        quantization = quant_file
+    base = base or DEFAULT_DTYPE
+    if quantization is None:
         return Published(ModelDtypes(weights=base), notes[0] if notes else None)
-    elements, lm_head = _elements(found, shape, stack, base)
-    dtypes = ModelDtypes.of_elements(elements, found.cache, lm_head, base)
-    if found.head == LISTED and not found.left_out:
+    elements, lm_head = _elements(quantization, shape, layer_types, base)
+    dtypes = ModelDtypes.from_elements(elements, quantization.cache, lm_head, base)
+    if quantization.head == UNLESS_LISTED and not quantization.unquantized:
         notes.append(NO_LIST_NOTE.format(base=base))
-    notes += [*found.notes, *dtypes.averages()]
-    return Published(dtypes, "; ".join(notes) or None, weights_alone=found.alone)
+    notes += [*quantization.notes, *dtypes.mixed_notes()]
+    return Published(dtypes, "; ".join(notes) or None, weight_only=quantization.weight_only)
 
 
-def _shown(found: Quantization) -> str:
-    return " and ".join(sorted({name for _, name in found.formats}))
+def _format_names(quantization: Quantization) -> str:
+    return " and ".join(sorted({name for _, name in quantization.formats}))
 
 
 def _base(keys: Keys) -> str | None:
@@ -117,11 +118,11 @@ def _base(keys: Keys) -> str | None:
         if value is None or value == "auto":
             continue
         name = value.removeprefix("torch.") if isinstance(value, str) else value
-        if not isinstance(name, str) or name not in TORCH:
+        if not isinstance(name, str) or name not in TORCH_DTYPES:
             problem = f"is {quote(value)}, which is no dtype of weights that is known"
-            fix = f"use one of {', '.join(TORCH)}"
-            raise RooflinesError(key, problem, fix, close=close_to(name, TORCH))
-        return TORCH[name]
+            fix = f"use one of {', '.join(TORCH_DTYPES)}"
+            raise RooflinesError(key, problem, fix, close=close_to(name, TORCH_DTYPES))
+        return TORCH_DTYPES[name]
     return None
 
 
@@ -129,7 +130,7 @@ def _base(keys: Keys) -> str | None:
 
 
 def _elements(
-    found: Quantization, shape: Shape, stack: Stack, base: str
+    quantization: Quantization, shape: Shape, layer_types: LayerTypes, base: str
 ) -> tuple[dict[str, Counter[str]], str | None]:
     """Elements of each format, by class of tensors [1]; the format of the unembedding, if any.
 
@@ -137,37 +138,41 @@ def _elements(
     """
     matrices = {
         f"model.layers.{layer}.{module}": (tensors, size)
-        for layer, of in enumerate(zip(stack.mixers, stack.mlps, strict=True))
-        for module, tensors, size in modules_of(shape, *of)
+        for layer, types in enumerate(
+            zip(layer_types.layer_types, layer_types.mlp_types, strict=True)
+        )
+        for module, tensors, size in modules_of(shape, *types)
     }
     names = Modules([*matrices, HEAD, EMBEDDING])
     formats: dict[str, str] = {}
-    named = [each for each in found.formats if each[0] != EVERY]  # come before their class
-    of_all = [each for each in found.formats if each[0] == EVERY]
-    for pattern, name in reversed([*named, *of_all]):
-        formats |= dict.fromkeys(names.meant(pattern), name)
-    for pattern, key in found.left_out:
-        meant = names.meant(pattern)
-        if not meant and not _without_effect(pattern, len(stack.mixers)):
+    module_formats = [
+        item for item in quantization.formats if item[0] != EVERY_MATRIX
+    ]  # come before their class
+    default_formats = [item for item in quantization.formats if item[0] == EVERY_MATRIX]
+    for pattern, name in reversed([*module_formats, *default_formats]):
+        formats |= dict.fromkeys(names.matching(pattern), name)
+    for pattern, key in quantization.unquantized:
+        matched = names.matching(pattern)
+        if not matched and not _is_harmless(pattern, len(layer_types.layer_types)):
             problem = f"leaves out {quote(pattern)}, which is no module that is known"
             raise RooflinesError(f"quantization_config.{key}", problem, FIX)
-        formats |= dict.fromkeys(meant, base)
-    names.check_experts(found.formats, shape.moe.E if shape.moe else 0)
+        formats |= dict.fromkeys(matched, base)
+    names.check_experts(quantization.formats, shape.moe.E if shape.moe else 0)
     sums: dict[str, Counter[str]] = {}
     for name, (tensors, size) in matrices.items():
         sums.setdefault(tensors, Counter())[formats.get(name, base)] += size
-    embedded = formats.get(EMBEDDING, base) if found.embedding else base
+    embedded = formats.get(EMBEDDING, base) if quantization.embedding else base
     sums["head"] = Counter({embedded: shape.table})
     lm_head: str | None = None
     if shape.unembedding:
-        listed = found.head == LISTED and found.left_out
-        by_name = any(pattern == HEAD for pattern, _ in named)
-        quantized = found.head == QUANTIZED or listed or by_name
+        listed = quantization.head == UNLESS_LISTED and quantization.unquantized
+        by_name = any(pattern == HEAD for pattern, _ in module_formats)
+        quantized = quantization.head == QUANTIZED or listed or by_name
         lm_head = formats.get(HEAD, base) if quantized else base
     return sums, lm_head
 
 
-def _without_effect(pattern: str, layers: int) -> bool:
+def _is_harmless(pattern: str, layers: int) -> bool:
     """Whether a pattern names vectors, routers, encoders, or layers beyond the model's."""
     if (match := LAYER.match(pattern)) and int(match[1]) >= layers:
         return True
@@ -209,7 +214,7 @@ class Modules:
                 problem = f"has {pattern.replace('.experts.0', '.experts')} in several formats"
                 raise RooflinesError("quantization_config", problem, FIX)
 
-    def meant(self, pattern: str) -> list[str]:
+    def matching(self, pattern: str) -> list[str]:
         """The modules that are meant.
 
         Args:
@@ -219,14 +224,14 @@ class Modules:
         Raises:
             RooflinesError: It is no regular expression.
         """
-        for other, ours in quantizations()["same"].items():
-            pattern = pattern.replace(other, ours)
+        for alias, module_name in quantizations()["same"].items():
+            pattern = pattern.replace(alias, module_name)
         if not pattern.startswith("re:"):
             pattern = EXPERT.sub(".experts.0", pattern)
             for name, parts in quantizations()["several"].items():
                 if re.search(rf"\b{name}\b", pattern):
-                    each = (self.meant(pattern.replace(name, part)) for part in parts)
-                    return [module for found in each for module in found]
+                    matches = (self.matching(pattern.replace(name, part)) for part in parts)
+                    return [module for modules in matches for module in modules]
         whole = pattern.startswith("model.") and "*" not in pattern
         if whole or pattern in self._inside:
             return self._inside.get(pattern, [])
