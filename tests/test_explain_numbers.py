@@ -23,7 +23,7 @@ from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.timing_errors import measured_quantiles
-from rooflines.solvers.plateau import ATTAINED
+from rooflines.solvers.plateau import PLATEAU_SHARE
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
 EXAMPLE = ("h100-sxm", "128x8192x8192", "bf16")
@@ -58,7 +58,7 @@ def summed(found):
     if row.get("t_estimate_s") and "t_serial_s" in row:
         slower = row["t_estimate_s"] / row["t_serial_s"]
         yield [row["tokens_per_s_serial"] / slower, (row["usd_per_mtok_serial"] or 0) * slower]
-    yield [LEAST_FACTOR, ATTAINED, [*range(len(found["dtypes"]) + 1)]]
+    yield [LEAST_FACTOR, PLATEAU_SHARE, [*range(len(found["dtypes"]) + 1)]]
     per_s = {used["resource"]: used["per_s"] for used in found["uses"]}
     for change in found["changes"]:
         resource = change["rate"].removesuffix("_rate").replace("peak", "math")

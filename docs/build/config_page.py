@@ -15,7 +15,7 @@ from rooflines.evaluation.compiler import CLOSE
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import FAR
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
-from rooflines.solvers.crossover import TIED
+from rooflines.solvers.crossover import TIE_TOLERANCE
 from rooflines.sweep.axes import MOST_PARTS
 from rooflines.sweep.checks import LARGEST_PRODUCT
 
@@ -111,4 +111,4 @@ def with_reference(page: str) -> str:
 
 def with_tolerances(page: str) -> str:
     """CONTRIBUTING with the current tolerances of rows and thresholds."""
-    return with_values(page, {"tie": f"{CLOSE:g}", "equal": f"{TIED:g}"})
+    return with_values(page, {"tie": f"{CLOSE:g}", "equal": f"{TIE_TOLERANCE:g}"})

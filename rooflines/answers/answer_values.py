@@ -54,7 +54,7 @@ class Change:
     Attributes:
         rate: `peak`, `memory_rate` or `network_rate`.
         resource: The resource that has it.
-        outcome, limit: See `solvers.required_rates.solved_rate`.
+        outcome, limit: See `solvers.required_rates.solve_rate`.
         factor: On the chip's own rate: at most 1 for `peak`, at least 1 for others [1]; None: none.
         per_s: The rate as it is [FLOP/s or byte/s].
         needed_per_s: The rate with the factor; None: none.

@@ -24,7 +24,7 @@ from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import DRAFT
 from rooflines.models.split import BY_BATCH
 from rooflines.solvers.required_rates import LATENCY
-from rooflines.solvers.training_limits import MIX
+from rooflines.solvers.training_limits import DP_TP_MIX
 from rooflines.theory.resources import MATH
 from rooflines.theory.sharding import SHARDS
 
@@ -457,7 +457,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
     """From which size on it is compute-bound, along every axis, the others as they are."""
     for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
         whole, *less = rows
-        unsaid = axis == MIX and whole["critical"] is None  # of one chip
+        unsaid = axis == DP_TP_MIX and whole["critical"] is None  # of one chip
         if unsaid or (answer.of_a_model and axis == "chips"):
             continue
         largest = ("S",) if answer.of_a_model and not answer.trains else (SHARDS, "tp")
@@ -474,7 +474,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
 def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The smallest size that is compute-bound."""
     outcome, exact = threshold["outcome"], threshold["critical_exact"]
-    if threshold["axis"] == MIX:
+    if threshold["axis"] == DP_TP_MIX:
         return _mixed(answer, threshold)
     if outcome == FOUND:
         text, critical = f"crossover {crossover(exact)}", threshold["critical"]

@@ -13,7 +13,7 @@ from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.time_form import ring_steps
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.site.coefficients import Terms, json_number, over_chips
-from rooflines.solvers.chip_limit import interpolated
+from rooflines.solvers.chip_limit import interpolate
 from rooflines.theory.network import PAIR, PASSES, Route
 from rooflines.theory.operation import MATRIX
 
@@ -128,4 +128,4 @@ def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
     routes = [Route((link,), (n,)) for n in CHIPS]
     seconds = [Fraction(numbers.hop_s) * ring_steps(route, kind) for route in routes]
     points = [(n, n * each) for n, each in zip(CHIPS, seconds, strict=True)]
-    return over_chips(interpolated(points))
+    return over_chips(interpolate(points))

@@ -20,7 +20,7 @@ from rooflines.charts.kit.themes import theme
 from rooflines.hardware.dtype_catalogue import combinations_of
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.site.coefficients import Pool, Terms, json_number, over_chips
-from rooflines.solvers.chip_limit import SINGLE, interpolated, numbers_of, through
+from rooflines.solvers.chip_limit import SINGLE, find_chip_numbers, interpolate, polynomials_through
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import Route
@@ -102,7 +102,7 @@ def _works(scheme: Sharding) -> JSON:
     spread = [(n, n * Fraction(_workload(scheme, n, "").share(row))) for n in SAMPLES]
     return {
         "collective": _collective(scheme),
-        "rows": over_chips(interpolated(spread)),
+        "rows": over_chips(interpolate(spread)),
         "works": {work: _work(scheme, work) for work in (*WORKS, *WEIGHED)},
     }
 
@@ -118,7 +118,7 @@ def _work(scheme: Sharding, work: str) -> Terms:
                 {dims: value - without[dims] for dims, value in each.items()}
                 for each, without in zip(samples, apart, strict=True)
             ]
-        for dims, polynomial in through(SAMPLES, samples).items():
+        for dims, polynomial in polynomials_through(SAMPLES, samples).items():
             terms |= over_chips(polynomial, [*dims, *operand.split()])
     return terms
 
@@ -202,20 +202,20 @@ def _one_axis(entry: Chip, name: str, before: str = "") -> str:
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
     """An interconnect along one axis: its limits, and its pieces, the first that fits."""
     link = entry.networks[name].exact
-    numbers = numbers_of((link,))
+    numbers = find_chip_numbers((link,))
     sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
     return {
         "link": json_number(link.bytes_per_s),
-        "most": numbers.most,
+        "most": numbers.max_chips,
         "group": numbers.group,
-        "published": numbers.published,
-        "limit": f"{numbers.most:,} chips at most on {_one_axis(entry, name, 'one')}"
-        if numbers.published
+        "published": numbers.is_published,
+        "limit": f"{numbers.max_chips:,} chips at most on {_one_axis(entry, name, 'one')}"
+        if numbers.is_published
         else f"no published number of chips on {_one_axis(entry, name, 'one')}",
         "pieces": [
             {
-                "least": piece.least,
-                "most": piece.most,
+                "least": piece.first,
+                "most": piece.last,
                 "step": piece.step,
                 "offset": piece.offset,
                 "collectives": {
@@ -250,7 +250,7 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
             own["latency", f"{level}"] = times * rate.latency_s
             own["typical", f"{level}"] = times * slow.latency_s
         values.append(own)
-    polynomials = through([route.axes[0] for route in routes], values)
+    polynomials = polynomials_through([route.axes[0] for route in routes], values)
     return [
         {name: over_chips(polynomials[name, f"{level}"]) for name in LEVEL}
         for level in range(len(routes[0].links))

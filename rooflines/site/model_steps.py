@@ -20,7 +20,7 @@ from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import activated_experts
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
-from rooflines.solvers.chip_limit import interpolated
+from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import axes_text
@@ -369,7 +369,7 @@ def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None
     found: Pieces = []
     for start, stop in pairwise([*starts, end or starts[-1] + SAMPLES]):
         points = [(number, of(number)) for number in range(start, min(stop, start + SAMPLES))]
-        found.append((start, coefficients(interpolated(points))))
+        found.append((start, coefficients(interpolate(points))))
     return found
 
 

@@ -1,1 +1,38 @@
-"""Thresholds: the smallest compute-bound size, and the most compute-bound chips, exactly."""
+"""Thresholds: sizes, chips and rates at which a bottleneck changes; the axis decides the solver.
+
+`threshold_frames` reads the axes in a config's `thresholds` and collects the columns:
+
+Operations:
+- a dimension: `critical_sizes`, closed form. A time is a maximum over lines, and t_math overtakes
+  each line once. Also the rule of thumb, by leading coefficients as Fractions.
+- `shards`: `chip_limit`, closed form. N times a time is a polynomial in the number of chips N, at
+  most quadratic, on segments where the topology stays.
+- `peak`, `memory_rate`, `network_rate`: `required_rates`, closed form. A factor on one rate scales
+  one term in one time.
+
+Serving:
+- `B`: `critical_sizes`, closed form; Newton where lines have experts, which are concave in B, so
+  that every step stays on one side. The largest batch that fits is a quotient of whole numbers.
+- `B` within a target time: `critical_sizes`, whole-number search. A serialized time is a sum of
+  maxima over kernels, in whole spans a staircase, but it never falls with B.
+- `S` in decode: `context_limit`, whole-number planes. Margins are affine in the chunk and in the
+  place in it, so each bounds the chunks at a place; until windows are full they are concave, and a
+  Fraction search finds the peak, then the end.
+- `chips`: `fewest_chips`, trial of tp = 1, 2, 4, ... Candidates are few, and heads, interconnects
+  and memory rule them out one by one.
+
+Training:
+- `B`, `S`, `micro_batch`: `training_limits`, Fraction search. Margins are convex, quadratic in S,
+  so that one whole number is the first; three points give the real size as a parabola's zero.
+- `tp`: `training_limits`, closed form, tp <= 1 + M / N; on a torus, whose axes join some numbers of
+  chips only, trial from above.
+- `dp`, `chips`: `training_limits`, trial of all divisors of dp * tp, or of 1, 2, 4, ... replicas.
+
+Plateaus, along a dimension, `B` or `S`: `plateau`, whole-number search. An estimate is a sum of
+maxima, without a closed form, but size / t_estimate never falls where spans are full.
+
+Shared parts: `size_axis` writes times along one size as lines, `crossover` solves for the size from
+which on t_math stays above them, `first_integer` searches whole numbers in all rows at once. Closed
+forms are Float64 with a bound on the relative error, so that a threshold at a whole number is not
+rounded past it; `context_limit` and `training_limits` are exact, in Fractions and whole numbers.
+"""

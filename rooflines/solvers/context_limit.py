@@ -1,11 +1,11 @@
-"""The largest context of decode with a compute-bound batch.
+"""Context limit: the largest decode context with a compute-bound batch.
 
-For a large batch B only what grows with B counts: by its margin t_math grows more by a sequence
-than another time does. Contexts are S = start + k c + u, with c the tokens of a chunk of attention,
-else 1, and start the context at which all windows are full, with chunks the shortest one. In k and
-the place u in a chunk every margin is affine, on two pieces: up to the u from which on the new
-tokens reach one chunk more, and from there. So at each place every margin bounds k, in whole
-numbers. Until windows are full margins are concave.
+For a large batch B only growth with B counts. A margin is the growth of t_math per sequence minus
+the growth of another time. Contexts are S = start + k c + u, with c the tokens in an attention
+chunk, else 1, and start the context at which all windows are full, with chunks the shortest one. In
+k and the place u in a chunk every margin is affine, a plane, on two pieces: up to the u from which
+on the new tokens reach one more chunk, and from there. So at each place every margin bounds k, in
+whole numbers. Until windows are full, margins are concave.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase
 
 Margin = Callable[[int], Fraction]
-"""By how much more t_math grows by a sequence than another time, by the context [s]."""
+"""Growth of t_math per sequence minus the growth of another time, by context [s]."""
 
 Plane = tuple[int, int, int]
-"""A margin on a piece, constant + per_chunk * k + per_place * u, as whole numbers: it is positive
-where that is at least 0."""
+"""Margin on a piece, constant + per_chunk * k + per_place * u, as whole numbers: the margin is
+positive where this is at least 0."""
 
 
 class Solution(NamedTuple):
-    """A threshold, by the names of its columns.
+    """Threshold, by the names of its columns.
 
     Attributes:
-        outcome: What it is.
-        critical_exact: The real size [1]; None without.
-        critical: The whole size [1]; None without.
-        limit: What binds beyond it, or always.
+        outcome: One of the outcomes of `dictionary.columns`.
+        critical_exact: Real size [1]; None without a threshold.
+        critical: Whole size [1]; None without a threshold.
+        limit: Bottleneck beyond the threshold, or always.
     """
 
     outcome: str
@@ -49,55 +49,61 @@ class Solution(NamedTuple):
 
 
 def context_ceiling(case: StepCase, new: int) -> Solution:
-    """The largest context at which some large batch is compute-bound.
+    """Solve for the largest context at which some large batch is compute-bound.
 
-    With chunks there may be contexts without such a batch before it.
+    With chunks there may be smaller contexts without such a batch.
 
     Args:
         case: The case.
         new: T, new tokens of each sequence: no context is smaller [1].
     """
-    reaches = case.model.shape.attention_windows
-    tokens = max((reach.tokens or 0 for reach in reaches), default=0)
-    chunk = tokens if any(reach.chunked for reach in reaches) else 1
-    full = new if chunk > 1 else new + tokens
-    above, least = _margins(case, new)
+    windows = case.model.shape.attention_windows
+    tokens = max((window.tokens or 0 for window in windows), default=0)
+    chunk = tokens if any(window.chunked for window in windows) else 1
+    windows_full = new if chunk > 1 else new + tokens
+    strict, weak = _margins(case, new)
 
-    def last(least: Sequence[Margin]) -> int | str | None:
-        found = last_context([*above.values()], least, full, chunk)
-        return _before(full, [*above.values()], least, new) if found is None else found
+    strict_margins = [*strict.values()]
 
-    context = last([*least.values()])
+    def find_last(weak_margins: Sequence[Margin]) -> int | str | None:
+        last = last_context(strict_margins, weak_margins, windows_full, chunk)
+        if last is None:
+            return _before_windows_fill(windows_full, strict_margins, weak_margins, new)
+        return last
+
+    context = find_last([*weak.values()])
     if context is None:
-        alone = last([])
-        bounds, at = (above, new) if alone is None else (least, alone)
+        without_weak = find_last([])
+        bounds, at = (strict, new) if without_weak is None else (weak, without_weak)
         at = at if isinstance(at, int) else new
         return Solution(NEVER, limit=min(bounds, key=lambda bound: bounds[bound](at)))
     if isinstance(context, str):
         return Solution(ENDLESS)
-    reached = dict[str, Fraction]()
-    for bound, margin in (above | least).items():
+    zeros = dict[str, Fraction]()
+    for bound, margin in (strict | weak).items():
         now, then = margin(context), margin(context + 1)
-        if then < 0 or (then == 0 and bound in above):
-            reached[bound] = now / (now - then)
-    limit = min(reached, key=reached.__getitem__)
+        if then < 0 or (then == 0 and bound in strict):
+            zeros[bound] = now / (now - then)
+    limit = min(zeros, key=zeros.__getitem__)
     ends = chunk > 1 and (context + 1 - new) % chunk == 0
-    exact = float(context + (0 if ends else reached[limit]))
+    exact = float(context + (0 if ends else zeros[limit]))
     if context >= LARGEST_COUNT:
         return Solution(BEYOND, exact, limit=limit)
     return Solution(FOUND, exact, context, limit)
 
 
 def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Margin]]:
-    """The margins that have to be above zero, and those that may be zero, by bound.
+    """Margins that have to be above zero, and margins that may be zero, by bound.
 
-    The latter are of times whose growth does not depend on the context.
+    A margin may be zero where the growth of its time does not depend on the context.
     """
     slopes = {
-        each.name: [
-            poly.along("B").slope for least in case.times.by[each.bound].pieces for poly in least
+        resource.name: [
+            poly.along("B").slope
+            for polys in case.times.by[resource.bound].pieces
+            for poly in polys
         ]
-        for each in RESOURCES
+        for resource in RESOURCES
     }
 
     @cache
@@ -105,48 +111,50 @@ def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Mar
         return StepExtents(case.step(1, context, new))
 
     def margin(name: str) -> Margin:
-        def ahead(context: int) -> Fraction:
+        def value(context: int) -> Fraction:
             at = extents(context)
-            most = (max(slope.at(at) for slope in slopes[each]) for each in (MATH.name, name))
-            return next(most) - next(most)
+            values = (
+                max(slope.at(at) for slope in slopes[resource]) for resource in (MATH.name, name)
+            )
+            return next(values) - next(values)
 
-        return ahead
+        return value
 
-    above, least = dict[str, Margin](), dict[str, Margin]()
-    for each in OTHERS:
-        by_context = any(slope.along("S").counted for slope in slopes[each.name])
-        (above if by_context else least)[each.bound] = margin(each.name)
-    return above, least
+    strict, weak = dict[str, Margin](), dict[str, Margin]()
+    for resource in OTHERS:
+        by_context = any(slope.along("S").counted for slope in slopes[resource.name])
+        (strict if by_context else weak)[resource.bound] = margin(resource.name)
+    return strict, weak
 
 
 def last_context(
-    above: Sequence[Margin], least: Sequence[Margin], start: int, chunk: int
+    strict: Sequence[Margin], weak: Sequence[Margin], start: int, chunk: int
 ) -> int | str | None:
-    """The largest context at which all margins are positive.
+    """Find the largest context at which all margins are positive.
 
     Args:
-        above: Margins that have to be above zero, by the context.
-        least: Margins that may be zero.
+        strict: Margins that have to be above zero, by the context.
+        weak: Margins that may be zero.
         start: The shortest context, T tokens where there are chunks [1].
-        chunk: c, tokens of a chunk [1].
+        chunk: c, tokens in a chunk [1].
 
     Returns:
-        The context [1]; `ENDLESS` where there is no largest; None where there is none.
+        The context [1]; `ENDLESS` without a largest context; None without any.
     """
-    found: list[int] = []
-    for place, chunks in _in_chunks(above, least, start, chunk):
+    contexts: list[int] = []
+    for place, chunks in _chunks_by_place(strict, weak, start, chunk):
         if chunks.last is None:
             return ENDLESS
-        found.append(start + chunks.last * chunk + place)
-    return max(found, default=None)
+        contexts.append(start + chunks.last * chunk + place)
+    return max(contexts, default=None)
 
 
 class Chunks(NamedTuple):
     """Chunks in which all margins are positive at a place.
 
     Attributes:
-        first: The first one, from 0 [1].
-        last: The last one; None: there is none [1].
+        first: First chunk, from 0 [1].
+        last: Last chunk; None: no last chunk [1].
     """
 
     first: int
@@ -157,8 +165,8 @@ class ContextsInChunks(NamedTuple):
     """Contexts with a compute-bound batch where layers attend in chunks.
 
     Attributes:
-        number: How many [1].
-        among: Of how many: of those up to the longest, or of a chunk where no one is that [1].
+        number: Contexts with a compute-bound batch [1].
+        among: All contexts up to the longest of these, or in one chunk where none is longest [1].
     """
 
     number: int
@@ -166,76 +174,85 @@ class ContextsInChunks(NamedTuple):
 
 
 def contexts_in_chunks(case: StepCase, new: int) -> ContextsInChunks | None:
-    """How many contexts have a compute-bound batch; None where no layer attends in chunks.
+    """Count contexts with a compute-bound batch; None where no layer attends in chunks.
 
     Args:
         case: The case.
         new: T, new tokens of each sequence [1].
     """
-    chunk = next((each.tokens for each in case.model.shape.attention_windows if each.chunked), None)
+    chunk = next(
+        (window.tokens for window in case.model.shape.attention_windows if window.chunked), None
+    )
     if chunk is None or chunk == 1:
         return None
-    above, least = (list(margins.values()) for margins in _margins(case, new))
-    found = [*_in_chunks(above, least, new, chunk)]
-    if any(chunks.last is None for _, chunks in found):
-        return ContextsInChunks(sum(chunks.last is None for _, chunks in found), chunk)
-    last = max((new + (each.last or 0) * chunk + place for place, each in found), default=new - 1)
-    number = sum((each.last or 0) - each.first + 1 for _, each in found)
+    strict, weak = (list(margins.values()) for margins in _margins(case, new))
+    places = [*_chunks_by_place(strict, weak, new, chunk)]
+    if any(chunks.last is None for _, chunks in places):
+        return ContextsInChunks(sum(chunks.last is None for _, chunks in places), chunk)
+    last = max(
+        (new + (chunks.last or 0) * chunk + place for place, chunks in places), default=new - 1
+    )
+    number = sum((chunks.last or 0) - chunks.first + 1 for _, chunks in places)
     return ContextsInChunks(number, last - new + 1)
 
 
-def _in_chunks(
-    above: Sequence[Margin], least: Sequence[Margin], start: int, chunk: int
+def _chunks_by_place(
+    strict: Sequence[Margin], weak: Sequence[Margin], start: int, chunk: int
 ) -> Iterator[tuple[int, Chunks]]:
-    """The places in a chunk at which all margins are positive, and in which chunks they are."""
+    """Yield the places in a chunk at which all margins are positive, with these chunks."""
     turn = chunk - start % chunk
     for begin, end in ((0, min(turn, chunk - 1)), (turn, chunk - 1)):
         planes = [
-            _plane(margin, start, chunk, (begin, end), strict=strict)
-            for margins, strict in ((above, True), (least, False))
+            _plane(margin, start, chunk, (begin, end), is_strict=is_strict)
+            for margins, is_strict in ((strict, True), (weak, False))
             for margin in (margins if begin <= end else ())
         ]
         for place in range(begin, end + 1):
-            if (chunks := _positive(planes, place)) is not None:
+            if (chunks := _positive_chunks(planes, place)) is not None:
                 yield place, chunks
 
 
-def _before(full: int, above: Sequence[Margin], least: Sequence[Margin], new: int) -> int | None:
-    """The largest context before all windows are full at which all margins are positive [1]."""
-    if full == new or not above:
+def _before_windows_fill(
+    windows_full: int, strict: Sequence[Margin], weak: Sequence[Margin], new: int
+) -> int | None:
+    """Find the largest context with positive margins before all windows are full [1].
+
+    The least margin is concave: search its peak, then its zero beyond the peak.
+    """
+    if windows_full == new or not strict:
         return None
 
-    def worst(context: int) -> Fraction:
-        return min(margin(context) for margin in above)
+    def least_margin(context: int) -> Fraction:
+        return min(margin(context) for margin in strict)
 
-    peak = first(lambda at: worst(at + 1) <= worst(at), new, full)
-    if worst(peak) <= 0:
+    peak = first(lambda at: least_margin(at + 1) <= least_margin(at), new, windows_full)
+    if least_margin(peak) <= 0:
         return None
-    found = first(lambda at: worst(at + 1) <= 0, peak, full)
-    return found if all(margin(found) >= 0 for margin in least) else None
+    last = first(lambda at: least_margin(at + 1) <= 0, peak, windows_full)
+    return last if all(margin(last) >= 0 for margin in weak) else None
 
 
 def _plane(
-    margin: Margin, start: int, chunk: int, piece: tuple[int, int], *, strict: bool
+    margin: Margin, start: int, chunk: int, piece: tuple[int, int], *, is_strict: bool
 ) -> Plane:
-    """A margin on a piece, from three of its values."""
+    """Plane of a margin on a piece, from three values."""
     begin, end = piece
     value = margin(start + begin)
     per_place = (margin(start + end) - value) / (end - begin) if end > begin else Fraction(0)
     numbers = value - per_place * begin, margin(start + chunk + begin) - value, per_place
-    scale = math.lcm(*(each.denominator for each in numbers))
-    constant, per_chunk, of_place = (int(each * scale) for each in numbers)
-    return constant - strict, per_chunk, of_place
+    scale = math.lcm(*(number.denominator for number in numbers))
+    constant, per_chunk, place_slope = (int(number * scale) for number in numbers)
+    return constant - is_strict, per_chunk, place_slope
 
 
-def _positive(planes: Sequence[Plane], place: int) -> Chunks | None:
-    """The chunks in which all margins are positive at a place; None where there is none."""
+def _positive_chunks(planes: Sequence[Plane], place: int) -> Chunks | None:
+    """Find the chunks in which all margins are positive at a place; None without any."""
     low, high = 0, None
     for constant, per_chunk, per_place in planes:
         value = constant + per_place * place
         if per_chunk < 0:
-            most = value // -per_chunk
-            high = most if high is None else min(high, most)
+            last = value // -per_chunk
+            high = last if high is None else min(high, last)
         elif value < 0:
             if not per_chunk:
                 return None

@@ -1,8 +1,8 @@
-"""The smallest compute-bound size: along a dimension of an operation, and of a step's batch.
+"""Critical sizes: the smallest compute-bound size along a dimension, or along a step's batch.
 
 Every work is affine in every single extent, a size or the number of its tiles; so is every time,
-but for the latency of a collective, which is a second, constant line. Of a step also the largest
-batch within a time.
+but for the latency of a collective, which is a second, constant line. For a step also the largest
+batch within a target time.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import polars as pl
 
 from rooflines.evaluation.compiler import quotient
 from rooflines.evaluation.footprints import footprint_columns, most_sequences
-from rooflines.solvers.crossover import AHEAD, ROUNDING, WHOLE_PEAK, ask_times, solved
-from rooflines.solvers.first_integer import AT, first_in_rows
-from rooflines.solvers.plateau import MOST, saturated
-from rooflines.solvers.size_axis import Along
+from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
+from rooflines.solvers.first_integer import TRIAL, first_integers
+from rooflines.solvers.plateau import MAX_SIZE, plateau_sizes
+from rooflines.solvers.size_axis import AxisLines
 from rooflines.theory.resources import MATH, MEMORY, OTHERS, RESOURCES
 from rooflines.theory.times import Times
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 
 class SizeThresholds:
-    """The thresholds of cases along a size.
+    """Thresholds of cases along a size.
 
     Args:
         cases: The cases.
         axes: The other sizes, slowest first; cases are slower than all.
         size: The size.
-        least: The smallest size of every case [1].
-        spans: For every case the elements that are counted as one [1].
-        works: Works of which there are lines, too.
+        min_sizes: Smallest size, by case [1].
+        spans: Elements that count as one, by case [1].
+        works: Works whose lines are added, too.
 
     Attributes:
-        along: The times along the size.
-        names: Their lines.
+        axis_lines: The times along the size.
+        names: The names of their lines.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917, what thresholds depend on
@@ -54,99 +54,111 @@ class SizeThresholds:
         cases: Sequence[Case],
         axes: Sequence[Axis],
         size: str,
-        least: Sequence[int],
+        min_sizes: Sequence[int],
         spans: Sequence[int],
         works: Sequence[str] = (),
     ) -> None:
-        self.along = Along(cases, axes, size, spans)
-        self.along.put("#least", pl.Series(least, dtype=pl.Int64))
-        self.along.put("#span", pl.Series(spans, dtype=pl.Int64))
+        self.axis_lines = AxisLines(cases, axes, size, spans)
+        self.axis_lines.put("#min_size", pl.Series(min_sizes, dtype=pl.Int64))
+        self.axis_lines.put("#span", pl.Series(spans, dtype=pl.Int64))
         if works:
-            self.along.ask({name: [case.work(name) for case in cases] for name in works})
-        self.names = ask_times(self.along, cases)
-        self._saturates = saturated(cases, axes, size, least)
+            self.axis_lines.add_lines({name: [case.work(name) for case in cases] for name in works})
+        self.names = add_times(self.axis_lines, cases)
+        self._plateaus = plateau_sizes(cases, axes, size, min_sizes)
 
     def frames(self, share: Fraction = WHOLE_PEAK) -> Iterator[pl.DataFrame]:
-        """The thresholds for a share of the attainable peak, in slices."""
+        """Yield the thresholds for a share of the attainable peak, in slices."""
         start = 0
-        for lines in self.along.frames():
-            found = solved(lines, self.names, share).collect()
-            yield found.with_columns(self._saturates.slice(start, found.height))
-            start += found.height
+        for frame in self.axis_lines.frames():
+            thresholds = with_thresholds(frame, self.names, share).collect()
+            yield thresholds.with_columns(self._plateaus.slice(start, thresholds.height))
+            start += thresholds.height
 
 
 def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl.DataFrame]]:
-    """Thresholds along one dimension, in slices.
+    """Yield thresholds along one dimension, in slices.
 
-    Along a tiled dimension a work that counts sizes is taken at the last size of each tile, its
-    largest: from a threshold on, every size has to be compute-bound.
+    Along a tiled dimension a work that counts sizes is taken at the last, largest size in a tile:
+    from a threshold on, every size has to be compute-bound.
 
     Args:
         sweep: The sweep.
         axis: The dimension.
 
     Yields:
-        Shares of the attainable peak, and the columns of thresholds along the dimension.
+        A share of the attainable peak, and the columns of thresholds along the dimension.
     """
-    cases, works = sweep.cases, [each.work for each in RESOURCES]
+    cases, works = sweep.cases, [resource.work for resource in RESOURCES]
     spans = [case.workload.spans.get(axis, 1) for case in cases]
-    least = [1] * len(cases)
-    found = SizeThresholds(cases, sweep.sizes_without(axis), axis, least, spans, works)
-    of_limit = pl.coalesce(
-        pl.when(pl.col("limit") == each.bound).then(pl.col(f"#slope:{each.work}"))
-        for each in OTHERS
+    min_sizes = [1] * len(cases)
+    thresholds = SizeThresholds(cases, sweep.sizes_without(axis), axis, min_sizes, spans, works)
+    limit_slope = pl.coalesce(
+        pl.when(pl.col("limit") == resource.bound).then(pl.col(f"#slope:{resource.work}"))
+        for resource in OTHERS
     )
-    intensity = quotient(pl.col(f"#slope:{MATH.work}"), of_limit)
+    intensity = quotient(pl.col(f"#slope:{MATH.work}"), limit_slope)
     for share in sweep.shares:
-        rules = rules_of_thumb(found.along, cases, spans, share)
-        found.along.put("rule_of_thumb", rules)
-        for frame in found.frames(share):
-            limit = pl.when(of_limit > 0).then(intensity)
+        rules = rules_of_thumb(thresholds.axis_lines, cases, spans, share)
+        thresholds.axis_lines.put("rule_of_thumb", rules)
+        for frame in thresholds.frames(share):
+            limit = pl.when(limit_slope > 0).then(intensity)
             yield share, frame.with_columns(limit_intensity=limit)
 
 
 def rules_of_thumb(
-    along: Along, cases: Sequence[OperationCase], spans: Sequence[int], share: Fraction
+    axis_lines: AxisLines, cases: Sequence[OperationCase], spans: Sequence[int], share: Fraction
 ) -> pl.Series:
-    """The sizes along an axis against memory, with all other dimensions taken as infinite.
+    """Rule of thumb along an axis: crossover with memory if all other dimensions were infinite.
 
-    Of every work only the products of all other dimensions count then. For a matmul this is bits /
-    16 of the operand that lacks the dimension, times the critical memory intensity.
+    In every work only products over all other dimensions count then. For a matmul: bits / 16 of the
+    operand without the dimension, times the ridge of memory.
 
     Args:
-        along: The times along the axis.
+        axis_lines: The times along the axis.
         cases: The cases.
-        spans: For every case the elements that are counted as one [1].
-        share: Of the attainable peak [1].
+        spans: Elements that count as one, by case [1].
+        share: Share of the attainable peak [1].
 
     Returns:
-        The size of every case [1]; null if every operand has the dimension, or never.
+        The size, by case [1]; null if every operand has the dimension, or never.
 
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
-    others, known = len(cases[0].sweep.op.dims) - 1, dict[tuple[int, int], list[Fraction]]()
+    other_dims, leading_terms = (
+        len(cases[0].sweep.op.dims) - 1,
+        dict[tuple[int, int], list[Fraction]](),
+    )
 
     def leading(poly: Poly, span: int) -> list[Fraction]:
-        """Slope and constant of a time, unscaled, per product of all other dimensions."""
+        """Slope and constant of a time, unscaled, per product over all other dimensions."""
         key = id(poly.terms), span
-        if key not in known:
-            parts = (part.terms.items() for part in along.line(poly, span)[:2])
-            known[key] = [
-                sum((each for dims, each in part if len(dims) == others), Fraction(0))
+        if key not in leading_terms:
+            parts = (part.terms.items() for part in axis_lines.line(poly, span)[:2])
+            leading_terms[key] = [
+                sum(
+                    (coefficient for dims, coefficient in part if len(dims) == other_dims),
+                    Fraction(0),
+                )
                 for part in parts
             ]
-        return known[key]
+        return leading_terms[key]
 
     def rule(case: OperationCase, span: int) -> float | None:
-        math, memory = (case.times.by[each.bound].pieces[0][0] for each in (MATH, MEMORY))
-        if not along.line(memory, span).constant:
+        math, memory = (case.times.by[resource.bound].pieces[0][0] for resource in (MATH, MEMORY))
+        if not axis_lines.line(memory, span).constant:
             return None
-        of_math = math.scale / memory.scale / share
-        (ahead, lead), (behind, need) = leading(math, span), leading(memory, span)
-        gain, gap = ahead * of_math - behind, need - lead * of_math
-        if gain < 0 or (gain == 0 and gap > 0):
+        math_scale = math.scale / memory.scale / share
+        (math_slope, math_constant), (memory_slope, memory_constant) = (
+            leading(math, span),
+            leading(memory, span),
+        )
+        slope_gap, gap = (
+            math_slope * math_scale - memory_slope,
+            memory_constant - math_constant * math_scale,
+        )
+        if slope_gap < 0 or (slope_gap == 0 and gap > 0):
             return None
-        return float(max(gap / gain, Fraction(0)) * span) if gain else 0.0
+        return float(max(gap / slope_gap, Fraction(0)) * span) if slope_gap else 0.0
 
     return pl.Series(map(rule, cases, spans), dtype=pl.Float64)
 
@@ -157,64 +169,69 @@ def rules_of_thumb(
 def batch_thresholds(
     cases: Sequence[StepCase], points: Axis, targets: Targets | None
 ) -> Iterator[pl.DataFrame]:
-    """Batches at every point of contexts and new tokens; with targets a row for each of these.
+    """Yield critical batches at every context and number of new tokens; a row for every target.
 
     Args:
-        cases: Of one model and phase.
+        cases: The cases of one model and phase.
         points: T and S, with the extents that follow.
-        targets: Times that a step may take.
+        targets: Target times of a step; None: no target.
 
     Yields:
         The columns of thresholds along B.
     """
     replicas = [case.split.dp for case in cases]
-    found = SizeThresholds(cases, [points], "B", replicas, [1] * len(cases))
-    summands = [] if targets is None else ask_target(found, cases, targets)
+    thresholds = SizeThresholds(cases, [points], "B", replicas, [1] * len(cases))
+    summands = [] if targets is None else add_target(thresholds, cases, targets)
     for name, values in footprint_columns(cases).items():
-        found.along.put(name, values)
-    for every in found.frames():
-        frame = every.with_columns(axis=pl.lit("B"), max_B_fit=most_sequences())
+        thresholds.axis_lines.put(name, values)
+    for lines in thresholds.frames():
+        frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=most_sequences())
         if targets is None:
             yield frame
             continue
-        each = pl.DataFrame({"target_s": targets.t_step_s}, schema={"target_s": pl.Float64})
-        frame = frame.join(each, how="cross", maintain_order="left_right")
+        limits = pl.DataFrame({"target_s": targets.t_step_s}, schema={"target_s": pl.Float64})
+        frame = frame.join(limits, how="cross", maintain_order="left_right")
         yield frame.with_columns(
-            largest_within(frame, found.along, summands), pl.lit(targets.time).alias("time")
+            max_batch_within(frame, thresholds.axis_lines, summands),
+            pl.lit(targets.time).alias("time"),
         )
 
 
-def ask_target(found: SizeThresholds, cases: Sequence[StepCase], targets: Targets) -> list[Summand]:
-    """Ask for the lines of the time that has to keep a target.
+def add_target(
+    thresholds: SizeThresholds, cases: Sequence[StepCase], targets: Targets
+) -> list[Summand]:
+    """Add the lines of the time that has to meet a target.
 
     Returns:
         The pieces of `t_lower_s`, or of `t_serial_s`, which is a sum over kernels.
     """
     if targets.time == "t_lower_s":
-        others = [[name] for each in found.names.values() for name in each]
-        return [(1, [[AHEAD], *others])]
+        pieces = [[name] for lines in thresholds.names.values() for name in lines]
+        return [(1, [[MATH_LINE], *pieces])]
     summands: list[Summand] = []
     for index, kernel in enumerate(cases[0].kernels):
         longest = [Times(case.kernel_times[index].handed_over).largest for case in cases]
-        summands.append((kernel.count, found.along.ask_time(f"{index}", longest)))
+        summands.append((kernel.count, thresholds.axis_lines.add_time(f"{index}", longest)))
     return summands
 
 
-def largest_within(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> pl.Series:
-    """The largest batches whose step takes at most `target_s` [1].
+def max_batch_within(
+    frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summand]
+) -> pl.Series:
+    """Largest batch whose step takes at most `target_s` [1].
 
     Returns:
         `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more.
     """
-    over = along.at(pl.col(AT), summands) - pl.col("target_s") * (1.0 + ROUNDING)
-    slow = first_in_rows(
+    excess = axis_lines.at(pl.col(TRIAL), summands) - pl.col("target_s") * (1.0 + ROUNDING)
+    first_slow = first_integers(
         frame,
-        over,
-        pl.col("#least"),
-        pl.lit(MOST),
-        lambda rows: along.with_extents(rows, pl.col(AT)),
+        excess,
+        pl.col("#min_size"),
+        pl.lit(MAX_SIZE),
+        lambda rows: axis_lines.with_extents(rows, pl.col(TRIAL)),
     )
-    before = pl.when(slow > pl.col("#least")).then(slow - 1.0).otherwise(0.0)
+    before = pl.when(first_slow > pl.col("#min_size")).then(first_slow - 1.0).otherwise(0.0)
     return frame.select(
-        pl.when(slow < MOST).then(before).cast(pl.Int64).alias("max_B_latency")
+        pl.when(first_slow < MAX_SIZE).then(before).cast(pl.Int64).alias("max_B_latency")
     ).to_series()

@@ -1,4 +1,4 @@
-"""The fewest chips that hold a model and its caches, and the most sequences that fit."""
+"""Minimum chips whose memory holds weights and KV caches, and the maximum batch on them."""
 
 from __future__ import annotations
 
@@ -26,40 +26,44 @@ if TYPE_CHECKING:
 def fewest_chips(
     cases: Iterable[StepCase], batches: Sequence[int], contexts: Sequence[int]
 ) -> Iterator[tuple[StepCase, dict[str, object]]]:
-    """The fewest chips of all splits, at every batch and context.
+    """Minimum chips over all splits, at every batch and context.
 
     Args:
-        cases: Those that differ in their split alone count once.
+        cases: The cases; those that differ in their split alone count once.
         batches: B [1].
         contexts: S [1].
 
     Yields:
-        A case, and the columns of its threshold: the fewest chips, and the most sequences that fit
+        A case, and the columns of its threshold: the minimum number of chips, and the maximum batch
         on them, null beyond `LARGEST_COUNT` [1].
     """
-    alike: dict[tuple[str | None, ...], StepCase] = {}
+    distinct_cases: dict[tuple[str | None, ...], StepCase] = {}
     for case in cases:
         keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)
-        alike.setdefault(keys, case)
-    for case in alike.values():
-        tried, beyond = splits_tried(case)
-        footprints = [(split.shards, Footprint.of(case, split)) for split in tried]
+        distinct_cases.setdefault(keys, case)
+    for case in distinct_cases.values():
+        splits, beyond = tp_splits(case)
+        footprints = [(split.shards, Footprint.of(case, split)) for split in splits]
         shape = case.workload.resident_shape
         fits = {}
         for context in contexts:
-            far, near = (kv_cache_elements(shape, context, local=each) for each in (False, True))
-            fits[context] = [(chips, each.sequences(far, near)) for chips, each in footprints]
+            far, near = (
+                kv_cache_elements(shape, context, local=is_local) for is_local in (False, True)
+            )
+            fits[context] = [
+                (chips, footprint.sequences(far, near)) for chips, footprint in footprints
+            ]
         for batch, context in product(batches, contexts):
-            solution, most = _fewest(batch, fits[context], beyond)
-            fit = None if most is None or most > LARGEST_COUNT else most
-            sizes = {"B": batch, "S": context, "max_B_fit": fit}
+            solution, max_batch = _fewest(batch, fits[context], beyond)
+            max_batch_stored = None if max_batch is None or max_batch > LARGEST_COUNT else max_batch
+            sizes = {"B": batch, "S": context, "max_B_fit": max_batch_stored}
             yield case, {"axis": "chips", **sizes, **solution._asdict()}
 
 
 def _fewest(
     batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution
 ) -> tuple[Solution, int | None]:
-    """The first number of chips on which a batch fits, of those tried, and the most that fit."""
+    """First number of chips on which a batch fits, and the maximum batch on them."""
     for number, sequences in fits:
         if sequences is None:
             return Solution(CAPACITY_UNKNOWN), None
@@ -68,22 +72,22 @@ def _fewest(
     return beyond, None
 
 
-def splits_tried(case: StepCase) -> tuple[list[Split], Solution]:
-    """Tensor parallelism over 1, 2, 4, ... chips, and what the solution is if none is enough.
+def tp_splits(case: StepCase) -> tuple[list[Split], Solution]:
+    """Tensor parallelism over 1, 2, 4, ... chips, and the solution if no number is enough.
 
-    On a torus they may take any of its axes.
+    On a torus the chips may take any of its axes.
     """
     links = case.place.links
-    published = not links or most_chips(links)[1]
-    found: list[Split] = []
+    is_published = not links or most_chips(links)[1]
+    splits: list[Split] = []
     while True:
-        chips = 2 ** len(found)
+        chips = 2 ** len(splits)
         split = checked(Split, {"tp": chips})
         try:
             split.check(case.model.shape, case.sharing.cache_split)
         except RooflinesError:
-            return found, Solution(NEVER, limit=HEADS)
+            return splits, Solution(NEVER, limit=HEADS)
         axes = placed_axes(links, split.axes)
         if chips > 1 and (not links or not_joined(case.place.networks, links, axes)):
-            return found, Solution(NEVER if published else UNKNOWN, limit=NETWORK.bound)
-        found.append(split)
+            return splits, Solution(NEVER if is_published else UNKNOWN, limit=NETWORK.bound)
+        splits.append(split)

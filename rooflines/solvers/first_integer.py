@@ -1,4 +1,4 @@
-"""The first whole number from which on a condition holds, in many rows at once."""
+"""Search for the first whole number from which on a condition holds, for all rows at once."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import polars as pl
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-AT = "#at"
-"""The column with the number that is tried [1]."""
+TRIAL = "#at"
+"""Column with the trial number [1]."""
 
 HALF_EVERY = 8
-"""Period of the bisection steps, which end what the secant does not [1]."""
+"""Period of bisection steps: they end a search that secant steps do not [1]."""
 
 ULP = 2.0**-52
-"""Float64 has no more numbers between two whose difference is this share of them [1]."""
+"""Relative distance between neighbouring Float64 numbers [1]."""
 
 
-def first_in_rows(
+def first_integers(
     frame: pl.DataFrame,
-    ahead: pl.Expr,
+    margin: pl.Expr,
     low: pl.Expr,
     high: pl.Expr,
     extents: Callable[[pl.LazyFrame], pl.LazyFrame],
 ) -> pl.Series:
-    """The first whole number at which a value is above zero, as at all larger ones, by row.
+    """Find, row by row, the first whole number at which a margin is above zero, as at larger ones.
 
-    It is tried where the secant between two bounds is zero, as it is nearly a line; the value at
-    the bound that stays counts for less with each of these steps (Pegasus).
+    Pegasus method: the next trial is the zero of the secant between two bounds, since the margin is
+    nearly a line; the value at the bound that stays is scaled down at every step.
 
     Args:
         frame: The rows.
-        ahead: The value at `AT` and the extents that follow from it.
-        low: The first number that is tried [1].
-        high: The result where the value is not above zero there [1].
-        extents: Adds the columns of these extents.
+        margin: The margin at `TRIAL`, with the extents that follow from it.
+        low: The first trial number [1].
+        high: The result where the margin is not above zero there [1].
+        extents: Adds the columns with these extents.
 
     Returns:
         The number, Float64.
@@ -44,38 +44,40 @@ def first_in_rows(
     low_at, high_at, value = pl.col("#low"), pl.col("#high"), pl.col("#value")
     below, above, is_open = pl.col("#below"), pl.col("#above"), pl.col("#open")
     gap = pl.max_horizontal(pl.lit(1.0), high_at * ULP)
-    more = [(high_at - low_at > gap).alias("#open")]
+    still_open = [(high_at - low_at > gap).alias("#open")]
 
-    def tried(rows: pl.DataFrame, at: pl.Expr, then: Sequence[pl.Expr]) -> pl.DataFrame:
-        """The rows after a number is tried."""
-        ready = extents(rows.lazy().with_columns(at.alias(AT)))
-        done = ready.with_columns(ahead.alias("#value")).with_columns(then).with_columns(more)
-        return done.collect(optimizations=pl.QueryOptFlags.none())
+    def evaluated(rows: pl.DataFrame, at: pl.Expr, then: Sequence[pl.Expr]) -> pl.DataFrame:
+        """Evaluate the margin at a trial number."""
+        ready = extents(rows.lazy().with_columns(at.alias(TRIAL)))
+        solved = (
+            ready.with_columns(margin.alias("#value")).with_columns(then).with_columns(still_open)
+        )
+        return solved.collect(optimizations=pl.QueryOptFlags.none())
 
     rows = frame.with_columns(
         low.cast(pl.Float64).alias("#low"), high.cast(pl.Float64).alias("#high")
     )
     lower = pl.when(value > 0).then(low_at).otherwise(high_at).alias("#high")
-    rows = tried(rows, low_at, [lower, value.alias("#below")])
+    rows = evaluated(rows, low_at, [lower, value.alias("#below")])
     upper = pl.when(value > 0).then(low_at).otherwise(high_at).alias("#low")
-    rows = tried(rows, high_at, [upper, value.alias("#above")])
+    rows = evaluated(rows, high_at, [upper, value.alias("#above")])
 
-    def less(bound: pl.Expr) -> pl.Expr:
-        """The share of its value that the other bound keeps, when this one moves."""
+    def value_factor(bound: pl.Expr) -> pl.Expr:
+        """Factor on the value at the bound that stays, v / (v + value), when the other moves."""
         return (bound / (bound + value)).fill_nan(0.5)
 
     beyond, step = is_open & (value > 0), 0
     within = is_open & ~beyond
     update = [
-        pl.when(beyond).then(AT).otherwise(high_at).alias("#high"),
-        pl.when(within).then(AT).otherwise(low_at).alias("#low"),
-        pl.when(beyond).then(value).otherwise(above * less(below)).alias("#above"),
-        pl.when(within).then(value).otherwise(below * less(above)).alias("#below"),
+        pl.when(beyond).then(TRIAL).otherwise(high_at).alias("#high"),
+        pl.when(within).then(TRIAL).otherwise(low_at).alias("#low"),
+        pl.when(beyond).then(value).otherwise(above * value_factor(below)).alias("#above"),
+        pl.when(within).then(value).otherwise(below * value_factor(above)).alias("#below"),
     ]
     secant = low_at - below * (high_at - low_at) / (above - below)
     while rows["#open"].any():
         step += 1
-        near = (secant if step % HALF_EVERY else (low_at + high_at) / 2.0).ceil()
-        at = pl.when(is_open).then(near.clip(low_at + gap, high_at - gap)).otherwise(high_at)
-        rows = tried(rows, at, update)
+        trial = (secant if step % HALF_EVERY else (low_at + high_at) / 2.0).ceil()
+        at = pl.when(is_open).then(trial.clip(low_at + gap, high_at - gap)).otherwise(high_at)
+        rows = evaluated(rows, at, update)
     return rows["#high"]

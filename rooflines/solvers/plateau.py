@@ -1,17 +1,17 @@
-"""The smallest size at which an estimate attains 90 % of its own plateau.
+"""Plateau: the smallest size at which an estimate attains 90 % of its asymptotic rate.
 
-The plateau is the rate n / t_estimate(n) that it tends to as the size n grows: 1 / s, with s what
-an element adds to a large size. An estimate is a sum over kernels of the largest piece of each.
-Where all spans are full it is a sum of maxima of lines, and of experts, which are concave: so the
-size over the time never falls, and one number is the first to attain the share.
+The plateau is the limit of the rate n / t_estimate(n) as the size n grows: 1 / s, with s the time
+that an element adds to a large size. An estimate is a sum over kernels, max over pieces in each.
+Where all spans are full, it is a sum of maxima over lines, and of experts, which are concave: so
+n / t_estimate(n) never falls, and exactly one number is the first that attains the share.
 
-Where rows are computed in whole spans, the last row of a span attains most. So a size is found for
-full spans first: no smaller one attains as much. Then comes the first span of which the last row
-attains the share, and then the row in it.
+Where rows are computed in whole spans, the last row in a span attains most. So the size is solved
+for full spans first: no smaller size attains as much. Next is the first span whose last row attains
+the share, then the row in this span.
 
-Along the context S of decode the time is what a sequence adds to a large batch. With attention in
-chunks it is that of windows of their size: from the size found on all contexts attain the share, as
-may shorter ones whose last chunk is short.
+Along the context S of decode the time is the one that a sequence adds to a large batch. Chunked
+attention counts as windows of the same size: from the solution on all contexts attain the share;
+shorter contexts may as well, if their last chunk is short.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import polars as pl
 
 from rooflines.basics.numbers import LARGEST_COUNT
 from rooflines.solvers.crossover import ROUNDING
-from rooflines.solvers.first_integer import AT, first_in_rows
-from rooflines.solvers.size_axis import Along, itself
+from rooflines.solvers.first_integer import TRIAL, first_integers
+from rooflines.solvers.size_axis import AxisLines, identity
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.times import Time
 
@@ -36,101 +36,109 @@ if TYPE_CHECKING:
     from rooflines.sweep.axes import Axis
     from rooflines.sweep.cases import Case
 
-COLUMN = "plateau_estimate"
+PLATEAU_COLUMN = "plateau_estimate"
 
-ATTAINED = 0.9
-"""The share of the plateau that is attained [1]."""
+PLATEAU_SHARE = 0.9
+"""Share of the plateau to attain [1]."""
 
-ERROR = 64.0 * ROUNDING
-"""The relative error of an estimate and its plateau, sums of products of one sign [1]."""
+ESTIMATE_ERROR = 64.0 * ROUNDING
+"""Relative error of an estimate and its plateau, sums over products with one sign [1]."""
 
 PLATEAU, FULL, LAST = "#plateau", "#full", "#last"
-"""Columns: s [s]; the size from which on full spans attain the share, and the last size that needs
-no more spans [1]."""
+"""Columns: s [s]; the size from which on full spans attain the share [1]; and the last size with as
+many spans [1]."""
 
-MOST = float(LARGEST_COUNT)
+MAX_SIZE = float(LARGEST_COUNT)
 
 
-def saturated(
+def plateau_sizes(
     cases: Sequence[Case],
     axes: Sequence[Axis],
     size: str,
-    least: Sequence[int],
-    of: Callable[[Poly], Poly] = itself,
+    min_sizes: Sequence[int],
+    transform: Callable[[Poly], Poly] = identity,
 ) -> pl.Series:
-    """The sizes of cases at all other sizes; null without a calibration, or from 2^62 on.
+    """Plateau sizes of cases at all other sizes; null without a calibration, or from 2^62 on.
 
     Args:
         cases: The cases.
         axes: The other sizes, slowest first; cases are slower than all.
         size: The size.
-        least: The smallest size of every case; along S never below T [1].
-        of: What counts of every polynomial.
+        min_sizes: Smallest size, by case; along S never below T [1].
+        transform: Applied to every polynomial.
     """
-    known = [None not in case.kernel_estimates for case in cases]
+    is_calibrated = [None not in case.kernel_estimates for case in cases]
     points = math.prod(axis.count for axis in axes)
     rows = pl.int_range(len(cases) * points, eager=True) // points
-    sizes = pl.Series(COLUMN, [None], dtype=pl.Int64).new_from_index(0, len(rows))
-    if not any(known):
+    sizes = pl.Series(PLATEAU_COLUMN, [None], dtype=pl.Int64).new_from_index(0, len(rows))
+    if not any(is_calibrated):
         return sizes
-    along = Along(list(compress(cases, known)), axes, size)
-    along.put("#least", pl.Series(list(compress(least, known)), dtype=pl.Float64))
-    summands = estimate_lines(along, list(compress(cases, known)), of)
-    found = pl.concat([_solved(frame, along, summands) for frame in along.frames()])
-    whole = pl.when(pl.col(FULL) < MOST).then(FULL).cast(pl.Int64)
-    found = found.alias(FULL).to_frame().select(whole).to_series()
-    return sizes.scatter(pl.Series(known).gather(rows).arg_true(), found)
+    axis_lines = AxisLines(list(compress(cases, is_calibrated)), axes, size)
+    axis_lines.put(
+        "#min_size", pl.Series(list(compress(min_sizes, is_calibrated)), dtype=pl.Float64)
+    )
+    summands = add_estimate(axis_lines, list(compress(cases, is_calibrated)), transform)
+    solved_sizes = pl.concat([_solve(frame, axis_lines, summands) for frame in axis_lines.frames()])
+    whole = pl.when(pl.col(FULL) < MAX_SIZE).then(FULL).cast(pl.Int64)
+    solved_sizes = solved_sizes.alias(FULL).to_frame().select(whole).to_series()
+    return sizes.scatter(pl.Series(is_calibrated).gather(rows).arg_true(), solved_sizes)
 
 
-def estimate_lines(
-    along: Along, cases: Sequence[Case], of: Callable[[Poly], Poly] = itself
+def add_estimate(
+    axis_lines: AxisLines, cases: Sequence[Case], transform: Callable[[Poly], Poly] = identity
 ) -> list[Summand]:
-    """Ask for the lines of the estimates of calibrated cases with the same kernels.
+    """Add the lines of estimates, for calibrated cases with the same kernels.
 
     Args:
-        along: What to ask.
+        axis_lines: The lines along the size.
         cases: The cases.
-        of: What to ask for of every polynomial.
+        transform: Applied to every polynomial.
 
     Returns:
-        A sum: what is common to the pieces of every kernel, then those of each kernel.
+        The terms of a sum: the time outside the pieces, then the pieces, kernel by kernel.
     """
     kernels = cases[0].kernels
-    estimates = [[each for each in case.kernel_estimates if each is not None] for case in cases]
+    estimates = [[times for times in case.kernel_estimates if times is not None] for case in cases]
     common = [
-        total(each.common * kernel.count for each, kernel in zip(of_case, kernels, strict=True))
-        for of_case in estimates
+        total(
+            times.common * kernel.count for times, kernel in zip(case_times, kernels, strict=True)
+        )
+        for case_times in estimates
     ]
-    summands = [(1, along.ask_time("common", [Time((((each,),),)) for each in common], of))]
+    summands = [
+        (1, axis_lines.add_time("common", [Time((((poly,),),)) for poly in common], transform))
+    ]
     for index, kernel in enumerate(kernels):
-        largest = [of_case[index].largest for of_case in estimates]
-        summands.append((kernel.count, along.ask_time(f"{index}", largest, of)))
+        largest = [case_times[index].largest for case_times in estimates]
+        summands.append((kernel.count, axis_lines.add_time(f"{index}", largest, transform)))
     return summands
 
 
-def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> pl.Series:
-    """The sizes of rows with an estimate; `LARGEST_COUNT` or more where it is none below."""
-    at, full = pl.col(AT), pl.col(FULL)
-    attains = pl.col(PLATEAU) * at * ((1.0 + ERROR) / ATTAINED) - along.at(at, summands)
+def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summand]) -> pl.Series:
+    """Plateau sizes of rows with an estimate; `LARGEST_COUNT` or more: no size below it."""
+    at, full = pl.col(TRIAL), pl.col(FULL)
+    attains = pl.col(PLATEAU) * at * ((1.0 + ESTIMATE_ERROR) / PLATEAU_SHARE) - axis_lines.at(
+        at, summands
+    )
 
     def first(low: pl.Expr, high: pl.Expr, *, whole: bool) -> pl.Series:
-        """The first size that attains the share."""
+        """Find the first size that attains the share."""
 
         def extents(rows: pl.LazyFrame) -> pl.LazyFrame:
-            return along.with_extents(rows, at, whole=whole)
+            return axis_lines.with_extents(rows, at, whole=whole)
 
-        return first_in_rows(frame, attains, low, high, extents)
+        return first_integers(frame, attains, low, high, extents)
 
-    least = pl.max_horizontal("#least", "T") if along.windows else pl.col("#least")
-    frame = frame.with_columns(along.growth(summands).alias(PLATEAU))
-    frame = frame.with_columns(first(least, pl.lit(MOST), whole=False).alias(FULL))
-    if not along.spans:
+    min_size = pl.max_horizontal("#min_size", "T") if axis_lines.windows else pl.col("#min_size")
+    frame = frame.with_columns(axis_lines.growth(summands).alias(PLATEAU))
+    frame = frame.with_columns(first(min_size, pl.lit(MAX_SIZE), whole=False).alias(FULL))
+    if not axis_lines.spans:
         return frame[FULL]
-    last = pl.min_horizontal(each.last(full) for each in along.spans.values())
+    last = pl.min_horizontal(spans.last(full) for spans in axis_lines.spans.values())
     while True:  # ends with the first size of full spans
-        tried = along.with_extents(frame.lazy().with_columns(last.alias(AT)), at)
-        missed = (attains <= 0) & (full < MOST)
-        ends = tried.select(pl.col(AT).alias(LAST), missed=missed).collect()
+        at_last = axis_lines.with_extents(frame.lazy().with_columns(last.alias(TRIAL)), at)
+        missed = (attains <= 0) & (full < MAX_SIZE)
+        ends = at_last.select(pl.col(TRIAL).alias(LAST), missed=missed).collect()
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():
             return first(full, pl.col(LAST), whole=True)
@@ -138,13 +146,13 @@ def _solved(frame: pl.DataFrame, along: Along, summands: Sequence[Summand]) -> p
         frame = frame.with_columns(later.alias(FULL))
 
 
-def per_sequence(poly: Poly) -> Poly:
-    """What a sequence adds to a large batch, where all spans are full."""
+def growth_per_sequence(poly: Poly) -> Poly:
+    """Growth of a polynomial per sequence of a large batch, where all spans are full."""
     line = poly.along("B")
-    full = [line.slope]
-    for extent, each in line.counted.items():
+    parts = [line.slope]
+    for extent, coefficient in line.counted.items():
         sizes, _, span = extent.partition("/")
-        others = [size for size in sizes.split("*") if size != "B"]
-        terms = {(*product, *others): value for product, value in each.terms.items()}
-        full.append(Poly(terms, each.scale / int(span)))
-    return total(full)
+        other_sizes = [size for size in sizes.split("*") if size != "B"]
+        terms = {(*product, *other_sizes): value for product, value in coefficient.terms.items()}
+        parts.append(Poly(terms, coefficient.scale / int(span)))
+    return total(parts)

@@ -1,4 +1,4 @@
-"""The rate at which a row becomes compute-bound, all else equal, in closed form.
+"""Required rates: the rate at which a row becomes compute-bound, all else equal, in closed form.
 
 Every time is t_r = max(work_r / rate_r, latency_r). A factor on one rate scales the first term of
 one time and nothing else, so the condition t_math >= t_r has a solution:
@@ -7,10 +7,10 @@ one time and nothing else, so the condition t_math >= t_r has a solution:
     memory_rate   the smallest factor >= 1: t_memory / t_math
     network_rate  the smallest factor >= 1: t_network / t_math
 
-A factor on the network's rate is one on every level of it. No factor on one rate helps where its
-latency alone exceeds t_math, or where yet another resource takes longer than the math. For a share
-q of the attainable peak, t_math / q takes the place of t_math. Times that differ by no more than
-roundings are equal.
+A factor on the network's rate scales every level. No factor on one rate helps where its latency
+alone exceeds t_math, or where another resource takes longer than the math. For a share q of the
+attainable peak, t_math / q takes the place of t_math. Times that differ by no more than roundings
+are equal.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import polars as pl
 
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.compiler import Sheet, quotient
-from rooflines.solvers.crossover import TIED, first_largest
+from rooflines.solvers.crossover import TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
 from rooflines.theory.resources import MATH, OTHERS, RATES, RESOURCES, Resource
 
@@ -31,57 +31,61 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.operation_sweep import Sweep
 
-LATENCY, OTHER = "latency", "other"
-"""Why no factor on a rate is enough: its resource's latency, or another resource."""
+LATENCY, OTHER_RESOURCE = "latency", "other"
+"""Reasons why no factor on a rate is enough: its resource's latency, or another resource."""
 
 
 def limit_share(needed: Fraction, limit_intensity: float) -> float:
-    """The share of the attainable peak that an operation tends to along a dimension [1].
+    """Share of the attainable peak as a dimension grows: min(1, limit_intensity / needed) [1].
 
-    Every share of one resource's roofline grows with the size, so the limit is never exceeded.
+    The share below each resource's roofline grows with the size, so the limit is never exceeded.
 
     Args:
-        needed: The ridge of the resource that binds, the rate of math over its own [FLOP/byte].
-        limit_intensity: What the intensity against it tends to [FLOP/byte].
+        needed: Ridge of the resource that binds, peak over its rate [FLOP/byte].
+        limit_intensity: Limit of the arithmetic intensity against it [FLOP/byte].
 
     Source: All About Rooflines, "Visualizing rooflines".
     """
     return min(1.0, float(Fraction(limit_intensity) / needed))
 
 
-def longest_of(resources: Sequence[Resource]) -> tuple[pl.Expr, pl.Expr]:
-    """The largest time of some resources [s], and the bottleneck that the first such one is."""
+def longest_time(resources: Sequence[Resource]) -> tuple[pl.Expr, pl.Expr]:
+    """Largest time among resources [s], and the bottleneck: the first resource that has it."""
     times = {resource.bound: pl.col(f"#t_{resource.name}") for resource in resources}
-    return pl.max_horizontal(*times.values()), first_largest(times, TIED)
+    return pl.max_horizontal(*times.values()), first_largest(times, TIE_TOLERANCE)
 
 
-def exceeds(time: pl.Expr) -> pl.Expr:
-    """Whether a time is above that of the math, and not equal but for roundings."""
-    return time * (1.0 - TIED) > pl.col(f"#t_{MATH.name}")
+def exceeds_math(time: pl.Expr) -> pl.Expr:
+    """True if a time exceeds t_math by more than roundings."""
+    return time * (1.0 - TIE_TOLERANCE) > pl.col(f"#t_{MATH.name}")
 
 
-def solved_rate(resource: Resource) -> dict[str, pl.Expr]:
-    """The factor on a resource's rate, by `#t_<r>` and `#latency_<r>` of every resource.
+def solve_rate(resource: Resource) -> dict[str, pl.Expr]:
+    """Solve for the factor on a resource's rate, from `#t_<r>` and `#latency_<r>` of all resources.
 
     Returns:
-        `critical_exact`, the factor [1], null: none helps; `outcome`; and `limit`, the bottleneck
-        on its other side or, without a factor, what rules it out: the resource itself by its
-        latency, or another one.
+        `critical_exact`, the factor [1], null: no factor helps; `outcome`; and `limit`, the
+        bottleneck on the other side or, without a factor, the obstacle: the resource itself by its
+        latency, or another resource.
     """
-    math_s, (longest, limit) = pl.col(f"#t_{MATH.name}"), longest_of(OTHERS)
-    is_bound = ~exceeds(longest)
+    math_s, (longest, limit) = pl.col(f"#t_{MATH.name}"), longest_time(OTHERS)
+    is_compute_bound = ~exceeds_math(longest)
     factor = quotient(math_s, longest)
     if resource is not MATH:
-        waits = exceeds(pl.col(f"#latency_{resource.name}"))
-        rest, of_rest = longest_of([each for each in OTHERS if each is not resource])
-        ruled_out = exceeds(rest)
-        own = pl.lit(resource.bound)
-        factor = pl.when(~waits & ~ruled_out).then(quotient(pl.col(f"#t_{resource.name}"), math_s))
-        limit = pl.when(~waits & ruled_out).then(of_rest).otherwise(own)
+        is_latency_bound = exceeds_math(pl.col(f"#latency_{resource.name}"))
+        rest, rest_limit = longest_time(
+            [candidate for candidate in OTHERS if candidate is not resource]
+        )
+        is_rest_bound = exceeds_math(rest)
+        own_bound = pl.lit(resource.bound)
+        factor = pl.when(~is_latency_bound & ~is_rest_bound).then(
+            quotient(pl.col(f"#t_{resource.name}"), math_s)
+        )
+        limit = pl.when(~is_latency_bound & is_rest_bound).then(rest_limit).otherwise(own_bound)
     return {
-        "critical_exact": pl.when(is_bound).then(1.0).otherwise(factor),
-        "limit": pl.when(~is_bound).then(limit),
-        "outcome": pl.when(is_bound)
+        "critical_exact": pl.when(is_compute_bound).then(1.0).otherwise(factor),
+        "limit": pl.when(~is_compute_bound).then(limit),
+        "outcome": pl.when(is_compute_bound)
         .then(pl.lit(ALWAYS))
         .when(factor.is_null())
         .then(pl.lit(NEVER))
@@ -92,52 +96,55 @@ def solved_rate(resource: Resource) -> dict[str, pl.Expr]:
 def rates_at(
     times: Mapping[Resource, float], latencies: Mapping[Resource, float]
 ) -> dict[str, dict[str, Any]]:
-    """The factors on all rates of one row.
+    """Required factors on all rates of one row.
 
     Args:
-        times: The time of every resource [s].
-        latencies: The least time of any amount of its work [s].
+        times: Time, by resource [s].
+        latencies: Least time for any amount of work, by resource [s].
 
     Returns:
-        By rate: `critical_exact`, `limit`, and `outcome`, where `NEVER` is `LATENCY` or `OTHER`.
+        By rate: `critical_exact`, `limit`, and `outcome`, with `LATENCY` or `OTHER_RESOURCE` in
+        place of `NEVER`.
     """
     row = pl.DataFrame(
         {
-            **{f"#t_{each.name}": [time] for each, time in times.items()},
-            **{f"#latency_{each.name}": [time] for each, time in latencies.items()},
+            **{f"#t_{resource.name}": [time] for resource, time in times.items()},
+            **{f"#latency_{resource.name}": [time] for resource, time in latencies.items()},
         }
     )
-    found = {}
+    solutions = {}
     for name, resource in RATES.items():
-        solution = row.select(**solved_rate(resource)).row(0, named=True)
+        solution = row.select(**solve_rate(resource)).row(0, named=True)
         if solution["outcome"] == NEVER:
-            own = solution["limit"] == resource.bound
-            solution["outcome"] = LATENCY if own else OTHER
-        found[name] = solution
-    return found
+            is_own_latency = solution["limit"] == resource.bound
+            solution["outcome"] = LATENCY if is_own_latency else OTHER_RESOURCE
+        solutions[name] = solution
+    return solutions
 
 
-def rate_thresholds(sweep: Sweep, resource: Resource) -> Iterator[tuple[Fraction, pl.DataFrame]]:
-    """The factors on a resource's rate at which rows attain a share of the peak, in slices.
+def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, pl.DataFrame]]:
+    """Yield the factors on a resource's rate at which rows attain a share of the peak, in slices.
 
     Args:
         sweep: The sweep.
-        resource: The resource whose rate is solved for.
+        target: The resource whose rate is solved for.
 
     Yields:
-        Shares of the attainable peak, and the columns of thresholds along the rate.
+        A share of the attainable peak, and the columns of thresholds along the rate.
     """
     cases = sweep.cases
     block = Block((), cases, sweep.size_axes)
     sheet = Sheet([block], inner=len(block.after))
-    works, times = sheet.works([each.work for each in RESOURCES]), dict[str, pl.Expr]()
-    for each in RESOURCES:
-        of_cases = sheet.time([case.times.by[each.bound] for case in cases])
-        times[f"#t_{each.name}"] = sheet.total(of_cases)
-        waits = [max((poly.at({}) for poly in case.apart(each)[1]), default=0) for case in cases]
-        times[f"#latency_{each.name}"] = sheet.constant(list(map(float, waits)))
+    works, times = sheet.works([resource.work for resource in RESOURCES]), dict[str, pl.Expr]()
+    for resource in RESOURCES:
+        case_times = sheet.time([case.times.by[resource.bound] for case in cases])
+        times[f"#t_{resource.name}"] = sheet.total(case_times)
+        latencies = [
+            max((poly.at({}) for poly in case.apart(resource)[1]), default=0) for case in cases
+        ]
+        times[f"#latency_{resource.name}"] = sheet.constant(list(map(float, latencies)))
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}
-        for frame in sheet.slices([works, times, shared, solved_rate(resource)], block.rows):
+        for frame in sheet.slices([works, times, shared, solve_rate(target)], block.rows):
             yield share, frame

@@ -1,8 +1,8 @@
 """Times along one size, as columns: the cases and all other sizes are rows.
 
-Along a size n a polynomial is slope * n + constant. The experts that tokens use are concave in n,
-rows that are computed in whole spans are a staircase, and pairs of tokens and entries of a cache
-follow from how far a token attends: these are columns of their own.
+Along a size n a polynomial is slope * n + constant. Activated experts are concave in n, rows that
+are computed in whole spans are a staircase, and pairs of tokens and cache entries depend on the
+attention window: these terms have separate columns.
 """
 
 from __future__ import annotations
@@ -29,64 +29,64 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Time
 
 DECAY = "#decay"
-"""Of experts that an element more leaves unused, the share that it uses, as a rate [1]."""
+"""Decay rate of unused experts along the size: experts * exp(-decay * n) are unused at n [1]."""
 
 USED = "#used"
-"""The share of the experts that a size uses [1]."""
+"""Share of the experts that a size uses, 1 - exp(-decay * n) [1]."""
 
-ALL_TOKENS, DRAFTING = EXPERTS = ("expert", "drafting")
-"""The parts of lines with experts: those that all tokens use, or one token of each sequence."""
+ALL_TOKENS, DRAFTING = EXPERT_TERMS = ("expert", "drafting")
+"""Parts of lines with experts: used by all tokens, or by one token in each sequence."""
 
 Pieces = list[list[str]]
-"""Names of lines: of each piece the least counts, of these the largest."""
+"""Names of lines; a time is the maximum over pieces, a piece the minimum over its lines."""
 
 Summand = tuple[int, Pieces]
-"""How often pieces are added to a sum, and these."""
+"""Term of a sum: a count and the pieces that it multiplies."""
 
 
 @dataclass(frozen=True)
 class Spans:
-    """Rows of which whole spans are computed together.
+    """Spans: rows are computed in whole groups of this many.
 
     Attributes:
-        rows: Rows of an element of the size [1].
-        span: Rows of a span [1].
+        rows: Rows per element along the size [1].
+        span: Rows in a span [1].
     """
 
     rows: pl.Expr
     span: float
 
     def full(self, size: pl.Expr) -> pl.Expr:
-        """Spans of a size, if all are full [1]."""
+        """Spans of a size if all are full, size * rows / span [1]."""
         return size * self.rows / self.span
 
     def whole(self, size: pl.Expr) -> pl.Expr:
-        """Whole spans of a size [1]."""
+        """Whole spans of a size, ceil(size * rows / span) [1]."""
         return self.full(size).ceil()
 
     def last(self, size: pl.Expr) -> pl.Expr:
-        """The largest size that needs no more spans [1]."""
+        """Largest size with as many spans [1]."""
         return pl.max_horizontal((self.whole(size) * self.span / self.rows).floor(), size)
 
 
-def itself(poly: Poly) -> Poly:
-    """A polynomial as it is."""
+def identity(poly: Poly) -> Poly:
+    """Return a polynomial unchanged."""
     return poly
 
 
-class Along:
+class AxisLines:
     """Polynomials of cases along a size, by name.
 
     Args:
         cases: The cases.
         axes: The other sizes, slowest first; cases are slower than all.
         size: The size.
-        spans: For every case the elements that are counted as one; none: 1 [1].
+        spans: Elements that count as one, by case; empty: 1 [1].
 
     Attributes:
-        rows: Cases times points of the other sizes [1].
+        rows: Cases times points along the other sizes [1].
         spans: The extents that count whole spans of the size, by name.
-        windows: Extents that follow from how far a token attends.
+        windows: Extents that follow from attention windows.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Along:
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
         self.windows: set[str] = set()
         self._sheet = Sheet([block], inner=len(block.after))
-        self._of_case = spans or [1] * len(cases)
+        self._case_spans = spans or [1] * len(cases)
         self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
         self._parts: dict[str, list[str]] = {}
         self._stages: list[dict[str, pl.Expr]] = []
@@ -110,16 +110,21 @@ class Along:
         """Add a column with a value for each case."""
         self._sheet.put(name, values)
 
-    def ask(self, named: Mapping[str, Sequence[Poly]]) -> None:
-        """Ask for the lines of polynomials, by name; multiples of earlier ones are a quotient.
+    def add_lines(self, polys_by_name: Mapping[str, Sequence[Poly]]) -> None:
+        """Add the lines of polynomials; multiples of earlier polynomials become a quotient.
 
         Lines are columns `#slope:<name>` and `#constant:<name>`, with experts also
-        `#expert:<name>`, of all experts; with whole spans `#<extent>:<name>`.
+        `#expert:<name>`, for all experts; with whole spans `#<extent>:<name>`.
+
+        Args:
+            polys_by_name: A polynomial for every case, by name.
         """
         columns: dict[str, pl.Expr] = {}
-        known: dict[str, list[Poly]] = {}
-        for name, polys in named.items():
-            lines = [self.line(*each) for each in zip(polys, self._of_case, strict=True)]
+        polys_by_column: dict[str, list[Poly]] = {}
+        for name, polys in polys_by_name.items():
+            lines = [
+                self.line(poly, span) for poly, span in zip(polys, self._case_spans, strict=True)
+            ]
             parts = {
                 "slope": [line.slope for line in lines],
                 "constant": [line.constant for line in lines],
@@ -128,42 +133,45 @@ class Along:
                     for extent in dict.fromkeys(extent for line in lines for extent in line.counted)
                 },
             }
-            self._parts[name] = [part for part, each in parts.items() if any(each)]
-            for part, each in parts.items():
+            self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
+            for part, part_polys in parts.items():
                 column = f"#{part}:{name}"
-                columns[column] = self._sheet.total(self._sheet.poly(each))
-                known[column] = each
-            self.spans |= {extent: self._counted(extent) for extent in parts if "/" in extent}
+                columns[column] = self._sheet.total(self._sheet.poly(part_polys))
+                polys_by_column[column] = part_polys
+            self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
             self.windows |= {extent for extent in parts if ":" in extent}
             columns |= self._experts(name, lines)
         self._stages.append(columns)
-        for column, polys in known.items():
+        for column, polys in polys_by_column.items():
             self._sheet.know(column, polys)
 
-    def ask_time(
-        self, name: str, times: Sequence[Time | None], of: Callable[[Poly], Poly] = itself
+    def add_time(
+        self, name: str, times: Sequence[Time | None], transform: Callable[[Poly], Poly] = identity
     ) -> Pieces:
-        """Ask for the lines of a time; what a case lacks is zero.
+        """Add the lines of a time; None is zero.
 
         Args:
-            name: What the names of the lines begin with.
+            name: Prefix of the lines' names.
             times: By case.
-            of: What to ask for of every polynomial.
+            transform: Applied to every polynomial.
+
+        Returns:
+            The names of the lines.
         """
-        pieces, asked = [], dict[str, list[Poly]]()
-        found = [NO_TIME if time is None else time.pieces for time in times]
-        for index, leasts in enumerate(side_by_side(found)):
-            named = {
-                f"{name}:{index}:{n}": [of(each or ZERO) for each in polys]
+        pieces, polys_by_name = [], dict[str, list[Poly]]()
+        case_pieces = [NO_TIME if time is None else time.pieces for time in times]
+        for index, leasts in enumerate(side_by_side(case_pieces)):
+            piece_polys = {
+                f"{name}:{index}:{n}": [transform(poly or ZERO) for poly in polys]
                 for n, polys in enumerate(leasts)
             }
-            pieces.append(list(named))
-            asked |= named
-        self.ask(asked)
+            pieces.append(list(piece_polys))
+            polys_by_name |= piece_polys
+        self.add_lines(polys_by_name)
         return pieces
 
     def line(self, poly: Poly, span: int) -> SizeLine:
-        """A polynomial along the size; those with the same terms are looked at once."""
+        """Line of a polynomial along the size; polynomials with the same terms share it."""
         key = id(poly.terms), span
         if key not in self._lines:
             unscaled = poly.scaled(Fraction(1))
@@ -172,95 +180,102 @@ class Along:
         return line if poly.scale == 1 else line.scaled(poly.scale)
 
     def has(self, part: str, name: str) -> bool:
-        """Whether a line has a part: `slope`, `constant`, `expert`, or an extent."""
+        """True if a line has a part: `slope`, `constant`, `expert`, or an extent."""
         return part in self._parts[name]
 
     @property
     def has_experts(self) -> bool:
-        """Whether any line has experts."""
+        """True if any line has experts."""
         return any(self._decays)
 
     def frames(self) -> Iterator[pl.DataFrame]:
-        """All that was asked for, in slices."""
+        """Yield all lines that were added, in slices."""
         stages = [*self._stages]
         if self.has_experts:
-            each = self._sheet.constant(self._decays)
-            decays = pl.col("T").cast(pl.Float64) * each, each
-            stages.append({f"{DECAY}:{part}": by for part, by in zip(EXPERTS, decays, strict=True)})
+            used = self._sheet.constant(self._decays)
+            decays = pl.col("T").cast(pl.Float64) * used, used
+            stages.append(
+                {f"{DECAY}:{part}": by for part, by in zip(EXPERT_TERMS, decays, strict=True)}
+            )
         return self._sheet.slices(stages, self.rows)
 
-    def _counted(self, extent: str) -> Spans:
+    def _spans_of(self, extent: str) -> Spans:
         sizes, _, span = extent.partition("/")
-        others = [pl.col(size).cast(pl.Float64) for size in sizes.split("*") if size != self._size]
-        return Spans(reduce(mul, others, pl.lit(1.0)), float(span))
+        other_sizes = [
+            pl.col(size).cast(pl.Float64) for size in sizes.split("*") if size != self._size
+        ]
+        return Spans(reduce(mul, other_sizes, pl.lit(1.0)), float(span))
 
     def _experts(self, name: str, lines: Sequence[SizeLine]) -> dict[str, pl.Expr]:
-        """The columns of experts; all of a part are used by the same tokens."""
+        """Columns of experts; the same tokens use all experts in a part."""
         if not any(line.expert for line in lines):
             return {}
-        seconds = {part: [0.0] * len(lines) for part in EXPERTS}
+        seconds = {part: [0.0] * len(lines) for part in EXPERT_TERMS}
         for index, line in enumerate(lines):
-            for (of,), each in line.expert.coefficients.items():
-                experts, per_token, share, tokens = touching(of.partition(":")[2])
+            for (product_name,), coefficient in line.expert.coefficients.items():
+                experts, per_token, share, tokens = touching(product_name.partition(":")[2])
                 part = DRAFTING if tokens == self._size else ALL_TOKENS
-                seconds[part][index] = float(each * experts)
+                seconds[part][index] = float(coefficient * experts)
                 self._decays[index] = -float(share) * log1p(-per_token / experts)
-        found = {part: values for part, values in seconds.items() if any(values)}
-        self._parts[name] += found
-        return {f"#{part}:{name}": self._sheet.constant(each) for part, each in found.items()}
+        used_parts = {part: values for part, values in seconds.items() if any(values)}
+        self._parts[name] += used_parts
+        return {
+            f"#{part}:{name}": self._sheet.constant(values) for part, values in used_parts.items()
+        }
 
     # ------------------------------------------------------------ values at a size
 
     def with_extents(
         self, rows: pl.LazyFrame, size: pl.Expr, *, whole: bool = True
     ) -> pl.LazyFrame:
-        """Rows with the extents that follow from a size, as columns that `at` expects.
+        """Add the extents that follow from a size, as columns that `at` expects.
 
         Args:
             rows: The rows.
             size: The size [1].
-            whole: Whether spans are whole; else all are full.
+            whole: Count whole spans; False: spans as if all were full.
         """
         extents = {
-            extent: each.whole(size) if whole else each.full(size)
-            for extent, each in self.spans.items()
+            extent: spans.whole(size) if whole else spans.full(size)
+            for extent, spans in self.spans.items()
         }
         if self.has_experts:
             extents |= {
-                f"{USED}:{part}": used_share(pl.col(f"{DECAY}:{part}") * -size) for part in EXPERTS
+                f"{USED}:{part}": used_share(pl.col(f"{DECAY}:{part}") * -size)
+                for part in EXPERT_TERMS
             }
         if self.windows:
             contexts = rows.select(size.cast(pl.Int64), "T").collect().rows()
-            rows = rows.with_columns(**_windowed(self.windows, contexts))
+            rows = rows.with_columns(**_window_extents(self.windows, contexts))
         return rows.with_columns(**extents)
 
     def at(self, size: pl.Expr, summands: Sequence[Summand]) -> pl.Expr:
-        """A sum of maxima of minima of lines at a size, by the columns of its extents [s].
+        """Sum over summands at a size, sum of count * max over pieces of min over lines [s].
 
         Args:
-            size: The size [1].
-            summands: How often, and which pieces.
+            size: The size [1]; its extents are columns, see `with_extents`.
+            summands: Counts and pieces.
         """
         extents = {extent: pl.col(extent) for extent in (*self.spans, *self.windows)}
-        used = {part: pl.col(f"{USED}:{part}") for part in EXPERTS}
+        used = {part: pl.col(f"{USED}:{part}") for part in EXPERT_TERMS}
         factors = {"slope": size, **used, **extents}
 
         return self._summed("constant", factors, summands)
 
     def growth(self, summands: Sequence[Summand]) -> pl.Expr:
-        """What an element adds to a sum where the size is large: spans and windows are full [s]."""
-        one = pl.lit(1.0)
-        factors = {extent: each.full(one) for extent, each in self.spans.items()}
+        """Time that an element adds at a large size, with full spans and windows [s]."""
+        element = pl.lit(1.0)
+        factors = {extent: spans.full(element) for extent, spans in self.spans.items()}
         pairs, entries = FULL_ATTENTION.extent_names  # windows are full
         new = pl.col("T").cast(pl.Float64)
-        factors |= {pairs: new, entries: one, FULL_ATTENTION.draft_extent: new - 1.0}
+        factors |= {pairs: new, entries: element, FULL_ATTENTION.draft_extent: new - 1.0}
 
         return self._summed("slope", factors, summands)
 
     def _summed(
         self, first: str, factors: Mapping[str, pl.Expr], summands: Sequence[Summand]
     ) -> pl.Expr:
-        """A sum of maxima of minima of values: a part of each line, and others times factors."""
+        """Sum over summands; a line's value is its part `first` plus parts times factors."""
 
         def value(name: str) -> pl.Expr:
             parts = [
@@ -272,25 +287,25 @@ class Along:
 
         sums = []
         for count, pieces in summands:
-            leasts = [_of_all(pl.min_horizontal, list(map(value, least))) for least in pieces]
-            largest = _of_all(pl.max_horizontal, leasts)
+            minima = [_extreme(pl.min_horizontal, list(map(value, names))) for names in pieces]
+            largest = _extreme(pl.max_horizontal, minima)
             sums.append(largest if count == 1 else largest * float(count))
         return reduce(add, sums)
 
 
-def _windowed(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[str, pl.Series]:
-    """Extents by how far a token attends, at contexts and new tokens; chunks count as windows."""
-    found = {}
+def _window_extents(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[str, pl.Series]:
+    """Extents by attention window, at contexts and new tokens; chunks count as windows."""
+    extents = {}
     for name in names:
-        kind, _, of = name.partition(":")
-        reach = AttentionWindow(AttentionWindow.from_name(of).tokens)
-        extent = f"{kind}:{reach.name}"
-        found[name] = pl.Series(
-            [float(reach.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
+        kind, _, window_name = name.partition(":")
+        window = AttentionWindow(AttentionWindow.from_name(window_name).tokens)
+        extent = f"{kind}:{window.name}"
+        extents[name] = pl.Series(
+            [float(window.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
         )
-    return found
+    return extents
 
 
-def _of_all(choose: Callable[[list[pl.Expr]], pl.Expr], values: list[pl.Expr]) -> pl.Expr:
-    """The largest or least of values; of one it is that one."""
+def _extreme(choose: Callable[[list[pl.Expr]], pl.Expr], values: list[pl.Expr]) -> pl.Expr:
+    """Maximum or minimum over values, without an expression around a single value."""
     return values[0] if len(values) == 1 else choose(values)

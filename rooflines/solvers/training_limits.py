@@ -1,9 +1,9 @@
-"""Thresholds of training: from which batch, context or micro-batch on a step is compute-bound.
+"""Training limits: the batch, context or micro-batch from which on a step is compute-bound.
 
-Along each of them t_math grows at least linearly, with the context by its square too. What other
-resources need grows linearly, experts that tokens touch less than that: ahead of each line of them
-t_math is convex, so that once it is ahead it stays so. The least whole number is found exactly, the
-real one is where the parabola through three whole numbers is zero.
+Along each size t_math grows at least linearly, with the context also quadratically. Other times
+grow linearly, with activated experts less than that: t_math minus another time is convex, so that
+once it is positive it stays positive. The least whole number is exact, by a Fraction search; the
+real size is the zero of the parabola through three whole numbers.
 """
 
 from __future__ import annotations
@@ -31,67 +31,70 @@ if TYPE_CHECKING:
     from rooflines.theory.resources import Resource
     from rooflines.training.parallel_plan import TrainingPlan
 
-HIDDEN = Fraction(1, 10)
-"""The share of a step for which stages may wait, of `min_B_bubble` [1]."""
+MAX_BUBBLE_SHARE = Fraction(1, 10)
+"""Largest pipeline bubble, as a share of a step, of `min_B_bubble` [1]."""
 
-MIX = "dp"
-"""The axis of replicas, of as many chips of tp and dp."""
+DP_TP_MIX = "dp"
+"""Axis along replicas, with dp * tp fixed."""
 
-MOST_DOUBLINGS = 21
-"""Powers of two that are tried of replicas [1]."""
+MAX_DOUBLINGS = 21
+"""Number of powers of two to try as replicas [1]."""
 
-FAR = 2**20
-"""Units at which windows are full and all experts are touched, to guess from [1]."""
+PROBE_UNITS = 2**20
+"""Units at which windows are full and all experts active; the search starts from there [1]."""
 
 
 class Margin(NamedTuple):
-    """What t_math is ahead of another time along a size, in whole units.
+    """Margin along a size: t_math minus another time, in whole units.
 
     Attributes:
-        unit: What the size is a multiple of [1].
-        ahead: By the number of units [s].
+        unit: Elements in a unit, of which the size is a multiple [1].
+        value: Margin by the number of units [s].
     """
 
     unit: int
-    ahead: Callable[[int], Fraction]
+    value: Callable[[int], Fraction]
 
     @property
-    def most(self) -> int:
-        """The most units that are tried [1]."""
+    def max_units(self) -> int:
+        """Largest number of units to try [1]."""
         return LARGEST_SIZE // self.unit
 
-    def least(self) -> int | None:
-        """The least units from which t_math is ahead [1]; None: never, or beyond the most."""
-        if self.ahead(self.most) < 0:
+    def min_units(self) -> int | None:
+        """Find the least units from which on the margin is not negative [1].
+
+        None: never, or beyond `max_units`.
+        """
+        if self.value(self.max_units) < 0:
             return None
-        guess = ceil(self.real(FAR) / self.unit)
-        return first(lambda units: self.ahead(units) >= 0, 1, self.most, guess)
+        guess = ceil(self.real_size(PROBE_UNITS) / self.unit)
+        return first(lambda units: self.value(units) >= 0, 1, self.max_units, guess)
 
-    def rises(self) -> bool:
-        """Whether t_math comes closer at the end, so that some larger size is beyond it."""
-        return self.ahead(self.most) > self.ahead(self.most - 1)
+    def is_gaining_at_limit(self) -> bool:
+        """True if the margin still grows at `max_units`, so that a larger size is the threshold."""
+        return self.value(self.max_units) > self.value(self.max_units - 1)
 
-    def real(self, units: int) -> float:
-        """The real size at which t_math catches up [1].
+    def real_size(self, units: int) -> float:
+        """Real size at which the margin is zero, from a parabola [1].
 
         Args:
-            units: The least whole units at which it is ahead, or some near which the parabola is
-                the same [1].
+            units: The least whole units with a margin that is not negative, or some near which the
+                parabola is the same [1].
         """
-        here, then, last = (self.ahead(units + more) for more in range(3))
-        half = (last - 2 * then + here) / 2
-        slope = then - here - half
-        below = slope * slope - 4 * half * here
-        if below < 0 or slope <= 0:
+        value, second, third = (self.value(units + offset) for offset in range(3))
+        curvature = (third - 2 * second + value) / 2
+        slope = second - value - curvature
+        discriminant = slope * slope - 4 * curvature * value
+        if discriminant < 0 or slope <= 0:
             return 0.0
-        back = float(2 * here) / (float(slope) + sqrt(below))
-        return max(units - back, 0.0) * self.unit
+        root_distance = float(2 * value) / (float(slope) + sqrt(discriminant))
+        return max(units - root_distance, 0.0) * self.unit
 
 
 def training_thresholds(
     sweep: TrainingSweep,
 ) -> Iterator[tuple[TrainingCase, dict[str, Any]]]:
-    """The thresholds along every axis that a sweep asks for.
+    """Yield the thresholds along every axis in a sweep's config.
 
     Yields:
         A case, and the values by column.
@@ -100,57 +103,66 @@ def training_thresholds(
         for block in sweep.blocks:
             sizes, points = block.after
             for case in cast("tuple[TrainingCase, ...]", block.cases):
-                for batch in [None] if axis in ("B", *OF_CHIPS) else sizes.columns["B"]:
+                for batch in [None] if axis in ("B", *CHIP_AXES) else sizes.columns["B"]:
                     for context in [None] if axis == "S" else points.columns["S"]:
-                        about = {"axis": axis, "B": batch, "S": context}
-                        if axis in OF_CHIPS:
-                            solved = OF_CHIPS[axis](case, context or 1)
-                        elif axis == MIX:
-                            solved = best_mix(case, batch or 1, context or 1)
+                        keys = {"axis": axis, "B": batch, "S": context}
+                        if axis in CHIP_AXES:
+                            solution = CHIP_AXES[axis](case, context or 1)
+                        elif axis == DP_TP_MIX:
+                            solution = best_mix(case, batch or 1, context or 1)
                         else:
-                            solved = solved_along(case, axis, batch, context)
-                        yield case, {**about, **solved}
+                            solution = size_threshold(case, axis, batch, context)
+                        yield case, {**keys, **solution}
 
 
-def solved_along(
+def size_threshold(
     case: TrainingCase, axis: str, batch: int | None, context: int | None
 ) -> dict[str, Any]:
-    """The threshold of a case along an axis.
+    """Solve for the threshold of a case along an axis.
 
     Args:
         case: The case.
-        axis: `B`, `S` or `micro_batch`; its own size is not read.
-        batch: B, sequences of all replicas [1].
-        context: S, tokens of each [1].
+        axis: `B`, `S` or `micro_batch`; the size along it is not read.
+        batch: B, sequences in all replicas [1].
+        context: S, tokens in each sequence [1].
     """
     plan = case.plan
     batches = 1 if batch is None else batch // plan.together
     margins = _margins(case, axis, batches, context)
     unit = margins[OTHERS[0]].unit
-    least = {each: of.least() for each, of in margins.items()}
-    found: dict[str, Any] = {
-        f"critical_{each.name}": None if units is None else units * unit
-        for each, units in least.items()
+    min_units = {resource: margin.min_units() for resource, margin in margins.items()}
+    thresholds: dict[str, Any] = {
+        f"critical_{resource.name}": None if units is None else units * unit
+        for resource, units in min_units.items()
     }
-    last = max(OTHERS, key=lambda each: LARGEST_SIZE if least[each] is None else least[each] or 0)
-    units, of = least[last], margins[last]
+    last = max(
+        OTHERS,
+        key=lambda resource: (
+            LARGEST_SIZE if min_units[resource] is None else min_units[resource] or 0
+        ),
+    )
+    units, margin = min_units[last], margins[last]
     if units is None:
-        outcome, exact = (BEYOND, of.real(of.most)) if of.rises() else (NEVER, None)
+        outcome, exact = (
+            (BEYOND, margin.real_size(margin.max_units))
+            if margin.is_gaining_at_limit()
+            else (NEVER, None)
+        )
     else:
-        outcome, exact = (ALWAYS if units == 1 else FOUND), of.real(units)
-    found |= {
+        outcome, exact = (ALWAYS if units == 1 else FOUND), margin.real_size(units)
+    thresholds |= {
         "outcome": outcome,
         "critical_exact": exact,
         "critical": None if units is None else units * unit,
         "limit": None if outcome == ALWAYS else last.bound,
     }
-    return {**found, **_fitting(case, axis, batches, context)}
+    return {**thresholds, **_size_limits(case, axis, batches, context)}
 
 
 def _margins(
     case: TrainingCase, axis: str, batches: int, context: int | None
 ) -> dict[Resource, Margin]:
-    """What t_math of a case is ahead of the other times along an axis.
+    """Margins of t_math over the other times along an axis, by resource.
 
     Args:
         case: The case.
@@ -164,36 +176,36 @@ def _margins(
     def at(units: int) -> StepExtents:
         sequences = units * unit if axis == "B" else batches * plan.together
         size = units * unit if axis == "S" else context or 1
-        found = case.extents(case.step(sequences, size))
+        extents = case.extents(case.step(sequences, size))
         if axis == MICRO_BATCH:  # with as many micro-batches
-            found[MICRO_BATCH] = units
-        return found
+            extents[MICRO_BATCH] = units
+        return extents
 
     def margin(bound: str) -> Margin:
-        def ahead(units: int) -> Fraction:
+        def value(units: int) -> Fraction:
             extents = at(units)
             return by[MATH.bound].at(extents) - by[bound].at(extents)
 
-        return Margin(unit, ahead)
+        return Margin(unit, value)
 
-    return {each: margin(each.bound) for each in OTHERS}
+    return {resource: margin(resource.bound) for resource in OTHERS}
 
 
 def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
-    """The most chips of tensor parallelism whose gathers take no longer than their math.
+    """Largest tp whose all-gathers take no longer than its math.
 
-    Math takes M / tp and sends N (tp - 1) / tp, so that tp is at most 1 + M / N, over the network
-    inside of which tp is, without end.
+    Math takes M / tp and the network N (tp - 1) / tp, so that tp is at most 1 + M / N, over the
+    inner network, as if it had no limit.
     """
     links = case.place.links[:1]
     if not links:
         return {"outcome": NEVER, "limit": NETWORK.bound}
     pair = case.plan.model_copy(update={"tp": PAIR, "pp": 1, "dp": 1, "cp": 1, "ep": 1})
     sharing = replace(case.sharing, split=pair)
-    endless = tuple(replace(link, domain=None) for link in links)
-    place = replace(case.place, links=endless)
-    alone = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
-    seconds = alone.times.at(alone.extents(alone.step(pair.together, context)))
+    unlimited = tuple(replace(link, domain=None) for link in links)
+    place = replace(case.place, links=unlimited)
+    pair_case = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
+    seconds = pair_case.times.at(pair_case.extents(pair_case.step(pair.together, context)))
     ratio = seconds[MATH.bound] * PAIR / (seconds[NETWORK.bound] * PAIR / (PAIR - 1))
     real, critical = 1 + ratio, int(1 + ratio)
     if links[0].topology == TORUS:
@@ -207,18 +219,18 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
 
 
 def _largest_on_torus(link: Link, ratio: Fraction) -> tuple[Fraction, int]:
-    """The most chips over axes of a torus whose gathers take no longer than their math.
+    """Largest tp over axes of a torus whose all-gathers take no longer than its math.
 
     Args:
         link: The torus.
         ratio: M / N over one link, so that over l links tp is at most 1 + l M / N [1].
 
     Returns:
-        The real number for the axes of the whole one, and that [1].
+        The real number of chips for the axes of the whole number, and the whole number [1].
     """
-    longest = LARGEST_AXIS if link.domain is None else link.domain
-    most = min(int(1 + 2 * link.axes * ratio), longest**link.axes)
-    for chips in range(most, 1, -1):
+    max_axis = LARGEST_AXIS if link.domain is None else link.domain
+    max_chips = min(int(1 + 2 * link.axes * ratio), max_axis**link.axes)
+    for chips in range(max_chips, 1, -1):
         if axes := fastest_axes(link, chips):
             real = 1 + NetworkLevel(link, axes).links_used * ratio
             if chips <= real:
@@ -227,33 +239,36 @@ def _largest_on_torus(link: Link, ratio: Fraction) -> tuple[Fraction, int]:
 
 
 def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
-    """The fewest chips that hold a step, with 1, 2, 4, ... replicas and many micro-batches."""
-    capacity, of = case.machine.level.capacity_bytes, case.workload
+    """Minimum chips whose memory holds a step, over 1, 2, 4, ... replicas, many micro-batches."""
+    capacity, workload = case.machine.level.capacity_bytes, case.workload
     if capacity is None:
         return {"outcome": CAPACITY_UNKNOWN}
-    last, tried = None, 0
-    for exponent in range(MOST_DOUBLINGS):
-        plan = _joined(case, 2**exponent)
+    previous, last_dp = None, 0
+    for exponent in range(MAX_DOUBLINGS):
+        plan = _plan_with_replicas(case, 2**exponent)
         if plan.chips > 1 and case.place.not_joined(plan.groups):
             return {"outcome": NEVER, "limit": NETWORK.bound}
-        if plan.dp == tried or (plan.ep > 1 and plan.stage_chips % plan.ep):
+        if plan.dp == last_dp or (plan.ep > 1 and plan.stage_chips % plan.ep):
             continue
         if plan.unplaced(case.place.networks, case.place.links):
             return {"outcome": NEVER, "limit": NETWORK.bound}
-        tried = plan.dp
-        planned = PlannedModel(of.model, plan)
-        stages = [planned.memory(stage) for stage, _ in of.stages]
-        held = max(each.states + each.saved(each.most) * context for each in stages)
-        if held <= capacity:
+        last_dp = plan.dp
+        planned = PlannedModel(workload.model, plan)
+        stages = [planned.memory(stage) for stage, _ in workload.stages]
+        footprint = max(
+            stage_memory.states + stage_memory.saved(stage_memory.most) * context
+            for stage_memory in stages
+        )
+        if footprint <= capacity:
             return {"outcome": FOUND, "critical": plan.chips}
-        if held == last:
+        if footprint == previous:
             break
-        last = held
+        previous = footprint
     return {"outcome": NEVER, "limit": MEMORY.bound}
 
 
-def _joined(case: TrainingCase, replicas: int) -> TrainingPlan:
-    """The plan with as many replicas, or with more that fill groups of the inner of two networks.
+def _plan_with_replicas(case: TrainingCase, replicas: int) -> TrainingPlan:
+    """Plan with as many replicas, or with more that fill groups of the inner network.
 
     Args:
         case: The case.
@@ -262,64 +277,70 @@ def _joined(case: TrainingCase, replicas: int) -> TrainingPlan:
     plan, links = case.plan.model_copy(update={"dp": replicas}), case.place.links
     group = links[0].domain if len(links) > 1 else None
     if group is not None and plan.chips > group:
-        each = group // gcd(group, plan.chips // replicas)
-        plan = plan.model_copy(update={"dp": -(-replicas // each) * each})
+        step = group // gcd(group, plan.chips // replicas)
+        plan = plan.model_copy(update={"dp": -(-replicas // step) * step})
     return plan
 
 
 def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
-    """The replicas of a mix of dp and tp that send for the least time, of as many chips.
+    """Best mix of dp and tp: the replicas with the least network time, with dp * tp fixed.
 
     With more replicas each has fewer tokens for tp to gather, but gathers larger parts of the
     weights. All mixes have as many micro-batches, larger or smaller ones.
 
     Returns:
-        The best dp, and as `critical_network` the least batch with which math takes as long as
-        what some mix sends.
+        The best dp, and as `critical_network` the least batch at which math takes as long as the
+        network with some mix.
     """
     plan, chips = case.plan, case.plan.tp * case.plan.dp
     if chips == 1 or not case.place.links:
         return {"outcome": NEVER, "limit": NETWORK.bound}
     batches = batch // plan.together
-    sends, least = dict[int, Fraction](), []
-    for dp in (each for each in range(1, chips + 1) if chips % each == 0):
+    network_times, thresholds = dict[int, Fraction](), []
+    for dp in (replicas for replicas in range(1, chips + 1) if chips % replicas == 0):
         mix = plan.model_copy(update={"dp": dp, "tp": chips // dp})
         with suppress(RooflinesError):
             mix.check(case.model.shape)
             if mix.unplaced(case.place.networks, case.place.links):
                 continue
             sharing = replace(case.sharing, split=mix)
-            mixed = replace(case, workload=replace(case.workload, sharing=sharing))
+            mix_case = replace(case, workload=replace(case.workload, sharing=sharing))
             micro_batch, rest = divmod(batch, batches * dp)
             if not rest:
-                at = mixed.extents(mixed.step(batches * mix.together, context))
+                at = mix_case.extents(mix_case.step(batches * mix.together, context))
                 at[MICRO_BATCH] = micro_batch
-                sends[dp] = mixed.times.by[NETWORK.bound].at(at)
-            margin = _margins(mixed, MICRO_BATCH, batches, context)[NETWORK]
-            least += [units * batches * dp for units in [margin.least()] if units is not None]
+                network_times[dp] = mix_case.times.by[NETWORK.bound].at(at)
+            margin = _margins(mix_case, MICRO_BATCH, batches, context)[NETWORK]
+            thresholds += [
+                units * batches * dp for units in [margin.min_units()] if units is not None
+            ]
     return {
         "outcome": FOUND,
-        "critical": min(sends, key=sends.__getitem__),
-        f"critical_{NETWORK.name}": min(least, default=None),
+        "critical": min(network_times, key=network_times.__getitem__),
+        f"critical_{NETWORK.name}": min(thresholds, default=None),
     }
 
 
-OF_CHIPS: Mapping[str, Callable[[TrainingCase, int], dict[str, Any]]] = {
+CHIP_AXES: Mapping[str, Callable[[TrainingCase, int], dict[str, Any]]] = {
     "tp": largest_tp,
     "chips": fewest_replicas,
 }
-"""What is solved for numbers of chips, by axis; B has no say in it."""
+"""Solvers for numbers of chips, by axis; independent of B."""
 
 
-def _fitting(case: TrainingCase, axis: str, batches: int, context: int | None) -> dict[str, Any]:
-    """What fits along an axis, and what hides a bubble."""
+def _size_limits(
+    case: TrainingCase, axis: str, batches: int, context: int | None
+) -> dict[str, Any]:
+    """Sizes that fit memory along S or micro_batch; along B the batch with a small bubble."""
     plan, capacity = case.plan, case.machine.level.capacity_bytes
     if axis == "B":
-        least = (plan.pp - 1) * (1 - HIDDEN) / (HIDDEN * plan.interleave)
-        return {"min_B_bubble": max(ceil(least), 1) * plan.together}
+        min_batches = (plan.pp - 1) * (1 - MAX_BUBBLE_SHARE) / (MAX_BUBBLE_SHARE * plan.interleave)
+        return {"min_B_bubble": max(ceil(min_batches), 1) * plan.together}
     if capacity is None:
         return {}
-    room = min((capacity - each.states) / each.saved(batches) for each in case.held)
+    max_tokens = min(
+        (capacity - stage_memory.states) / stage_memory.saved(batches) for stage_memory in case.held
+    )
     if axis == "S":
-        return {"max_fit": max(int(room // plan.cp), 0) * plan.cp}
-    return {"max_fit": max(int(room * plan.micro_batch // (context or 1)), 0)}
+        return {"max_fit": max(int(max_tokens // plan.cp), 0) * plan.cp}
+    return {"max_fit": max(int(max_tokens * plan.micro_batch // (context or 1)), 0)}

@@ -15,7 +15,7 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import MAIN_MEMORY, Chip
 from rooflines.hardware.timing_errors import SHORTEST_LONG, measured_quantiles
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
-from rooflines.solvers.plateau import ATTAINED
+from rooflines.solvers.plateau import PLATEAU_SHARE
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.sharding import NAMED
 from rooflines.training.parallel_plan import TrainingPlan
@@ -317,7 +317,7 @@ def behind(value):
     yield value, timed.to_dicts()
     yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
     if state["is"] == "matmul":
-        yield SHORTEST_LONG, ATTAINED, _of_many(state)
+        yield SHORTEST_LONG, PLATEAU_SHARE, _of_many(state)
     else:
         row = value["answer"].get("row", value["answer"])
         rate = (1 if state["phase"] == "decode" else state["S"]) / (
