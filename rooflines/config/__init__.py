@@ -1,1 +1,1 @@
-"""The typed schema of a config, and the sizes of an axis."""
+"""Typed config schema, and sizes along an axis."""

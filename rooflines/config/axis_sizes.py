@@ -1,4 +1,4 @@
-"""The sizes of one grid axis: a number, a list, a range, tokens of a batch, or another axis."""
+"""Sizes along a grid axis: a number, a list, a range, tokens per batch, or another axis."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shapes: named points of a grid, typed in a config or matrices of the catalogue's models."""
+"""Shapes: named grid points, typed in a config or taken from matrices in catalogue models."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class NamedShape(Entry):
 
     @property
     def place(self) -> str | None:
-        """The key path, below `shapes`, of the models that it is of; None: it is typed."""
+        """Key path below `shapes` to its models; None for a typed shape."""
         return self._place
 
 
@@ -74,7 +74,7 @@ def _layers(value: object) -> object:
 
 
 class ModelLayers(Entry):
-    """Matrices of models of the catalogue, as shapes of D and F."""
+    """Matrices in catalogue models, as shapes with D and F."""
 
     models: Annotated[list[Text], Listed()] = Field(
         description="ids of config/models.yaml, or names that the models are published under"

@@ -1,4 +1,4 @@
-"""Lists of a config, numbers of chips and networks among them, checked and in one form."""
+"""Lists in a config (chip counts and networks among them), checked and in one form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNT_SCHEMA: Any = {"type": "integer", "minimum": 1}
 
 
 def one_or_many(item: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a value or a list of them."""
+    """JSON Schema for a value, or a list."""
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": 1, "uniqueItems": True}]}
 
 
@@ -125,7 +125,7 @@ def text_or(form: type[Entry]) -> BeforeValidator:
 
 
 def numbers_of_chips(value: object) -> object:
-    """Numbers of chips as a list, a product of axes as text."""
+    """Chip counts as a list; a product of axes is text."""
     counts = []
     with Mistakes() as mistakes:
         for index, count in enumerate(value if isinstance(value, list) else [value]):
@@ -135,7 +135,7 @@ def numbers_of_chips(value: object) -> object:
 
 
 def networks(value: object) -> object:
-    """Networks as a list of routes, each of one interconnect, or two: inner and outer."""
+    """Networks as a list: one route per entry, over one interconnect or two (inner, outer)."""
     if value is None:
         return None
     nested = isinstance(value, list) and any(isinstance(route, list) for route in value)

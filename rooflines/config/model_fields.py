@@ -131,7 +131,7 @@ def _dtypes(value: object, info: ValidationInfo) -> StepDtypes:
 
 
 def _split(value: object, info: ValidationInfo) -> Split:
-    """A split; one of training has the keys of its sweep where it has none of its own."""
+    """Split; a training split takes missing keys from its sweep."""
     if not _trains(info):
         return checked(Split, value)
     shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
@@ -187,7 +187,7 @@ def _or_auto(schema: dict[str, Any]) -> None:
 
 
 class WorkloadKeys(Entry):
-    """Workload of a sweep of whole models, and the thresholds to solve."""
+    """Workload in a model sweep, and the thresholds to solve."""
 
     models: Annotated[list[Annotated[Any, WithJsonSchema(MODEL_SCHEMA)]], Listed()] = Field(
         description=(
@@ -268,7 +268,7 @@ class WorkloadKeys(Entry):
 
 
 class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
-    """One sweep of whole models: a table of every combination of the listed values."""
+    """Model sweep: one table with every combination of the listed values."""
 
     metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
     core = STEP_CORE

@@ -132,7 +132,7 @@ class OperationKeys(Entry):
 
 
 class SweepConfig(SweepKeys, OperationKeys):
-    """One sweep: a table of every combination of the listed values."""
+    """Operation sweep: one table with every combination of the listed values."""
 
     metrics = tuple(column.name for column in METRICS)
     core = CORE_METRICS

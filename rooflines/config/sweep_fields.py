@@ -1,4 +1,4 @@
-"""Keys that sweeps of operations and of models share, typed and described once."""
+"""Keys shared by operation sweeps and model sweeps, typed and described once."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class SweepKeys(Entry):
     @field_validator("columns", mode="before")
     @classmethod
     def _known_metrics(cls, value: object) -> object:
-        """All metrics of the table, or a list of some."""
+        """Metrics in the table: all, or a list."""
         if value in COLUMN_SETS:
             return value if value == ALL else list(cls.core)
         fix = f"use some of {', '.join(cls.metrics)}"

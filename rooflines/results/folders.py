@@ -12,7 +12,7 @@ FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
 """Rows of operations, rows of whole models, and the kernels of these."""
 
 THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
-"""Thresholds of operations and of whole models."""
+"""Threshold outputs for operations and whole models."""
 
 SUMMARY = "summary.csv"
 """The main numbers of tables and thresholds, for people."""

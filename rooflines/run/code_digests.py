@@ -42,7 +42,7 @@ def _name(package: str, module: str) -> str:
 
 
 def file_digest(names: Iterable[str]) -> str:
-    """A digest of files of the package, such as `charts/kinds/bounds.py`."""
+    """Digest over package files, such as `charts/kinds/bounds.py`."""
     return _digest_of({ROOT / name for name in names})
 
 
@@ -55,7 +55,7 @@ def catalogue_digest(names: Iterable[str]) -> str:
 
 
 def _digest_of(files: set[Path]) -> str:
-    """A digest of the names and content of files."""
+    """Digest over file names and content."""
     digest = hashlib.sha256(__version__.encode())
     for file in sorted(files):
         digest.update(file.relative_to(ROOT).as_posix().encode() + content(file))
@@ -75,7 +75,7 @@ def closure(name: str) -> frozenset[str]:
 
 @cache
 def imported(name: str) -> frozenset[str]:
-    """The sub-packages, top modules and modules of jobs that one of them imports."""
+    """Sub-packages, top modules and job modules that one imports."""
     files = (file for file in files_of(name) if file.suffix == ".py")
     packages = (match for file in files for match in IMPORT.findall(content(file)))
     return frozenset(_name(package.decode(), module.decode()) for package, module in packages)

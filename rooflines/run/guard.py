@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Guard(logging.Handler):
-    """A handler of Snakemake's log that guards the files of a run.
+    """Snakemake log handler that guards a run's files.
 
     Args:
         workflow: Snakemake's workflow object.

@@ -50,7 +50,7 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
 
 @recorded
 def write_part(spec: str, path: str | Path) -> None:
-    """Write one part of a table; of whole models, rows of chips that have not changed are kept.
+    """Write one table part; for whole models, rows from unchanged chips are reused.
 
     Args:
         spec: What it depends on, from `Output.spec`.

@@ -77,7 +77,7 @@ class Output:
 
     @property
     def rows(self) -> int:
-        """The rows of a part of a table; 0 of other outputs [1]."""
+        """Rows in a table part; 0 for other outputs [1]."""
         return sum(self.rows_by_chip.values())
 
     @property
@@ -127,7 +127,7 @@ class Plan:
         return [output for output in self.outputs if output.rule]
 
     def paths(self, *folders: str) -> list[str]:
-        """The paths of all outputs, or of those in folders."""
+        """Paths to all outputs, or to those in folders."""
         return [output.path for output in self.outputs if not folders or output.folder in folders]
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The plan of a run: every output of a config, with everything that its job depends on as JSON."""
+"""Run plan: every output with its job's dependencies as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plan(config: Config) -> Plan:
 
 
 def _parts(config: Config) -> Iterator[Output]:
-    """The parts of all tables, of operations, whole models and kernels."""
+    """Parts in every table: operations, whole models, kernels."""
     models = config.model_sweeps.values()
     return chain(
         *(parts_of(sweep, TABLES) for sweep in config.sweeps.values()),
@@ -65,7 +65,7 @@ def _parts(config: Config) -> Iterator[Output]:
 
 
 def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
-    """Thresholds of operations and of whole models."""
+    """Threshold outputs for operations and whole models."""
     job = "run.threshold_job.write_thresholds"
     of_models = [recipe for recipe in recipes if "models" in recipe]
     yield Output.create(
@@ -94,7 +94,7 @@ def _lists(
     parts: Sequence[Output],
     solved: Sequence[Output],
 ) -> Iterator[Output]:
-    """Lists of parts, of what is skipped and of models, the summary and the workbook."""
+    """Lists (parts, skipped rows, models), the summary and the workbook."""
     rows = [
         {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
         for part in parts
@@ -147,7 +147,7 @@ def _timings(config: Config) -> Iterator[Output]:
 
 
 def _errors(config: Config, timings: Sequence[Output]) -> Iterator[Output]:
-    """Errors of the bound and of estimates at timings, and the timings without a row."""
+    """Errors at timings for bound and estimates, and timings without a row."""
     content = {"measurements": [timing_set.recipe() for timing_set in config.measurements.values()]}
     for path in MEASURED_SUMMARIES if timings else ():
         job = "run.measured_jobs.write_measured_summary"
@@ -210,7 +210,7 @@ def _paths(outputs: Iterable[Output]) -> list[str]:
 
 
 def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
-    """The tables of sweeps of operations, as the site lists them."""
+    """Operation tables as the site lists them."""
     listed: list[JSON] = []
     for sweep in config.sweeps.values():
         sweep_parts = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
@@ -261,7 +261,7 @@ def _shown(config: Config, chart: Spec) -> dict[str, str]:
 
 
 def _names() -> str:
-    """A digest of what labels of charts read of the catalogues: names of chips and models."""
+    """Digest over chip and model names, which chart labels read from the catalogues."""
     chips = {chip: entry.short for chip, entry in chip_entries().items() if entry.base is None}
     return short_digest([chips, catalogue_digest(["models.yaml"])])
 

@@ -1,4 +1,4 @@
-"""Progress of a run: rows done of the rows to make and their rate, then the jobs that read them.
+"""Run progress: rows done, total and rate, then the jobs that read them.
 
 Snakemake counts jobs, which says little where one job makes ten rows and the next ten million. A
 handler of its log counts the rows of finished parts instead.
@@ -30,7 +30,7 @@ MAX_LEVELS = 3
 
 
 class Progress(logging.Handler):
-    """A handler of Snakemake's log that writes the rows done of the rows to make.
+    """Snakemake log handler that writes rows done over rows to make.
 
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
@@ -101,7 +101,7 @@ class Progress(logging.Handler):
 
 
 def progress_line(done: int, total: int, elapsed_s: float) -> str:
-    """One line of progress.
+    """Progress line.
 
     Args:
         done: Rows made so far [1].

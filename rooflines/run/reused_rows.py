@@ -1,4 +1,4 @@
-"""Rows of an earlier run: those of chips that have not changed are kept.
+"""Reuse rows from an earlier run for chips that have not changed.
 
 A copy of the file stays in the state of runs; the record of the file has its digest and the recipes
 that it is of.
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """The rows of a file of an earlier run.
+    """Rows in a file from an earlier run.
 
     Attributes:
         recipes: What they are of, by sweep.
@@ -72,7 +72,7 @@ class Kept(NamedTuple):
         return self.columns if ours == [without_chips(recipe) for recipe in recipes] else ()
 
     def rows_of(self, recipe: JSON, make: Callable[[JSON], pl.DataFrame]) -> pl.DataFrame | None:
-        """The rows of a sweep, made for chips that have changed.
+        """Rows in a sweep, made again for changed chips.
 
         Args:
             recipe: The recipe of the rows.
@@ -97,7 +97,7 @@ class Kept(NamedTuple):
 
 
 def rows_kept(part: Output, results: Path) -> int:
-    """The rows of a part that its job will take from the copy of the run before [1].
+    """Rows in a part that its job will reuse from the previous run's copy [1].
 
     Args:
         part: The part of a table.
@@ -120,14 +120,14 @@ def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
 
 
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
-    """The recipe of some chips of a sweep."""
+    """Recipe for some chips in a sweep."""
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
     used = {chip: recipe["chips"][chip] for chip in (*chips, *beside(recipe))}
     return {**recipe, "config": config, "chips": used}
 
 
 def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
-    """The values of columns that order the rows and the thresholds of a sweep, slowest first."""
+    """Column values that order a sweep's rows and thresholds, slowest first."""
     config = recipe["config"]
     if "models" not in recipe:
         shares = [float(share) for share in config["shares"]]
@@ -151,7 +151,7 @@ def _merged(
     *,
     part: bool,
 ) -> pl.DataFrame:
-    """The rows of two frames in one order, which both have: runs of rows, neither read nor copied.
+    """Merge two frames in their common order by runs, without reading or copying rows.
 
     Args:
         old: The rows of before.
@@ -181,7 +181,7 @@ def _merged(
 
 
 def keep(path: str | Path) -> None:
-    """Keep a copy of a file of a run for the next one, as a second name where that is possible."""
+    """Keep a copy for the next run, as a hard link where possible."""
     if results_root(Path(path)) is None:
         return
     copy = _copy_of(Path(path))
@@ -193,6 +193,6 @@ def keep(path: str | Path) -> None:
 
 
 def _copy_of(path: Path) -> Path:
-    """The place of the copy of a file."""
+    """Path to a file's copy."""
     place = hashlib.sha256(str(path.absolute()).encode()).hexdigest()[:16]
     return STATE / "kept" / f"{place}.parquet"

@@ -81,7 +81,7 @@ def skipped_reasons(rows: Sequence[Mapping[str, str]]) -> Iterator[str]:
 
 
 def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
-    """The share of compute-bound rows, and the bottleneck of most lines.
+    """Share of compute-bound rows, and the most frequent bottleneck.
 
     Args:
         rows: The rows of summary.csv.

@@ -43,7 +43,7 @@ READERS = 4
 
 
 class FileCache:
-    """Fingerprints of finished outputs, kept in a journal: of lines of one name the last counts.
+    """Fingerprints for finished outputs, kept in a journal; a name's last line counts.
 
     Args:
         path: The journal.
@@ -70,7 +70,7 @@ class FileCache:
 
 
 def fingerprint(results: Path, path: Path) -> str | None:
-    """A digest of sizes, inodes and times of an output and its record; None if one is missing."""
+    """Digest over sizes, inodes and times for an output and its record; None if one is missing."""
     try:
         files = [("", record_file(results, path)), *files_in(path).items()]
         stats = [(name, _stat(file)) for name, file in files]
@@ -207,7 +207,7 @@ def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
 
 
 def remove_others(results: Path, planned: Container[str]) -> None:
-    """Remove what earlier runs made and the plan does not have; what has no record stays.
+    """Remove recorded outputs from earlier runs that the plan lacks; files without a record stay.
 
     Snakemake ignores parts of a sweep that shrinks or is renamed, but a reader of the folder would
     take their rows for results.
@@ -231,7 +231,7 @@ def remove_others(results: Path, planned: Container[str]) -> None:
 
 
 def temporary_outputs(results: Path, names: Iterable[str]) -> list[Path]:
-    """Temporary files and folders that killed jobs left: those of outputs and of records only.
+    """Temporary files and folders left by killed jobs, for outputs and records only.
 
     Args:
         results: The folder of results.

@@ -87,7 +87,7 @@ def _ending(status: int | None) -> str:
 
 
 def _server(threads: int) -> Server:
-    """The server of jobs with this number of threads; a new one if it was killed."""
+    """Fork server for jobs with this number of threads; a new one if it was killed."""
     with _lock:
         if noticed.is_set():
             raise JobError("the run was interrupted")
@@ -104,7 +104,7 @@ def end_jobs() -> None:
 
 
 class Server:
-    """A fork server of this run.
+    """Fork server for this run.
 
     Polars reads the number of its threads when it is imported, so each number has a server.
 

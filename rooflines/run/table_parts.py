@@ -1,4 +1,4 @@
-"""Parts of tables: slices of a sweep, a job each, with everything a job depends on as JSON.
+"""Table parts: one sweep slice and one job each, with the job's dependencies as JSON.
 
 A part begins where a chip begins, unless one chip has more rows than a part may have. Chips share a
 part up to `TOGETHER` rows. So an edit of one chip leaves the parts of most others valid. A table of
@@ -28,7 +28,7 @@ Smaller parts take longer to start than to write, and compress less.
 
 
 def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
-    """The parts of a table of a sweep: its rows, or the kernels of whole models.
+    """Parts in a sweep's table: its rows, or whole-model kernels.
 
     Args:
         sweep: The sweep.
@@ -59,7 +59,7 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
 
 
 class Unit(NamedTuple):
-    """Consecutive rows of a table, of one model and chip.
+    """Consecutive table rows for one model and chip.
 
     Attributes:
         model, chip: Their names; the model of an operation is empty.
@@ -72,7 +72,7 @@ class Unit(NamedTuple):
 
 
 def _units(sweep: AnySweep, folder: str) -> list[Unit]:
-    """The rows of a table by chip, of whole models by model, phase, split and chip, in order."""
+    """Table rows by chip (whole models: by model, phase, split and chip), in order."""
     if isinstance(sweep, Sweep):
         return [Unit("", chip, rows) for chip, rows in sweep.rows_by_chip().items()]
     units = []
@@ -94,7 +94,7 @@ def _rows_within(units: Iterable[Unit], start: int, stop: int) -> dict[str, int]
 
 
 def cuts(rows: Sequence[int], most: int, together: int) -> Iterator[tuple[int, int, range]]:
-    """Slices of a table.
+    """Table slices.
 
     Args:
         rows: Rows of each of its units, such as those of a chip [1].

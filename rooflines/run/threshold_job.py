@@ -1,4 +1,4 @@
-"""The job of thresholds: those of chips that have not changed are kept."""
+"""Threshold job: thresholds for unchanged chips are reused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @recorded
 def write_thresholds(spec: str, path: str | Path) -> None:
-    """Write the thresholds of all sweeps of operations, or of whole models.
+    """Write thresholds for all operation sweeps, or all model sweeps.
 
     Args:
         spec: What they depend on, from `Plan.spec`.

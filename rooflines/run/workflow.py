@@ -1,4 +1,4 @@
-"""The entry of the workflow: config and checks of a run, handlers of its log, object storage."""
+"""Workflow entry: config and checks, log handlers, object storage."""
 
 import argparse
 import gc
@@ -173,7 +173,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:
-    """Say what a run made, skipped and found, on stderr; not of results in object storage.
+    """Print a run's outputs, skipped rows and findings on stderr; not for object storage.
 
     Args:
         plan: The plan of the run.
@@ -208,7 +208,7 @@ def without_download(paths: Iterable[str], workflow: Workflow) -> list[str]:
 
 
 def local_only(paths: Iterable[str], names: Container[str], workflow: Workflow) -> list[str]:
-    """Outputs of a full run, without those that it makes on a disk only.
+    """Outputs from a full run that object storage can hold.
 
     The job of the summary reads all tables, and would download every one of them.
 
@@ -226,7 +226,7 @@ def local_only(paths: Iterable[str], names: Container[str], workflow: Workflow) 
 
 
 def end_timers() -> None:
-    """End Snakemake's timers: its process ends with the last one, up to a second after the run.
+    """End Snakemake's timers, since its process waits for the last one, up to a second.
 
     It starts one with the jobs of each round, for its limit of jobs per second.
     """

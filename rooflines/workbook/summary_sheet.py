@@ -38,7 +38,7 @@ def never_rule(book: Workbook) -> dict[str, object]:
 def summary_sheet(
     book: Workbook, sheet: Worksheet, solved: Sequence[tuple[JSON, pl.LazyFrame]]
 ) -> None:
-    """Write a few critical sizes of all sweeps, of operations and of whole models.
+    """Write a few critical sizes from every sweep, for operations and whole models.
 
     Sweeps with most chips come first, each with the cases that have a size on most of them. A cell
     has the critical size, or the reason why there is none; the head of its column says what it is

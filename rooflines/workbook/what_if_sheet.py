@@ -1,4 +1,4 @@
-"""The sheet What-if: the times of an operation as formulas, for other sizes, peaks and bandwidths.
+"""Sheet What-if: an operation's times as formulas, for other sizes, peaks and bandwidths.
 
 The formulas are written from the polynomials of `theory.costs`, so they are those of the tables.
 Their values are computed by the package, for programs that do not compute formulas.
@@ -94,7 +94,7 @@ WIDEST = 200
 
 
 def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> None:
-    """Write the sheet for the sweep with most chips, of those without tiles.
+    """Write the sheet for the sweep with the most chips among those without tiles.
 
     Args:
         book: The workbook.
@@ -145,7 +145,7 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
 
 
 def _head(book: Workbook, sheet: Worksheet, sweep: Sweep, names: Sequence[str]) -> dict[str, str]:
-    """Write the sizes, and units and names of columns; return the cell of each size."""
+    """Write sizes, column names and units; return each size's cell."""
     size = book.add_format({**YELLOW, "num_format": INTEGER})
     heading, unit = book.add_format(HEADING), book.add_format(UNIT)
     over_number, unit_over = (book.add_format({**form, **RIGHT}) for form in (HEADING, UNIT))
@@ -220,7 +220,7 @@ def _one_size(recipe: JSON) -> Sweep:
 
 
 def _shown(sweep: Sweep) -> list[int]:
-    """The rows of a sweep of one size that are shown: `MAX_ROWS` at most."""
+    """Rows to show from a single-size sweep: at most `MAX_ROWS`."""
     if sweep.rows <= MAX_ROWS:
         return list(range(sweep.rows))
     chips = [case.chip for case in sweep.cases]
@@ -228,7 +228,7 @@ def _shown(sweep: Sweep) -> list[int]:
 
 
 def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[str, Any]]]:
-    """The workload and the values of all columns, of rows of a sweep of one size."""
+    """Workload and column values for each row in a single-size sweep."""
     table = OperationTable(sweep).frame(0, sweep.rows).collect()
     solved = {(row["chip"], row["dtypes"]): row for row in sweep_thresholds(sweep).to_dicts()}
     for index in shown:
@@ -287,7 +287,7 @@ def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[s
 
 
 def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
-    """The bytes of the memory, as products of dimensions and of the bits of an operand."""
+    """Memory bytes as products: dimensions times bits per operand element."""
     terms = {}
     for operand in OPERANDS:
         bits = {stored: Fraction(int(stored == operand)) for stored in OPERANDS}

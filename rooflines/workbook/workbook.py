@@ -1,4 +1,4 @@
-"""rooflines.xlsx: the results of a run as a workbook, of bounded size.
+"""rooflines.xlsx: the results from a run as a workbook with bounded size.
 
 Text is written as text, also where it begins like a formula; only the sheet What-if has formulas.
 """
@@ -81,7 +81,7 @@ def write_workbook(spec: str, path: str | Path) -> None:
 
 
 def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]]) -> None:
-    """Write the thresholds of operations and of whole models, as one table.
+    """Write all thresholds, for operations and whole models, as one table.
 
     Whole sweeps are shown, the smallest first, up to `MAX_THRESHOLDS` rows.
 
