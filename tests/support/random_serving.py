@@ -70,7 +70,9 @@ def mixers(draw, layers):
     state: dict[str, Any] = {
         key: draw(lots.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")
     }
-    state["kind"] = draw(lots.sampled_from(["gated-delta", "kda", "mamba2"]))
+    state["kind"] = draw(lots.sampled_from(["gated-delta", "kda", "mamba2", "short-conv"]))
+    if state["kind"] == "short-conv":  # its inputs are all that it keeps
+        state["conv"] = draw(lots.sampled_from([2, 4, 16]))
     state |= {"layers": draw(count), "heads": draw(some), "bits": draw(lots.sampled_from([16, 32]))}
     return {kind: {**state, "full_gate": draw(lots.booleans())}}
 
@@ -313,7 +315,8 @@ def request_configs(draw):
 
 EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
-    *("windows", "chunks", "other windows", "chosen tokens", "gated-delta", "kda", "mamba2"),
+    *("windows", "chunks", "other windows", "chosen tokens"),
+    *("gated-delta", "kda", "mamba2", "short-conv"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
     *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp"),
     *("few tokens for ep", "axes", "ring"),
