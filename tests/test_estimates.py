@@ -102,6 +102,23 @@ def test_sizes_and_engines_beyond_the_timings_are_named(file):
     assert beyond == ["sizes", None, "sizes", "engine, sizes", "engine", "engine, sizes"]
 
 
+def test_attention_of_drafts_is_timed_at_the_mean_context_of_a_run():
+    """Two runs attend to S - 2 and to S - 1 tokens; timings reach to 131,072."""
+    for context, beyond in ((70_000, None), (131_073, None), (131_074, "sizes")):
+        answer = rooflines.explain_model(
+            "h100-sxm",
+            "glm-4.5",
+            B=8,
+            S=context,
+            dtypes="bf16",
+            calibration="trtllm",
+            split="tp=8",
+            draft={"tokens": 2, "accepted": 1},
+        )
+        (attention,) = (each for each in answer.groups if each["group"] == "draft-attention")
+        assert attention["estimate_extrapolated"] == beyond
+
+
 def test_explain_names_attention_and_collectives_beyond_their_timings():
     """Of attention a context, of a collective a payload; bands are those of `test_properties`."""
 

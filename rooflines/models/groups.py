@@ -119,6 +119,7 @@ class Group:
         heads: Parts that its cache can be split into by heads [1].
         bits: Bits of an element of its cache; None: as the dtype of the cache.
         attends: The phase, of grouped-query attention; else None.
+        context: Tokens of a sequence that attention reads; empty for other groups [1].
         tokens: The sizes whose product is its tokens.
     """
 
@@ -136,6 +137,7 @@ class Group:
     heads: int = 1
     bits: int | None = None
     attends: Phase | None = None
+    context: Terms = field(default_factory=dict)
     tokens: tuple[str, ...] = TOKENS
 
     @property
@@ -309,6 +311,7 @@ def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
             cache=_mean_draft_cost(group.cache, tokens),
             reads=_mean_draft_cost(group.reads, tokens),
             writes=_mean_draft_cost(group.writes, tokens),
+            context=_mean_draft_cost(group.context, tokens),
         )
 
 
@@ -387,6 +390,7 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
                 layout="heads",
                 heads=attention.cache_heads,
                 attends=phase if isinstance(attention, Gqa) else None,
+                context={(entries,): Fraction(1)},
             )
         yield replace(_linear(output_matrix, count), name=f"{output_matrix.name}{suffix}")
     if shape.state is not None:

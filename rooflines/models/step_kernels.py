@@ -257,8 +257,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * share / depth)
     if group.attends:
-        ((_, entries),) = group.cache
-        moved["context"] = Poly({(entries,): Fraction(1)})
+        moved["context"] = Poly(group.context)
     works = {
         "flops": amount(group.flops, share / split.dp),
         "weight_bytes": weight_bytes,

@@ -418,12 +418,13 @@ def drafting(case, step):
         embed, *others = kernels(alone, each)
         every.append([embed, after_embedding, *others])
     for run in zip(*every, strict=True):
-        flops, moved = (
-            sum((getattr(kernel, name) for kernel in run), Fraction(0)) / runs
-            for name in ("flops", "kv_cache_bytes")
-        )
+        means: dict[str, Any] = {
+            name: sum((getattr(kernel, name) for kernel in run), Fraction(0)) / runs
+            for name in ("flops", "kv_cache_bytes", "context")
+            if getattr(run[0], name) is not None
+        }
         name = f"draft-{run[0].name}"
-        yield replace(run[0], name=name, count=runs, flops=flops, kv_cache_bytes=moved)
+        yield replace(run[0], name=name, count=runs, **means)
 
 
 def attentions(chip):
