@@ -90,7 +90,7 @@ def plain(frame):
 
 
 MODEL: dict[str, Any] = {"name": "one", "layers": 1, "D": 4, "V": 8}
-PARTS = [
+PARTS: list[dict[str, Any]] = [
     {"attention": {"N": 2, "K": 2, "H": 2}, "moe": {"E": 4, "k": 2, "Fe": 2, "shared": 1}},
     {
         "attention": {"kind": "mla", "N": 2, "kv_rank": 2, "nope": 1, "rope": 1, "v": 3},
@@ -122,6 +122,32 @@ def test_an_exact_tie_goes_to_compute(parts, batch):
     chip["memory"]["hbm"]["bytes_per_s"] = float(scale * work["memory_bytes"])
     table = StepTable(sweep_of(config)).frame().collect()
     assert table["bound"].to_list() == ["memory", "compute", "compute"]
+
+
+@pytest.mark.parametrize(("batch", "bound"), [(20, "network"), (44, "memory")])
+def test_times_of_experts_that_differ_by_untouched_ones_alone_may_tie(batch, bound):
+    """Reading all four experts takes as long as the network; 2^-batch of them is not touched."""
+    sweep: dict[str, Any] = {"models": [{**MODEL, **PARTS[0]}], "chips": ["tiny"]}
+    sweep |= {"dtypes": ["fp8"], "splits": [{"tp": 2}], "phase": ["decode"]}
+    sweep |= {"grid": {"B": [batch], "S": [3]}}
+    link = {"bytes_per_s": 1, "topology": "switch", "links": 1, "domain": 4}
+    chip: dict[str, Any] = {"networks": {"a": link}, "memory": {"hbm": {"bytes_per_s": 1}}}
+    chip["units"] = {"matrix": {"fp8": {"flops_per_s": 1e30}}}
+
+    def experts(routing):
+        asked = {**sweep, "routing": routing}
+        rows = step_table.layer_rows(asked, {}, {"tiny": chip}, BITS)
+        return next(row for row in rows if row["group"] == "experts")
+
+    all_read = experts("all")
+    moved = all_read["memory_bytes"] + all_read["activation_bytes"]
+    chip["memory"]["hbm"]["bytes_per_s"] = float(10**9 * moved)
+    link["bytes_per_s"] = float(10**9 * all_read["network_bytes"])
+    exact = experts("uniform")
+    assert exact["t_memory_s"] + exact["t_activation_s"] < exact["t_network_s"]
+    asked = {"model-sweeps": {"tie": {**sweep, "routing": "uniform"}}, "chips": {"tiny": chip}}
+    table = KernelTable(sweep_of(asked)).frame().collect()
+    assert table.filter(group="experts")["bound"].to_list() == [exact["bound"]] == [bound]
 
 
 @pytest.mark.parametrize(("tp", "allowed"), [(2, True), (3, False), (4, True), (6, True)])

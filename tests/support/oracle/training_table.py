@@ -381,7 +381,7 @@ def layer_rows(sweep, known):
             values = seconds(case, each)
             moved = values["t_memory_s"] + values["t_activation_s"]
             of = {"group": name, "count": count, "runs": each.often.runs(m)}
-            bound = bound_of({**values, "t_memory_s": moved})
+            bound = bound_of({**values, "t_memory_s": moved}, NEARLY_TIED)
             own = {name: values[name] for name in values.keys() - {*OF_SERVING, "t_lower_s"}}
             yield {**row, **of, **own, "bound": bound}
 
