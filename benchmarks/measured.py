@@ -25,8 +25,8 @@ from rooflines.hardware.timing_errors import (
     LONG,
     MATMUL,
     MEASURED_FILE,
+    MIN_LONG_BOUND_S,
     SHORT,
-    SHORTEST_LONG,
     STEP,
 )
 from rooflines.measured.machine import timings_source
@@ -91,7 +91,9 @@ def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
     served = [frame for frame in frames if "model" in frame.columns]
     parts = [pl.DataFrame(schema={"length": pl.String})]  # also where all tables are served runs
     seen = pl.DataFrame(schema=dict.fromkeys(KEYS, pl.String))
-    long = pl.when(pl.col("t_lower_s") < SHORTEST_LONG).then(pl.lit(SHORT)).otherwise(pl.lit(LONG))
+    long = (
+        pl.when(pl.col("t_lower_s") < MIN_LONG_BOUND_S).then(pl.lit(SHORT)).otherwise(pl.lit(LONG))
+    )
     for frame in matmuls:
         new = frame.join(seen, on=KEYS, how="anti").with_columns(length=long)
         parts.append(_spread(new, MATMUL, (*KEYS, "length", "of_source")))

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.basics.lazy import lazily
+from rooflines.basics.lazy import lazy_attributes
 from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -62,4 +62,4 @@ HOMES = {
 }
 """The modules of public names; planning a workflow does not wait for polars."""
 
-__getattr__, __dir__ = lazily(__name__, HOMES, "__version__")
+__getattr__, __dir__ = lazy_attributes(__name__, HOMES, "__version__")

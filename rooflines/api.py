@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import at_path, one_of
+from rooflines.basics.errors import at_path, check_choice
 from rooflines.basics.file_kinds import check_kind
 from rooflines.dictionary.columns import column_records
 from rooflines.evaluation.row_frames import KernelTable, skipped_frame, table_of
 from rooflines.fits.nsight import read_launches
 from rooflines.fits.rocm_counters import counters_in, read_dispatches
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.hardware.dtype_catalogue import combinations_of, dtype_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries, resolve_combinations
 from rooflines.measured.profiled_kernels import kernel_frame
 from rooflines.measured.timing_summary import measured_frame, summaries
 from rooflines.models.model_sheet import shape_rows
@@ -153,7 +153,7 @@ def kernels(
     """
     chips = chip_entries() if config is None else config.chips
     with at_path("chip"):
-        one_of(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
+        check_choice(chip, chips, "no chip", "see `rooflines list chips`, or give its config")
     path = counters_in(path)
     kind = check_kind(path, "kernels")
     read = read_dispatches if kind is not None and kind.maker == "amd" else read_launches
@@ -195,7 +195,7 @@ def dtypes() -> pl.DataFrame:
         [bit], `note`.
     """
     catalogue = dtype_entries()
-    combinations = combinations_of(list(catalogue.combinations), catalogue)
+    combinations = resolve_combinations(list(catalogue.combinations), catalogue)
     return pl.DataFrame(
         [
             {

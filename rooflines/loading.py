@@ -16,13 +16,13 @@ from rooflines.basics.errors import (
     PlausibilityWarning,
     RooflinesError,
     at_path,
+    check_choice,
     close_to,
-    one_of,
     quote,
 )
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
-from rooflines.basics.text import abridged, counted
+from rooflines.basics.text import abridge, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.charts.chart_choice import choose
 from rooflines.config.model_fields import ModelSweepConfig
@@ -32,10 +32,10 @@ from rooflines.fits.calibration_files import (
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips, with_price
+from rooflines.hardware.chip_catalogue import add_price, chip_entries, resolve_chips
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.hardware.entry_forms import checked
-from rooflines.hardware.plausibility import doubts
+from rooflines.hardware.entry_forms import validate_entry
+from rooflines.hardware.plausibility import plausibility_warnings
 from rooflines.models.library import models_of
 from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
@@ -97,7 +97,7 @@ class Config:
             f"<Config {self.file}: {counted(len(self.every), 'sweep')}, "
             f"{counted(rows, 'row')}, {counted(len(self.charts), 'chart')}>"
         )
-        return abridged(head, map(repr, self.every.values()))
+        return abridge(head, map(repr, self.every.values()))
 
     @cached_property
     def sweeps(self) -> Mapping[str, Sweep]:
@@ -173,7 +173,7 @@ def load_config(
     else:
         path = DEFAULT_CONFIG if source is None else Path(source)
         with named_kind(path, "config"):
-            content, line_of = read_yaml(path), Lines(path).of
+            content, line_of = read_yaml(path), Lines(path).line_of
         with named_kind(path, "config"), in_file(path):
             config, unlikely = _checked(str(path), content, path.parent, needs_sweeps=needs_sweeps)
     for doubt in unlikely:
@@ -249,7 +249,7 @@ def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
     given = content if isinstance(content, Mapping) else {}
     with Mistakes() as mistakes:
         with mistakes.at():
-            top = checked(ConfigFile, content)
+            top = validate_entry(ConfigFile, content)
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
     return top, chips
@@ -271,7 +271,7 @@ def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
     with Mistakes() as mistakes:
         for chip, entry in top.chips.items():
             with mistakes.at(f"chips.{chip}"):
-                entry_doubts = doubts(entry, chips[chip], chips)
+                entry_doubts = plausibility_warnings(entry, chips[chip], chips)
                 unlikely += [doubt.within(f"chips.{chip}") for doubt in entry_doubts]
     return unlikely
 
@@ -323,16 +323,16 @@ def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str
     with Mistakes() as mistakes:
         for level in config.memory:
             with mistakes.at("memory"):
-                one_of(level, levels, "no memory level of any chip")
+                check_choice(level, levels, "no memory level of any chip")
         for place, named in joining.items():
             for network in named:
                 with mistakes.at(place):
-                    one_of(network, networks, "no interconnect of any chip")
+                    check_choice(network, networks, "no interconnect of any chip")
         if isinstance(config, ModelSweepConfig) and config.prices.provider is not None:
             prices = chain(*(chip.prices or () for chip in chips.values()))
             sellers = dict.fromkeys(price.provider for price in prices)
             with mistakes.at("prices.provider"):
-                one_of(config.prices.provider, sellers, "no provider of any chip's prices")
+                check_choice(config.prices.provider, sellers, "no provider of any chip's prices")
 
 
 def _models(
@@ -402,8 +402,8 @@ def _priced(chips: Mapping[str, Chip], prices: Mapping[str, float]) -> dict[str,
     with Mistakes() as mistakes:
         for chip, usd_per_hour in prices.items():
             with mistakes.at(chip):
-                one_of(chip, chips, "no chip", "see `rooflines list chips`")
-                priced[chip] = with_price(chips[chip], usd_per_hour, "the config")
+                check_choice(chip, chips, "no chip", "see `rooflines list chips`")
+                priced[chip] = add_price(chips[chip], usd_per_hour, "the config")
     return priced
 
 

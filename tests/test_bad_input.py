@@ -20,7 +20,7 @@ from test_wrong_input import FILE, message_of, refused
 from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
-from rooflines.basics.yaml_file import LARGEST_FILE
+from rooflines.basics.yaml_file import MAX_YAML_BYTES
 from rooflines.evaluation.row_frames import OperationTable
 from rooflines.run.plan import plan
 
@@ -156,7 +156,7 @@ def test_nesting_without_end_is_refused_in_python_too():
 
 def test_a_config_may_have_a_mebibyte(tmp_path):
     path, most = tmp_path / FILE, "more than 1,048,576 bytes"
-    path.write_text(ONE_SWEEP.ljust(LARGEST_FILE, "#"), encoding="utf-8")
+    path.write_text(ONE_SWEEP.ljust(MAX_YAML_BYTES, "#"), encoding="utf-8")
     assert list(rooflines.load_config(path).sweeps) == ["mlp"]
     with path.open("ab") as file:
         file.truncate(100 * 2**20)

@@ -19,7 +19,7 @@ from rooflines.answers.question import Known
 from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.library import models_of
 from rooflines.models.split import Split
 from rooflines.sweep.every_split import plans_of
@@ -288,7 +288,7 @@ def test_every_split_without_a_row_is_counted_in_one_note():
     notes = [note for note in found.notes if note.startswith("Left out")]
     assert not [note for note in found.notes if "left out" in note]
     numbers = [re.match(r"Left out: (\d+) splits, such as", note) for note in notes]
-    plans = plans_of(models.load("llama-3.1-8b").shape, 24, checked(TrainingPlan, {}))
+    plans = plans_of(models.load("llama-3.1-8b").shape, 24, validate_entry(TrainingPlan, {}))
     missing = {plan.name for plan in plans} - {row["split"] for row in found.rows}
     assert len(notes) == 2
     assert sum(int(match[1]) if match else 1 for match in numbers) == len(missing) > 2

@@ -10,7 +10,7 @@ from command_line import said
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries, chip_sources, resolve_chips
-from rooflines.hardware.chip_parts import described, numbers, parts, source_of
+from rooflines.hardware.chip_parts import iter_parts, number_records, part_numbers, source_of
 from rooflines.hardware.entries import Chip, Power
 from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.site.chip_page import chip_details
@@ -45,8 +45,8 @@ def test_the_walk_over_a_chip_finds_every_number_of_the_file():
         if "base" not in entry:
             walked = {
                 f"{part.path}.{key}": value
-                for part in parts(chip_entries()[chip])
-                for key, value in numbers(part.entry).items()
+                for part in iter_parts(chip_entries()[chip])
+                for key, value in part_numbers(part.entry).items()
                 if key not in REMARKS
             }
             assert walked == written_numbers(chip), chip
@@ -70,7 +70,7 @@ def test_every_number_has_a_source_in_the_frame():
 def test_the_frame_has_rates_and_no_measured_share():
     own = {"base": "h100-sxm", "source": "a test", "efficiency": {"math": 0.8}}
     chips = resolve_chips({"mine": own}, chip_entries())
-    assert any(each["path"] == "efficiency.math" for each in described(chips["mine"]))
+    assert any(each["path"] == "efficiency.math" for each in number_records(chips["mine"]))
     assert "efficiency.math" not in chip_numbers(chips)["path"]
 
 
@@ -96,7 +96,7 @@ def test_a_chip_is_described_once():
     chip = chip_entries()["h100-sxm"]
     frame = rooflines.chips().filter(chip="h100-sxm")
     page = [(one[0], one[2]) for one in chip_details({"x": chip}, {})["chips"]["x"]["numbers"]]
-    shares = [record["path"] for record in described(chip)][frame.height :]
+    shares = [record["path"] for record in number_records(chip)][frame.height :]
     assert page[: frame.height] == [
         (f"{part}: {meaning}", f"{value} {unit}")
         for part, meaning, value, unit in frame.select("part", "meaning", "value", "unit").rows()

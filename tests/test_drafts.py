@@ -7,7 +7,7 @@ import pytest
 import rooflines
 from rooflines import models
 from rooflines.basics.errors import RooflinesError
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.architecture import PREFILL, Shape
 from rooflines.models.groups import Step, groups_of, work
 from rooflines.models.model import Model
@@ -156,7 +156,7 @@ def test_a_module_whose_layer_is_unknown_is_refused(beside):
     shape = {"layers": 2, "D": 64, "V": 100, "mtp": True, "mlp": {"F": 128, "layers": 2}}
     shape |= {"attention": {"N": 4, "K": 2, "H": 16}} | beside
     with pytest.raises(RooflinesError, match="mtp is true, but which layer it is like"):
-        checked(Shape, shape)
+        validate_entry(Shape, shape)
 
 
 def test_a_config_with_windows_has_no_module_that_is_known():
@@ -173,7 +173,7 @@ def test_a_config_with_windows_has_no_module_that_is_known():
 
 def test_a_context_saturates_a_step_with_drafts_where_its_rate_says_so():
     shape = {"layers": 3, "D": 1024, "V": 512, "attention": {"N": 16, "K": 8, "H": 128}}
-    model = Model("own", checked(Shape, {**shape, "mlp": {"F": 2048}, "mtp": True}))
+    model = Model("own", validate_entry(Shape, {**shape, "mlp": {"F": 2048}, "mtp": True}))
 
     def answer(context, batch):
         asked = {"B": batch, "S": context, "dtypes": "bf16", "calibration": "trtllm"}

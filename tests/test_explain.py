@@ -23,8 +23,8 @@ from rooflines.cli.main import run
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
-from rooflines.theory.operation import NAMED
-from rooflines.theory.sharding import NAMED as SHARDED
+from rooflines.theory.operation import NAMED_OPERATIONS
+from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDED
 
 CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(path)]
 
@@ -70,7 +70,13 @@ def test_a_question_may_be_asked_in_other_words(question, capsys):
 
 def test_no_word_can_be_two_things():
     aliases = [alias for entry in model_entries().values() for alias in entry.aliases]
-    names = [*chip_entries(), *dtype_entries().combinations, *NAMED, *model_entries(), *aliases]
+    names = [
+        *chip_entries(),
+        *dtype_entries().combinations,
+        *NAMED_OPERATIONS,
+        *model_entries(),
+        *aliases,
+    ]
     assert len(names) == len(set(names))
     assert not [name for name in names if name[0].isdigit() or "=" in name or "->" in name]
 

@@ -354,13 +354,13 @@ def test_results_of_benchmarks_are_served_rows():
 def test_a_file_of_another_command_is_refused_with_what_this_one_reads_too(reader):
     for path in sorted(FILES.iterdir()):
         kind = file_kind(path)
-        if kind is None or reader in kind.reads:
+        if kind is None or reader in kind.readers:
             continue
         with pytest.raises(RooflinesError) as caught:
             check_kind(path, reader)
         fixes = FIXES[reader]
         assert caught.value.fix.endswith(fixes.get(kind.maker, fixes[""]))
-        assert not kind.use or kind.use in caught.value.fix
+        assert not kind.command or kind.command in caught.value.fix
 
 
 def test_requests_that_arrive_slowly_are_fewer_at_once(tmp_path):

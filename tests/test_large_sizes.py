@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 import rooflines
-from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.numbers import MAX_SIZE
 from rooflines.evaluation.compiler import extent
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.sweep.one_chip import sweep_on
 
-SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, LARGEST_SIZE - 1, LARGEST_SIZE]
+SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, MAX_SIZE - 1, MAX_SIZE]
 
 
 @pytest.mark.parametrize("name", ["T*S", "B*T*S", "B/3", "B*T/128", "B*T/49", "B*T*S/7"])
@@ -25,10 +25,10 @@ def test_extents_of_products_are_float64(name):
         for size in sizes.split("*"):
             product *= row["BTS".index(size)]
         exact = -(-product // int(span or 1))
-        assert found == (exact if product < LARGEST_SIZE else pytest.approx(exact, rel=1e-15))
+        assert found == (exact if product < MAX_SIZE else pytest.approx(exact, rel=1e-15))
 
 
-@pytest.mark.parametrize("length", [3_100_000_000, 2**40, LARGEST_SIZE])
+@pytest.mark.parametrize("length", [3_100_000_000, 2**40, MAX_SIZE])
 def test_all_pairs_of_tokens_of_a_long_context_are_not_negative(length):
     (row,) = rooflines.train("llama-3.1-8b", "h100-sxm", B=1, S=length).to_dicts()
     pairs = 12 * 32 * 32 * 128 * Fraction(length) ** 2
@@ -37,7 +37,7 @@ def test_all_pairs_of_tokens_of_a_long_context_are_not_negative(length):
     assert row["mfu_full"] == pytest.approx(float((pairs + others) / seconds), rel=1e-3)
 
 
-@pytest.mark.parametrize("length", [2**44, 2**57 // 2**10, LARGEST_SIZE])
+@pytest.mark.parametrize("length", [2**44, 2**57 // 2**10, MAX_SIZE])
 def test_footprints_of_caches_with_copies_are_exact(length):
     form = {
         "name": "copies", "layers": 64, "D": 2048, "V": 32_000, "mlp": {"F": 8192},

@@ -21,7 +21,7 @@ from processes import python
 from random_sweeps import check
 
 from rooflines import RooflinesError, models
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.architecture import Shape
 from rooflines.models.attention_window import AttentionWindow
 from rooflines.models.groups import rank_hit_probability
@@ -87,7 +87,7 @@ def test_counts_are_those_of_the_oracle(name):
 @given(shape=of(random_serving.models()))
 def test_any_shape_has_the_counts_of_the_oracle(shape):
     del shape["name"]
-    model = models.Model("any", checked(Shape, shape))
+    model = models.Model("any", validate_entry(Shape, shape))
     counts = model.parameters()
     assert counts.total == oracle.parameters(shape)
     assert {c: getattr(counts, c) for c in CONVENTIONS} == oracle.active(shape)
@@ -173,14 +173,14 @@ def test_a_wrong_argument_is_refused_in_one_message(row):
 
 def test_weights_of_a_fraction_of_a_byte_are_exact():
     shape = {"layers": 1, "D": 4, "V": 3, "attention": {"N": 1, "K": 1, "H": 3}, "mlp": {"F": 3}}
-    model = models.Model("odd", checked(Shape, shape))
+    model = models.Model("odd", validate_entry(Shape, shape))
     assert model.weights_bytes("nvfp4") == model.parameters().total * Fraction(9, 16)
     assert model.weights_bytes("nvfp4").denominator > 1
 
 
 def test_a_network_has_to_join_chips_that_share_a_model_and_no_mere_replicas():
     splits = ({"tp": 4}, {"dp": 4}, {"dp": 4, "ep": 4}, {"tp": "2x2", "dp": 2, "ep": 8})
-    joined = [checked(Split, split).groups for split in splits]
+    joined = [validate_entry(Split, split).groups for split in splits]
     assert [max(map(math.prod, groups)) for groups in joined] == [4, 1, 4, 8]
 
 

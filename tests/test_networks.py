@@ -15,7 +15,7 @@ from rooflines.answers.question import Known, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.fits.time_form import ring_steps
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.hardware.support import joining, route_for
+from rooflines.hardware.support import default_route, routes_joining
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.theory.network import NetworkLevel, Route, axes_text, fastest_axes, torus_axes
 
@@ -137,9 +137,9 @@ def test_an_outer_network_alone_is_taken_only_as_asked_and_the_answer_says_what_
     assert found.to_dict()["routes"] == [idle]
     for chip in chip_entries().values():
         first, *others = chip.networks or [""]
-        offered = {name for chips in (2, 8, 16, 512) for name in joining(chip, (chips,))}
+        offered = {name for chips in (2, 8, 16, 512) for name in routes_joining(chip, (chips,))}
         assert offered <= {first, *(f"{first},{other}" for other in others)}
-        assert {route_for(chip, chips)[0] for chips in (12, 256) if first} <= {first}
+        assert {default_route(chip, chips)[0] for chips in (12, 256) if first} <= {first}
 
 
 def test_a_table_says_the_axes_of_each_chip(capsys):
@@ -181,7 +181,7 @@ def test_a_gather_over_axes_takes_the_time_by_hand(chip, axes, seconds):
     typed = tuple(map(int, axes.split("x")))
     assert fastest_axes(link, math.prod(typed)) == typed
     level = NetworkLevel(link, typed)
-    assert 10**9 * level.sent("all-gather") / level.bytes_per_s == seconds
+    assert 10**9 * level.bytes_per_payload_byte("all-gather") / level.bytes_per_s == seconds
 
 
 FP8 = {

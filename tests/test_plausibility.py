@@ -14,7 +14,7 @@ from small_config import matmul
 import rooflines
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries
-from rooflines.hardware.plausibility import doubts
+from rooflines.hardware.plausibility import plausibility_warnings
 from rooflines.run.workflow import plan_or_exit
 
 ROWS = case("doubts")
@@ -89,7 +89,10 @@ def test_other_numbers_bring_no_warning(chip):
 def test_no_chip_of_the_catalogue_and_of_the_default_config_brings_a_warning():
     written, known = read_yaml(CHIPS_FILE)["chips"], chip_entries()
     for chip, entry in known.items():
-        assert [*doubts(written[chip], entry, known), *doubts({}, entry, known)] == []
+        assert [
+            *plausibility_warnings(written[chip], entry, known),
+            *plausibility_warnings({}, entry, known),
+        ] == []
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rooflines.load_config()

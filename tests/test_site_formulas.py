@@ -14,7 +14,7 @@ from rooflines.site.calibration_data import OWN, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.model_steps import step_data
 from rooflines.sweep.one_chip import sweep_on
-from rooflines.theory.network import Route, most_chips
+from rooflines.theory.network import Route, max_domain
 from rooflines.theory.resources import collective_rate
 
 CHIPS = 70
@@ -64,18 +64,18 @@ def test_networks_are_those_of_the_model(data):
             continue
         network = data["networks"][chip["network"]]
         link = next(iter(entry.networks.values())).exact
-        most, published = most_chips((link,))
+        most, published = max_domain((link,))
         assert network["published"] == published
         assert network["most"] == (2**53 if most is None else most)
         for n in range(2, min(network["most"], CHIPS) + 1):
             if network["group"] and n > network["group"] and n % network["group"]:
                 continue
-            rings += link.closes(n)
+            rings += link.is_ring(n)
             for collective, levels in piece_of(network, n)["collectives"].items():
                 route = Route((link,), (n,))
                 rate = collective_rate(route, collective, efficiency)
                 seconds = max(value(level["seconds"], n) for level in levels)
-                assert seconds == sum(route.sent(collective)) / rate.per_s
+                assert seconds == sum(route.bytes_per_payload_byte(collective)) / rate.per_s
                 assert max(value(level["latency"], n) for level in levels) == rate.latency_s
     assert rings > 30
 

@@ -24,7 +24,7 @@ from rooflines.charts.chart_data import of_config
 from rooflines.charts.kinds import time
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
@@ -101,7 +101,7 @@ def test_a_step_takes_what_was_worked_out(name):
 
 
 def test_sums_of_a_softmax_have_four_bytes_in_any_dtype():
-    shape, plan = models.load(SMALL).shape, checked(TrainingPlan, {})
+    shape, plan = models.load(SMALL).shape, validate_entry(TrainingPlan, {})
     two, four = (saved_tensors(shape, plan, Fraction(size))["attention"].kept for size in (2, 4))
     assert two - four == 32 * 4 / 2 - 32 * 4 / 4
 
@@ -287,7 +287,7 @@ def test_a_config_lists_every_split_and_jobs_read_it_back():
     form |= {"splits": "auto", "chips_each": 8, **fixed}
     config = rooflines.load_config({"model-sweeps": {"every": form}})
     sweep = config.model_sweeps["every"]
-    plans = plans_of(models.load("mixtral-8x7b").shape, 8, checked(TrainingPlan, fixed))
+    plans = plans_of(models.load("mixtral-8x7b").shape, 8, validate_entry(TrainingPlan, fixed))
     assert {split.name for split in sweep.config.splits} == {plan.name for plan in plans}
     frame = StepTable(sweep).frame().collect()
     again = sweep_from(json.loads(json.dumps(recipe_of(sweep))))

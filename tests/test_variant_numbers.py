@@ -11,7 +11,7 @@ from valid_files import PLAIN
 
 import rooflines
 from rooflines.hardware import chip_catalogue as catalogue
-from rooflines.hardware.chip_parts import NUMBERS, PRINTED, source_in
+from rooflines.hardware.chip_parts import NUMBER_KEYS, SPARSE_PEAK, source_in
 from rooflines.hardware.entries import Level, Network, Peak, Power
 
 
@@ -47,7 +47,9 @@ SETTABLE: dict[str, float] = {
 
 def test_a_variant_may_set_every_number_alone():
     parts = (Peak, Level, Network, Power)
-    known = {name for part in parts for name in part.model_fields if name in {*NUMBERS, PRINTED}}
+    known = {
+        name for part in parts for name in part.model_fields if name in {*NUMBER_KEYS, SPARSE_PEAK}
+    }
     assert {path.rpartition(".")[2] for path in SETTABLE} == known
     own = {
         f"own-{number}": {"base": "bare", "source": "measured", path: SETTABLE[path]}

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from blocks import table, with_block, with_values
 from documents import ROOT
 
-from rooflines.basics.numbers import LARGEST_SIZE
-from rooflines.basics.yaml_file import DEEPEST, LARGEST_FILE, MOST_NODES
+from rooflines.basics.numbers import MAX_SIZE
+from rooflines.basics.yaml_file import MAX_DEPTH, MAX_NODES, MAX_YAML_BYTES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
 from rooflines.evaluation.compiler import CLOSE
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
-from rooflines.hardware.plausibility import FAR
+from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
 from rooflines.solvers.crossover import TIE_TOLERANCE
 from rooflines.sweep.axes import MOST_PARTS
@@ -68,10 +68,10 @@ def sizes_table() -> str:
 def limits_table() -> str:
     """The largest input of each kind, in Markdown."""
     rows = (
-        ("bytes in a file", f"{LARGEST_FILE:,}"),
-        ("values in a file, aliases expanded", f"{MOST_NODES:,}"),
-        ("levels of nesting", f"{DEEPEST}"),
-        ("size", power(LARGEST_SIZE, 2)),
+        ("bytes in a file", f"{MAX_YAML_BYTES:,}"),
+        ("values in a file, aliases expanded", f"{MAX_NODES:,}"),
+        ("levels of nesting", f"{MAX_DEPTH}"),
+        ("size", power(MAX_SIZE, 2)),
         ("sizes per dimension", power(MAX_AXIS_SIZES, 2)),
         ("product of the largest sizes (or tiles) and chips", power(LARGEST_PRODUCT, 10)),
         ("rows per part", power(MAX_PART_ROWS, 2)),
@@ -102,7 +102,7 @@ def with_reference(page: str) -> str:
     bits = (f"{name} {float(stored_bits(formats[name])):g}" for name in BLOCK_FORMATS)
     values: Mapping[str, str] = {
         "bits": ", ".join(bits),
-        "far": f"{FAR:g}",
+        "far": f"{MAX_BASE_RATIO:g}",
         "snap": f"{SNAP:e}",
     }
     page = with_block(page, "sizes", sizes_table())

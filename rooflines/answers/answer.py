@@ -15,16 +15,16 @@ from rooflines.answers.question import OPERATION, as_published, dtypes_on, forma
 from rooflines.answers.routes import routes_of
 from rooflines.answers.screen import as_text
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_SIZE, first
+from rooflines.basics.numbers import MAX_SIZE, first
 from rooflines.config.model_fields import Request
 from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
 from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.hardware import timing_errors
 from rooflines.hardware.chip_catalogue import chip_sources
-from rooflines.hardware.chip_parts import described
+from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.hardware.support import joining
+from rooflines.hardware.support import routes_joining
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.groups import StepExtents, activated_experts
 from rooflines.models.step_kernels import token_share
@@ -234,7 +234,7 @@ def _wider(
     (fewest,) = (each for each in thresholds if each["axis"] == "chips")
     if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
         return None
-    for network in joining(chip):
+    for network in routes_joining(chip):
         other = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
         for row in thresholds_of(other):  # none where it does not join the chips of the question
             if row["outcome"] == FOUND:
@@ -284,7 +284,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
         alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
         length = (
             timing_errors.SHORT
-            if row["t_lower_s"] < timing_errors.SHORTEST_LONG
+            if row["t_lower_s"] < timing_errors.MIN_LONG_BOUND_S
             else timing_errors.LONG
         )
         of = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
@@ -313,7 +313,7 @@ def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) ->
 def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
     """The numbers of parts of a chip, and the documents that they name."""
     catalogue = chip_sources()
-    numbers = [each for each in described(chip) if each["path"].rpartition(".")[0] in used]
+    numbers = [each for each in number_records(chip) if each["path"].rpartition(".")[0] in used]
     named = {name for number in numbers for name in (number["source"] or "").split(", ")}
     documents = {
         name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
@@ -351,8 +351,8 @@ def _of_model(
         "cache_split": sweep.config.cache_split,
         "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         "per_sequence_s": {  # without the experts that further tokens touch
-            bound: float(max(least[0].along("B").slope.at(extents) for least in time.pieces))
-            for bound, time in case.times.by.items()
+            bound: float(max(least[0].affine_in("B").slope.at(extents) for least in time.pieces))
+            for bound, time in case.times.by_bound.items()
         },
     }
 
@@ -432,14 +432,14 @@ def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
     """
 
     def limit(batch: int) -> str | None:
-        at = times.at(StepExtents(replace(step, B=min(batch, LARGEST_SIZE)))).handed_over
+        at = times.at(StepExtents(replace(step, B=min(batch, MAX_SIZE)))).with_activation_traffic
         math = at.pop(MATH.bound)
         longest = max(at, key=at.__getitem__)
         return longest if at[longest] > math else None
 
-    if (beyond := limit(LARGEST_SIZE)) is not None:
+    if (beyond := limit(MAX_SIZE)) is not None:
         return {"outcome": NEVER, "critical_B": None, "limit": beyond}
-    critical = first(lambda batch: limit(batch) is None, least, LARGEST_SIZE)
+    critical = first(lambda batch: limit(batch) is None, least, MAX_SIZE)
     if critical == least:
         return {"outcome": ALWAYS, "critical_B": least, "limit": None}
     return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}

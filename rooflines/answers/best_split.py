@@ -20,7 +20,7 @@ from rooflines.config.axis_sizes import Sizes
 from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.hardware.support import fewer_or, interconnects, need_of, route_for
+from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
 from rooflines.models.architecture import TRAIN
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
@@ -265,7 +265,7 @@ def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
     fix = "ask for other sizes, or fewer chips"
     if first.chip and need_of(first.reason) == "network":
         chips = max(split.chips for split in changed.config.splits)
-        fix = fewer_or(changed.chips[first.chip], "fewer chips", (chips,))
+        fix = hint_fewer_chips(changed.chips[first.chip], "fewer chips", (chips,))
     raise RooflinesError("--split", problem, fix)
 
 
@@ -274,7 +274,7 @@ def _with_every_split(
 ) -> ModelSweep:
     """Replace the split of a sweep by every split over `chips` chips."""
     entry = one.chips[chip]
-    names = network or route_for(entry, chips)
+    names = network or default_route(entry, chips)
     _, _, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.dictionary.columns import ENDLESS, FOUND
+from rooflines.dictionary.columns import FOUND, WITHOUT_END
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,7 +14,7 @@ TEXTS = {
         "≤ {critical}",
         "with a large batch, at {number:,} of these {among:,} contexts; longer are {limit}-bound",
     ),
-    ENDLESS: (
+    WITHOUT_END: (
         "some",
         "a large batch is compute-bound at {number:,} of the {among:,} contexts of each chunk",
     ),

@@ -6,10 +6,10 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.text import squeezed
+from rooflines.basics.text import normalize_name
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
-from rooflines.theory.operation import NAMED
+from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,10 +51,14 @@ def chip_named(word: str, chips: Mapping[str, Chip]) -> Found | None:
     if word in chips:
         return Found(word)
     for name, chip in chips.items():
-        if squeezed(word) in map(squeezed, (name, *(chip.aliases or ()))):
+        if normalize_name(word) in map(normalize_name, (name, *(chip.aliases or ()))):
             return Found(name)
     for name, chip in chips.items():
-        if chip.base is None and chip.usual and squeezed(chip.usual) == _without_maker(word, chip):
+        if (
+            chip.base is None
+            and chip.usual
+            and normalize_name(chip.usual) == _without_maker(word, chip)
+        ):
             alike = [other for other in chips if other.startswith(f"{chip.usual}-")]
             others = [other for other in alike if chips[other].base is None and other != name]
             rest = f"; others: {', '.join(others)}" if others else ""
@@ -80,7 +84,7 @@ def chip_near(word: str, chips: Mapping[str, Chip]) -> Found | None:
 
 def _without_maker(word: str, chip: Chip) -> str:
     """A name as names are compared, without the maker of a chip in front."""
-    return squeezed(word).removeprefix(squeezed(chip.vendor or ""))
+    return normalize_name(word).removeprefix(normalize_name(chip.vendor or ""))
 
 
 def model_near(word: str) -> Found | None:
@@ -95,15 +99,15 @@ def model_near(word: str) -> Found | None:
 def dtypes_named(word: str) -> str | None:
     """The dtype combination, or format, of a name in any case, also of a name in libraries."""
     entries = dtype_entries()
-    names = {squeezed(name): name for name in (*entries.combinations, *entries.formats)}
-    asked = squeezed(word).replace("bfloat", "bf").replace("float", "fp")
+    names = {normalize_name(name): name for name in (*entries.combinations, *entries.formats)}
+    asked = normalize_name(word).replace("bfloat", "bf").replace("float", "fp")
     return names.get(DTYPES_CALLED.get(asked, asked))
 
 
 def operation_named(word: str) -> str | None:
     """The operation of a name in any case, also of a name in other libraries, or an einsum."""
     name = word.lower()
-    return word if "->" in word else CALLED.get(name, name if name in NAMED else None)
+    return word if "->" in word else CALLED.get(name, name if name in NAMED_OPERATIONS else None)
 
 
 def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Found | None:
@@ -112,10 +116,10 @@ def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Found | None:
     Raises:
         RooflinesError: Several names have it.
     """
-    asked, parts = squeezed(word), re.split(r"[\s_-]+", word.lower())
+    asked, parts = normalize_name(word), re.split(r"[\s_-]+", word.lower())
     if len(asked) < SHORTEST:
         return None
-    alike = [name for name, text in texts.items() if asked in squeezed(text)] or [
+    alike = [name for name, text in texts.items() if asked in normalize_name(text)] or [
         name for name, text in texts.items() if all(part in text.split("-") for part in parts)
     ]
     if len(alike) > 1:

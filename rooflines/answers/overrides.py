@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import number
-from rooflines.hardware.chip_catalogue import resolve_chips, with_price
-from rooflines.hardware.plausibility import doubts
+from rooflines.hardware.chip_catalogue import add_price, resolve_chips
+from rooflines.hardware.plausibility import plausibility_warnings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ def with_own_numbers(
     if price is not None:
         with at_path("--price"):
             price, source = number(price), "typed with --price"
-            chips = {name: with_price(chip, price, source) for name, chip in chips.items()}
+            chips = {name: add_price(chip, price, source) for name, chip in chips.items()}
     return known._replace(chips={**known.chips, **chips})
 
 
@@ -75,7 +75,9 @@ def _variants(
         with _typed(own):
             slips += [
                 f"{name} with --set {each.where} {each.problem}"
-                for each in doubts(written[own], variants[own], {**chips, **variants})
+                for each in plausibility_warnings(
+                    written[own], variants[own], {**chips, **variants}
+                )
             ]
     return variants, slips
 
@@ -86,7 +88,7 @@ def _typed(name: str, fix: str = "") -> Iterator[None]:
     try:
         yield
     except RooflinesError as error:
-        raise RooflinesError.of(
+        raise RooflinesError.combine(
             RooflinesError(
                 f"--set {each.where.removeprefix(f'{name}.')}",
                 each.problem,

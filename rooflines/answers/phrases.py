@@ -13,12 +13,12 @@ from rooflines.basics.text import count, seconds, si, significant
 from rooflines.dictionary.columns import (
     ALWAYS,
     AXES,
-    ENDLESS,
     FOUND,
     HEADS,
     NEVER,
     UNKNOWN,
-    UNTIMED,
+    UNTIMED_PREFIX,
+    WITHOUT_END,
 )
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import DRAFT
@@ -67,12 +67,12 @@ LARGEST = {
     SHARDS: {
         FOUND: ("≤ {critical}", "then {limit}-bound"),
         ALWAYS: ("≤ {critical}", "all that the network joins"),
-        ENDLESS: ("any", "no upper limit"),
+        WITHOUT_END: ("any", "no upper limit"),
         NEVER: ("never", "{limit}-bound on one chip already"),
     },
     "S": {
         FOUND: ("≤ {critical}", "with a large batch; longer contexts are {limit}-bound"),
-        ENDLESS: ("any", "every long context has a compute-bound batch"),
+        WITHOUT_END: ("any", "every long context has a compute-bound batch"),
         NEVER: ("never", "no batch is compute-bound at any context"),
     },
     "tp": {
@@ -414,11 +414,11 @@ def _terms(answer: Answer) -> Iterator[Line]:
         name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
         parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
     yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
-    untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED)]
+    untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED_PREFIX)]
     share = sum(each["count"] * each["t_estimate_s"] for each in untimed) / total
     if share >= LEAST_TERM:
         text = f"{percent(share)} is of kernels without timings, at the shares that matmuls reach"
-        yield Line(UNTIMED, "", text)
+        yield Line(UNTIMED_PREFIX, "", text)
     if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
         text = f"alone take {seconds(sent)}, within the kernels that they follow"
         yield Line("collectives", "", text)
@@ -539,7 +539,7 @@ def _share(answer: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) ->
     outcome, critical = less["outcome"], less["critical"]
     if (outcome, critical) == (whole["outcome"], whole["critical"]):
         return None
-    where = {ENDLESS: "on any number of chips", ALWAYS: "at every size"}.get(outcome)
+    where = {WITHOUT_END: "on any number of chips", ALWAYS: "at every size"}.get(outcome)
     if critical is not None and less["axis"] == SHARDS:
         where = f"up to {critical}"
     elif outcome == FOUND:

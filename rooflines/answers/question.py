@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.answers.name_search import chip_named, chip_near, dtypes_named
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.answers.question_words import WRITTEN_OUT
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
 from rooflines.config.schema import SweepConfig
 from rooflines.fits.calibration_files import Calibrations, shipped_calibrations
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.hardware.entry_forms import checked
-from rooflines.hardware.support import fewer_or, need_of, route_for
+from rooflines.hardware.entry_forms import validate_entry
+from rooflines.hardware.support import default_route, hint_fewer_chips, need_of
 from rooflines.models.architecture import TRAIN
 from rooflines.models.library import find_model
 from rooflines.models.model import Model
@@ -25,8 +25,8 @@ from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import sweep_of_models
 from rooflines.theory.network import parse_axes
-from rooflines.theory.operation import MATRIX, operation
-from rooflines.theory.sharding import NAMED as SHARDINGS
+from rooflines.theory.operation import MATRIX, parse_operation
+from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
 from rooflines.theory.sharding import OR_LONG_FORM, SHARDS
 from rooflines.training.parallel_plan import TrainingPlan
 
@@ -143,7 +143,7 @@ def _of_operation(
             options = _on_chips(asked, known.chips, options)
         with mistakes.at():
             with at_path("operation"):
-                op = operation(str(asked.operation or OPERATION))
+                op = parse_operation(str(asked.operation or OPERATION))
             grid = sizes_of_operation(asked.sizes or asked.product, op)
         with mistakes.at("dtypes"):
             forms = [_dtypes(form, dtype_entries().combinations) for form in asked.dtypes]
@@ -224,8 +224,8 @@ def _joining(asked: Question, chips: Mapping[str, Chip], split: object) -> list[
     """The interconnects that join the chips of a plan, where one chip is asked for."""
     if len(asked.chips) != 1 or asked.chips[0] not in chips or not split:
         return None
-    count = checked(TrainingPlan, split).chips
-    return [route_for(chips[asked.chips[0]], count)] if count > 1 else None
+    count = validate_entry(TrainingPlan, split).chips
+    return [default_route(chips[asked.chips[0]], count)] if count > 1 else None
 
 
 def _checked(
@@ -237,7 +237,7 @@ def _checked(
         RooflinesError: It is invalid; places are words of the question.
     """
     try:
-        config: Any = checked(SweepConfig if model is None else ModelSweepConfig, keys)
+        config: Any = validate_entry(SweepConfig if model is None else ModelSweepConfig, keys)
         named, fits = config.calibration or (), known.calibrations
         if fits is None:
             fits = shipped_calibrations() if named else Calibrations()
@@ -253,7 +253,7 @@ def _checked(
         if not real and SHARDS in keys["thresholds"]:
             dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
             return _checked({**keys, "thresholds": dims}, known, model)
-        raise RooflinesError.of(
+        raise RooflinesError.combine(
             _in_words(each, keys, known.chips) for each in real or error.errors
         ) from None
 
@@ -283,9 +283,13 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
         return f"choose one of its memory levels with a bandwidth: {', '.join(levels_of(chip))}"
     if need == "network":
         if "models" not in keys:
-            return fewer_or(chip, "other numbers of chips", parse_axes(str(keys["shards"][0])))
+            return hint_fewer_chips(
+                chip, "other numbers of chips", parse_axes(str(keys["shards"][0]))
+            )
         kind = TrainingPlan if keys.get("phase") == TRAIN else Split
-        return fewer_or(chip, "fewer chips", *checked(kind, keys["splits"][0]).groups)
+        return hint_fewer_chips(
+            chip, "fewer chips", *validate_entry(kind, keys["splits"][0]).groups
+        )
     return FIXES.get(need) or _other_peak(chip, keys)
 
 
@@ -329,7 +333,7 @@ def _on_chips(
         found = chip_named(str(name), chips) or chip_near(str(name), chips)
         if found is None:
             with at_path("chip"):
-                one_of(name, chips, "no chip", LIST_CHIPS)
+                check_choice(name, chips, "no chip", LIST_CHIPS)
         elif found.name != name:
             asked.chips = [found.name if each == name else each for each in asked.chips]
             asked.notes += [found.note] if found.note else []
@@ -344,7 +348,7 @@ def _on_chips(
             (name,) = asked.chips
             for level in levels:
                 with at_path("network"):
-                    one_of(level, chips[name].networks, f"no interconnect of {name}")
+                    check_choice(level, chips[name].networks, f"no interconnect of {name}")
         given["network"] = levels[0] if len(levels) == 1 else list(levels)
     return given
 
@@ -362,7 +366,7 @@ def _dtypes(form: object, known: Collection[str], *, of_model: bool = False) -> 
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
     form = dtypes_named(form) or form
     what, fix = ("format or", LIST_FORMATS) if of_model else ("dtype", LIST_DTYPES)
-    one_of(form, known, f"no {what} combination", fix)
+    check_choice(form, known, f"no {what} combination", fix)
     return form
 
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
-from rooflines.basics.numbers import LARGEST_SIZE, whole
+from rooflines.basics.numbers import MAX_SIZE, whole
 from rooflines.basics.text import counted
-from rooflines.theory.operation import NAMED, Operation
+from rooflines.theory.operation import NAMED_OPERATIONS, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,7 +60,7 @@ def sizes_of_operation(sizes: object, op: Operation) -> dict[str, list[int]]:
     """
     lettered = sizes if isinstance(sizes, Mapping) else _by_letter(sizes, op)
     letters = {letter: letter for letter in op.dims}
-    if op == NAMED["matmul"]:
+    if op == NAMED_OPERATIONS["matmul"]:
         letters |= BLAS
     given = {letters.get(str(letter).upper(), letter): size for letter, size in lettered.items()}
     known = f"{op.name} has the dimensions {', '.join(op.dims)}"
@@ -133,7 +133,7 @@ def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
             f"are {len(parts)} in {quote(sizes)}, but {op.name} has "
             f"{counted(len(op.dims), 'dimension')}: {', '.join(op.dims)}",
             f"write one size for each, {'x'.join(op.dims)}, or name another operation: "
-            f"{', '.join(NAMED)}",
+            f"{', '.join(NAMED_OPERATIONS)}",
         )
     return dict(zip(op.dims, parts, strict=True))
 
@@ -197,7 +197,7 @@ def _whole(text: str) -> int:
     if match is None:
         return whole(text)
     size = Fraction(match[1]) * UNITS[match[2].lower()]
-    if size.denominator > 1 or not 1 <= size <= LARGEST_SIZE:
-        fix = f"write a whole number from 1 to {LARGEST_SIZE:,}; k is 1,024"
+    if size.denominator > 1 or not 1 <= size <= MAX_SIZE:
+        fix = f"write a whole number from 1 to {MAX_SIZE:,}; k is 1,024"
         raise RooflinesError("", f"is {quote(text)}, which is no whole number", fix)
     return int(size)

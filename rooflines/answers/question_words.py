@@ -13,7 +13,7 @@ from rooflines.basics.file_kinds import check_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.models.tensor_dtypes import StepDtypes
-from rooflines.theory.operation import NAMED
+from rooflines.theory.operation import NAMED_OPERATIONS
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def _place_misspelt(known: Question, word: str, chips: Mapping[str, Chip]) -> No
     if not close and "chips" in missing:
         close = ["chips"]
     if not close:
-        every = [*NAMED, *chips, *dtypes, *model_entries()]
+        every = [*NAMED_OPERATIONS, *chips, *dtypes, *model_entries()]
         problem = "which is no operation, model, size, chip or dtype combination"
         raise RooflinesError(
             "the question", f"has {quote(word)}, {problem}", FIX, close=close_to(word, every)

@@ -34,7 +34,7 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         return
     first, link = next(iter(place.entry.networks.items()))
     if place.networks[0] != first:
-        joined = link.exact.domain if link.exact.published else None
+        joined = link.exact.domain if link.exact.domain_known else None
         chips = f", which joins {joined:,} chips," if joined else ""
         yield f"{place.network} alone, as asked: {first}{chips} is idle"
     inner = place.links[0]

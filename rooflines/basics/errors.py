@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
 
-LONGEST_QUOTE = 80
+MAX_QUOTE = 80
 """Characters of a wrong value that a message repeats."""
 
-LONGEST_PATH = 255
+MAX_PATH = 255
 """Characters of a path that a message has [1]."""
 
-LONGEST_PLACE = 400
+MAX_KEY_PATH = 400
 """Characters of a key path that a message shows."""
 
-MOST_SHOWN = 20
+MAX_MISTAKES_SHOWN = 20
 """Mistakes that one message shows [1]."""
 
-MOST_COLLECTED = 1000
+MAX_MISTAKES = 1000
 """Mistakes after which checking stops [1]."""
 
 
@@ -62,7 +62,7 @@ class RooflinesError(ValueError):
         super().__init__(where, problem, fix)
 
     @classmethod
-    def of(cls, errors: Iterable[Self]) -> Self:
+    def combine(cls, errors: Iterable[Self]) -> Self:
         """One error with all these mistakes."""
         several = tuple(errors)
         first = several[0]
@@ -90,7 +90,7 @@ class RooflinesError(ValueError):
             line_of: The line of a key path in that file.
         """
         if self._several is not None:
-            return self.of(
+            return self.combine(
                 error.within(place, file=file, line_of=line_of) for error in self._several
             )
         if self.file:
@@ -109,13 +109,13 @@ class RooflinesError(ValueError):
         Each can have names of a file, of any characters.
         """
         if self._several is not None:
-            more = len(self._several) - MOST_SHOWN
-            count = f"at least {more}" if len(self._several) >= MOST_COLLECTED else more
+            more = len(self._several) - MAX_MISTAKES_SHOWN
+            count = f"at least {more}" if len(self._several) >= MAX_MISTAKES else more
             rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
-            return "\n".join([*map(str, self._several[:MOST_SHOWN]), *rest])
-        name = shortened(self.file, LONGEST_PATH)
+            return "\n".join([*map(str, self._several[:MAX_MISTAKES_SHOWN]), *rest])
+        name = truncate(self.file, MAX_PATH)
         file = f"{name}:{self.line}" if self.line else name
-        where = printable(shortened(self.where, LONGEST_PLACE))
+        where = printable(truncate(self.where, MAX_KEY_PATH))
         place = ": ".join(part for part in (file, where) if part)
         lines = [f"{place} {self.problem}." if place else f"{self.problem}."]
         if self.close:
@@ -139,7 +139,7 @@ class Mistakes:
     """
 
     def __init__(self, whole: Mistakes | None = None, place: str = "") -> None:
-        self.found: dict[tuple[str, str], RooflinesError] = {}
+        self.by_place: dict[tuple[str, str], RooflinesError] = {}
         self._whole, self._place = whole, place
 
     def add(self, error: RooflinesError) -> None:
@@ -148,11 +148,11 @@ class Mistakes:
         Others at the same place tend to follow from it.
 
         Raises:
-            RooflinesError: There are more than `MOST_COLLECTED`.
+            RooflinesError: There are more than `MAX_MISTAKES`.
         """
         for single in error.errors:
-            self.found.setdefault((single.file, single.where), single)
-            if len(self.found) >= MOST_COLLECTED:
+            self.by_place.setdefault((single.file, single.where), single)
+            if len(self.by_place) >= MAX_MISTAKES:
                 self.check()
 
     def at(self, place: str = "") -> Mistakes:
@@ -164,8 +164,8 @@ class Mistakes:
 
     def check(self) -> None:
         """Raise the mistakes, if there are any."""
-        if self.found:
-            raise RooflinesError.of(self.found.values())
+        if self.by_place:
+            raise RooflinesError.combine(self.by_place.values())
 
     def __enter__(self) -> Self:
         """The collector itself."""
@@ -213,13 +213,13 @@ def close_to(name: object, known: Iterable[str]) -> list[str]:
     return list(dict.fromkeys([*sorted(contain, key=len), *alike]))[:4]
 
 
-def circle(names: Sequence[str], order: Iterable[str]) -> list[str]:
+def cycle(names: Sequence[str], order: Iterable[str]) -> list[str]:
     """The names of a cycle, starting and ending with the one that comes first in the file."""
     first = names.index(min(names, key=list(order).index))
     return [*names[first:], *names[: first + 1]]
 
 
-def not_installed(command: str, package: str) -> RooflinesError:
+def missing_package(command: str, package: str) -> RooflinesError:
     """The error of a command that needs a package which the environment lacks.
 
     Args:
@@ -241,15 +241,15 @@ def quote(value: object) -> str:
         text = "a number of thousands of digits"
     except RecursionError:
         text = "a value nested without end"
-    return shortened(text)
+    return truncate(text)
 
 
-def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
+def truncate(text: str, longest: int = MAX_QUOTE) -> str:
     """Text of a user, cut to what a message repeats."""
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
-def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> None:
+def check_choice(value: object, known: Collection[Any], what: str, fix: str = "") -> None:
     """Refuse a value that is not one of the valid ones.
 
     Args:
@@ -271,7 +271,7 @@ def one_of(value: object, known: Collection[Any], what: str, fix: str = "") -> N
     )
 
 
-def check_known(
+def check_choices(
     values: Sequence[Any] | str | None, known: Collection[Any], what: str, fix: str = ""
 ) -> None:
     """Refuse a value, or those of a list, that is not one of the valid ones.
@@ -279,16 +279,16 @@ def check_known(
     Args:
         values: A name, or a list of names or numbers; None is none.
         known: The valid values.
-        what: What another value is, as in `one_of`.
-        fix: What to do about it, as in `one_of`.
+        what: What another value is, as in `check_choice`.
+        fix: What to do about it, as in `check_choice`.
 
     Raises:
         RooflinesError: At least one is not valid; key paths are the places in a list.
     """
     if isinstance(values, str):
-        one_of(values, known, what, fix)
+        check_choice(values, known, what, fix)
         return
     with Mistakes() as mistakes:
         for index, value in enumerate(values or ()):
             with mistakes.at(f"[{index}]"):
-                one_of(value, known, what, fix)
+                check_choice(value, known, what, fix)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import yaml
 
 from rooflines.basics.errors import RooflinesError, printable
-from rooflines.basics.files import GZIP, NOT_READ, encoding_of
+from rooflines.basics.files import GZIP, READ_ERRORS, encoding_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ Reader = Literal["kernels", "timings", "fit", "model", "config", "fits", "shapes
 """Content that a command reads: profiled kernels, timings, timings to fit, a model, a config, fits,
 or sizes of matmuls."""
 
-HEAD = 2**17
+HEAD_BYTES = 2**17
 """Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
 
 SQLITE = b"SQLite format 3\0"
@@ -41,7 +41,7 @@ COUNTERS = (
 )
 """The counters of Nsight Compute that a roofline needs; docs/measure.md has those of all dtypes."""
 
-WANTED: dict[Reader, str] = {
+READER_CONTENT: dict[Reader, str] = {
     "kernels": "operations and bytes of kernels",
     "timings": "times of single matmuls, attention, collectives or served models",
     "fit": "times of single matmuls, attention or collectives",
@@ -109,19 +109,19 @@ class FileKind(NamedTuple):
     Attributes:
         id: Its key in `file_kinds.yaml`.
         name: What it is, such as "a trace of rocprofv3".
-        has: What it has.
+        content: What it has.
         maker: Whose tools count what it lacks.
-        reads: What reads it.
-        use: The command line that reads it.
+        readers: What reads it.
+        command: The command line that reads it.
         signs: What tells it: one of these.
     """
 
     id: str
     name: str
-    has: str
+    content: str
     maker: str
-    reads: frozenset[str]
-    use: str
+    readers: frozenset[str]
+    command: str
     signs: tuple[Sign, ...]
 
 
@@ -137,7 +137,7 @@ def file_kind(path: str | Path) -> FileKind | None:
         (
             kind
             for kind in file_kinds()
-            if any(_is_of(sign, name, content, text, names) for sign in kind.signs)
+            if any(_has_marks(sign, name, content, text, names) for sign in kind.signs)
         ),
         None,
     )
@@ -160,12 +160,14 @@ def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
     fixes = FIXES["timings" if reader == "fit" else reader]
     if kind is None and reader not in ("config", "fits") and _is_empty(Path(path)):
         raise RooflinesError("", "is empty", fixes[""], file=printable(str(path)))
-    if kind is None or reader in kind.reads:
+    if kind is None or reader in kind.readers:
         return kind
     fix = fixes.get(kind.maker, fixes[""])
-    if kind.use:
-        fix = f"use `{kind.use}`, which reads it; or {fix}"
-    problem = f"is {kind.name}, which has {kind.has}; this command reads {WANTED[reader]}"
+    if kind.command:
+        fix = f"use `{kind.command}`, which reads it; or {fix}"
+    problem = (
+        f"is {kind.name}, which has {kind.content}; this command reads {READER_CONTENT[reader]}"
+    )
     raise RooflinesError("", problem, fix, file=printable(str(path)))
 
 
@@ -222,7 +224,7 @@ def _sign(entry: dict[str, object]) -> Sign:
     )
 
 
-def _is_of(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set[str]]) -> bool:
+def _has_marks(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set[str]]) -> bool:
     """Say whether a file has all marks of a sign."""
     return (
         content.startswith(sign.begins)
@@ -248,9 +250,9 @@ def _head(path: Path) -> bytes:
         with path.open("rb") as file:
             packed = file.read(len(GZIP)) == GZIP
         with gzip.open(path) if packed else path.open("rb") as file:
-            head = file.read(HEAD)
+            head = file.read(HEAD_BYTES)
         return head + _names_of_tables(path) if head.startswith(SQLITE) else head
-    except (*NOT_READ, ValueError):
+    except (*READ_ERRORS, ValueError):
         return b""
 
 

@@ -32,10 +32,10 @@ CONFIG_DIR = _config_dir()
 GZIP = b"\x1f\x8b"
 """The first bytes of a file that gzip packed."""
 
-NOT_READ = (OSError, EOFError, UnicodeError, zlib.error)
+READ_ERRORS = (OSError, EOFError, UnicodeError, zlib.error)
 """Errors of reading a text that is missing, damaged, or none."""
 
-LARGEST_TABLE = 2**28
+MAX_TABLE_BYTES = 2**28
 """Bytes of a table that a user names [byte]; of CSV these are some millions of rows."""
 
 
@@ -68,7 +68,7 @@ def named_file(folder: Path, name: str, inside: str = "") -> Path:
     raise RooflinesError("", f"names {printable(path)}, which {problem}", fix)
 
 
-def bounded_content(path: str | Path, largest: int = LARGEST_TABLE, fix: str = "") -> bytes:
+def bounded_content(path: str | Path, largest: int = MAX_TABLE_BYTES, fix: str = "") -> bytes:
     """The content of a file, or of a pipe or a device, which may be endless.
 
     Args:
@@ -104,7 +104,7 @@ def open_text(path: Path) -> IO[str]:
     """A text file, perhaps packed with gzip, opened for reading, its line ends as they are.
 
     Raises:
-        OSError: It cannot be opened; and as of `NOT_READ` when it is read.
+        OSError: It cannot be opened; and as of `READ_ERRORS` when it is read.
     """
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP

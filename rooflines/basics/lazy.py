@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = ["GARBAGE_THRESHOLDS", "alt", "lazily", "pl"]
+__all__ = ["GARBAGE_THRESHOLDS", "alt", "lazy_attributes", "pl"]
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
 """Thresholds of the garbage collector, of commands and jobs; Python's own are 700, 10 and 10."""
 
 
-def lazily(
+def lazy_attributes(
     package: str, homes: Mapping[str, Sequence[str]], *more: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose public names are imported when first used.

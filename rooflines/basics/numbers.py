@@ -12,19 +12,19 @@ from rooflines.basics.errors import RooflinesError, quote
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LARGEST_SIZE = 2**53
+MAX_SIZE = 2**53
 """The largest size of one dimension: up to here a Float64 holds every whole number."""
 
-LARGEST_COUNT = 2**62
+MAX_COUNT = 2**62
 """Larger integers are in no column and no intermediate result: the sum of two fits an Int64."""
 
-LARGEST_NUMBER = 1e300
+MAX_NUMBER = 1e300
 """No quantity is as large; products of larger numbers could overflow."""
 
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*(_\d+)*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """An unambiguous decimal number: no leading zeros, only single underscores between digits."""
 
-LONGEST_DECIMAL = 400
+MAX_DECIMAL = 400
 """Characters of a number written as text; Python itself refuses to read whole numbers of thousands
 of digits."""
 
@@ -39,17 +39,13 @@ def number(value: object) -> int | float:
         RooflinesError: Not a number, or not a finite one.
     """
     result = value
-    if (
-        isinstance(value, str)
-        and len(value) <= LONGEST_DECIMAL
-        and DECIMAL.fullmatch(value.strip())
-    ):
+    if isinstance(value, str) and len(value) <= MAX_DECIMAL and DECIMAL.fullmatch(value.strip()):
         plain = value.strip().replace("_", "")
         result = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     if (
         isinstance(result, bool)
         or not isinstance(result, int | float)
-        or not abs(result) < LARGEST_NUMBER
+        or not abs(result) < MAX_NUMBER
     ):
         fix = "write a plain number such as 4096 or 1.97e14, without a unit"
         raise RooflinesError("", f"is {quote(value)}, which is no number", fix)
@@ -67,7 +63,7 @@ def _fraction(decimal: str) -> Fraction:
     return Fraction(decimal)
 
 
-def whole(value: object, *, least: int = 1, largest: int = LARGEST_SIZE) -> int:
+def whole(value: object, *, least: int = 1, largest: int = MAX_SIZE) -> int:
     """A whole number within bounds.
 
     Raises:

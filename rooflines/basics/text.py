@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MOST_SHOWN = 10
+MAX_ITEMS_SHOWN = 10
 """Items that a `repr` or a message shows [1]."""
 
 PREFIXES = {"Z": 1e21, "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
 """SI prefixes, the largest first."""
 
-SMALL = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+TIME_PREFIXES = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
 """Prefixes of times below a second, the largest first."""
 
 DIGITS = 3
 """Significant digits, where no others are asked for [1]."""
 
-LARGEST = 1e24
+MAX_PREFIXED = 1e24
 """Quantities from here on have an exponent; the largest prefix is 1e21."""
 
-LONGEST_TIME = 1e6
+MAX_PREFIXED_S = 1e6
 """Times from here on have an exponent [s]."""
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
 """Where text begins like a formula: at its start, or after a semicolon, which separates cells in
 many languages."""
 
-BEGINS = re.compile(FORMULA)
+FORMULA_START = re.compile(FORMULA)
 
 
-def squeezed(text: str) -> str:
+def normalize_name(text: str) -> str:
     """A name without case, spaces, underscores and hyphens: how names are compared."""
     return re.sub(r"[\s_-]+", "", text.lower())
 
@@ -44,11 +44,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def abridged(head: str, lines: Iterable[str]) -> str:
+def abridge(head: str, lines: Iterable[str]) -> str:
     """A heading with an indented list below it, cut after a few lines: a `repr` of a collection."""
     every = list(lines)
-    more = [f"... and {len(every) - MOST_SHOWN} more"] if len(every) > MOST_SHOWN else []
-    return "\n  ".join([head, *every[:MOST_SHOWN], *more])
+    more = [f"... and {len(every) - MAX_ITEMS_SHOWN} more"] if len(every) > MAX_ITEMS_SHOWN else []
+    return "\n  ".join([head, *every[:MAX_ITEMS_SHOWN], *more])
 
 
 def significant(value: float, digits: int = DIGITS) -> str:
@@ -66,7 +66,7 @@ def si(value: float, unit: str, digits: int = DIGITS) -> str:
         unit: Its unit without prefix.
         digits: Significant digits shown [1].
     """
-    if abs(value) >= LARGEST:
+    if abs(value) >= MAX_PREFIXED:
         return f"{value:.{digits}g} {unit}"
     prefix, scale = _prefix(value, PREFIXES | {"": 1.0}, digits)
     return f"{significant(value / scale, digits)} {prefix}{unit}"
@@ -74,9 +74,9 @@ def si(value: float, unit: str, digits: int = DIGITS) -> str:
 
 def seconds(value: float) -> str:
     """A time: 4.13e-5 s is `41.3 µs`; beyond weeks with an exponent."""
-    if value >= LONGEST_TIME:
+    if value >= MAX_PREFIXED_S:
         return f"{value:.{DIGITS}g} s"
-    prefix, scale = _prefix(value, SMALL, DIGITS)
+    prefix, scale = _prefix(value, TIME_PREFIXES, DIGITS)
     return f"{significant(value / scale)} {prefix}s"
 
 
@@ -94,4 +94,4 @@ def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str,
 
 def is_formula(text: str) -> bool:
     """Whether a spreadsheet that opens a CSV file would run this text as a formula."""
-    return BEGINS.search(text) is not None
+    return FORMULA_START.search(text) is not None

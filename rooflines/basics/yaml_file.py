@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
 
-LARGEST_FILE = 2**20
+MAX_YAML_BYTES = 2**20
 """Bytes of a config or catalogue [byte]; a larger one is a mistake."""
 
-MOST_NODES = 500_000
+MAX_NODES = 500_000
 """Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is
 read."""
 
-DEEPEST = 40
+MAX_DEPTH = 40
 """Levels of nesting; a config has seven."""
 
-MOST_OPEN = 500
+MAX_OPEN = 500
 """Brackets inside each other, or columns of indentation, that no config has [1]."""
 
 INT, FLOAT, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "merge"))
 
-MEND = (
+YAML_FIX = (
     "mend the file there, or in the line above: indent with spaces and not with tabs, keys of one "
     "mapping alike; close brackets and quotes; write a space behind each colon"
 )
 
 
-def _wrong(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
+def _yaml_error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
     """The error of a value at its place, as PyYAML has it."""
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
@@ -65,7 +65,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError):
             kind = node.tag.rpartition(":")[2]
-            raise _wrong(node, f"{quote(node.value)} is no {kind}") from None
+            raise _yaml_error(node, f"{quote(node.value)} is no {kind}") from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
         """A mapping, each key once."""
@@ -76,7 +76,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
         for key_node in keys:
             key = self.construct_object(key_node, deep=True)
             if key in seen:
-                raise _wrong(key_node, f"the key {quote(key)} is written twice")
+                raise _yaml_error(key_node, f"the key {quote(key)} is written twice")
             seen.add(key)
         return mapping
 
@@ -99,13 +99,13 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
     """
     with at_path(file=str(path)):
-        text = bounded_text(Path(path), LARGEST_FILE, f"keep it to {LARGEST_FILE:,} bytes")
+        text = bounded_text(Path(path), MAX_YAML_BYTES, f"keep it to {MAX_YAML_BYTES:,} bytes")
         try:
             return _plain_data(text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             place = f"line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-            raise RooflinesError(place, f"is not valid YAML: {error.problem}", MEND) from None
+            raise RooflinesError(place, f"is not valid YAML: {error.problem}", YAML_FIX) from None
         except (yaml.YAMLError, ValueError) as error:
             problem = " ".join(str(error).split())
             raise RooflinesError("", f"is not valid YAML: {problem}", "mend the file") from None
@@ -131,8 +131,8 @@ def _check_nesting(text: str) -> None:
     brackets = re.findall(r"[][{}]", text)
     depths = accumulate(1 if bracket in "[{" else -1 for bracket in brackets)
     indents = map(len, re.findall(r"^[ ?:-]*", text, re.MULTILINE))
-    if max(chain(depths, indents)) > MOST_OPEN:
-        raise yaml.YAMLError(f"nested more than {DEEPEST} levels deep")
+    if max(chain(depths, indents)) > MAX_OPEN:
+        raise yaml.YAMLError(f"nested more than {MAX_DEPTH} levels deep")
 
 
 def _check_size(root: yaml.Node) -> None:
@@ -140,13 +140,13 @@ def _check_size(root: yaml.Node) -> None:
     sizes: dict[int, int] = {}
 
     def size(node: yaml.Node, depth: int) -> int:
-        if depth > DEEPEST:
-            raise _wrong(node, f"nested more than {DEEPEST} levels deep")
+        if depth > MAX_DEPTH:
+            raise _yaml_error(node, f"nested more than {MAX_DEPTH} levels deep")
         if id(node) not in sizes:
             below = size_of(node, depth + 1) if isinstance(node, yaml.CollectionNode) else 0
             sizes[id(node)] = 1 + below
-        if sizes[id(node)] > MOST_NODES:
-            raise _wrong(node, f"more than {MOST_NODES:,} values, aliases spelt out")
+        if sizes[id(node)] > MAX_NODES:
+            raise _yaml_error(node, f"more than {MAX_NODES:,} values, aliases spelt out")
         return sizes[id(node)]
 
     def size_of(node: yaml.CollectionNode, depth: int) -> int:
@@ -170,8 +170,10 @@ def in_file(path: str | Path, place: str = "") -> Iterator[None]:
     try:
         yield
     except RooflinesError as error:
-        mistakes = error.within(place, file=str(path), line_of=Lines(path).of).errors
-        raise RooflinesError.of(sorted(mistakes, key=lambda mistake: mistake.line or 0)) from None
+        mistakes = error.within(place, file=str(path), line_of=Lines(path).line_of).errors
+        raise RooflinesError.combine(
+            sorted(mistakes, key=lambda mistake: mistake.line or 0)
+        ) from None
 
 
 class Lines:
@@ -181,7 +183,7 @@ class Lines:
         self._path = Path(path)
 
     @cached_property
-    def _found(self) -> dict[str, int]:
+    def _line_by_path(self) -> dict[str, int]:
         found: dict[str, int] = {}
         with suppress(OSError, ValueError, yaml.YAMLError):
             if self._path.is_file():  # a pipe can be read once only
@@ -189,11 +191,11 @@ class Lines:
                 _add_lines(yaml.compose(text, Loader=Loader), "", found)
         return found
 
-    def of(self, where: str) -> int | None:
+    def line_of(self, where: str) -> int | None:
         """The line of a key path, or of its longest part that exists [1]; None without one."""
-        while where and where not in self._found:
+        while where and where not in self._line_by_path:
             where = where[: max(where.rfind("."), where.rfind("["), 0)]
-        return self._found.get(where)
+        return self._line_by_path.get(where)
 
 
 def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: int = 0) -> None:
@@ -204,6 +206,6 @@ def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: 
     elif isinstance(node, yaml.MappingNode):
         joint = f"{path}." if path else ""
         children = [(f"{joint}{key.value}", key, value) for key, value in node.value]
-    for step, named, value in children if depth <= DEEPEST else ():
+    for step, named, value in children if depth <= MAX_DEPTH else ():
         found[step] = named.start_mark.line + 1
         _add_lines(value, step, found, depth + 1)

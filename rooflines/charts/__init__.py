@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.basics.lazy import lazily
+from rooflines.basics.lazy import lazy_attributes
 
 if TYPE_CHECKING:
     from rooflines.charts.chart_data import Results as Results
@@ -48,4 +48,4 @@ HOMES = {
 }
 """The modules of public names, which are loaded when one is first used."""
 
-__getattr__, __dir__ = lazily(__name__, HOMES)
+__getattr__, __dir__ = lazy_attributes(__name__, HOMES)

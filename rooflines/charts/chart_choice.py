@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choices, close_to, quote
 from rooflines.charts.chart_models import layers_by_model, typical_layer
 from rooflines.charts.frames import by_timings, check_shown, dtypes_by_chip
 from rooflines.charts.registry import REPLACED, kinds
@@ -172,7 +172,7 @@ def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[st
         fix = f"add {key}: one of {', '.join(named_sources)}" if named_sources else ADD_TIMINGS
         raise RooflinesError("", f"is {kind.name} and lacks its {key}", fix)
     with Mistakes() as mistakes, mistakes.at(key):
-        check_known(name, named_sources, f"{SOURCE_NAMES[kind.source]}, which {kind.name} needs")
+        check_choices(name, named_sources, f"{SOURCE_NAMES[kind.source]}, which {kind.name} needs")
     return named_sources[name]
 
 
@@ -214,5 +214,5 @@ def _view_options(
         for menu, options in view_options.items():
             with mistakes.at(f"view.{menu}"):
                 check_menu(kind, menu, menus)
-                check_known(list(options), list(menus[menu]), f"no {menu} of {source.name}")
+                check_choices(list(options), list(menus[menu]), f"no {menu} of {source.name}")
     return view_options

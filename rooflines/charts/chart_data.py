@@ -8,10 +8,10 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, at_path, check_known, close_to, quote
+from rooflines.basics.errors import RooflinesError, at_path, check_choices, close_to, quote
 from rooflines.basics.files import scan_parquet
 from rooflines.basics.lazy import pl
-from rooflines.basics.text import abridged, counted
+from rooflines.basics.text import abridge, counted
 from rooflines.charts.frames import CASE, NO_SOFTWARE, check_shown
 from rooflines.dictionary.columns import AXES
 from rooflines.evaluation.row_frames import KernelTable, table_of
@@ -120,7 +120,7 @@ class Results:
 
     def __repr__(self) -> str:
         """The source and its sweeps, one per line."""
-        return abridged(
+        return abridge(
             f"<Results of {self.place}: {counted(len(self.names), 'sweep')}>", self.names
         )
 
@@ -243,7 +243,7 @@ def on_disk(results: str | Path) -> Results:
 
     def recipe(sweep: str) -> JSON:
         with at_path(file=str(results)):
-            check_known(sweep, recipes, "no sweep of these results")
+            check_choices(sweep, recipes, "no sweep of these results")
         return recipes[sweep]
 
     @cache

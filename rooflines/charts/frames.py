@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choices
 from rooflines.basics.lazy import pl
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.theory.network import axes_text
@@ -202,10 +202,10 @@ def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> Non
     offered = dtypes_by_chip(source)
     with Mistakes() as mistakes:
         with mistakes.at("chips"):
-            check_known(chips, list(offered), f"no chip of {source.name}")
+            check_choices(chips, list(offered), f"no chip of {source.name}")
         with mistakes.at("dtypes"):
             offered_dtypes = sorted(set().union(*offered.values()))
-            check_known(dtypes, offered_dtypes, f"no dtypes of {source.name}")
+            check_choices(dtypes, offered_dtypes, f"no dtypes of {source.name}")
     if not any(offered[chip] & {*dtypes} for chip in chips):
         names, combinations = ", ".join(chips) or "no chip", ", ".join(dtypes) or "none"
         problem = f"are {combinations}, of which {names} can do none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import check_known
+from rooflines.basics.errors import check_choices
 from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import chart_of
@@ -34,7 +34,7 @@ def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Me
         sweep: The sweep, or the set of timings.
         choices: What has been chosen.
     """
-    check_known(kind, kinds(), "no kind of chart")
+    check_choices(kind, kinds(), "no kind of chart")
     chart_kind = kinds()[kind]
     return list(chart_kind.menus(results.source(chart_kind.source, sweep), choices))
 
@@ -62,7 +62,7 @@ def view(
     Raises:
         RooflinesError: There is no such kind, sweep, menu or option.
     """
-    check_known(kind, kinds(), "no kind of chart")
+    check_choices(kind, kinds(), "no kind of chart")
     chart_kind = kinds()[kind]
     source = results.source(chart_kind.source, sweep)
     chart_kind.check(source, "chart")

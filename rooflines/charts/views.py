@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers.claims import Sentence
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choices, quote
 from rooflines.basics.lazy import pl
 from rooflines.charts.kit.layers import SUBTITLE, expr
 from rooflines.charts.kit.themes import plot_sizes
@@ -207,7 +207,7 @@ class Kind:
             for name, option in choice.items():
                 with mistakes.at(name):
                     check_menu(self, name, menus)
-                    check_known([option], list(menus[name]), f"not to choose in {self.name}")
+                    check_choices([option], list(menus[name]), f"not to choose in {self.name}")
         empty = next((name for name, options in menus.items() if not options), None)
         if empty:
             problem = f"has nothing to choose for {self.name} of {sweep.name}"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rooflines import charts
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known, one_of
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, check_choices
 from rooflines.charts.chart_files import SPEC
 from rooflines.charts.kit.render import PNG_SCALE, picture
 from rooflines.charts.kit.themes import SIZES
 from rooflines.cli.output import WithExamples, picture_options
 from rooflines.config.chart_fields import FORMATS
 from rooflines.results.atomic import write_bytes
-from rooflines.results.provenance import unreadable
+from rooflines.results.provenance import read_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -181,11 +181,11 @@ def _check(
     """
     with Mistakes() as mistakes:
         with mistakes.at("chart"):
-            check_known(charts, known, "no chart of these results")
+            check_choices(charts, known, "no chart of these results")
         with mistakes.at("--format"):
-            one_of(form, FORMATS, "no format")
+            check_choice(form, FORMATS, "no format")
         with mistakes.at("--size"):
-            one_of(size or FORMATS["png"], SIZES, "no size")
+            check_choice(size or FORMATS["png"], SIZES, "no size")
         with mistakes.at("--scale"):
             if scale is not None and form in FORMATS and form != "png":
                 problem = f"is given for {form}, which has no pixels"
@@ -204,7 +204,7 @@ def _stored(file: Path) -> Any:  # noqa: ANN401, what a damaged file has is foun
     try:
         return json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise unreadable(str(file), error) from None
+        raise read_error(str(file), error) from None
     except (ValueError, RecursionError):
         raise _damaged(file) from None
 

@@ -21,7 +21,7 @@ from rooflines.cli.output import WithExamples, config_option, known_of, prints_f
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
-from rooflines.theory.operation import NAMED
+from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -123,7 +123,7 @@ set_option = click.option(
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Chips, models, dtypes and operations that start with a text, for shell completion."""
     del ctx, param
-    names = (*chip_entries(), *model_entries(), *dtype_entries().combinations, *NAMED)
+    names = (*chip_entries(), *model_entries(), *dtype_entries().combinations, *NAMED_OPERATIONS)
     return [name for name in names if name.startswith(incomplete)]
 
 

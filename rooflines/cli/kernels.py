@@ -6,7 +6,7 @@ import click
 import polars as pl
 
 from rooflines import api
-from rooflines.basics.errors import RooflinesError, at_path, one_of, printable, shortened
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable, truncate
 from rooflines.basics.text import counted, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
@@ -103,14 +103,14 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
             raise RooflinesError(option, "is given without a picture", fix)
     if size is not None:
         with at_path("--size"):
-            one_of(size, SIZES, "no size")
+            check_choice(size, SIZES, "no size")
     return form
 
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
-    names = (shortened(short_name(printable(name)), LONGEST_NAME) for name in frame["kernel"])
+    names = (truncate(short_name(printable(name)), LONGEST_NAME) for name in frame["kernel"])
     rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")

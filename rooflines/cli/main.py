@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, shortened
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, truncate
 from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.version import __version__
 
@@ -219,7 +219,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.errno != errno.ENAMETOOLONG:
             raise
-        name, problem = shortened(str(error.filename)), "is longer than the name of a file can be"
+        name, problem = truncate(str(error.filename)), "is longer than the name of a file can be"
         click.echo(str(RooflinesError("", problem, "give a shorter one", file=name)), err=True)
         status = MISTAKE
     return status if isinstance(status, int) else 0

@@ -17,7 +17,7 @@ import click
 import polars as pl
 
 from rooflines.answers.name_search import chip_named
-from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_known
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_choices
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.text import counted, si
 from rooflines.basics.version import __version__
@@ -109,7 +109,7 @@ def command(  # noqa: PLR0913, the options
     with at_path("--dtypes"):
         library = next(name for name, one in BACKENDS.items() if one is multiplier)
         problem = f"no dtype that {library} multiplies here"
-        check_known(names, multiplier.COMBINATIONS, problem)
+        check_choices(names, multiplier.COMBINATIONS, problem)
     here = _id_of(machine)
     known = one_chip("--chip", chip) if chip else here
     if known != here:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from rooflines.answers.question import as_published
-from rooflines.basics.errors import RooflinesError, at_path, one_of
+from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.cli.output import WithExamples, one_model
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import find_model, is_path
@@ -47,7 +47,7 @@ def command(question: str | None, output: str | None, model: str | None) -> None
         if question is None:
             fix = f"type one of them: {', '.join(QUESTIONS)}"
             raise RooflinesError("", "is missing", fix)
-        one_of(question, QUESTIONS, "no question")
+        check_choice(question, QUESTIONS, "no question")
     text = (resources.files("rooflines.cli") / "examples" / f"{question}.yaml").read_text("utf-8")
     if model is not None:
         text = _of_model(text, one_model(model), question)

@@ -9,7 +9,7 @@ import click
 
 from rooflines.basics.errors import printable
 from rooflines.cli.output import WithExamples
-from rooflines.results.provenance import check_results, origin, unreadable
+from rooflines.results.provenance import check_results, origin, read_error
 from rooflines.results.records import FOLDER
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise unreadable(error.filename, error) from None
+            raise read_error(error.filename, error) from None
         whole &= found.whole
         lines = [f"{file} {found.verdict}"] if check else _lines(found, whole=whole_text)
         click.echo("\n".join(map(printable, ["---"] * (number > 0 and not check) + lines)))

@@ -18,7 +18,7 @@ from polars import selectors as cs
 from rooflines.answers.name_search import chip_named, chip_near, model_near
 from rooflines.answers.phrases import percent
 from rooflines.answers.question import Known
-from rooflines.basics.errors import RooflinesError, at_path, one_of, printable
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_named, is_path
@@ -133,7 +133,7 @@ def looked_up(
     Args:
         names: The dictionary: places, names in them, and what is said of each.
         word: The place or name; None: all of them.
-        what: What another word is, as in `one_of`.
+        what: What another word is, as in `check_choice`.
         fix: What to do about it.
 
     Raises:
@@ -143,7 +143,9 @@ def looked_up(
     column = place if word in names[place] else name
     rows = names if word is None else names.filter(names[column] == word)
     if rows.is_empty():
-        one_of(word, [*names[place].unique(maintain_order=True), *names[name].unique()], what, fix)
+        check_choice(
+            word, [*names[place].unique(maintain_order=True), *names[name].unique()], what, fix
+        )
     shown = rows.drop(place) if word is not None and column == place else rows
     return rows, table(shown.columns, shown.with_columns(cs.string().fill_null("")).to_dicts())
 
@@ -202,7 +204,7 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     found = chip_named(word, known) or chip_near(word, known)
     if found is None:
         with at_path(place):
-            one_of(word, known, "no chip", USE_CHIP)
+            check_choice(word, known, "no chip", USE_CHIP)
     return _said(found, word)
 
 
@@ -286,5 +288,5 @@ def format_of(path: str | Path, formats: Sequence[str]) -> str:
     *others, last = (f".{name}" for name in formats)
     known = f"{', '.join(others)} or {last}" if others else last
     with at_path("--out"):
-        one_of(form, formats, "no format", f"end the name in {known}")
+        check_choice(form, formats, "no format", f"end the name in {known}")
     return form

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rooflines.basics.errors import INTERRUPTED, RooflinesError, not_installed
+from rooflines.basics.errors import INTERRUPTED, RooflinesError, missing_package
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.output import WithExamples
 from rooflines.loading import DEFAULT_CONFIG, load_config
@@ -165,7 +165,7 @@ def snakemake_command(
         RooflinesError: Snakemake is not installed, or the config is wrong.
     """
     if find_spec("snakemake") is None:
-        raise not_installed("rooflines run", SNAKEMAKE)
+        raise missing_package("rooflines run", SNAKEMAKE)
     if config is not None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the run gives them

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
-from rooflines.basics.numbers import LARGEST_SIZE, exact, number, whole
+from rooflines.basics.numbers import MAX_SIZE, exact, number, whole
 from rooflines.config.lists import COUNT_SCHEMA
 
 MAX_AXIS_SIZES = 2**20
@@ -118,8 +118,8 @@ def _bound(value: object) -> Fraction:
     if bound <= 0:
         problem = f"is {quote(value)}, which is not above zero"
         raise RooflinesError("", problem, "sizes start at 1")
-    if bound > LARGEST_SIZE:
-        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,}"
+    if bound > MAX_SIZE:
+        problem = f"is {quote(value)}, which is more than {MAX_SIZE:,}"
         raise RooflinesError("", problem, "choose a smaller size")
     return bound
 
@@ -171,9 +171,9 @@ def _tokens(written: Mapping[str, object]) -> int:
             with mistakes.at(key):
                 parts[key] = whole(written[key])
     tokens = Fraction(parts["sequences"] * parts["tokens_per_sequence"], parts["replicas"])
-    if tokens.denominator != 1 or tokens > LARGEST_SIZE:
+    if tokens.denominator != 1 or tokens > MAX_SIZE:
         problem = f"gives {float(tokens):g} tokens to each replica"
-        fix = f"let every replica have a whole number of tokens, at most {LARGEST_SIZE:,}"
+        fix = f"let every replica have a whole number of tokens, at most {MAX_SIZE:,}"
         raise RooflinesError("", problem, fix)
     return int(tokens)
 

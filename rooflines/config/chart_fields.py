@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.lists import Listed, as_list, one_or_many
-from rooflines.hardware.entry_forms import Count, Entry, Name, Text
+from rooflines.hardware.entry_forms import Entry, Name, PositiveInt, Text
 
 FORMATS = {"png": "slide", "svg": "slide", "pdf": "paper", "html": "web"}
 """The formats of pictures, and the size of each in a run."""
@@ -21,7 +21,7 @@ ChartName = Annotated[str, PlainValidator(lambda value: value), WithJsonSchema({
 
 
 Options = Annotated[
-    list[Text | Count],
+    list[Text | PositiveInt],
     BeforeValidator(as_list),
     WithJsonSchema(one_or_many({"type": ["string", "integer"]})),
 ]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choices, close_to, quote
 from rooflines.basics.text import is_formula
 from rooflines.config.lists import Listed, as_list, one_or_many
-from rooflines.hardware.entry_forms import Entry, Text, checked
+from rooflines.hardware.entry_forms import Entry, Text, validate_entry
 from rooflines.models.layer_matrices import LAYERS, layers_of
 from rooflines.models.library import catalogue_model
 
@@ -69,7 +69,7 @@ class NamedShape(Entry):
 def _layers(value: object) -> object:
     layers = value if value == ALL else as_list(value)
     if isinstance(layers, list):
-        check_known(layers, LAYERS, "no layer of a model", f"use all, or {', '.join(LAYERS)}")
+        check_choices(layers, LAYERS, "no layer of a model", f"use all, or {', '.join(LAYERS)}")
     return layers
 
 
@@ -105,7 +105,9 @@ class ModelLayers(Entry):
                     close = close_to(layer, sizes)
                     raise RooflinesError(f"layers[{index}]", problem, fix, close=close)
                 labels = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
-                yield checked(NamedShape, {**labels, **dict(zip("DF", sizes[layer], strict=True))})
+                yield validate_entry(
+                    NamedShape, {**labels, **dict(zip("DF", sizes[layer], strict=True))}
+                )
 
 
 def _shapes(value: object) -> object:
@@ -131,9 +133,9 @@ def _shapes(value: object) -> object:
 
 def _written_out(form: object, place: str) -> Iterator[NamedShape]:
     if not (isinstance(form, Mapping) and "models" in form):
-        yield checked(NamedShape, form)
+        yield validate_entry(NamedShape, form)
         return
-    for shape in checked(ModelLayers, form).shapes():
+    for shape in validate_entry(ModelLayers, form).shapes():
         shape._place = place  # noqa: SLF001, set once, here
         yield shape
 

@@ -10,9 +10,9 @@ from pydantic import BeforeValidator
 from pydantic_core.core_schema import no_info_before_validator_function
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
-from rooflines.hardware.entry_forms import NAME_SCHEMA, checked_name
+from rooflines.hardware.entry_forms import NAME_SCHEMA, check_name
 from rooflines.models.split import AXES_SCHEMA, chips_along_axes
-from rooflines.theory.network import BETWEEN
+from rooflines.theory.network import LEVEL_SEPARATOR
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -152,10 +152,10 @@ def networks(value: object) -> object:
 
 
 def _check_network(name: object) -> None:
-    if isinstance(name, str) and BETWEEN in name:
-        fix = f"write inner and outer as a list, [{', '.join(name.split(BETWEEN))}]"
+    if isinstance(name, str) and LEVEL_SEPARATOR in name:
+        fix = f"write inner and outer as a list, [{', '.join(name.split(LEVEL_SEPARATOR))}]"
         raise RooflinesError("", f"is {quote(name)}, which is no name", fix)
-    checked_name(name)
+    check_name(name)
 
 
 def _check_route(names: list[object]) -> None:

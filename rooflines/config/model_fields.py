@@ -22,15 +22,20 @@ from rooflines.basics.numbers import whole
 from rooflines.config.axis_sizes import Grid  # noqa: TC001, pydantic reads it at run time
 from rooflines.config.lists import Listed, unique
 from rooflines.config.sweep_fields import Compression, SweepKeys
-from rooflines.dictionary.columns import KERNEL_METRICS, STEP_CORE, STEP_METRICS, TRAINING_METRICS
+from rooflines.dictionary.columns import (
+    KERNEL_METRICS,
+    STEP_CORE_METRICS,
+    STEP_METRICS,
+    TRAINING_METRICS,
+)
 from rooflines.hardware.entry_forms import (
-    Count,
     Entry,
     Name,
-    NotNegative,
+    NonNegative,
     Positive,
+    PositiveInt,
     Text,
-    checked,
+    validate_entry,
 )
 from rooflines.models.architecture import DECODE, TRAIN, Phase
 from rooflines.models.groups import ROUTINGS
@@ -55,8 +60,8 @@ EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
 class Request(Entry):
     """A request: a prompt and its answer."""
 
-    input: Count = Field(description="tokens of the prompt [1]")
-    output: Count = Field(description="tokens of the answer [1]")
+    input: PositiveInt = Field(description="tokens of the prompt [1]")
+    output: PositiveInt = Field(description="tokens of the answer [1]")
 
 
 class Prices(Entry):
@@ -91,8 +96,8 @@ class Pools(Entry):
 class Draft(Entry):
     """Tokens that a draft proposes, and a step of the model checks at once."""
 
-    tokens: Count = Field(description="tokens proposed for a sequence in every step [1]")
-    accepted: NotNegative = Field(description="how many of them are accepted on average [1]")
+    tokens: PositiveInt = Field(description="tokens proposed for a sequence in every step [1]")
+    accepted: NonNegative = Field(description="how many of them are accepted on average [1]")
 
     @model_validator(mode="after")
     def _no_more_than_proposed(self) -> Self:
@@ -133,10 +138,10 @@ def _dtypes(value: object, info: ValidationInfo) -> StepDtypes:
 def _split(value: object, info: ValidationInfo) -> Split:
     """Split; a training split takes missing keys from its sweep."""
     if not _trains(info):
-        return checked(Split, value)
+        return validate_entry(Split, value)
     shared = {key: info.data[key] for key in TrainingKeys.model_fields if key in info.data}
     plan_keys = TrainingPlan.keys_of(value) if isinstance(value, str) else value
-    return checked(
+    return validate_entry(
         TrainingPlan, {**shared, **plan_keys} if isinstance(plan_keys, Mapping) else value
     )
 
@@ -271,7 +276,7 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     """Model sweep: one table with every combination of the listed values."""
 
     metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
-    core = STEP_CORE
+    core = STEP_CORE_METRICS
 
     splits: Annotated[list[Splits], AfterValidator(_distinct), Listed()] = Field(
         default=[{}],

@@ -28,11 +28,11 @@ from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
-from rooflines.theory.operation import NAMED as OPERATIONS
+from rooflines.theory.operation import NAMED_OPERATIONS as OPERATIONS
 from rooflines.theory.operation import Flops, Unit  # pydantic reads them at run time
 from rooflines.theory.resources import RATES
-from rooflines.theory.sharding import FIRST, SHARDS, THEN
-from rooflines.theory.sharding import NAMED as SHARDINGS
+from rooflines.theory.sharding import FIRST_COLLECTIVES, SHARDS, THEN_COLLECTIVES
+from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
 
 
 def _no_wildcard(path: str) -> str:
@@ -53,9 +53,11 @@ class LongSharding(Entry):
 
     split: Text = Field(description="the dimension that is split")
     first: Text | None = Field(
-        None, description=f"what is sent before the computation: {', '.join(FIRST)}"
+        None, description=f"what is sent before the computation: {', '.join(FIRST_COLLECTIVES)}"
     )
-    then: Text | None = Field(None, description=f"what happens to the result: {', '.join(THEN)}")
+    then: Text | None = Field(
+        None, description=f"what happens to the result: {', '.join(THEN_COLLECTIVES)}"
+    )
 
 
 Dtypes = Annotated[str | Combination, text_or(Combination)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
 
-from rooflines.basics.errors import RooflinesError, check_known, close_to, quote
+from rooflines.basics.errors import RooflinesError, check_choices, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.config.lists import (
     COUNT_SCHEMA,
@@ -58,7 +58,7 @@ class SweepKeys(Entry):
 
     model_config = ConfigDict(json_schema_extra=_list_metrics)
 
-    gone = NO_FLOATS
+    removed_keys = NO_FLOATS
 
     metrics: ClassVar[tuple[str, ...]]
     core: ClassVar[tuple[str, ...]]
@@ -134,5 +134,5 @@ class SweepKeys(Entry):
             close = close_to(value, [*COLUMN_SETS, *cls.metrics]) if isinstance(value, str) else ()
             fix = f"write all, core, or a list: {fix}"
             raise RooflinesError("", f"is {quote(value)}", fix, close=close)
-        check_known(value, cls.metrics, "no metric of the table", fix)
+        check_choices(value, cls.metrics, "no metric of the table", fix)
         return unique(value)

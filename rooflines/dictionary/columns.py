@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.theory.resources import MATH, MEMORY, OTHERS, RATES, RESOURCES
+from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RATES, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-FOUND, NEVER, ALWAYS, ENDLESS, BEYOND, UNKNOWN = OUTCOMES = (
+FOUND, NEVER, ALWAYS, WITHOUT_END, BEYOND_MAX_COUNT, UNKNOWN = OUTCOMES = (
     "found",
     "never",
     "always",
@@ -55,20 +55,20 @@ class Column:
 Section = dict[str, Column]
 """Columns by name, in order."""
 
-FILE = Path(__file__).with_name("columns.yaml")
+COLUMNS_FILE = Path(__file__).with_name("columns.yaml")
 
-FIELDS = {"unit": "unit", "meaning": "meaning", "if-null": "null"}
+ATTRIBUTES = {"unit": "unit", "meaning": "meaning", "if-null": "null"}
 """The attributes of a column by their keys in the file."""
 
-GROUPS = {
+RESOURCE_GROUPS = {
     "resource": RESOURCES,
-    "other": OTHERS,
+    "other": NON_MATH,
     "further": [each for each in RESOURCES if each not in (MATH, MEMORY)],
 }
 """The resources that an entry with one of these words in its name stands for."""
 
 
-JOINED = ("words", "tables", "needs")
+NON_SECTIONS = ("words", "tables", "needs")
 """Keys of the file that are no sections."""
 
 
@@ -84,7 +84,7 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
     first: Section = {}
     found: dict[str, Section] = {}
     for section, entries in content.items():
-        if section not in JOINED:
+        if section not in NON_SECTIONS:
             found[section] = dict(_columns_of(entries, words, first))
             first = found[section] | first
     for section in ("step-rates", "training-rates"):
@@ -106,11 +106,11 @@ def _columns_of(
     """
     for pattern, entry in entries.items():
         said = {"meaning": entry} if isinstance(entry, str) else entry or {}
-        group = next((word for word in GROUPS if f"{{{word}." in pattern), "")
-        for each in GROUPS.get(group, (None,)):
+        group = next((word for word in RESOURCE_GROUPS if f"{{{word}." in pattern), "")
+        for each in RESOURCE_GROUPS.get(group, (None,)):
             known = {**words, group: each}
             name = pattern.format_map(known)
-            texts = {FIELDS[key]: str(value).format_map(known) for key, value in said.items()}
+            texts = {ATTRIBUTES[key]: str(value).format_map(known) for key, value in said.items()}
             yield name, replace(first.get(name, Column(name, "", "")), **texts)
 
 
@@ -127,7 +127,7 @@ def _serial_column(column: Column) -> tuple[str, Column]:
     return name, replace(column, name=name, meaning=meaning)
 
 
-CONTENT = read_yaml(FILE)
+CONTENT = read_yaml(COLUMNS_FILE)
 SECTIONS = _read_sections(CONTENT)
 LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
 """Columns of rows without a unit that are no names."""
@@ -193,17 +193,17 @@ CORE_METRICS = (
 )
 """What `columns: core` selects."""
 
-OF_LEVELS = tuple(CONTENT["needs"]["levels"].split())
+LEVEL_METRICS = tuple(CONTENT["needs"]["levels"].split())
 """Metrics of sweeps over two networks only."""
 
 
 # ------------------------------------------------------------ steps of whole models
 
 
-OF_SPLIT = ("split", "chips", "tp", "dp", "ep")
+SPLIT_KEYS = ("split", "chips", "tp", "dp", "ep")
 """Keys that say how chips share the model."""
 
-UNTIMED = "untimed"
+UNTIMED_PREFIX = "untimed"
 """Before the fits of matmuls that the estimate of a kernel takes, as no timings are of it."""
 
 STEP_METRICS = _columns(
@@ -211,7 +211,7 @@ STEP_METRICS = _columns(
 )
 """Columns besides the keys; `columns:` of a model sweep selects from these."""
 
-STEP_CORE = (
+STEP_CORE_METRICS = (
     *SECTIONS["step-works"],
     *SECTIONS["step-times"],
     *("t_lower_s", "t_serial_s", "bound", "fits"),
@@ -230,10 +230,10 @@ def step_columns(*, requests: bool = False, **has: bool) -> tuple[Column, ...]:
         has: As of `columns_of`.
     """
     columns = columns_of("models", requests=requests, **has)
-    return tuple(map(_of_request, columns)) if requests else columns
+    return tuple(map(_request_column, columns)) if requests else columns
 
 
-def _of_request(column: Column) -> Column:
+def _request_column(column: Column) -> Column:
     """A column of steps as that of requests."""
     if column.name == "S":
         return replace(column, null="a row of requests")

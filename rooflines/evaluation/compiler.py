@@ -17,8 +17,14 @@ import polars as pl
 
 from rooflines.evaluation.blocked import Factors, block_start, blocked_product
 from rooflines.evaluation.space import axis_columns, has_one_value, odd_part
-from rooflines.theory.poly import TOUCHED, WINDOWED, ZERO, sizes_of, touching
-from rooflines.theory.times import NO_TIME, side_by_side
+from rooflines.theory.poly import (
+    ACTIVATED,
+    WINDOWED_EXTENTS,
+    ZERO,
+    parse_activated_experts,
+    sizes_of,
+)
+from rooflines.theory.times import NO_TIME, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -46,12 +52,12 @@ TextTypes = Mapping[str, "pl.DataType"]
 def extent(name: str) -> pl.Expr:
     """An extent as an expression of columns, Float64."""
     kind, _, of = name.partition(":")
-    if kind == TOUCHED:
-        experts, per_token, share, sizes = touching(of)
+    if kind == ACTIVATED:
+        experts, per_token, share, sizes = parse_activated_experts(of)
         tokens = reduce(mul, map(extent, sizes.split("*"))) * float(share)
         power = tokens * math.log1p(-per_token / experts)
         return float(experts) * used_share(power)
-    if kind in WINDOWED:
+    if kind in WINDOWED_EXTENTS:
         return pl.col(name).cast(pl.Float64)
     sizes, _, span = name.partition("/")
     product = reduce(mul, (pl.col(size).cast(pl.Float64) for size in sizes.split("*")))
@@ -346,11 +352,11 @@ class Sheet:
 
     def time(self, found: Sequence[Time | None], count: int = 1) -> Value:
         """A time of every case, a number of times; null where it is None [s]."""
-        summands = [None if each is None else each.summands for each in found]
+        summands = [None if each is None else each.terms for each in found]
         return self.sum(
             self.largest(
                 self._least(leasts, count)
-                for leasts in side_by_side(
+                for leasts in align_pieces(
                     [
                         None if each is None else each[i] if i < len(each) else NO_TIME
                         for each in summands

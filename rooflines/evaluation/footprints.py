@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.basics.numbers import MAX_COUNT
 from rooflines.evaluation.space import whole_numbers
 from rooflines.models.memory import CacheUnits, cache_units, weights_on_chip
 from rooflines.models.mtp import merge_elements
@@ -107,7 +107,7 @@ def most_sequences() -> pl.Expr:
     """The most sequences whose caches fit beside the weights [1]; null beyond 2^62, or unknown."""
     of_replica = pl.col("#room") // cache_units_of()
     of_replica = of_replica.clip(lower_bound=0).cast(pl.Int64, strict=False)
-    fits = of_replica <= pl.lit(LARGEST_COUNT) // pl.col("dp")
+    fits = of_replica <= pl.lit(MAX_COUNT) // pl.col("dp")
     return pl.when(fits).then(of_replica * pl.col("dp"))
 
 

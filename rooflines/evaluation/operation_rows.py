@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.evaluation.compiler import first_longest
 from rooflines.sweep.calibrated_times import BOUNDS
-from rooflines.theory.costs import USEFUL
+from rooflines.theory.costs import USEFUL_FLOPS
 from rooflines.theory.resources import MATH, NETWORK, RESOURCES
 from rooflines.theory.times import Time
 
@@ -45,7 +45,9 @@ def resource_times(sheet: Sheet, cases: Sequence[Case]) -> dict[str, pl.Expr]:
         cases: The cases.
     """
     return {
-        f"t_{each.name}_s": sheet.total(sheet.time([case.times.by[each.bound] for case in cases]))
+        f"t_{each.name}_s": sheet.total(
+            sheet.time([case.times.by_bound[each.bound] for case in cases])
+        )
         for each in RESOURCES
     }
 
@@ -70,7 +72,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     times = {each.bound: pl.col(f"t_{each.name}_s") for each in used}
     upper = {**times}
     if any(len(case.kernels[0].transfers) > 1 for case in cases):
-        in_turn = [case.kernel_times[0].by[NETWORK.bound] for case in cases]
+        in_turn = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
         upper[NETWORK.bound] = sheet.total(sheet.time(in_turn))
     lower = pl.max_horizontal(*times.values())
     if any(each.work in sheet.varying for each in used):
@@ -78,7 +80,7 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     peaks = [float(case.peak) for case in cases]
     reached = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
     peak = sheet.named_constant(peaks)
-    useful = USEFUL if cases[0].sweep.tile else MATH.work
+    useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
     at_peak = sheet.quotient(pl.col(useful), peak)
     if peaks == reached and useful == MATH.work:  # the time at the peak
         at_peak = pl.col(f"t_{MATH.name}_s")
@@ -118,10 +120,10 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         none = dict.fromkeys(ESTIMATES, pl.lit(None, dtype=pl.Float64))
         texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_extrapolated": BEYOND}
         return [{**none, **{name: pl.lit(None, dtype=kind) for name, kind in texts.items()}}]
-    present = [bound for bound in BOUNDS if any(each and bound in each.by for each in found)]
+    present = [bound for bound in BOUNDS if any(each and bound in each.by_bound for each in found)]
     pieces = {}
     for bound in present:
-        absent = [None if each is None else each.by.get(bound, Time()) for each in found]
+        absent = [None if each is None else each.by_bound.get(bound, Time()) for each in found]
         pieces[f"#piece_{bound}"] = sheet.total(sheet.time(absent))
     common = sheet.total(sheet.poly([None if each is None else each.common for each in found]))
     largest = pl.col("#largest")
@@ -172,7 +174,7 @@ def _wider(sheet: Sheet, found: Sequence[Times | None]) -> list[Wider]:
     """Where the estimates of cases are beyond the timings of their calibrations."""
     wider = []
     for bound in ("", NETWORK.bound):
-        cases = [each.reaches.get(bound) if each else None for each in found]
+        cases = [each.ranges.get(bound) if each else None for each in found]
         if not any(cases):
             continue
 
@@ -185,15 +187,17 @@ def _wider(sheet: Sheet, found: Sequence[Times | None]) -> list[Wider]:
         beyond = [pl.lit(value=False)]
         for name in dict.fromkeys(name for each in cases if each for name in each.sizes):
             size = sheet.total(sheet.poly([each and each.sizes.get(name) for each in cases]))
-            low, high = ends([each and each.reach.sizes.get(name) for each in cases])
+            low, high = ends([each and each.fit_range.sizes.get(name) for each in cases])
             beyond += [size < low, size > high]
-        foreign = sheet.constant([float(each.reach.foreign) if each else 0.0 for each in cases])
+        foreign = sheet.constant(
+            [float(each.fit_range.from_other_engine) if each else 0.0 for each in cases]
+        )
         binds = pl.lit(value=True)
         if bound:
             binds = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
         outside, elsewhere = (
-            ends([each and getattr(each.reach, name) for each in cases])
-            for name in ("outside", "elsewhere")
+            ends([each and getattr(each.fit_range, name) for each in cases])
+            for name in ("out_of_range_band", "other_engine_band")
         )
         sizes = pl.any_horizontal(*beyond).fill_null(value=False)
         wider += [

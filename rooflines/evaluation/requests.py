@@ -96,7 +96,7 @@ class RequestSheet(StepSheet):
 
     def lower(self) -> pl.Expr:
         """The mean `t_lower_s` of the steps, from the times of its resources."""
-        return self._mean(zip(*(case.times.by.values() for case in self.cases), strict=True))
+        return self._mean(zip(*(case.times.by_bound.values() for case in self.cases), strict=True))
 
     def kernel_seconds(self, index: int) -> tuple[Value, Value]:
         """The mean times of a kernel; see `StepSheet.kernel_seconds`."""
@@ -105,16 +105,19 @@ class RequestSheet(StepSheet):
         if not any(_follows_context(each) for each in times):
             return longest, sent
         count = self.cases[0].kernels[index].count
-        by = {bound: [each.handed_over[bound] for each in times] for bound in times[0].by}
+        by = {
+            bound: [each.with_activation_traffic[bound] for each in times]
+            for bound in times[0].by_bound
+        }
         return Value(late=self._mean(by.values(), count)), sent
 
     def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
         """The mean of the largest piece of a kernel; see `StepSheet.kernel_estimate`."""
         if not any(each and _follows_context(each) for each in found):
             return super().kernel_estimate(found, kernel)
-        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
+        bounds = dict.fromkeys(bound for each in found if each for bound in each.by_bound)
         by = {
-            bound: [None if each is None else each.by.get(bound) for each in found]
+            bound: [None if each is None else each.by_bound.get(bound) for each in found]
             for bound in bounds
         }
         return Value(late=self._mean(by.values(), kernel.count))
@@ -254,7 +257,7 @@ def first_token(case: StepCase, request: Request) -> FirstToken:
     prefill = case.prefill
     extents = StepExtents(prefill.step(case.split.dp, request.input))
     ops = sum(
-        kernel.count * times.at(extents).ops
+        kernel.count * times.at(extents).serial
         for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
     )
     known = [times for times in prefill.kernel_estimates if times is not None]
@@ -273,18 +276,18 @@ def _parts(poly: Poly | None) -> tuple[Poly | None, ...]:
     """The parts of a time, as those of `ContextLine`."""
     if poly is None:
         return None, None, None
-    line = poly.along("S")
+    line = poly.affine_in("S")
     full = {
-        name: each for name, each in line.counted.items() if name in FULL_ATTENTION.extent_names
+        name: each for name, each in line.per_tile.items() if name in FULL_ATTENTION.extent_names
     }
-    windowed = (each for name, each in line.counted.items() if name not in full)
+    windowed = (each for name, each in line.per_tile.items() if name not in full)
     return line.constant, total(full.values()), total(windowed)
 
 
 def _follows_context(times: Times) -> bool:
     """Whether a time depends on the context."""
-    polys = (poly for time in times.by.values() for least in time.pieces for poly in least)
-    return any(poly.along("S").counted for poly in polys)
+    polys = (poly for time in times.by_bound.values() for least in time.pieces for poly in least)
+    return any(poly.affine_in("S").per_tile for poly in polys)
 
 
 def _one_poly(found: Sequence[Time | None]) -> list[Poly | None] | None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.theory.poly import WINDOWED
+from rooflines.basics.numbers import MAX_COUNT
+from rooflines.theory.poly import WINDOWED_EXTENTS
 
 if TYPE_CHECKING:
     from rooflines.sweep.axes import Axis
@@ -32,7 +32,7 @@ def axis_columns(axis: Axis) -> AxisColumns:
 def _axis_column(name: str, values: Sequence[Any]) -> pl.Series:
     if name == "shape":
         return pl.Series(values, dtype=pl.Categorical)
-    if name.partition(":")[0] in WINDOWED:
+    if name.partition(":")[0] in WINDOWED_EXTENTS:
         return pl.Series([float(value) for value in values], dtype=pl.Float64)
     return whole_numbers(values)
 
@@ -41,7 +41,7 @@ def whole_numbers(values: Sequence[int | None]) -> pl.Series:
     """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
     clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
     largest = max((abs(value) for value in clipped if value is not None), default=0)
-    return pl.Series(clipped, dtype=pl.Int64 if largest <= LARGEST_COUNT else pl.Int128)
+    return pl.Series(clipped, dtype=pl.Int64 if largest <= MAX_COUNT else pl.Int128)
 
 
 def length(columns: AxisColumns) -> int:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.dictionary.columns import SERIAL_SUFFIX, UNTIMED
+from rooflines.dictionary.columns import SERIAL_SUFFIX, UNTIMED_PREFIX
 from rooflines.evaluation.compiler import Sheet, Value, first_longest, quotient
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND, estimate_stages, resource_times
 from rooflines.sweep.cases import Case
 from rooflines.theory.poly import ONE
-from rooflines.theory.resources import ACTIVATIONS, MATH, MEMORY, NETWORK, RESOURCES
+from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ WORKS = dict.fromkeys(
         "flops",
         "weight_bytes",
         "kv_cache_bytes",
-        ACTIVATIONS,
+        ACTIVATION_BYTES,
         *(resource.work for resource in RESOURCES),
     ]
 )
@@ -148,10 +148,10 @@ class StepSheet:
 
     def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
         """The largest piece of the estimate of a kernel in all its layers [s]."""
-        bounds = dict.fromkeys(bound for each in found if each for bound in each.by)
+        bounds = dict.fromkeys(bound for each in found if each for bound in each.by_bound)
         return self.sheet.largest(
             self.sheet.time(
-                [None if each is None else each.by.get(bound) for each in found], kernel.count
+                [None if each is None else each.by_bound.get(bound) for each in found], kernel.count
             )
             for bound in bounds
         )
@@ -203,7 +203,7 @@ def kernel_times(sheet: Sheet, found: Sequence[Times], count: int = 1) -> dict[s
         count: Layers [1].
     """
     by = {
-        each.bound: sheet.time([times.by[each.bound] for times in found], count)
+        each.bound: sheet.time([times.by_bound[each.bound] for times in found], count)
         for each in RESOURCES
     }
     handed = sheet.poly([times.activation * count for times in found])
@@ -265,7 +265,7 @@ class KernelCase(Case):
         choice = self.step.choice
         fits = " + ".join(choice.of_kernel(kernel)) if known else ""
         if fits and not choice.is_timed(kernel):
-            fits = f"{UNTIMED}, by {fits}"
+            fits = f"{UNTIMED_PREFIX}, by {fits}"
         return {
             **self.step.keys,
             "group": kernel.name,
@@ -327,6 +327,6 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
 
 def _collectives_estimate(estimates: Sequence[Times | None]) -> pl.Expr:
     """The calibrated time of the collectives of a kernel, from the pieces of its estimate [s]."""
-    if any(each and NETWORK.bound in each.by for each in estimates):
+    if any(each and NETWORK.bound in each.by_bound for each in estimates):
         return pl.col(f"#piece_{NETWORK.bound}")
     return pl.when(pl.col("t_estimate_s").is_not_null()).then(0.0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.numbers import MAX_SIZE
 from rooflines.models.library import load
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _number(run: Mapping[str, Any], *keys: str) -> float | None:
         for each in found
     )
     numbers = (each for each in values if isinstance(each, int | float))
-    return next((float(each) for each in numbers if 0 < each < LARGEST_SIZE), None)
+    return next((float(each) for each in numbers if 0 < each < MAX_SIZE), None)
 
 
 def _model(name: object) -> str | None:

@@ -18,7 +18,7 @@ from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.timings import COLLECTIVE, FEWEST, MATMUL
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.hardware.entry_forms import MOST_REACHED
+from rooflines.hardware.entry_forms import MAX_MEASURED_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -201,7 +201,7 @@ def _check_reached(numbers: FormNumbers, chip: str) -> None:
         for name, rate in (("math", "peak"), ("memory", "memory rate")):
             share = float(getattr(numbers, name))
             with mistakes.at(name):
-                if share > MOST_REACHED:
+                if share > MAX_MEASURED_SHARE:
                     problem = f"comes out as {share:.3g} times the {rate} of {chip}"
                     fix = "compare the chip, its entry and the dtypes with what was measured"
                     raise RooflinesError("", problem, fix)

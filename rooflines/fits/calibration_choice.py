@@ -10,7 +10,7 @@ from rooflines.fits.calibration_files import REACHED, UNSCALED, attention_name
 from rooflines.fits.time_form import FormNumbers, Numbers
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.theory.operation import MATRIX
-from rooflines.theory.times import FitReach
+from rooflines.theory.times import FitRange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -38,7 +38,7 @@ class CalibrationFit(Generic[AnyNumbers]):
 
     numbers: AnyNumbers
     bands: Mapping[str, Band] = field(default_factory=dict)
-    reach: FitReach | None = None
+    reach: FitRange | None = None
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class CalibrationChoice:
         foreign = software != self.softwares[0]
         if kind == "collectives":  # engines call those of libraries unless they have their own
             foreign = foreign and fit.elsewhere is not None
-        reach = FitReach(sizes, fit.outside, fit.elsewhere, foreign=foreign)
+        reach = FitRange(sizes, fit.outside, fit.elsewhere, from_other_engine=foreign)
         return CalibrationFit(fit.numbers, bands_of(fit), reach)
 
     def untimed(self, numbers: Numbers) -> Numbers:
@@ -162,7 +162,7 @@ class CalibrationChoice:
 
     def _attention(self, kernel: Kernel) -> tuple[str, Fitted] | None:
         """The fit of a kernel of grouped-query attention."""
-        phase = kernel.attends
+        phase = kernel.attention_phase
         return (phase and self.found("attention", attention_name(phase, kernel.compute))) or None
 
     def contents(self, computed: Iterable[str]) -> list[str]:

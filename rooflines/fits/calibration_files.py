@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import yaml
 from pydantic import Field
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, quote
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
@@ -17,18 +17,18 @@ from rooflines.fits.held_out import QUARTER
 from rooflines.fits.time_form import CollectiveNumbers, Numbers
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import (
-    Count,
     Entry,
+    MeasuredShare,
     Name,
-    NotNegative,
+    NonNegative,
     Positive,
-    Reached,
+    PositiveInt,
     Text,
-    checked,
-    checked_name,
+    check_name,
+    validate_entry,
 )
 from rooflines.models.architecture import DECODE, PHASES
-from rooflines.theory.network import PASSES
+from rooflines.theory.network import RING_PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -56,10 +56,10 @@ WIDTH = 110
 class Errors(Entry):
     """Errors of the estimate: |estimated / measured - 1|."""
 
-    n: Count = Field(description="timings [1]")
-    median: NotNegative = Field(description="median error [1]")
-    mean: NotNegative = Field(description="mean error [1]")
-    p90: NotNegative = Field(description="error that one timing in ten exceeds [1]")
+    n: PositiveInt = Field(description="timings [1]")
+    median: NonNegative = Field(description="median error [1]")
+    mean: NonNegative = Field(description="mean error [1]")
+    p90: NonNegative = Field(description="error that one timing in ten exceeds [1]")
 
 
 class Fitted(Entry):
@@ -82,10 +82,10 @@ class Fitted(Entry):
     held_out: Errors | None = Field(
         None, description="errors at the sites that were held out; null: too few sites"
     )
-    held_out_below: NotNegative = Field(
+    held_out_below: NonNegative = Field(
         QUARTER, description="place of a site, by its hash, below which it was held out [1]"
     )
-    sizes: dict[Text, tuple[Count, Count]] = Field(
+    sizes: dict[Text, tuple[PositiveInt, PositiveInt]] = Field(
         default_factory=dict,
         description="smallest and largest sizes of the timings, held-out ones included: how far "
         "the numbers reach",
@@ -112,28 +112,28 @@ class FittedMatmul(Fitted):
 
     KIND = "calibrations"
 
-    math: Reached = Field(description="share of the peak that is reached [1]")
-    memory: Reached = Field(description="share of the memory rate that is reached [1]")
-    overhead_s: NotNegative = Field(description="fixed time of every operation [s]")
-    activation_passes: NotNegative = Field(
+    math: MeasuredShare = Field(description="share of the peak that is reached [1]")
+    memory: MeasuredShare = Field(description="share of the memory rate that is reached [1]")
+    overhead_s: NonNegative = Field(description="fixed time of every operation [s]")
+    activation_passes: NonNegative = Field(
         0, description="further passes over x, as dynamic quantization makes them [1]"
     )
-    mixed_math: NotNegative = Field(
+    mixed_math: NonNegative = Field(
         0, description="mixed piece: times the nominal time at the peak [1]"
     )
-    mixed_memory: NotNegative = Field(
+    mixed_memory: NonNegative = Field(
         0, description="mixed piece: times the nominal time of the memory traffic [1]"
     )
-    mixed_activations: NotNegative = Field(
+    mixed_activations: NonNegative = Field(
         0, description="mixed piece: times the nominal time of x and out [1]"
     )
-    mixed_depth_s: NotNegative = Field(
+    mixed_depth_s: NonNegative = Field(
         0, description="mixed piece: time per contracted element [s]"
     )
-    sustained: NotNegative = Field(
+    sustained: NonNegative = Field(
         0, description="share of the time beyond 1 ms that a lower, sustained clock adds [1]"
     )
-    tile: Count = Field(1, description="rows that are computed together [1]")
+    tile: PositiveInt = Field(1, description="rows that are computed together [1]")
 
     @cached_property
     def numbers(self) -> Numbers:
@@ -154,15 +154,15 @@ class FittedCollective(Fitted):
 
     KIND = "collectives"
 
-    overhead_s: NotNegative = Field(description="fixed time of every collective [s]")
+    overhead_s: NonNegative = Field(description="fixed time of every collective [s]")
     low_latency: Positive = Field(
         description="share of the network rate, protocol for small payloads [1]"
     )
-    bulk_overhead_s: NotNegative = Field(
+    bulk_overhead_s: NonNegative = Field(
         description="further fixed time of the protocol for large payloads [s]"
     )
     bulk: Positive = Field(description="share of the network rate, protocol for large payloads [1]")
-    hop_s: NotNegative = Field(description="time of every step around the ring [s]")
+    hop_s: NonNegative = Field(description="time of every step around the ring [s]")
 
     @cached_property
     def numbers(self) -> CollectiveNumbers:
@@ -189,14 +189,14 @@ class FittedStep(Fitted):
 
     KIND = "steps"
 
-    prompts: NotNegative = Field(
+    prompts: NonNegative = Field(
         description="times the least time to read the prompts that arrive during a step [1]"
     )
-    layer_s: NotNegative = Field(description="time of every layer besides its kernels [s]")
-    experts_layer_s: NotNegative = Field(
+    layer_s: NonNegative = Field(description="time of every layer besides its kernels [s]")
+    experts_layer_s: NonNegative = Field(
         0, description="the same of layers with experts, on top: routing and their order [s]"
     )
-    sequence_s: NotNegative = Field(description="time of every sequence of a replica besides [s]")
+    sequence_s: NonNegative = Field(description="time of every sequence of a replica besides [s]")
 
     @cached_property
     def numbers(self) -> dict[str, Fraction]:
@@ -270,7 +270,7 @@ class Calibrations(Entry):
     def check_softwares(self, names: Sequence[str]) -> None:
         """Refuse software that no calibration is of."""
         for name in names:
-            one_of(name, self.softwares, "no software of a calibration")
+            check_choice(name, self.softwares, "no software of a calibration")
 
     def first(
         self, kind: str, chip: str, softwares: Sequence[str], name: str
@@ -350,7 +350,7 @@ def key_of(chip: str, software: str) -> str:
     with Mistakes() as mistakes:
         for place, name in (("chip", chip), ("software", software)):
             with mistakes.at(place):
-                checked_name(name)
+                check_name(name)
     return f"{chip}/{software}"
 
 
@@ -363,7 +363,7 @@ def read_calibrations(path: str | Path) -> Calibrations:
     with named_kind(path, "fits"):
         content = read_yaml(path)
     with named_kind(path, "fits"), in_file(path):
-        found = checked(Calibrations, content)
+        found = validate_entry(Calibrations, content)
         _check_keys(found)
     return found
 
@@ -375,7 +375,7 @@ def _check_keys(found: Calibrations) -> None:
     kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
         "calibrations": (found.calibrations, formats, "no dtype"),
         "attention": (found.attention, phases, "no phase of attention"),
-        "collectives": (found.collectives, PASSES, "no collective"),
+        "collectives": (found.collectives, RING_PASSES, "no collective"),
         "training": (found.training, ("train",), "no phase of training"),
     }
     with Mistakes() as mistakes:
@@ -387,7 +387,7 @@ def _check_keys(found: Calibrations) -> None:
                         raise RooflinesError("", problem, "write <chip>/<software>")
                     key_of(*key.split("/"))
                     for name in entries:
-                        one_of(name, known, what)
+                        check_choice(name, known, what)
 
 
 @cache

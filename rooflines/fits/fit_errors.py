@@ -11,7 +11,7 @@ from rooflines.fits.least_squares import rounded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflines.theory.times import FitReach
+    from rooflines.theory.times import FitRange
 
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
@@ -88,7 +88,7 @@ def band(frame: pl.DataFrame) -> tuple[float, float]:
 
 
 def with_band(
-    frame: pl.DataFrame, of: Mapping[str, tuple[float, float]], reach: FitReach | None
+    frame: pl.DataFrame, of: Mapping[str, tuple[float, float]], reach: FitRange | None
 ) -> pl.DataFrame:
     """Adds `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
 
@@ -100,7 +100,7 @@ def with_band(
     beyond = [pl.lit(value=False)]
     for name, (low, high) in reach.sizes.items() if reach else ():
         beyond.append(~pl.col(name).is_between(low, high))
-    wider = reach.outside if reach and reach.outside else None
+    wider = reach.out_of_range_band if reach and reach.out_of_range_band else None
     ends = {}
     for side, widest in enumerate((min, max)):
         inner = {bound: band[side] for bound, band in of.items()}

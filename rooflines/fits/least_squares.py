@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import exp
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import not_installed
+from rooflines.basics.errors import missing_package
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,7 +49,7 @@ def require_scipy() -> Callable[..., OptimizeResult]:
     try:
         from scipy.optimize import least_squares  # noqa: PLC0415, an extra
     except ImportError:
-        raise not_installed("rooflines measured calibrate", "scipy") from None
+        raise missing_package("rooflines measured calibrate", "scipy") from None
     solve: Callable[..., OptimizeResult] = least_squares
     return solve
 

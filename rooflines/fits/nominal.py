@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.basics.text import counted
 from rooflines.fits.held_out import with_folds
 from rooflines.fits.time_form import nominal_quantities, ring_steps
@@ -24,8 +24,8 @@ from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPE
 from rooflines.hardware.dtype_catalogue import (
     NamedCombination,
     StoredDtypes,
-    combinations_of,
     dtype_entries,
+    resolve_combinations,
     stored_bits,
 )
 from rooflines.hardware.entries import MAIN_MEMORY
@@ -34,9 +34,9 @@ from rooflines.models.attention_window import FULL_ATTENTION
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import PAIR, Route
-from rooflines.theory.operation import MATRIX, NAMED, OPERANDS
+from rooflines.theory.operation import MATRIX, NAMED_OPERATIONS, OPERANDS
 from rooflines.theory.resources import MATH, collective_rate
-from rooflines.theory.sharding import sharding
+from rooflines.theory.sharding import parse_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from rooflines.theory.network import Link
     from rooflines.theory.poly import Poly
 
-OPERATION = NAMED["matmul"]
+OPERATION = NAMED_OPERATIONS["matmul"]
 
 TILES = (64, 128)
 """Tiles of rows that a fit tries [1]."""
@@ -85,8 +85,8 @@ def with_nominal_times(
     kind = timings.kind
     if kind is MATMUL:
         with at_path("compute"):
-            one_of(name, dtype_entries().formats, "no dtype")
-            one_of(name, entry.units.get(MATRIX, {}), f"no dtype that {chip} has a peak for")
+            check_choice(name, dtype_entries().formats, "no dtype")
+            check_choice(name, entry.units.get(MATRIX, {}), f"no dtype that {chip} has a peak for")
     if kind is COLLECTIVE and not entry.networks:
         raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
     chosen = timings.where(kind.fit_by, name)
@@ -102,7 +102,7 @@ def with_nominal_times(
         for column, names in known.items():
             with at_path(column):
                 for dtype in chosen.frame[column].unique().sort():
-                    one_of(dtype, names, f"no dtype that {chip} has a peak for")
+                    check_choice(dtype, names, f"no dtype that {chip} has a peak for")
     frame = with_folds(nominal_times(chosen.frame, kind, entry))
     check_units(frame)
     chosen = _without(chosen, frame.filter(~is_possible()).height, IMPOSSIBLE)
@@ -148,12 +148,14 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
 
 def plain_matmul(stored: StoredDtypes) -> Workload:
     """A matmul of any size, on one chip."""
-    return Workload(OPERATION, stored.bits, sharding("none", OPERATION), 1, (), {}, OPERATION.flops)
+    return Workload(
+        OPERATION, stored.bits, parse_sharding("none", OPERATION), 1, (), {}, OPERATION.flops
+    )
 
 
 def _of_matmuls(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Matmuls with their works and nominal times."""
-    machine = entry.machine(OPERATION.unit, MAIN_MEMORY)
+    machine = entry.chip_rates(OPERATION.unit, MAIN_MEMORY)
     parts = []
     for part in frame.partition_by(DTYPES, maintain_order=True):
         workload = _workload(part.row(0, named=True))
@@ -172,9 +174,9 @@ def _workload(row: Mapping[str, str]) -> Workload:
     with Mistakes() as mistakes:
         for operand, name in names.items():
             with mistakes.at(f"dtype_{operand}"):
-                one_of(name, dtype_entries().formats, "no dtype")
+                check_choice(name, dtype_entries().formats, "no dtype")
     wanted = NamedCombination(**names, compute=row["compute"])
-    return plain_matmul(*combinations_of([wanted], dtype_entries()).values())
+    return plain_matmul(*resolve_combinations([wanted], dtype_entries()).values())
 
 
 def _expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
@@ -227,7 +229,9 @@ def _of_collectives(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         collective, shards = part.select(keys).row(0)
         route = Route((link,), (shards,))
         rate = collective_rate(route, collective, Fraction(1))
-        sent = pl.col("bytes").cast(pl.Float64) * float(sum(route.sent(collective)))
+        sent = pl.col("bytes").cast(pl.Float64) * float(
+            sum(route.bytes_per_payload_byte(collective))
+        )
         network, hops = sent / float(rate.per_s), float(ring_steps(route, collective))
         least = pl.max_horizontal(network, float(rate.latency_s))
         columns = {"network_bytes": sent, "network": network, "hops": pl.lit(hops)}
@@ -242,7 +246,7 @@ def _link(entry: Chip) -> Link:
 
 def _joined(timings: Timings, link: Link) -> Timings:
     """Timings on several chips that an interconnect joins; the others are counted."""
-    most = link.domain if link.published else None
+    most = link.domain if link.domain_known else None
     frame = timings.frame.filter(pl.col("shards").is_between(PAIR, most or pl.col("shards")))
     others = timings.frame.height - frame.height
     chips = f"2 to {most:,}" if most else "2 or more"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, printable, quote
 from rooflines.basics.file_kinds import COUNTERS, FIXES
-from rooflines.basics.files import NOT_READ, open_text
+from rooflines.basics.files import READ_ERRORS, open_text
 from rooflines.fits.decimal_marks import COMMA, POINT, marks_of, value_of
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ def _rows(path: Path) -> Iterator[list[str]]:
                     wrong = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
                     problem = f"is an export of Nsight Compute that {wrong}"
                     raise RooflinesError("", problem, EXPORT)
-    except NOT_READ as error:
+    except READ_ERRORS as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
     except csv.Error as error:

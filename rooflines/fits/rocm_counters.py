@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, at_path, printable, quote
 from rooflines.basics.file_kinds import FIXES
-from rooflines.basics.files import NOT_READ, open_text
+from rooflines.basics.files import READ_ERRORS, open_text
 from rooflines.fits.decimal_marks import POINT, value_of
 from rooflines.fits.nsight import Launch
 
@@ -124,7 +124,7 @@ def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
                 yield from every
                 return
             yield from _by_dispatch(every)
-    except NOT_READ as error:
+    except READ_ERRORS as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
     except csv.Error as error:

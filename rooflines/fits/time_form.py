@@ -15,9 +15,9 @@ from operator import add, mul
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeVar
 
 from rooflines.basics.lazy import pl
-from rooflines.theory.network import PASSES, Route
+from rooflines.theory.network import RING_PASSES, Route
 from rooflines.theory.poly import Poly, total
-from rooflines.theory.resources import ACTIVATIONS, MATH, MEMORY
+from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rooflines.theory.kernel import Kernel
-    from rooflines.theory.resources import Machine
+    from rooflines.theory.resources import ChipRates
 
 Form = Literal["max", "pieces"]
 FORMS: tuple[Form, ...] = ("max", "pieces")
@@ -235,10 +235,10 @@ def ring_steps(route: Route, collective: str) -> Fraction:
     Libraries send around rings also where a switch would allow fewer hops.
     """
     (level,) = route.levels
-    return Fraction(PASSES[collective] * (level.chips - 1))
+    return Fraction(RING_PASSES[collective] * (level.chips - 1))
 
 
-def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[str, Poly]:
+def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dict[str, Poly]:
     """The nominal quantities of a kernel by the names of `form.Affine`: seconds, and depth [1].
 
     Args:
@@ -247,10 +247,13 @@ def nominal_quantities(kernel: Kernel, machine: Machine, tile: int = 1) -> dict[
         tile: Rows whose math is computed together [1].
     """
     peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
-    span = tile * kernel.sharers if tile > 1 else 1
-    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATIONS)))
+    span = tile * kernel.row_shards if tile > 1 else 1
+    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATION_BYTES)))
     return {
-        MATH.name: (kernel.work(MATH.work) / peak).in_spans(kernel.rows, span),
+        MATH.name: (kernel.work(MATH.work) / peak).in_tiles(kernel.rows, span),
         MEMORY.name: moved / rate,
-        **{name: held if name in COUNTED else held / rate for name, held in kernel.moved.items()},
+        **{
+            name: held if name in COUNTED else held / rate
+            for name, held in kernel.fit_terms.items()
+        },
     }

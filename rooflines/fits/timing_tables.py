@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, close_to, quote
 from rooflines.basics.file_kinds import file_kind, named_kind
 from rooflines.basics.files import bounded_content, encoding_of, read_csv, read_parquet
-from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.numbers import MAX_SIZE
 from rooflines.basics.text import counted
 from rooflines.fits.bench_files import read_bench
 from rooflines.fits.hipblaslt import read_hipblaslt
@@ -29,7 +29,7 @@ from rooflines.fits.timings import (
     attention_names,
     timed_kind,
 )
-from rooflines.theory.network import PASSES
+from rooflines.theory.network import RING_PASSES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -125,7 +125,7 @@ def read_timings(
     timings = Timings(str(path), frame, notes, left_out, unread, assumed)
     for column, value in wanted.items():
         with at_path("where"):
-            one_of(column, (*schema, *optional), "no column of timings")
+            check_choice(column, (*schema, *optional), "no column of timings")
         if column not in added:
             chosen = timings.where(column, value)
             others = timings.frame.height - chosen.frame.height
@@ -316,7 +316,7 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
                     what = f"a number {least}" if values.dtype.is_numeric() else "text"
                     row, value = wrong.select(ROW, given.name).row(0)
                     if values.dtype.is_integer():
-                        most = f" and at most {LARGEST_SIZE:,}" if _is_large(value) else ""
+                        most = f" and at most {MAX_SIZE:,}" if _is_large(value) else ""
                         what = f"a whole number {least}{most}"
                     problem = (
                         f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
@@ -325,14 +325,14 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
                     raise RooflinesError("", problem, "correct the rows, or take them out")
                 if column == "collective":
                     for name in values.unique().sort():
-                        one_of(name, PASSES, "no collective")
+                        check_choice(name, RING_PASSES, "no collective")
 
 
 def _is_large(value: object) -> bool:
-    """Whether a number, or the digits of one, is above `LARGEST_SIZE`; digits may be thousands."""
+    """Whether a number, or the digits of one, is above `MAX_SIZE`; digits may be thousands."""
     if isinstance(value, str):
-        return value.isdecimal() and len(value) > len(str(LARGEST_SIZE))
-    return isinstance(value, int | float) and value > LARGEST_SIZE
+        return value.isdecimal() and len(value) > len(str(MAX_SIZE))
+    return isinstance(value, int | float) and value > MAX_SIZE
 
 
 def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
@@ -341,5 +341,5 @@ def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
     if values.dtype.is_numeric():
         right &= values.is_finite() & ((values >= 0) if zero else (values > 0))
     if values.dtype.is_integer():
-        right &= values <= LARGEST_SIZE
+        right &= values <= MAX_SIZE
     return right.fill_null(value=False)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
-from rooflines.basics.text import MOST_SHOWN, counted
+from rooflines.basics.text import MAX_ITEMS_SHOWN, counted
 from rooflines.dictionary.columns import MEASURED, RECORDED
 from rooflines.models.architecture import DECODE
 
@@ -188,8 +188,12 @@ class Timings:
         with at_path(column, file=self.file):
             if wanted not in known:
                 problem = f"has no {quote(wanted)}"
-                more = f" and {len(known) - MOST_SHOWN:,} more" if len(known) > MOST_SHOWN else ""
-                fix = f"use one of {', '.join(known[:MOST_SHOWN])}{more}"
+                more = (
+                    f" and {len(known) - MAX_ITEMS_SHOWN:,} more"
+                    if len(known) > MAX_ITEMS_SHOWN
+                    else ""
+                )
+                fix = f"use one of {', '.join(known[:MAX_ITEMS_SHOWN])}{more}"
                 raise RooflinesError("", problem, fix, close=close_to(wanted, known))
         return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
 

@@ -11,17 +11,17 @@ from rooflines.basics.errors import (
     Mistakes,
     RooflinesError,
     at_path,
-    circle,
+    check_choice,
     close_to,
-    one_of,
+    cycle,
     quote,
 )
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.hardware.chip_parts import NUMBERS, PRINTED, source_in
+from rooflines.hardware.chip_parts import NUMBER_KEYS, SPARSE_PEAK, source_in
 from rooflines.hardware.entries import Chip, Price
-from rooflines.hardware.entry_forms import checked, checked_name, checked_text, is_source
+from rooflines.hardware.entry_forms import check_name, is_source, parse_text, validate_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 CHIPS_FILE = CONFIG_DIR / "chips.yaml"
 
-BY_DTYPE = ("units", "calibration")
+DTYPE_PARTS = ("units", "calibration")
 """Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
 lacks."""
 
-OF_ITSELF = (
+NOT_INHERITED = (
     *("short", "aliases", "usual"),
     *("note", "source", "confidence", "estimate", "measured"),
 )
 """What a variant does not inherit."""
 
-ABOUT = {
-    "flops_per_s": (PRINTED, "halved"),
+DEPENDENT_KEYS = {
+    "flops_per_s": (SPARSE_PEAK, "halved"),
     "capacity_bytes": ("label", "driver_reserved_bytes"),
 }
 """Keys about a number that a variant does not inherit where it replaces the number."""
 
-PARTS = ("units", "memory", "networks")
+FIXED_PARTS = ("units", "memory", "networks")
 """Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
 
 
@@ -65,7 +65,7 @@ def _chip_file() -> JSON:
                     problem = f"is {quote(document)}, which is no document"
                     raise RooflinesError("", problem, "write its title, date, kind and url")
                 for text in (name, *document, *document.values()):
-                    checked_text(text)
+                    parse_text(text)
     return content
 
 
@@ -112,7 +112,7 @@ def resolve_chips(entries: Mapping[str, Any], known: Mapping[str, Chip]) -> dict
     return {chip: done[chip] for chip in entries}
 
 
-def with_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
+def add_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
     """A chip with one price, its owner's own.
 
     Args:
@@ -121,7 +121,7 @@ def with_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
         source: Where it was written.
     """
     form = {"provider": "your price", "date": "as written", "source": source}
-    price = checked(Price, {**form, "usd_per_hour": usd_per_hour})
+    price = validate_entry(Price, {**form, "usd_per_hour": usd_per_hour})
     return chip.model_copy(update={"prices": [price]})
 
 
@@ -135,7 +135,7 @@ def _resolve(
     if chip in done:
         return done[chip]
     if chip in trail:
-        names = circle(trail[trail.index(chip) :], entries)
+        names = cycle(trail[trail.index(chip) :], entries)
         problem = f"goes in a circle: {' -> '.join(names)}"
         raise RooflinesError(f"{names[0]}.base", problem, "write one of them without `base`")
     entry = entries[chip]
@@ -144,7 +144,7 @@ def _resolve(
         base = entry["base"]
         fix = "name a chip of the catalogue or of `chips:`"
         with at_path(f"{chip}.base"):
-            one_of(base, {**entries, **known}, "no chip", fix)
+            check_choice(base, {**entries, **known}, "no chip", fix)
         over = (
             known[base]
             if base not in entries
@@ -152,9 +152,9 @@ def _resolve(
         )
     with at_path(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
-            checked_name(chip)
+            check_name(chip)
         spelt_out = entry if over is None else _override(over, entry, mistakes)
-        resolved = checked(Chip, spelt_out)
+        resolved = validate_entry(Chip, spelt_out)
     done[chip] = resolved
     return resolved
 
@@ -166,11 +166,11 @@ def _mapping(value: object) -> JSON:
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
     entry = copy.deepcopy(base.plain)
-    for key in OF_ITSELF:
+    for key in NOT_INHERITED:
         entry.pop(key, None)
     sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
     for key, value in variant.items():
-        if key in Chip.model_fields and key not in PARTS:
+        if key in Chip.model_fields and key not in FIXED_PARTS:
             entry[key] = value
         else:
             with mistakes.at():
@@ -183,28 +183,28 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
     *steps, last = path.split(".")
     part, tree = entry, path.partition(".")[0]
     for index, step in enumerate(steps):
-        may_lack = tree in Chip.model_fields if index == 0 else tree in BY_DTYPE
+        may_lack = tree in Chip.model_fields if index == 0 else tree in DTYPE_PARTS
         if step not in part and not may_lack:
-            raise _no_number(path, step, part, variant)
+            raise _number_error(path, step, part, variant)
         part = part.setdefault(step, {})
         if not isinstance(part, dict):
-            raise _no_number(path, step, NUMBERS, variant)
+            raise _number_error(path, step, NUMBER_KEYS, variant)
     source = variant.get("source") or "the config"
     if steps and isinstance(value, Mapping) and last not in part:
-        part[last] = {"source": source, **value} if tree in PARTS else {**value}
+        part[last] = {"source": source, **value} if tree in FIXED_PARTS else {**value}
         return
-    if not steps or last not in {*NUMBERS, PRINTED}:
-        raise _no_number(path, last, NUMBERS if len(steps) > 1 else part, variant)
+    if not steps or last not in {*NUMBER_KEYS, SPARSE_PEAK}:
+        raise _number_error(path, last, NUMBER_KEYS if len(steps) > 1 else part, variant)
     with at_path(path):
         part[last] = value if last == "domain" else number(value)
-    for about in ABOUT.get(last, ()):
+    for about in DEPENDENT_KEYS.get(last, ()):
         if ".".join([*steps, about]) not in variant:
             part.pop(about, None)
     _forget(part, last)
     if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
         del part["typical_hop_latency_s"]  # the base's
-    if tree in (*PARTS, "power"):
-        others = [key for key in part if key in {*NUMBERS, PRINTED} - {last}]
+    if tree in (*FIXED_PARTS, "power"):
+        others = [key for key in part if key in {*NUMBER_KEYS, SPARSE_PEAK} - {last}]
         sources = {key: source_in(part.get("source"), key) for key in others}
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
@@ -218,7 +218,7 @@ def _forget(part: dict[str, Any], key: str) -> None:
         estimate.remove(key)
 
 
-def _no_number(
+def _number_error(
     path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]
 ) -> RooflinesError:
     fix = (

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rooflines.hardware.entries import Chip
 
-BESIDE = {
+SOURCED_WITH = {
     "links": "bytes_per_s",
     "domain": "bytes_per_s",
     "ring_multiple": "bytes_per_s",
@@ -22,7 +22,7 @@ BESIDE = {
 """Numbers that are listed beside another, as a rule in the same document, or follow from it."""
 
 
-NUMBERS = {
+NUMBER_KEYS = {
     "flops_per_s": ("dense peak", "FLOP/s"),
     "bytes_per_s": ("bandwidth", "B/s"),
     "capacity_bytes": ("capacity", "B"),
@@ -44,10 +44,10 @@ NUMBERS = {
 }
 """The numbers of an entry by their keys: what is counted, and its unit."""
 
-PRINTED = "printed_with_sparsity"
+SPARSE_PEAK = "printed_with_sparsity"
 """The with-sparsity figure that is printed, which is no number of the chip."""
 
-SHARES = ("measured", "efficiency", "calibration")
+SHARE_PARTS = ("measured", "efficiency", "calibration")
 """Parts with shares of a chip's rates, not rates."""
 
 
@@ -122,7 +122,7 @@ class NumberRecord(TypedDict):
     note: str | None
 
 
-def parts(chip: Chip) -> Iterator[ChipPart]:
+def iter_parts(chip: Chip) -> Iterator[ChipPart]:
     """The parts of a chip that hold numbers, in the order of the catalogue."""
     for unit, peaks in chip.units.items():
         yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
@@ -135,7 +135,7 @@ def parts(chip: Chip) -> Iterator[ChipPart]:
             yield from (ChipPart(tree, (str(name),), entry) for name, entry in named)
 
 
-def numbers(entry: Entry) -> dict[str, float]:
+def part_numbers(entry: Entry) -> dict[str, float]:
     """The numbers of a part by key, without those at their default [unit of the key]."""
     values = {
         key: getattr(entry, key)
@@ -160,7 +160,7 @@ def source_in(source: Source | None, key: str) -> str | list[str] | None:
     """What a source says of one number; without one of its own that of the number beside it."""
     if not isinstance(source, dict):
         return source
-    return source.get(key) or source.get(BESIDE.get(key, key))
+    return source.get(key) or source.get(SOURCED_WITH.get(key, key))
 
 
 def confidence_of(entry: Sourced, key: str) -> str | None:
@@ -168,25 +168,25 @@ def confidence_of(entry: Sourced, key: str) -> str | None:
     stated = entry.confidence
     if not isinstance(stated, dict):
         return stated
-    return stated.get(key) or stated.get(BESIDE.get(key, key))
+    return stated.get(key) or stated.get(SOURCED_WITH.get(key, key))
 
 
 def is_estimate(entry: Sourced, key: str) -> bool:
     """Whether one number of a part is an estimate."""
     if isinstance(entry.estimate, bool):
         return entry.estimate
-    return key in entry.estimate or BESIDE.get(key) in entry.estimate
+    return key in entry.estimate or SOURCED_WITH.get(key) in entry.estimate
 
 
-def described(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
+def number_records(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
     """Every number of a chip: part, meaning, value, unit and source.
 
     Args:
         chip: The entry.
         shares: Whether to include measured shares, efficiencies and calibrations.
     """
-    for part in parts(chip):
-        if shares or part.tree not in SHARES:
+    for part in iter_parts(chip):
+        if shares or part.tree not in SHARE_PARTS:
             yield from _records(chip, part)
 
 
@@ -195,14 +195,14 @@ def _records(chip: Chip, part: ChipPart) -> Iterator[NumberRecord]:
     sourced = entry if isinstance(entry, Sourced) else None
     peak = entry if isinstance(entry, Peak) else None
     level = entry if isinstance(entry, Level) else None
-    for key, value in numbers(entry).items():
-        if key != PRINTED:
+    for key, value in part_numbers(entry).items():
+        if key != SPARSE_PEAK:
             yield {
                 "path": f"{part.path}.{key}",
                 "part": part.label,
-                "meaning": NUMBERS[key][0],
+                "meaning": NUMBER_KEYS[key][0],
                 "value": float(value),
-                "unit": NUMBERS[key][1],
+                "unit": NUMBER_KEYS[key][1],
                 "source": ", ".join(source_of(chip, entry, key)) or None,
                 "confidence": confidence_of(sourced, key) if sourced else None,
                 "estimate": sourced is not None and is_estimate(sourced, key),

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from rooflines.basics.errors import Mistakes, RooflinesError, one_of, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, quote
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.hardware.entry_forms import (
     NAME_SCHEMA,
     Bits,
-    Count,
     Entry,
     Name,
+    PositiveInt,
     Source,
     Text,
-    checked,
+    validate_entry,
 )
 from rooflines.theory.operation import OPERANDS
 
@@ -36,8 +36,8 @@ class Format(Entry):
     """A number format as it is stored."""
 
     bits: Bits = Field(description="bits of one element [bit]")
-    scale_bits: Count | None = Field(None, description="bits of a block's scale [bit]")
-    block: Count | None = Field(None, description="elements that share one scale [1]")
+    scale_bits: PositiveInt | None = Field(None, description="bits of a block's scale [bit]")
+    block: PositiveInt | None = Field(None, description="elements that share one scale [1]")
     note: Text | None = Field(None, description="what it is")
     source: Source | None = Field(None, description="the document that defines it")
 
@@ -66,7 +66,7 @@ class NamedCombination(Entry):
         return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
 
 
-INTEGER = re.compile(r"int([2-8])(?:-g(\d{1,4})(-zp|-bias)?)?")
+INTEGER_FORMAT = re.compile(r"int([2-8])(?:-g(\d{1,4})(-zp|-bias)?)?")
 """Integers of so many bits: plain, or in groups that share a scale, with what else a group has."""
 
 SCALE_BITS = 16
@@ -82,7 +82,7 @@ class StoredFormats(dict[str, Format]):
 
     def __missing__(self, name: str) -> Format:
         """A format that its name says."""
-        match = INTEGER.fullmatch(name)
+        match = INTEGER_FORMAT.fullmatch(name)
         if match is None or (match[2] and int(match[2]) < 1):
             raise KeyError(name)
         bits, group, more = int(match[1]), match[2], match[3]
@@ -117,7 +117,7 @@ class DtypeFile(Entry):
             for name, combination in self.combinations.items():
                 for key, dtype in combination.dtypes.items():
                     with mistakes.at(f"combinations.{name}.{key}"):
-                        one_of(dtype, self.formats, "no format in this file", fix)
+                        check_choice(dtype, self.formats, "no format in this file", fix)
         return self
 
 
@@ -129,20 +129,20 @@ def dtype_entries() -> DtypeFile:
         RooflinesError: The file is wrong.
     """
     with in_file(DTYPES_FILE):
-        return checked(DtypeFile, read_yaml(DTYPES_FILE))
+        return validate_entry(DtypeFile, read_yaml(DTYPES_FILE))
 
 
-def known_dtype(value: object) -> str:
+def check_dtype(value: object) -> str:
     """A format of the dtype catalogue.
 
     Raises:
         RooflinesError: There is none of that name.
     """
-    one_of(value, dtype_entries().formats, "no dtype")
+    check_choice(value, dtype_entries().formats, "no dtype")
     return str(value)
 
 
-Dtype = Annotated[str, BeforeValidator(known_dtype), WithJsonSchema(NAME_SCHEMA)]
+Dtype = Annotated[str, BeforeValidator(check_dtype), WithJsonSchema(NAME_SCHEMA)]
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def stored_bits(form: Format) -> Fraction:
     return exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
 
 
-def combinations_of(
+def resolve_combinations(
     wanted: Sequence[str | NamedCombination], dtypes: DtypeFile
 ) -> dict[str, StoredDtypes]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
@@ -181,7 +181,7 @@ def combinations_of(
     return by_name
 
 
-def name_of(x: str, w: str, out: str, compute: str) -> str:
+def combination_name(x: str, w: str, out: str, compute: str) -> str:
     """The name of a combination that is in no catalogue."""
     return f"{x},{w}->{out}@{compute}"
 
@@ -189,14 +189,14 @@ def name_of(x: str, w: str, out: str, compute: str) -> str:
 def _combination(form: str | NamedCombination, dtypes: DtypeFile) -> StoredDtypes:
     if isinstance(form, str):
         fix = "use one of the names in the dtype catalogue, or write {x: , w: , out: , compute: }"
-        one_of(form, dtypes.combinations, "no dtype combination", fix)
+        check_choice(form, dtypes.combinations, "no dtype combination", fix)
         name, parts = form, dtypes.combinations[form]
     else:
         parts = form
         with Mistakes() as mistakes:
             for key, dtype in parts.dtypes.items():
                 with mistakes.at(key):
-                    one_of(dtype, dtypes.formats, "no dtype")
-        name = name_of(**parts.dtypes)
+                    check_choice(dtype, dtypes.formats, "no dtype")
+        name = combination_name(**parts.dtypes)
     bits = {operand: stored_bits(dtypes.formats[parts.dtypes[operand]]) for operand in OPERANDS}
     return StoredDtypes(name, bits, parts.compute)

@@ -12,25 +12,25 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rooflines.basics.errors import RooflinesError, one_of, quote
+from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.basics.numbers import exact
 from rooflines.hardware.dtype_catalogue import Dtype  # noqa: TC001, pydantic reads it at run time
 from rooflines.hardware.entry_forms import (
     UNLIMITED,
-    Count,
     Domain,
     Entry,
+    MeasuredShare,
     Name,
-    NotNegative,
+    NonNegative,
     Positive,
-    Reached,
+    PositiveInt,
     Share,
     Source,
     Text,
 )
 from rooflines.theory.network import PAIR, Link
 from rooflines.theory.operation import Unit  # noqa: TC001, pydantic reads it at run time
-from rooflines.theory.resources import RESOURCES, Machine, MemoryLevel
+from rooflines.theory.resources import RESOURCES, ChipRates, MemoryLevel
 
 MAIN_MEMORY = "hbm"
 """The name of every chip's main memory, HBM or not."""
@@ -41,7 +41,9 @@ Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", 
 
 def _confidence(value: object) -> object:
     for each in value.values() if isinstance(value, dict) else [value]:
-        one_of(each, get_args(Confidence), "no confidence", "write one, or one for each number")
+        check_choice(
+            each, get_args(Confidence), "no confidence", "write one, or one for each number"
+        )
     return value
 
 
@@ -112,7 +114,7 @@ class Level(Sourced):
             "of GDDR [byte]"
         ),
     )
-    bus_bits: Count | None = Field(None, description="width of its bus [bit]")
+    bus_bits: PositiveInt | None = Field(None, description="width of its bus [bit]")
     pin_bits_per_s: Positive | None = Field(
         None, description="rate of one pin of the bus; bus_bits of them bound bytes_per_s [bit/s]"
     )
@@ -129,7 +131,7 @@ class Network(Sourced):
     """An interconnect."""
 
     bytes_per_s: Positive = Field(description="bandwidth of one link, one way [byte/s]")
-    links: Count = Field(1, description="links of one chip [1]")
+    links: PositiveInt = Field(1, description="links of one chip [1]")
     topology: Literal["switch", "mesh", "torus"] = Field(
         description=(
             "switch: all links usable at once; mesh: one link to every other chip; "
@@ -143,17 +145,17 @@ class Network(Sourced):
             "network, as large as its buyer makes it; null: not published"
         ),
     )
-    ring_multiple: Count | None = Field(
+    ring_multiple: PositiveInt | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
     )
     reduces: bool = Field(
         default=False,
         description="whether a switch adds up payloads, so that an all-reduce sends less",
     )
-    hop_latency_s: NotNegative = Field(
+    hop_latency_s: NonNegative = Field(
         0, description="least time of one hop of a collective, safe in a lower bound [s]"
     )
-    typical_hop_latency_s: NotNegative | None = Field(
+    typical_hop_latency_s: NonNegative | None = Field(
         None, description="usual time of one hop of a collective, for estimates [s]"
     )
 
@@ -187,7 +189,7 @@ class Network(Sourced):
             PAIR if domain is None else None if domain == UNLIMITED else int(domain),
             self.ring_multiple,
             exact(self.hop_latency_s),
-            published=domain is not None,
+            domain_known=domain is not None,
             typical_hop_latency_s=None if typical is None else exact(typical),
         )
 
@@ -211,7 +213,7 @@ class Measured(Sourced):
     """A measured share of a peak; for information, never applied."""
 
     what: Text = Field(description="what was measured")
-    fraction_of_peak: Reached = Field(
+    fraction_of_peak: MeasuredShare = Field(
         description="share of the nominal peak or rate; above 1 beyond the peak's clock [1]"
     )
 
@@ -233,7 +235,7 @@ def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
 class Calibration(Efficiency):
     """Fitted to measurements of a chip in one compute dtype; gives `t_estimate_s`, nothing else."""
 
-    overhead_s: NotNegative = Field(
+    overhead_s: NonNegative = Field(
         0, description="fixed time that every operation takes on top [s]"
     )
 
@@ -244,7 +246,7 @@ class Chip(Sourced):
     name: Text | None = Field(None, description="its full name")
     short: Text | None = Field(None, description="its short name, such as H100 SXM")
     vendor: Text | None = Field(None, description="who makes it")
-    year: Count | None = Field(None, description="when it came")
+    year: PositiveInt | None = Field(None, description="when it came")
     status: Text | None = Field(None, description="whether it can be had")
     clock: Literal["boost"] | None = Field(
         None,
@@ -315,7 +317,7 @@ class Chip(Sourced):
         by_date = sorted(listed, key=lambda price: price.date, reverse=True)
         return min(by_date, key=lambda price: price.usd_per_hour, default=None)
 
-    def machine(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> Machine:
+    def chip_rates(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> ChipRates:
         """The numbers that times read.
 
         Args:
@@ -328,7 +330,7 @@ class Chip(Sourced):
         for each in efficiencies:
             shares |= shares_of(each)
         peaks = {dtype: peak.exact for dtype, peak in self.units.get(unit, {}).items()}
-        return Machine(peaks, self.memory[memory].exact, shares)
+        return ChipRates(peaks, self.memory[memory].exact, shares)
 
     @cached_property
     def plain(self) -> dict[str, Any]:

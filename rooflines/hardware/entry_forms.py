@@ -29,24 +29,24 @@ from pydantic import (
     model_validator,
 )
 
-from rooflines.basics.errors import MOST_COLLECTED, Mistakes, RooflinesError, close_to, quote
-from rooflines.basics.numbers import LARGEST_SIZE, number, whole
+from rooflines.basics.errors import MAX_MISTAKES, Mistakes, RooflinesError, close_to, quote
+from rooflines.basics.numbers import MAX_SIZE, number, whole
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pydantic_core import ErrorDetails
 
-SMALLEST, LARGEST = 1e-30, 1e30
+MIN_QUANTITY, MAX_QUANTITY = 1e-30, 1e30
 """Limits of rates, capacities and prices; within them no time overflows or underflows."""
 
-LEAST_BITS, MOST_BITS = 0.1, 2**20
+MIN_BITS, MAX_BITS = 0.1, 2**20
 """Of one element of a tensor [bit]."""
 
-LEAST_SHARE = 1e-6
+MIN_SHARE = 1e-6
 """The least share of a peak that is accepted [1]."""
 
-MOST_REACHED = 2
+MAX_MEASURED_SHARE = 2
 """The most of a peak that is accepted as measured, by a chip above its printed clock [1]."""
 
 UNLIMITED = "unlimited"
@@ -60,7 +60,7 @@ class Entry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
-    gone: ClassVar[Mapping[str, str]] = {}
+    removed_keys: ClassVar[Mapping[str, str]] = {}
     """What a message says of keys that earlier versions had."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -88,15 +88,15 @@ class Entry(BaseModel):
             return value
         problem = f"is no key here; known are {', '.join(fields)}"
         refused = {
-            str(key): RooflinesError("", cls.gone[key], "remove it")
-            if key in cls.gone
+            str(key): RooflinesError("", cls.removed_keys[key], "remove it")
+            if key in cls.removed_keys
             else RooflinesError("", problem, "correct or remove it", close=close_to(key, fields))
-            for key in unknown[:MOST_COLLECTED]
+            for key in unknown[:MAX_MISTAKES]
         }
         return {**{key: value[key] for key in fields if key in value}, **refused}
 
 
-def checked_domain(value: object) -> int | str:
+def parse_domain(value: object) -> int | str:
     """The most chips that an interconnect joins [1], or `unlimited`."""
     if value == UNLIMITED:
         return UNLIMITED
@@ -104,12 +104,12 @@ def checked_domain(value: object) -> int | str:
         return whole(value)
     except RooflinesError as error:
         close = close_to(value, (UNLIMITED,)) if isinstance(value, str) else ()
-        most = f"the most chips it joins, from 1 to {LARGEST_SIZE:,}"
+        most = f"the most chips it joins, from 1 to {MAX_SIZE:,}"
         fix = f"write {most}, {UNLIMITED} for a routed network, or null if it is not published"
         raise RooflinesError("", error.problem, fix, close=close) from None
 
 
-def checked_name(value: object) -> str:
+def check_name(value: object) -> str:
     """A name, which may become a part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         fix = "use lower-case letters, digits and hyphens, no hyphen first"
@@ -117,7 +117,7 @@ def checked_name(value: object) -> str:
     return value
 
 
-def checked_text(value: object) -> str:
+def parse_text(value: object) -> str:
     """A text; a date is written out."""
     if type(value) is date:  # YAML reads 2026-08-20 as one
         return value.isoformat()
@@ -126,24 +126,28 @@ def checked_text(value: object) -> str:
     return value
 
 
-Positive = Annotated[float, BeforeValidator(number), Field(ge=SMALLEST, le=LARGEST)]
-NotNegative = Annotated[float, BeforeValidator(number), Field(ge=0, le=LARGEST)]
-Bits = Annotated[float, BeforeValidator(number), Field(ge=LEAST_BITS, le=MOST_BITS)]
-Share = Annotated[float, BeforeValidator(number), Field(ge=LEAST_SHARE, le=1)]
-Reached = Annotated[float, BeforeValidator(number), Field(ge=LEAST_SHARE, le=MOST_REACHED)]
-Count = Annotated[int, BeforeValidator(whole), WithJsonSchema({"type": "integer", "minimum": 1})]
+Positive = Annotated[float, BeforeValidator(number), Field(ge=MIN_QUANTITY, le=MAX_QUANTITY)]
+NonNegative = Annotated[float, BeforeValidator(number), Field(ge=0, le=MAX_QUANTITY)]
+Bits = Annotated[float, BeforeValidator(number), Field(ge=MIN_BITS, le=MAX_BITS)]
+Share = Annotated[float, BeforeValidator(number), Field(ge=MIN_SHARE, le=1)]
+MeasuredShare = Annotated[
+    float, BeforeValidator(number), Field(ge=MIN_SHARE, le=MAX_MEASURED_SHARE)
+]
+PositiveInt = Annotated[
+    int, BeforeValidator(whole), WithJsonSchema({"type": "integer", "minimum": 1})
+]
 Domain = Annotated[
     int | Literal["unlimited"],
-    BeforeValidator(checked_domain),
+    BeforeValidator(parse_domain),
     WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, {"const": UNLIMITED}]}),
 ]
 NAME_SCHEMA: Any = {"type": "string", "pattern": "^[a-z0-9][a-z0-9-]*$"}
 Name = Annotated[
     str,
-    BeforeValidator(checked_name),
+    BeforeValidator(check_name),
     WithJsonSchema(NAME_SCHEMA),
 ]
-Text = Annotated[str, BeforeValidator(checked_text), WithJsonSchema({"type": "string"})]
+Text = Annotated[str, BeforeValidator(parse_text), WithJsonSchema({"type": "string"})]
 
 
 def is_source(value: object) -> bool:
@@ -190,13 +194,13 @@ def from_pydantic(error: ValidationError) -> RooflinesError:
     for place, keys in missing.items():
         fix = f"add {', '.join(f'{key}:' for key in keys)}"
         mistakes.add(RooflinesError(place, f"lacks {', '.join(keys)}", fix))
-    return RooflinesError.of(mistakes.found.values())
+    return RooflinesError.combine(mistakes.by_place.values())
 
 
 Form = TypeVar("Form", bound=Entry)
 
 
-def checked(form: type[Form], value: object) -> Form:
+def validate_entry(form: type[Form], value: object) -> Form:
     """An entry from its YAML form.
 
     Args:
@@ -222,7 +226,7 @@ def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
     }
 
 
-WANTED = {
+EXPECTED_TYPES = {
     "dict_type": "a mapping",
     "list_type": "a list",
     "string_type": "text",
@@ -249,10 +253,10 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
             limit = error["ctx"][key]
             beyond = f"{'less' if key == 'ge' else 'more'} than {limit:,g}"
             fix = f"write at {way} {limit:,g}"
-            if limit == SMALLEST:
+            if limit == MIN_QUANTITY:
                 beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
             return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)
-    if wanted := WANTED.get(error["type"]):
+    if wanted := EXPECTED_TYPES.get(error["type"]):
         fix = f"write {wanted}" + ", in quotes if YAML reads it as a number" * (wanted == "text")
         return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", fix)
     return RooflinesError(

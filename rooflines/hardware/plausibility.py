@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, cast
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_known
-from rooflines.hardware.chip_parts import described
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choices
+from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-3
 """Vendors round: 1.979e15 with sparsity is printed where 9.89e14 is without [1]."""
 
-TWICE = {
+DOUBLED_RATES = {
     "units": "a figure with sparsity",
     "memory": "reads and writes together",
     "networks": "both directions together",
@@ -39,7 +39,7 @@ PREFIXES = {
     for factor in (size, 1 / size)
 }
 
-SPANS = {
+PLAUSIBLE_RANGES = {
     ("units", "flops_per_s"): (1e9, 1e18),
     ("memory", "bytes_per_s"): (1e9, 1e17),
     ("memory", "capacity_bytes"): (1e5, 1e15),
@@ -51,14 +51,25 @@ SPANS = {
 """The checked numbers, with a range for each, in SI units; the catalogue is well within."""
 
 
-FAR = 100.0
+MAX_BASE_RATIO = 100.0
 """Times its base's number, or that over it, from which a variant's has another unit [1]."""
 
-LETTERS = {1e3: "k", 1e6: "M", 1e9: "G", 1e12: "T", 1e-3: "m", 1e-6: "u", 1e-9: "n", 1e-12: "p"}
+PREFIX_LETTERS = {
+    1e3: "k",
+    1e6: "M",
+    1e9: "G",
+    1e12: "T",
+    1e-3: "m",
+    1e-6: "u",
+    1e-9: "n",
+    1e-12: "p",
+}
 """Decimal prefixes by factor."""
 
 
-def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[RooflinesError]:
+def plausibility_warnings(
+    written: JSON, entry: Chip, known: Mapping[str, Chip]
+) -> list[RooflinesError]:
     """Likely slips in one of the config's own chips.
 
     Args:
@@ -73,13 +84,13 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         RooflinesError: `plausible` names what is no number of the chip, or a variant's number is
             far from its base's.
     """
-    checked = _checked(entry)
+    checked = _checked_numbers(entry)
     plausible = written.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
     with at_path("plausible"):
-        check_known(plausible, checked, "no number of this chip that is checked", fix)
+        check_choices(plausible, checked, "no number of this chip that is checked", fix)
     base = written.get("base")
-    before = _checked(known[base]) if base else {}
+    before = _checked_numbers(known[base]) if base else {}
     slips, mistakes = [], Mistakes()
     for path, number in checked.items():
         if path in plausible or (
@@ -87,16 +98,16 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
         ):
             continue
         old = before.get(path)
-        if beyond := _beyond(number, base, old):
+        if beyond := _range_error(number, base, old):
             if base:
                 mistakes.add(beyond)
             else:
                 slips.append(beyond)
             continue
         cause = (
-            _slip(number, base, known[base], old)
+            _variant_slip(number, base, known[base], old)
             if base and old
-            else _outlier(number, entry, known)
+            else _catalogue_slip(number, entry, known)
         )
         if cause:
             fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
@@ -105,12 +116,12 @@ def doubts(written: JSON, entry: Chip, known: Mapping[str, Chip]) -> list[Roofli
     return slips
 
 
-def _checked(entry: Chip) -> dict[str, NumberRecord]:
+def _checked_numbers(entry: Chip) -> dict[str, NumberRecord]:
     """The numbers of a chip that are checked, by their dotted paths; none that are zero."""
     return {
         number["path"]: number
-        for number in described(entry, shares=False)
-        if number["value"] and _kind(number["path"]) in SPANS
+        for number in number_records(entry, shares=False)
+        if number["value"] and _kind(number["path"]) in PLAUSIBLE_RANGES
     }
 
 
@@ -120,21 +131,21 @@ def _kind(path: str) -> tuple[str, str]:
     return tree, key
 
 
-def _beyond(
+def _range_error(
     number: NumberRecord, base: str | None, before: NumberRecord | None
 ) -> RooflinesError | None:
     """The slip if a number is out of range, or far from that of the chip's base."""
     path, value, old = number["path"], number["value"], before["value"] if before else None
-    least, most = SPANS[_kind(path)]
+    least, most = PLAUSIBLE_RANGES[_kind(path)]
     ratio = value / old if old and least else 1.0
-    if least <= value <= most and 1 / FAR < ratio < FAR:
+    if least <= value <= most and 1 / MAX_BASE_RATIO < ratio < MAX_BASE_RATIO:
         return None
     problem = f"is {value:g}, {'less' if value < least else 'more'} than any chip has"
     likely = old or math.sqrt(max(least, most * 1e-6) * most)
     if old:
         problem = f"is {value:g}, {value / old:.3g} times that of {base}"
-    factor = min(LETTERS, key=lambda each: abs(math.log(value * each / likely)))
-    unit = f"{LETTERS[factor]}{number['unit']}"
+    factor = min(PREFIX_LETTERS, key=lambda each: abs(math.log(value * each / likely)))
+    unit = f"{PREFIX_LETTERS[factor]}{number['unit']}"
     fix = (
         f"write {value * factor:g} if it is in {unit}; if it is meant, write `plausible: [{path}]`"
     )
@@ -147,7 +158,7 @@ def _links(entry: Chip, path: str) -> int:
     return entry.networks[name].links if tree == "networks" else 1
 
 
-def _slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> str | None:
+def _variant_slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> str | None:
     """The slip that would explain the ratio of a variant's number to its base's."""
     path, value = number["path"], number["value"]
     tree, key = _kind(path)
@@ -155,7 +166,7 @@ def _slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> 
         return f"the figure with sparsity that is printed for {name}"
     factors = dict(PREFIXES)
     if key in ("flops_per_s", "bytes_per_s"):
-        factors |= {**BINARY, 2: TWICE[tree]}
+        factors |= {**BINARY, 2: DOUBLED_RATES[tree]}
     links = _links(base, path)
     if (tree, key) == ("networks", "bytes_per_s") and links > 1:
         factors |= {
@@ -168,7 +179,7 @@ def _slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> 
     return None
 
 
-def _outlier(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> str | None:
+def _catalogue_slip(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> str | None:
     """The slip that would explain a number unlike those of the catalogue."""
     path, value = number["path"], number["value"]
     kind = _kind(path)
@@ -183,7 +194,7 @@ def _outlier(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> st
                 return f"the figure with sparsity that is printed for {chip}"
     main, links = entry.memory.get(MAIN_MEMORY), _links(entry, path)
     memory = (main.bytes_per_s if main else None) or math.inf
-    slowest, _ = SPANS["memory", "bytes_per_s"]
+    slowest, _ = PLAUSIBLE_RANGES["memory", "bytes_per_s"]
     if kind == ("networks", "bytes_per_s") and slowest <= memory < value * links:
         return (
             f"which over {links} links is more than the main memory has, as a figure of all links "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, Self
 
-from rooflines.theory.network import BETWEEN, TORUS, axes_text, most_chips, placed_axes
+from rooflines.theory.network import LEVEL_SEPARATOR, TORUS, axes_text, max_domain, resolve_axes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Unit
 
 
-MAX_TRIED = 1024
+MAX_CHIPS_TRIED = 1024
 """Numbers of chips that are tried on either side of one that is not joined [1]."""
 
 Need = Literal["peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model"]
@@ -87,10 +87,12 @@ def interconnects(
             return None, (), Reason("network", f"no interconnect {name}")
     if not names:
         return None, (), Reason("network", "no interconnect")
-    return BETWEEN.join(names), tuple(chip.networks[name].exact for name in names), ""
+    return LEVEL_SEPARATOR.join(names), tuple(chip.networks[name].exact for name in names), ""
 
 
-def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]) -> str | None:
+def missing_route_reason(
+    names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
+) -> str | None:
     """The reason why interconnects do not join chips along these axes; None where they do.
 
     Args:
@@ -104,7 +106,7 @@ def not_joined(names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, .
     return None if obstacle is None else Reason("network", obstacle)
 
 
-def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
+def routes_joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
     """The interconnects of a chip that join chips, as a question names them.
 
     Never an outer network alone, over which chips would leave the inner one idle.
@@ -120,7 +122,9 @@ def joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
     return [
         ",".join(route)
         for route, links in linked
-        if all(not_joined(route, links, placed_axes(links, axes)) is None for axes in splits)
+        if all(
+            missing_route_reason(route, links, resolve_axes(links, axes)) is None for axes in splits
+        )
     ]
 
 
@@ -130,7 +134,7 @@ def _routes(chip: Chip) -> list[list[str]]:
     return [*([first, other] for other in others), [first]]
 
 
-def route_for(chip: Chip, chips: int) -> list[str]:
+def default_route(chip: Chip, chips: int) -> list[str]:
     """The interconnects of chips where a question names none.
 
     Args:
@@ -138,48 +142,52 @@ def route_for(chip: Chip, chips: int) -> list[str]:
         chips: Their number [1].
 
     Returns:
-        The chip's first; where it does not join them, the first of `joining`. If there is none,
-        the first with a network of any size around it, or else the first: the reason is theirs.
+        The chip's first; where it does not join them, the first of `routes_joining`. If there is
+        none, the first with an unlimited network around it, or else the first: messages name it.
     """
     names = list(chip.networks)[:1]
     _, links, _ = interconnects(chip, names)
-    if not names or not_joined(names, links, placed_axes(links, (chips,))) is None:
+    if not names or missing_route_reason(names, links, resolve_axes(links, (chips,))) is None:
         return names
-    if routes := joining(chip, (chips,)):
+    if routes := routes_joining(chip, (chips,)):
         return routes[0].split(",")
     outer = (name for name in list(chip.networks)[1:] if chip.networks[name].exact.domain is None)
     around = [] if links[0].topology == TORUS else [*outer][:1]
     return [*names, *around]
 
 
-def fewer_or(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
+def hint_fewer_chips(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
     """The fix where interconnects do not join chips.
 
     Args:
         chip: The chip.
         what: What to ask for: fewer chips, or others.
-        splits: As of `joining`.
+        splits: As of `routes_joining`.
     """
     first, links, _ = interconnects(chip, None)
-    most = (most_chips(links)[0] if first else None) or 2
+    most = (max_domain(links)[0] if first else None) or 2
     fix = f"ask for {what}, such as {2 ** (most.bit_length() - 1)}"
-    if networks := joining(chip, *splits):
+    if networks := routes_joining(chip, *splits):
         return f"{fix}, or choose the network {' or '.join(networks)}"
     wanted = max(map(math.prod, splits), default=1)
     if any(len(axes) > 1 for axes in splits):
         return fix
-    if near := _near(chip, most, wanted):
-        return f"ask for {' or '.join(map(str, near))} chips over {joining(chip, (near[-1],))[0]}"
+    if near := _nearest_joined(chip, most, wanted):
+        route = routes_joining(chip, (near[-1],))[0]
+        return f"ask for {' or '.join(map(str, near))} chips over {route}"
     return fix
 
 
-def _near(chip: Chip, group: int, wanted: int) -> list[int]:
+def _nearest_joined(chip: Chip, group: int, wanted: int) -> list[int]:
     """The nearest numbers of chips below and above one that interconnects join [1]."""
-    below = range(wanted - 1, max(wanted - MAX_TRIED, 1), -1)
-    above = range(wanted + 1, wanted + MAX_TRIED)
+    below = range(wanted - 1, max(wanted - MAX_CHIPS_TRIED, 1), -1)
+    above = range(wanted + 1, wanted + MAX_CHIPS_TRIED)
     step = group if len(_routes(chip)) > 1 else 1
     found = (
-        next((number for number in side if not number % step and joining(chip, (number,))), None)
+        next(
+            (number for number in side if not number % step and routes_joining(chip, (number,))),
+            None,
+        )
         for side in (below, above)
     )
     return [number for number in found if number is not None]
@@ -195,12 +203,12 @@ def _obstacles(
         yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
     if len(axes) > 1 and 2 * len(axes) > inner.links:
         yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
-    most, published = most_chips(links)
+    most, published = max_domain(links)
     if most is not None and max(axes) > most and not published:
         yield f"no published number of chips that {names[-1]} joins"
     if most is not None and max(axes) > most:
         along = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
-        yield f"{most} chips at most on {along} {BETWEEN.join(names)}"
+        yield f"{most} chips at most on {along} {LEVEL_SEPARATOR.join(names)}"
     group = inner.domain
     if len(links) > 1 and group is not None and chips > group and chips % group:
         yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

@@ -22,10 +22,10 @@ BOUND, ESTIMATE = "bound", "estimate"
 SHORT, LONG = "short", "long"
 """Classes of matmuls by the length of their bound; overheads count more in short ones."""
 
-SHORTEST_LONG = 20e-6
+MIN_LONG_BOUND_S = 20e-6
 """The least bound of a long matmul [s]."""
 
-TYPES = {
+QUANTILE_TYPES = {
     **dict.fromkeys(("of", "chip", "software", "dtypes", "length", "over"), pl.String),
     "n": pl.Int64,
     **dict.fromkeys(("p10", "p50", "p90"), pl.Float64),
@@ -44,4 +44,4 @@ def measured_quantiles() -> pl.DataFrame:
         of timings, `p10`, `p50`, `p90` [1], `source`, and `date`, when they were computed.
         Estimates of steps are by fits that have not seen the model.
     """
-    return read_csv(MEASURED_FILE, schema=TYPES)
+    return read_csv(MEASURED_FILE, schema=QUANTILE_TYPES)

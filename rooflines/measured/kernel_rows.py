@@ -12,13 +12,13 @@ from rooflines.fits.fit_errors import with_band
 from rooflines.fits.fitting import judged
 from rooflines.fits.nominal import OPERATION, nominal_times
 from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
-from rooflines.hardware.dtype_catalogue import name_of
+from rooflines.hardware.dtype_catalogue import combination_name
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import (
     interconnects,
     missing_level_reason,
     missing_peak_reason,
-    not_joined,
+    missing_route_reason,
 )
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import RESOURCES
@@ -47,7 +47,7 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
         tuple(entry.dtypes.values()): name for name, entry in reversed(dtypes.combinations.items())
     }
     stored = frame.select(DTYPES).unique(maintain_order=True)
-    names = [catalogue.get(row) or name_of(*row) for row in stored.iter_rows()]
+    names = [catalogue.get(row) or combination_name(*row) for row in stored.iter_rows()]
     named = stored.with_columns(pl.Series("dtypes", names, pl.String))
     return frame.join(named, on=DTYPES, how="left", maintain_order="left")
 
@@ -64,7 +64,7 @@ def missing_network_reason(chip: Chip, shards: int) -> str | None:
     if shards == 1:
         return "no collective on one chip"
     name, links, reason = interconnects(chip, None)
-    return reason or not_joined([str(name)], links, (shards,))
+    return reason or missing_route_reason([str(name)], links, (shards,))
 
 
 def missing_row_reason(kind: TimedKind) -> tuple[str, Callable[[Chip, Any], str | None]]:

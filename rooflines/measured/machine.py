@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from rooflines.basics.errors import RooflinesError, not_installed
+from rooflines.basics.errors import RooflinesError, missing_package
 from rooflines.basics.text import counted
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.entries import MAIN_MEMORY, Chip
@@ -84,7 +84,7 @@ def this_processor() -> Host:
         import numpy as np  # noqa: PLC0415, an extra
         import threadpoolctl  # noqa: PLC0415, the same
     except ImportError as error:
-        raise not_installed("rooflines measured measure", str(error.name)) from None
+        raise missing_package("rooflines measured measure", str(error.name)) from None
     libraries = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
     if not libraries:
         raise RooflinesError(

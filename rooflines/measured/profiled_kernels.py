@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of
+from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.dictionary.columns import KERNELS
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import missing_level_reason, missing_peak_reason
@@ -45,7 +45,7 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
             raise RooflinesError("", f"has {reason}", "use a chip whose bandwidth is published")
     if dtype is not None:
         with at_path("dtype"):
-            one_of(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
+            check_choice(dtype, chip.units.get(MATRIX, {}), f"no dtype of its {MATRIX} unit")
     sums: dict[str, Launch] = {}
     for launch in launches:
         before = sums.get(launch.kernel)

@@ -13,7 +13,7 @@ from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
 from rooflines.fits.nominal import plain_matmul
 from rooflines.fits.timings import SIZES
-from rooflines.hardware.dtype_catalogue import combinations_of, dtype_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries, resolve_combinations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ class ShapeRange(NamedTuple):
 @cache
 def workload(dtypes: str) -> Workload:
     """A matmul in a dtype combination of the catalogue, on one machine."""
-    (combination,) = combinations_of([dtypes], dtype_entries()).values()
+    (combination,) = resolve_combinations([dtypes], dtype_entries()).values()
     return plain_matmul(combination)
 
 

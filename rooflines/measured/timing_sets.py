@@ -17,7 +17,7 @@ from rooflines.fits.time_units import IMPOSSIBLE
 from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import DTYPES, MATMUL
 from rooflines.hardware.dtype_catalogue import DtypeFile
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
@@ -180,13 +180,13 @@ def _about(path: Path) -> AboutTimings:
     if beside.is_file():
         content = read_yaml(beside)
         with in_file(beside):
-            return checked(AboutTimings, content)
+            return validate_entry(AboutTimings, content)
     try:
         metadata = metadata_of(path) if path.suffix == ".parquet" else {}
     except RooflinesError:
         return AboutTimings()
     known = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
-    return checked(AboutTimings, known)
+    return validate_entry(AboutTimings, known)
 
 
 def _used(found: MeasuredSet) -> Calibrations:

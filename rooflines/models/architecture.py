@@ -13,7 +13,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from rooflines.basics.errors import RooflinesError, one_of, quote
+from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.hardware.entry_forms import Entry, Text
 from rooflines.models.attention_window import AttentionWindow
 from rooflines.models.matrix import (
@@ -555,4 +555,4 @@ def check_phase(phase: str) -> None:
     Raises:
         RooflinesError: It is neither decode nor prefill.
     """
-    one_of(phase, PHASES, "no phase")
+    check_choice(phase, PHASES, "no phase")

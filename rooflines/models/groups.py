@@ -14,13 +14,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of
+from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.models.architecture import DECODE, Gqa, check_phase
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
 from rooflines.models.mtp import with_mtp_layer
-from rooflines.theory.poly import TOUCHED, WINDOWED, Poly, touching
+from rooflines.theory.poly import ACTIVATED, WINDOWED_EXTENTS, Poly, parse_activated_experts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -92,7 +92,7 @@ class Step:
             problem = f"is {self.T}, more than the {self.S} tokens after the step"
             raise RooflinesError("T", problem, "give at most S new tokens; S counts them too")
         with at_path("routing"):
-            one_of(self.routing, ROUTINGS, "no routing")
+            check_choice(self.routing, ROUTINGS, "no routing")
 
     @classmethod
     def prefill(cls, sequences: int, prompt: int, routing: str = UNIFORM) -> Step:
@@ -187,11 +187,11 @@ class StepExtents(dict[str, int | Fraction]):
         """An extent that depends on sizes."""
         kind, _, argument = name.partition(":")
         step, value = self._step, Fraction(0)
-        if kind == TOUCHED:
-            experts, per_token, share, sizes = touching(argument)
+        if kind == ACTIVATED:
+            experts, per_token, share, sizes = parse_activated_experts(argument)
             tokens = math.prod(self[size] for size in sizes.split("*")) * share
             value = activated_experts(experts, per_token, tokens, step.routing)
-        elif kind in WINDOWED:
+        elif kind in WINDOWED_EXTENTS:
             value = Fraction(AttentionWindow.from_name(argument).extents(step.S, step.T)[name])
         else:
             sizes, _, span = name.partition("/")
@@ -322,12 +322,12 @@ def _mean_draft_cost(terms: Terms, runs: int) -> Terms:
         names = [extent for extent in product if extent != "T"]
         shared = Fraction(1)
         for index, (kind, _, argument) in enumerate(extent.partition(":") for extent in names):
-            if kind in WINDOWED:
+            if kind in WINDOWED_EXTENTS:
                 names[index], shared = (
                     AttentionWindow.from_name(argument).draft_extent,
                     Fraction(1, runs),
                 )
-            elif kind == TOUCHED:
+            elif kind == ACTIVATED:
                 names[index] += ",B"
         mean_terms[tuple(names)] = coefficient * shared
     return mean_terms
@@ -345,7 +345,7 @@ def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
         RooflinesError: There is no such cost.
     """
     with at_path("cost"):
-        one_of(cost, COSTS, "no cost of a group")
+        check_choice(cost, COSTS, "no cost of a group")
     return sum((group.count * group.layer_cost(cost, step) for group in groups), Fraction(0))
 
 
@@ -467,7 +467,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         layers,
         "experts",
-        weights={(f"{TOUCHED}:{moe.E},{moe.k},1",): expert},
+        weights={(f"{ACTIVATED}:{moe.E},{moe.k},1",): expert},
         flops={TOKENS: 2 * moe.k * expert},
         reads={TOKENS: routed},
         writes={TOKENS: routed},

@@ -14,9 +14,9 @@ from pydantic import Field
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
-from rooflines.basics.text import squeezed
+from rooflines.basics.text import normalize_name
 from rooflines.basics.yaml_file import in_file, read_yaml
-from rooflines.hardware.entry_forms import Entry, Text, checked
+from rooflines.hardware.entry_forms import Entry, Text, validate_entry
 from rooflines.models.architecture import Shape
 from rooflines.models.hf.config_json import CONFIG_JSON, SKIP_DTYPES, from_hf
 from rooflines.models.hf.params_json import PARAMS_JSON
@@ -104,7 +104,7 @@ def model_entries() -> dict[str, ModelEntry]:
         entries = {}
         for name, value in content["models"].items():
             with mistakes.at(name):
-                entries[name] = checked(ModelEntry, value)
+                entries[name] = validate_entry(ModelEntry, value)
     return entries
 
 
@@ -129,7 +129,7 @@ def catalogue_model(name: object, otherwise: str) -> Model:
         name: As of `load`.
         otherwise: What else to do where there is none of that name.
     """
-    if model_id := _ids().get(squeezed(str(name))):
+    if model_id := _ids().get(normalize_name(str(name))):
         return model_entries()[model_id].model(model_id)
     raise RooflinesError(
         "",
@@ -143,7 +143,7 @@ def catalogue_model(name: object, otherwise: str) -> Model:
 def _ids() -> dict[str, str]:
     """The id of every model, by its names, squeezed; published ones also without the publisher."""
     return {
-        squeezed(name): model_id
+        normalize_name(name): model_id
         for model_id, entry in model_entries().items()
         for alias in (model_id, *entry.aliases)
         for name in (alias, alias.rpartition("/")[2])
@@ -152,14 +152,14 @@ def _ids() -> dict[str, str]:
 
 def is_named(text: str) -> bool:
     """Whether a text is the name of a model of the catalogue."""
-    return squeezed(text) in _ids()
+    return normalize_name(text) in _ids()
 
 
 def close_models(name: object) -> list[str]:
     """Ids of models close to a name, which may be a published one."""
     text = str(name)
     close = close_to(text, model_entries())
-    close += [_ids()[name] for name in close_to(squeezed(text).rpartition("/")[2], _ids())]
+    close += [_ids()[name] for name in close_to(normalize_name(text).rpartition("/")[2], _ids())]
     return list(dict.fromkeys(close))[:4]
 
 
@@ -228,7 +228,7 @@ def _model(form: object, folder: Path) -> Model:
         checked_model_name(name)
     parts = {key: value for key, value in form.items() if key != "name"}
     if "hf" not in parts:
-        return Model(str(name), checked(Shape, parts))
+        return Model(str(name), validate_entry(Shape, parts))
     with at_path("hf"):
         if extra_keys := sorted(set(parts) - {"hf", "as"}):
             problem = f"stands beside {', '.join(extra_keys)}"

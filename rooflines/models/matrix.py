@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple
 from pydantic import BeforeValidator
 
 from rooflines.basics.numbers import whole
-from rooflines.hardware.entry_forms import Count
+from rooflines.hardware.entry_forms import PositiveInt
 
 MAX_SIZE = 2**40
 """No size of a model is as large [1]."""
@@ -105,7 +105,7 @@ def fused_matrix(
     return Matrix(name, weights, reads, writes, layout, tuple(copied_parts))
 
 
-ModelSize = Annotated[Count, BeforeValidator(lambda value: whole(value, largest=MAX_SIZE))]
+ModelSize = Annotated[PositiveInt, BeforeValidator(lambda value: whole(value, largest=MAX_SIZE))]
 NonNegativeSize = Annotated[
     int, BeforeValidator(lambda value: whole(value, least=0, largest=MAX_SIZE))
 ]

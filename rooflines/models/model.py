@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import count
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models import memory
 from rooflines.models.groups import Group, groups_of
 from rooflines.models.parameter_counts import Parameters, parameters_of
@@ -86,7 +86,7 @@ class Model:
             tokens = whole(S)
         with at_path("dtype"):
             bits = bits_of(dtype)
-        size = memory.cache_on_chip(self.shape, tokens, {"cache": bits}, checked(Split, {}))
+        size = memory.cache_on_chip(self.shape, tokens, {"cache": bits}, validate_entry(Split, {}))
         return _int_if_whole(size)
 
     def state_bytes(self) -> int | Fraction:
@@ -102,7 +102,7 @@ class Model:
         Raises:
             RooflinesError: A dtype is unknown, or the published ones are.
         """
-        one_chip = checked(Split, {})
+        one_chip = validate_entry(Split, {})
         size = memory.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
         return _int_if_whole(size)
 
@@ -138,7 +138,7 @@ class Model:
             if capacity_bytes <= 0:
                 problem = f"is {quote(capacity)}, which is not above zero"
                 raise RooflinesError("", problem, "write bytes, such as 80e9")
-        bits, split = self._dtypes(dtypes).bits(), checked(Split, {"tp": tp, "dp": dp})
+        bits, split = self._dtypes(dtypes).bits(), validate_entry(Split, {"tp": tp, "dp": dp})
         free_bytes = capacity_bytes - memory.weights_on_chip(self.shape, bits, split)
         sequence_bytes = memory.cache_on_chip(self.shape, S, bits, split, cache_split)
         return dp * max(int(free_bytes // sequence_bytes), 0)

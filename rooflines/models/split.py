@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
-from rooflines.basics.numbers import LARGEST_SIZE, whole
-from rooflines.hardware.entry_forms import Count, Entry
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
+from rooflines.basics.numbers import MAX_SIZE, whole
+from rooflines.hardware.entry_forms import Entry, PositiveInt
 from rooflines.theory.network import PAIR, axes_text, parse_axes
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def chips_along_axes(value: object) -> int | str:
     if min(axes, default=0) < PAIR:
         fix = "write a number such as 8, or the chips along each axis of a torus, such as 4x4"
         raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
-    if math.prod(axes) > LARGEST_SIZE:
-        problem = f"is {quote(value)}, which is more than {LARGEST_SIZE:,} chips"
+    if math.prod(axes) > MAX_SIZE:
+        problem = f"is {quote(value)}, which is more than {MAX_SIZE:,} chips"
         raise RooflinesError("", problem, "choose fewer chips")
     return axes_text(axes)
 
@@ -76,7 +76,7 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
         RooflinesError: tp does not divide the heads evenly, or is no number of chips.
     """
     with at_path("cache_split"):
-        one_of(cache_split, CACHE_SPLITS, "no split of the cache")
+        check_choice(cache_split, CACHE_SPLITS, "no split of the cache")
     with at_path("tp"):
         chips = whole(tp)
     states = () if shape.state is None else (("heads of states", shape.state.heads),)
@@ -106,7 +106,9 @@ class Split(Entry):
             "torus, such as 4x4 [1]"
         ),
     )
-    dp: Count = Field(1, description="data parallelism: replicas, which share the sequences [1]")
+    dp: PositiveInt = Field(
+        1, description="data parallelism: replicas, which share the sequences [1]"
+    )
     ep: AlongAxes = Field(
         1,
         description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, also as "
@@ -153,8 +155,8 @@ class Split(Entry):
 
     @model_validator(mode="after")
     def _not_too_many(self) -> Self:
-        if self.chips > LARGEST_SIZE:
-            problem = f"is {self.chips:,} chips with tp, more than {LARGEST_SIZE:,}"
+        if self.chips > MAX_SIZE:
+            problem = f"is {self.chips:,} chips with tp, more than {MAX_SIZE:,}"
             raise RooflinesError("dp", problem, "use fewer chips")
         return self
 

@@ -27,8 +27,8 @@ from rooflines.models.split import BY_BATCH
 from rooflines.models.tensor_dtypes import LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
-from rooflines.theory.network import ALL_TO_ALL, Route, placed_axes
-from rooflines.theory.poly import TOUCHED, ZERO, Poly, constant, total
+from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
+from rooflines.theory.poly import ACTIVATED, ZERO, Poly, constant, total
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -199,8 +199,8 @@ class StepKernels:
             )
         axes, experts_axes = split.axes, split.experts_axes
         if self.fastest_axes:
-            axes = placed_axes(links, axes)
-            experts_axes = placed_axes(links, experts_axes, ALL_TO_ALL)
+            axes = resolve_axes(links, axes)
+            experts_axes = resolve_axes(links, experts_axes, ALL_TO_ALL)
         routes = Route(links, axes), Route(links, experts_axes)
         for group, kernel in self.local_kernels:
             if kernel in sibling_kernels:
@@ -220,7 +220,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
 
     def extent(name: str) -> str:
         """The extent, of experts that the tokens of a replica touch."""
-        if not name.startswith(TOUCHED):
+        if not name.startswith(ACTIVATED):
             return name
         experts, per_token, _, *sizes = name.split(",")
         return ",".join([experts, per_token, str(tokens), *sizes])
@@ -276,7 +276,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         rows,
         int(1 / tokens),
         group.count,
-        attends=group.attends,
+        attention_phase=group.attends,
     )
 
 
@@ -321,7 +321,7 @@ def _transfers(
     is_expert_parallel = _is_expert_parallel(group, sharing)
     if is_expert_parallel and group.moe is not None:
         choice = group.moe.E, group.moe.k, sharing.routing
-        bytes_per_payload_byte = expert_route.sent_once(
+        bytes_per_payload_byte = expert_route.dispatch_bytes(
             lambda parts: rank_hit_probability(*choice[:2], parts, choice[2])
         )
         for element_bytes in (size, sharing.bytes_of("combine")):
@@ -331,7 +331,7 @@ def _transfers(
         return
 
     def transfer(kind: str, payload: Terms) -> Transfer:
-        return Transfer(kind, Poly(payload), route, route.sent(kind))
+        return Transfer(kind, Poly(payload), route, route.bytes_per_payload_byte(kind))
 
     if group.layout == "heads" and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):

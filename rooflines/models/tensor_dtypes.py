@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import whole
 from rooflines.hardware.dtype_catalogue import Dtype, dtype_entries, stored_bits
-from rooflines.hardware.entry_forms import Entry, Text, checked
+from rooflines.hardware.entry_forms import Entry, Text, validate_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ MAX_ELEMENTS = 2**200
 
 
 def _weight_class(value: object) -> str:
-    one_of(value, CLASSES, "no class of tensors with weights")
+    check_choice(value, CLASSES, "no class of tensors with weights")
     return str(value)
 
 
@@ -233,7 +233,7 @@ def step_dtypes(form: object) -> StepDtypes:
         return form
     if isinstance(form, str):
         catalogue = dtype_entries()
-        one_of(form, catalogue.formats | catalogue.combinations, "no dtype")
+        check_choice(form, catalogue.formats | catalogue.combinations, "no dtype")
         if form in catalogue.formats:
             form = dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
         else:
@@ -250,7 +250,7 @@ def step_dtypes(form: object) -> StepDtypes:
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
         raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
-    return checked(StepDtypes, form)
+    return validate_entry(StepDtypes, form)
 
 
 def training_dtypes(form: object) -> StepDtypes:
@@ -266,7 +266,7 @@ def training_dtypes(form: object) -> StepDtypes:
     formats = dtype_entries().formats
     wide = WIDE
     if isinstance(form, str):
-        one_of(form, formats, "no dtype")
+        check_choice(form, formats, "no dtype")
         wide = wide if formats[form].bits < WIDE_BITS else form
         form = {"name": form, "weights": form, "compute": form}
     if isinstance(form, Mapping):
@@ -284,7 +284,7 @@ def bits_of(dtype: str) -> Fraction:
         RooflinesError: The dtype catalogue has no such format.
     """
     formats = dtype_entries().formats
-    one_of(dtype, formats, "no dtype")
+    check_choice(dtype, formats, "no dtype")
     return stored_bits(formats[dtype])
 
 
@@ -302,4 +302,4 @@ def model_dtypes(form: object) -> ModelDtypes:
         fix = "name a format such as bf16, or write {weights: , experts: , head: , cache: }"
         raise RooflinesError("dtypes", f"is {quote(form)}", fix)
     with at_path("dtypes"):
-        return checked(ModelDtypes, form)
+        return validate_entry(ModelDtypes, form)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SUFFIX = ".tmp"
 
-NO_ROOM = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
+DISK_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 NOT_WRITABLE = errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR
 """Error numbers of the system; the last two: a file is in the place of a folder."""
 
@@ -43,13 +43,13 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
         RooflinesError: The disk is full, or the folder cannot be written.
     """
     target = Path(path)
-    with _explained(target):
+    with _explain_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent)
         os.close(handle)
         temporary = Path(name)
         try:
-            with _explained(target):
+            with _explain_errors(target):
                 yield temporary
                 temporary.chmod(0o666 & ~_umask())
                 with temporary.open("rb+") as written:
@@ -70,7 +70,7 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
         RooflinesError: The disk is full, or the folder cannot be written.
     """
     target = Path(path)
-    with _explained(target):
+    with _explain_errors(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary, old = (
             Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=SUFFIX, dir=target.parent))
@@ -104,18 +104,18 @@ def link_or_copy(file: Path, target: Path) -> None:
 
 
 @contextmanager
-def _explained(target: Path) -> Iterator[None]:
+def _explain_errors(target: Path) -> Iterator[None]:
     """Replace errors of writing by one that says what to do."""
     try:
         yield
     except Exception as error:
-        explained = unwritable(target, error)
+        explained = write_error(target, error)
         if explained is None:
             raise
         raise explained from error
 
 
-def unwritable(path: object, error: Exception) -> RooflinesError | None:
+def write_error(path: object, error: Exception) -> RooflinesError | None:
     """What to do about a file or folder that cannot be written; None: an error of another kind.
 
     Args:
@@ -124,7 +124,7 @@ def unwritable(path: object, error: Exception) -> RooflinesError | None:
     """
     quoted = OS_ERROR.search(str(error))
     number = error.errno if isinstance(error, OSError) else int(quoted[1]) if quoted else None
-    if number not in (*NO_ROOM, *NOT_WRITABLE):
+    if number not in (*DISK_FULL, *NOT_WRITABLE):
         return None
     problem = f"cannot be written: {os.strerror(number or 0)}"
     fix = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 import polars as pl
 
 from rooflines.dictionary.columns import MODEL_SHAPES
-from rooflines.hardware.chip_parts import NumberRecord, described
+from rooflines.hardware.chip_parts import NumberRecord, number_records
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv
 
@@ -33,7 +33,7 @@ def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
     records = [
         {"chip": chip, "name": entry.name, "vendor": entry.vendor, "base": entry.base, **number}
         for chip, entry in chips.items()
-        for number in described(entry, shares=False)
+        for number in number_records(entry, shares=False)
     ]
     schema = dict.fromkeys(("chip", "name", "vendor", "base"), pl.String) | {
         name: KINDS.get(kind, pl.String) for name, kind in get_type_hints(NumberRecord).items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from rooflines.basics.files import scan_parquet
-from rooflines.dictionary.columns import NEVER, OF_SPLIT, SUMMARY
+from rooflines.dictionary.columns import NEVER, SPLIT_KEYS, SUMMARY
 from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, scan_sweeps, write_csv
@@ -132,7 +132,7 @@ def _thresholds_of(
 
 
 def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
-    return [key for key in keys if sweep["axis"] != "chips" or key not in OF_SPLIT]
+    return [key for key in keys if sweep["axis"] != "chips" or key not in SPLIT_KEYS]
 
 
 def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:

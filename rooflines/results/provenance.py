@@ -21,8 +21,8 @@ from rooflines.results.folders import FOLDERS, MEASURED
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-WHOLE = "is as it was written"
-UNKNOWN = "has no record of what made it"
+UNCHANGED = "is as it was written"
+NO_RECORD = "has no record of what made it"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Origin:
     def sources(self) -> dict[str, Any]:
         """The sources that its catalogue entries name, as they are in the catalogue now."""
         made_from = (*self.sweeps.values(), *self.measurements.values())
-        named = {name for each in made_from for name in _named(each["chips"])}
+        named = {name for each in made_from for name in _source_names(each["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
 
 
@@ -108,16 +108,16 @@ def _names_in(recipe: Mapping[str, Any]) -> dict[str, str]:
     return {kind: ", ".join(entries) for kind, entries in named.items() if entries}
 
 
-def _named(entry: object, *, source: bool = False) -> Iterator[str]:
+def _source_names(entry: object, *, source: bool = False) -> Iterator[str]:
     """All text under `source` anywhere in a catalogue entry."""
     if isinstance(entry, str) and source:
         yield entry
     elif isinstance(entry, list):
         for part in entry:
-            yield from _named(part, source=source)
+            yield from _source_names(part, source=source)
     elif isinstance(entry, dict):
         for name, part in entry.items():
-            yield from _named(part, source=source or name == "source")
+            yield from _source_names(part, source=source or name == "source")
 
 
 def origin(file: str | Path) -> Origin:
@@ -147,7 +147,7 @@ def origin(file: str | Path) -> Origin:
     return _unrecorded(path, digest)
 
 
-def unreadable(file: object, error: OSError) -> RooflinesError:
+def read_error(file: object, error: OSError) -> RooflinesError:
     """The error for a file that the system does not allow to be read."""
     fix = "make it readable, or give another path"
     return RooflinesError("", f"cannot be read: {error.strerror}", fix, file=str(file))
@@ -179,11 +179,11 @@ def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> 
             for each in recipes
             if each.get("sweep", each.get("measurement")) in names
         ]
-    sweeps, measurements = merged(recipes), _by_measurement(recipes)
+    sweeps, measurements = merge_recipes(recipes), _by_measurement(recipes)
     damage = _damage(path, record, name)
     return Origin(
         path,
-        damage or WHOLE,
+        damage or UNCHANGED,
         damage is None,
         output,
         record.made_with,
@@ -236,7 +236,7 @@ def _model_sources(spec: Mapping[str, Any], sweeps: Mapping[str, Any]) -> dict[s
 
 def _unrecorded(path: Path, digest: str) -> Origin:
     """The origin of a file without a record: a table still has its metadata."""
-    unknown = Origin(path, UNKNOWN, whole=False, sha256=digest)
+    unknown = Origin(path, NO_RECORD, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
     from rooflines.results.tables import metadata_of  # noqa: PLC0415 - a record alone does not wait for polars
@@ -249,13 +249,13 @@ def _unrecorded(path: Path, digest: str) -> Origin:
     return replace(
         unknown,
         made_with={"rooflines": str(about["version"])},
-        sweeps=merged(recipes),
+        sweeps=merge_recipes(recipes),
         charts=[about["chart"]] if "chart" in about else [],
         measurements=_by_measurement(recipes),
     )
 
 
-def merged(recipes: Iterable[Any]) -> dict[str, Any]:
+def merge_recipes(recipes: Iterable[Any]) -> dict[str, Any]:
     """The recipes of sweeps by name, with the models and chips of all parts."""
     sweeps: dict[str, Any] = {}
     for recipe in (recipe for recipe in recipes if "sweep" in recipe):
@@ -299,4 +299,4 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
                 and not temporary
                 and not any(output in file.parents for output in outputs)
             ):
-                yield file, UNKNOWN
+                yield file, NO_RECORD

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.atomic import unwritable
+from rooflines.results.atomic import write_error
 from rooflines.results.folders import record_config
 from rooflines.results.records import FOLDER
 from rooflines.run.lock import STATE, acquire
@@ -135,7 +135,7 @@ def require_writable(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        sys.exit(str(unwritable(folder, error) or error))
+        sys.exit(str(write_error(folder, error) or error))
 
 
 def _say(line: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.results.atomic import unwritable
+from rooflines.results.atomic import write_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,7 +33,7 @@ def job_log(path: str | Path) -> Iterator[None]:
         # Closed below: an error of a full disk in `close` must not hide the job's own.
         log = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
-        raise SystemExit(str(unwritable(path, error) or error)) from None
+        raise SystemExit(str(write_error(path, error) or error)) from None
     try:
         with redirect_stdout(log), redirect_stderr(log):
             started_s = time.monotonic()

@@ -14,7 +14,7 @@ from rooflines.fits.time_form import ring_steps
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.site.coefficients import Terms, json_number, over_chips
 from rooflines.solvers.chip_limit import interpolate
-from rooflines.theory.network import PAIR, PASSES, Route
+from rooflines.theory.network import PAIR, RING_PASSES, Route
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.fits.time_form import Affine, CollectiveNumbers
     from rooflines.hardware.entries import Chip
-    from rooflines.theory.times import FitReach
+    from rooflines.theory.times import FitRange
 
 OWN = "own"
 """The name of the calibration in a chip's entry, among those of software."""
@@ -104,16 +104,16 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
                 "bands": {**fit.bands, **of.bands},
                 "reach": of.reach and _reach(of.reach),
             }
-            for kind in PASSES
+            for kind in RING_PASSES
             if (of := choice.collective(kind))
         },
     }
 
 
-def _reach(reach: FitReach) -> JSON:
+def _reach(reach: FitRange) -> JSON:
     """The sizes of timings, and the bands beyond them, and as the fit of another software."""
-    elsewhere = reach.elsewhere if reach.foreign else None
-    return {**reach.sizes, "outside": reach.outside, "elsewhere": elsewhere}
+    elsewhere = reach.other_engine_band if reach.from_other_engine else None
+    return {**reach.sizes, "outside": reach.out_of_range_band, "elsewhere": elsewhere}
 
 
 def _affine(affine: Affine) -> Terms:

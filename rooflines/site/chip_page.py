@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import seconds, si
-from rooflines.hardware.chip_parts import described
+from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.site.data_page import page_table
 
@@ -122,7 +122,7 @@ def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON
 
 
 def _details(entry: Chip, base: Chip | None) -> JSON:
-    inherited = {_identity(number) for number in (described(base) if base else ())}
+    inherited = {_identity(number) for number in (number_records(base) if base else ())}
     boosted = "Peaks are for the boost clock, which this card may exceed: a time below the bound is"
     said = [
         f"A variant of {entry.base}; here are the numbers that differ." if base else None,
@@ -133,7 +133,7 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
         "about": [text for text in said if text],
         "numbers": [
             _number(number, estimate=entry.estimate is True)
-            for number in described(entry)
+            for number in number_records(entry)
             if _identity(number) not in inherited
         ],
     }

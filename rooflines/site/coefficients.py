@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rooflines.basics.numbers import LARGEST_SIZE
+from rooflines.basics.numbers import MAX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ MOST_DIGITS = 17
 
 def json_number(value: Fraction) -> int | str:
     """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
-    return value.numerator if value.denominator == 1 and abs(value) <= LARGEST_SIZE else str(value)
+    return value.numerator if value.denominator == 1 and abs(value) <= MAX_SIZE else str(value)
 
 
 def double(value: Fraction, digits: int = MOST_DIGITS) -> float:

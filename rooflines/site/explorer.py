@@ -26,7 +26,7 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.timing_errors import (
     ESTIMATE,
     MATMUL,
-    SHORTEST_LONG,
+    MIN_LONG_BOUND_S,
     STEP,
     measured_quantiles,
 )
@@ -190,7 +190,7 @@ def _measured(found: JSON) -> JSON:
     matmuls = measured_quantiles().filter(of=MATMUL)
     dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
     timed = {chip: ", ".join(names) for chip, names in dtypes.iter_rows()}
-    return {"long": SHORTEST_LONG, "by": by, "timed": timed}
+    return {"long": MIN_LONG_BOUND_S, "by": by, "timed": timed}
 
 
 def timed_text(row: JSON) -> str:

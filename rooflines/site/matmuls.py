@@ -17,17 +17,17 @@ from rooflines.charts.frames import has_bandwidth
 from rooflines.charts.kit.chart_text import chip_label, part_name
 from rooflines.charts.kit.chip_colours import chip_order, shades
 from rooflines.charts.kit.themes import theme
-from rooflines.hardware.dtype_catalogue import combinations_of
+from rooflines.hardware.dtype_catalogue import resolve_combinations
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.site.coefficients import Pool, Terms, json_number, over_chips
 from rooflines.solvers.chip_limit import SINGLE, find_chip_numbers, interpolate, polynomials_through
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import Route
-from rooflines.theory.operation import MATRIX, NAMED, OPERANDS
+from rooflines.theory.operation import MATRIX, NAMED_OPERATIONS, OPERANDS
 from rooflines.theory.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
-from rooflines.theory.sharding import NAMED as SHARDINGS
-from rooflines.theory.sharding import Sharding, sharding
+from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
+from rooflines.theory.sharding import Sharding, parse_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.hardware.dtype_catalogue import DtypeFile, StoredDtypes
     from rooflines.hardware.entries import Chip
 
-MATMUL = next(iter(NAMED.values()))
+MATMUL = next(iter(NAMED_OPERATIONS.values()))
 """The operation of the page."""
 
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
@@ -72,7 +72,7 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
         if entry.units.get(MATRIX) and has_bandwidth(entry)
     ]
     peaks = {compute for each in listed for compute in each["peaks"]}
-    combinations = combinations_of(list(dtypes.combinations), dtypes).values()
+    combinations = resolve_combinations(list(dtypes.combinations), dtypes).values()
     return {
         "bounds": [resource.bound for resource in RESOURCES],
         "works": {name: _works(scheme) for name, scheme in schemes.items()},
@@ -87,7 +87,7 @@ def _schemes() -> dict[str, Sharding]:
     schemes = {}
     for name in SHARDINGS:
         with suppress(RooflinesError):
-            schemes[name] = sharding(name, MATMUL)
+            schemes[name] = parse_sharding(name, MATMUL)
     return schemes
 
 
@@ -99,7 +99,7 @@ def _collective(scheme: Sharding) -> str:
 def _works(scheme: Sharding) -> JSON:
     """The collective of a sharding, the chips that split the first dimension, and the works."""
     row = MATMUL.dims[0]
-    spread = [(n, n * Fraction(_workload(scheme, n, "").share(row))) for n in SAMPLES]
+    spread = [(n, n * Fraction(_workload(scheme, n, "").shards_along(row))) for n in SAMPLES]
     return {
         "collective": _collective(scheme),
         "rows": over_chips(interpolate(spread)),
@@ -129,8 +129,8 @@ def _costs(
 ) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
     """The costs where one operand has a byte per element, the others none."""
     kernel = operation_kernel(_workload(scheme, shards, operand), "")
-    works = {each.work: each.of(kernel) for each in RESOURCES}
-    polys = {**kernel.works, **works, **kernel.moved}
+    works = {each.work: each.kernel_work(kernel) for each in RESOURCES}
+    polys = {**kernel.works, **works, **kernel.fit_terms}
     return {name: poly.coefficients for name, poly in polys.items()}
 
 
@@ -152,7 +152,7 @@ def _dtypes(combination: StoredDtypes) -> JSON:
 def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Pool) -> JSON:
     """A chip: names, colours and prices, rates, and its first network."""
     network = next(iter(entry.networks), None)
-    machine = entry.machine(MATRIX, MAIN_MEMORY, entry.efficiency)
+    machine = entry.chip_rates(MATRIX, MAIN_MEMORY, entry.efficiency)
     capacity = machine.level.capacity_bytes
     colours = []
     for dark in (False, True):
@@ -244,7 +244,7 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
         )
         own: dict[tuple[str, ...], Fraction] = {}
         for level, (amount, rate, slow) in enumerate(
-            zip(route.sent(kind), rates, usual, strict=True)
+            zip(route.bytes_per_payload_byte(kind), rates, usual, strict=True)
         ):
             own["seconds", f"{level}"] = amount / rate.per_s
             own["latency", f"{level}"] = times * rate.latency_s

@@ -24,7 +24,7 @@ from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import axes_text
-from rooflines.theory.poly import TOUCHED, constant, touching
+from rooflines.theory.poly import ACTIVATED, constant, parse_activated_experts
 from rooflines.theory.resources import MEMORY, level_times
 from rooflines.training.training_kernels import MICRO_BATCH
 
@@ -217,7 +217,7 @@ def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
     """The works of one layer of a kernel on one chip, by extents; `placed` as of `_kind`."""
     works = {
         "math": kernel.work("flops"),
-        "memory": MEMORY.of(kernel),
+        "memory": MEMORY.kernel_work(kernel),
         "activation": kernel.work("activation_bytes"),
     }
     sends = [[_kind(sent, placed=placed), _terms(sent.payload)] for sent in kernel.transfers]
@@ -256,8 +256,8 @@ def _extent_name(name: str) -> str:
     if _is_spans(name):
         sizes, _, span = name.partition("/")
         return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
-    if name.startswith(TOUCHED):
-        return EXPERTS if MICRO_BATCH in name else TOUCHED
+    if name.startswith(ACTIVATED):
+        return EXPERTS if MICRO_BATCH in name else ACTIVATED
     return name
 
 
@@ -272,18 +272,18 @@ def _kind(sent: Transfer, *, placed: bool) -> str:
             since on other chips they have none.
     """
     axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
-    whole = sent.sent == sent.route.sent(sent.kind)
-    own = sent.choice or (() if whole else sent.sent)
+    whole = sent.bytes_per_payload_byte == sent.route.bytes_per_payload_byte(sent.kind)
+    own = sent.choice or (() if whole else sent.bytes_per_payload_byte)
     return " ".join([sent.kind, axes_text(axes), *map(str, own)])
 
 
 def _touched(kernel: Kernel) -> list[float] | None:
     """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None if it is a constant."""
     names = (name for product in kernel.work("weight_bytes").terms for name in product)
-    touched = next((name for name in names if name.startswith(TOUCHED)), None)
+    touched = next((name for name in names if name.startswith(ACTIVATED)), None)
     if touched is None:
         return None
-    experts, per_token, share, _ = touching(touched.partition(":")[2])
+    experts, per_token, share, _ = parse_activated_experts(touched.partition(":")[2])
     values = [activated_experts(experts, per_token, n * share) for n in range(3)]
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
@@ -428,7 +428,8 @@ class Estimates:
             return None if known is None else [self._index(case.name, place) for place in known]
         found = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
-            own = case.split.name if kernel.engine else kernel.attends  # what the page has not
+            # what the page has not
+            own = case.split.name if kernel.engine else kernel.attention_phase
             key = case.chip, case.memory, case.network, index, own
             if key not in self._indices:
                 estimate = calibrated(kernel, case.machine, case.choice)
@@ -457,7 +458,7 @@ def _estimate(estimate: Times) -> JSON:
         "common": _terms(estimate.common, DIGITS),
         "pieces": [
             [bound, [_terms(poly, DIGITS) for poly in least]]
-            for bound, time in estimate.by.items()
+            for bound, time in estimate.by_bound.items()
             for least in time.pieces
         ],
     }

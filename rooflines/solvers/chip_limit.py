@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.dictionary.columns import ALWAYS, ENDLESS, FOUND, NEVER, UNKNOWN
+from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, UNKNOWN, WITHOUT_END
 from rooflines.evaluation.compiler import Sheet, quotient
 from rooflines.solvers.crossover import MAX_SLACK, ROUNDING, TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_sweep import OperationCase
-from rooflines.theory.network import PAIR, most_chips
+from rooflines.theory.network import PAIR, max_domain
 from rooflines.theory.poly import ZERO, Poly, constant
-from rooflines.theory.resources import MATH, NETWORK, OTHERS, RESOURCES, level_times
+from rooflines.theory.resources import MATH, NETWORK, NON_MATH, RESOURCES, level_times
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -129,7 +129,7 @@ class ChipNumbers:
 
 def find_chip_numbers(links: tuple[Link, ...]) -> ChipNumbers:
     """Numbers of chips that a route over these interconnects may have along one axis."""
-    max_chips, is_published = most_chips(links)
+    max_chips, is_published = max_domain(links)
     inner, max_chips = links[0], MAX_CHIPS if max_chips is None else max_chips
     if max_chips == 1:
         return ChipNumbers(max_chips, is_published, max_chips, 0, 0)
@@ -181,7 +181,7 @@ Lines = dict[str, list[Poly]]
 def candidate_times(case: OperationCase, resource: Resource) -> list[Poly]:
     """Times of a resource, whose maximum counts [s]; for a network the sending, then the hops."""
     if resource is not NETWORK:
-        return [poly for polys in case.times.by[resource.bound].pieces for poly in polys]
+        return [poly for polys in case.times.by_bound[resource.bound].pieces for poly in polys]
     (kernel,) = case.kernels
     share = case.machine.efficiency[resource.name]
     levels = [terms for sent in kernel.transfers for terms in level_times(sent, share)]
@@ -350,7 +350,7 @@ def min_over_lines(part: str, names: Sequence[str]) -> pl.Expr:
 def real_chips(split: SplitLines) -> pl.Expr:
     """Real number of chips that `#number` rounds, by `#whole:<segment>` [1]."""
     reals = {
-        segment: min_over_lines("real", split.names_of(OTHERS, segment))
+        segment: min_over_lines("real", split.names_of(NON_MATH, segment))
         for segment in split.segments
     }
     number, real = pl.col("#number"), reals.get(LINE, reals[SINGLE])
@@ -384,7 +384,7 @@ def intensity_limits() -> dict[str, pl.Expr]:
     A constant work that limits is non-zero; FLOPs always scale as 1/N.
     """
     limits = {}
-    for resource in OTHERS:
+    for resource in NON_MATH:
         fixed, slope, _ = polynomial(resource.work)
         ratio = quotient(pl.col(f"#{MATH.work}:0"), fixed)
         limits[resource.bound] = pl.when(slope > 0).then(0.0).otherwise(ratio)
@@ -403,7 +403,7 @@ def chips_outcome(number: pl.Expr) -> pl.Expr:
         pl.when(number < 1)
         .then(pl.lit(NEVER))
         .when(number >= float(MAX_CHIPS))
-        .then(pl.lit(ENDLESS))
+        .then(pl.lit(WITHOUT_END))
         .when(whole_domain & (pl.col("#unpublished") > 0))
         .then(pl.lit(UNKNOWN))
         .when(whole_domain)
@@ -417,21 +417,21 @@ def threshold_stages(split: SplitLines) -> list[dict[str, pl.Expr]]:
     bounds: dict[str, pl.Expr] = {}
     for segment in split.segments:
         (math_name,) = split.lines[MATH, segment]
-        for name in split.names_of(OTHERS, segment):
+        for name in split.names_of(NON_MATH, segment):
             bounds |= max_chips_within(math_name, name, quadratic=name in split.quadratic_lines)
     wholes = {
-        f"#whole:{name}": whole for name, whole in max_chips_by_segment(OTHERS, split).items()
+        f"#whole:{name}": whole for name, whole in max_chips_by_segment(NON_MATH, split).items()
     }
     against = {
         f"#max_chips:{resource.name}": pl.max_horizontal(
             *max_chips_by_segment([resource], split).values()
         )
-        for resource in OTHERS
+        for resource in NON_MATH
     }
     number = pl.col("#number")
     has_largest = number < float(MAX_CHIPS)  # MAX_CHIPS + 1 is MAX_CHIPS in Float64
     limited = has_largest & (pl.col("#next") <= pl.col("#max_chips"))
-    times = {resource.bound: time_at(resource, pl.col("#next"), split) for resource in OTHERS}
+    times = {resource.bound: time_at(resource, pl.col("#next"), split) for resource in NON_MATH}
     finite = pl.col("#real").is_finite() & (pl.col("outcome") != UNKNOWN)
     return [
         bounds,
@@ -441,7 +441,7 @@ def threshold_stages(split: SplitLines) -> list[dict[str, pl.Expr]]:
         {
             **{
                 f"critical_{resource.name}": stored_chips(pl.col(f"#max_chips:{resource.name}"))
-                for resource in OTHERS
+                for resource in NON_MATH
             },
             "outcome": chips_outcome(number),
             "critical": stored_chips(number),

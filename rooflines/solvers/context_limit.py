@@ -16,10 +16,10 @@ from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.numbers import LARGEST_COUNT, first
-from rooflines.dictionary.columns import BEYOND, ENDLESS, FOUND, NEVER
+from rooflines.basics.numbers import MAX_COUNT, first
+from rooflines.dictionary.columns import BEYOND_MAX_COUNT, FOUND, NEVER, WITHOUT_END
 from rooflines.models.groups import StepExtents
-from rooflines.theory.resources import MATH, OTHERS, RESOURCES
+from rooflines.theory.resources import MATH, NON_MATH, RESOURCES
 
 if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase
@@ -78,7 +78,7 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
         at = at if isinstance(at, int) else new
         return Solution(NEVER, limit=min(bounds, key=lambda bound: bounds[bound](at)))
     if isinstance(context, str):
-        return Solution(ENDLESS)
+        return Solution(WITHOUT_END)
     zeros = dict[str, Fraction]()
     for bound, margin in (strict | weak).items():
         now, then = margin(context), margin(context + 1)
@@ -87,8 +87,8 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
     limit = min(zeros, key=zeros.__getitem__)
     ends = chunk > 1 and (context + 1 - new) % chunk == 0
     exact = float(context + (0 if ends else zeros[limit]))
-    if context >= LARGEST_COUNT:
-        return Solution(BEYOND, exact, limit=limit)
+    if context >= MAX_COUNT:
+        return Solution(BEYOND_MAX_COUNT, exact, limit=limit)
     return Solution(FOUND, exact, context, limit)
 
 
@@ -99,8 +99,8 @@ def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Mar
     """
     slopes = {
         resource.name: [
-            poly.along("B").slope
-            for polys in case.times.by[resource.bound].pieces
+            poly.affine_in("B").slope
+            for polys in case.times.by_bound[resource.bound].pieces
             for poly in polys
         ]
         for resource in RESOURCES
@@ -121,8 +121,8 @@ def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Mar
         return value
 
     strict, weak = dict[str, Margin](), dict[str, Margin]()
-    for resource in OTHERS:
-        by_context = any(slope.along("S").counted for slope in slopes[resource.name])
+    for resource in NON_MATH:
+        by_context = any(slope.affine_in("S").per_tile for slope in slopes[resource.name])
         (strict if by_context else weak)[resource.bound] = margin(resource.name)
     return strict, weak
 
@@ -139,12 +139,12 @@ def last_context(
         chunk: c, tokens in a chunk [1].
 
     Returns:
-        The context [1]; `ENDLESS` without a largest context; None without any.
+        The context [1]; `WITHOUT_END` without a largest context; None without any.
     """
     contexts: list[int] = []
     for place, chunks in _chunks_by_place(strict, weak, start, chunk):
         if chunks.last is None:
-            return ENDLESS
+            return WITHOUT_END
         contexts.append(start + chunks.last * chunk + place)
     return max(contexts, default=None)
 

@@ -18,7 +18,7 @@ from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_tim
 from rooflines.solvers.first_integer import TRIAL, first_integers
 from rooflines.solvers.plateau import MAX_SIZE, plateau_sizes
 from rooflines.solvers.size_axis import AxisLines
-from rooflines.theory.resources import MATH, MEMORY, OTHERS, RESOURCES
+from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RESOURCES
 from rooflines.theory.times import Times
 
 if TYPE_CHECKING:
@@ -89,12 +89,12 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
         A share of the attainable peak, and the columns of thresholds along the dimension.
     """
     cases, works = sweep.cases, [resource.work for resource in RESOURCES]
-    spans = [case.workload.spans.get(axis, 1) for case in cases]
+    spans = [case.workload.global_tile.get(axis, 1) for case in cases]
     min_sizes = [1] * len(cases)
     thresholds = SizeThresholds(cases, sweep.sizes_without(axis), axis, min_sizes, spans, works)
     limit_slope = pl.coalesce(
         pl.when(pl.col("limit") == resource.bound).then(pl.col(f"#slope:{resource.work}"))
-        for resource in OTHERS
+        for resource in NON_MATH
     )
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), limit_slope)
     for share in sweep.shares:
@@ -144,7 +144,9 @@ def rules_of_thumb(
         return leading_terms[key]
 
     def rule(case: OperationCase, span: int) -> float | None:
-        math, memory = (case.times.by[resource.bound].pieces[0][0] for resource in (MATH, MEMORY))
+        math, memory = (
+            case.times.by_bound[resource.bound].pieces[0][0] for resource in (MATH, MEMORY)
+        )
         if not axis_lines.line(memory, span).constant:
             return None
         math_scale = math.scale / memory.scale / share
@@ -210,7 +212,9 @@ def add_target(
         return [(1, [[MATH_LINE], *pieces])]
     summands: list[Summand] = []
     for index, kernel in enumerate(cases[0].kernels):
-        longest = [Times(case.kernel_times[index].handed_over).largest for case in cases]
+        longest = [
+            Times(case.kernel_times[index].with_activation_traffic).largest for case in cases
+        ]
         summands.append((kernel.count, thresholds.axis_lines.add_time(f"{index}", longest)))
     return summands
 

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.dictionary.columns import ALWAYS, BEYOND, FOUND, NEVER
+from rooflines.basics.numbers import MAX_COUNT
+from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, FOUND, NEVER
 from rooflines.evaluation.compiler import quotient
 from rooflines.solvers.size_axis import DECAY, EXPERT_TERMS
-from rooflines.theory.resources import MATH, OTHERS
+from rooflines.theory.resources import MATH, NON_MATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -90,24 +90,24 @@ class Crossover:
         return cls(pl.when(~never).then(real), error)
 
     def whole(self, span: pl.Expr) -> pl.Expr:
-        """Smallest whole size [1]; null: never, or `LARGEST_COUNT` or more.
+        """Smallest whole size [1]; null: never, or `MAX_COUNT` or more.
 
         Args:
             span: Elements in an extent [1].
         """
         slack = (self.real * self.error).clip(0.0, MAX_SLACK)
-        extents = (self.real - slack).ceil().clip(1.0, float(LARGEST_COUNT))
+        extents = (self.real - slack).ceil().clip(1.0, float(MAX_COUNT))
         before = extents.cast(pl.Int64) - 1
-        return pl.when(before <= pl.lit(LARGEST_COUNT - 2) // span).then(before * span + 1)
+        return pl.when(before <= pl.lit(MAX_COUNT - 2) // span).then(before * span + 1)
 
 
 def add_times(axis_lines: AxisLines, cases: Sequence[Case]) -> Names:
     """Add the lines of all nominal times; t_math is `MATH_LINE`."""
-    axis_lines.add_time(MATH.name, [case.times.by[MATH.bound] for case in cases])
+    axis_lines.add_time(MATH.name, [case.times.by_bound[MATH.bound] for case in cases])
     names: Names = {}
-    for resource in OTHERS:
+    for resource in NON_MATH:
         pieces = axis_lines.add_time(
-            resource.name, [case.times.by[resource.bound] for case in cases]
+            resource.name, [case.times.by_bound[resource.bound] for case in cases]
         )
         names[resource] = [name for (name,) in pieces]
     return names
@@ -155,7 +155,7 @@ def with_thresholds(
         pl.when(pl.col("critical_exact").is_null())
         .then(pl.lit(NEVER))
         .when(pl.col("critical").is_null())
-        .then(pl.lit(BEYOND))
+        .then(pl.lit(BEYOND_MAX_COUNT))
         .when(pl.col("critical") <= min_size)
         .then(pl.lit(ALWAYS))
         .otherwise(pl.lit(FOUND))

@@ -6,15 +6,15 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.basics.numbers import MAX_COUNT
 from rooflines.dictionary.columns import CAPACITY_UNKNOWN, FOUND, HEADS, NEVER, UNKNOWN
 from rooflines.evaluation.footprints import Footprint
-from rooflines.hardware.entry_forms import checked
-from rooflines.hardware.support import not_joined
+from rooflines.hardware.entry_forms import validate_entry
+from rooflines.hardware.support import missing_route_reason
 from rooflines.models.memory import kv_cache_elements
 from rooflines.models.split import Split
 from rooflines.solvers.context_limit import Solution
-from rooflines.theory.network import most_chips, placed_axes
+from rooflines.theory.network import max_domain, resolve_axes
 from rooflines.theory.resources import NETWORK
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def fewest_chips(
 
     Yields:
         A case, and the columns of its threshold: the minimum number of chips, and the maximum batch
-        on them, null beyond `LARGEST_COUNT` [1].
+        on them, null beyond `MAX_COUNT` [1].
     """
     distinct_cases: dict[tuple[str | None, ...], StepCase] = {}
     for case in cases:
@@ -55,7 +55,7 @@ def fewest_chips(
             ]
         for batch, context in product(batches, contexts):
             solution, max_batch = _fewest(batch, fits[context], beyond)
-            max_batch_stored = None if max_batch is None or max_batch > LARGEST_COUNT else max_batch
+            max_batch_stored = None if max_batch is None or max_batch > MAX_COUNT else max_batch
             sizes = {"B": batch, "S": context, "max_B_fit": max_batch_stored}
             yield case, {"axis": "chips", **sizes, **solution._asdict()}
 
@@ -78,16 +78,16 @@ def tp_splits(case: StepCase) -> tuple[list[Split], Solution]:
     On a torus the chips may take any of its axes.
     """
     links = case.place.links
-    is_published = not links or most_chips(links)[1]
+    is_published = not links or max_domain(links)[1]
     splits: list[Split] = []
     while True:
         chips = 2 ** len(splits)
-        split = checked(Split, {"tp": chips})
+        split = validate_entry(Split, {"tp": chips})
         try:
             split.check(case.model.shape, case.sharing.cache_split)
         except RooflinesError:
             return splits, Solution(NEVER, limit=HEADS)
-        axes = placed_axes(links, split.axes)
-        if chips > 1 and (not links or not_joined(case.place.networks, links, axes)):
+        axes = resolve_axes(links, split.axes)
+        if chips > 1 and (not links or missing_route_reason(case.place.networks, links, axes)):
             return splits, Solution(NEVER if is_published else UNKNOWN, limit=NETWORK.bound)
         splits.append(split)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.basics.numbers import LARGEST_COUNT
+from rooflines.basics.numbers import MAX_COUNT
 from rooflines.solvers.crossover import ROUNDING
 from rooflines.solvers.first_integer import TRIAL, first_integers
 from rooflines.solvers.size_axis import AxisLines, identity
@@ -48,7 +48,7 @@ PLATEAU, FULL, LAST = "#plateau", "#full", "#last"
 """Columns: s [s]; the size from which on full spans attain the share [1]; and the last size with as
 many spans [1]."""
 
-MAX_SIZE = float(LARGEST_COUNT)
+MAX_SIZE = float(MAX_COUNT)
 
 
 def plateau_sizes(
@@ -115,7 +115,7 @@ def add_estimate(
 
 
 def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summand]) -> pl.Series:
-    """Plateau sizes of rows with an estimate; `LARGEST_COUNT` or more: no size below it."""
+    """Plateau sizes of rows with an estimate; `MAX_COUNT` or more: no size below it."""
     at, full = pl.col(TRIAL), pl.col(FULL)
     attains = pl.col(PLATEAU) * at * ((1.0 + ESTIMATE_ERROR) / PLATEAU_SHARE) - axis_lines.at(
         at, summands
@@ -148,9 +148,9 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
 
 def growth_per_sequence(poly: Poly) -> Poly:
     """Growth of a polynomial per sequence of a large batch, where all spans are full."""
-    line = poly.along("B")
+    line = poly.affine_in("B")
     parts = [line.slope]
-    for extent, coefficient in line.counted.items():
+    for extent, coefficient in line.per_tile.items():
         sizes, _, span = extent.partition("/")
         other_sizes = [size for size in sizes.split("*") if size != "B"]
         terms = {(*product, *other_sizes): value for product, value in coefficient.terms.items()}

@@ -24,7 +24,7 @@ from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.compiler import Sheet, quotient
 from rooflines.solvers.crossover import TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
-from rooflines.theory.resources import MATH, OTHERS, RATES, RESOURCES, Resource
+from rooflines.theory.resources import MATH, NON_MATH, RATES, RESOURCES, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -68,13 +68,13 @@ def solve_rate(resource: Resource) -> dict[str, pl.Expr]:
         bottleneck on the other side or, without a factor, the obstacle: the resource itself by its
         latency, or another resource.
     """
-    math_s, (longest, limit) = pl.col(f"#t_{MATH.name}"), longest_time(OTHERS)
+    math_s, (longest, limit) = pl.col(f"#t_{MATH.name}"), longest_time(NON_MATH)
     is_compute_bound = ~exceeds_math(longest)
     factor = quotient(math_s, longest)
     if resource is not MATH:
         is_latency_bound = exceeds_math(pl.col(f"#latency_{resource.name}"))
         rest, rest_limit = longest_time(
-            [candidate for candidate in OTHERS if candidate is not resource]
+            [candidate for candidate in NON_MATH if candidate is not resource]
         )
         is_rest_bound = exceeds_math(rest)
         own_bound = pl.lit(resource.bound)
@@ -137,7 +137,7 @@ def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, 
     sheet = Sheet([block], inner=len(block.after))
     works, times = sheet.works([resource.work for resource in RESOURCES]), dict[str, pl.Expr]()
     for resource in RESOURCES:
-        case_times = sheet.time([case.times.by[resource.bound] for case in cases])
+        case_times = sheet.time([case.times.by_bound[resource.bound] for case in cases])
         times[f"#t_{resource.name}"] = sheet.total(case_times)
         latencies = [
             max((poly.at({}) for poly in case.apart(resource)[1]), default=0) for case in cases

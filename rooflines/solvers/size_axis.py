@@ -19,8 +19,8 @@ import polars as pl
 from rooflines.evaluation.compiler import Sheet, used_share
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.sweep.cases import Block, Case
-from rooflines.theory.poly import ZERO, Poly, SizeLine, touching
-from rooflines.theory.times import NO_TIME, side_by_side
+from rooflines.theory.poly import ZERO, AffineInSize, Poly, parse_activated_experts
+from rooflines.theory.times import NO_TIME, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -101,7 +101,7 @@ class AxisLines:
         self.windows: set[str] = set()
         self._sheet = Sheet([block], inner=len(block.after))
         self._case_spans = spans or [1] * len(cases)
-        self._lines: dict[tuple[int, int], tuple[Poly, SizeLine]] = {}
+        self._lines: dict[tuple[int, int], tuple[Poly, AffineInSize]] = {}
         self._parts: dict[str, list[str]] = {}
         self._stages: list[dict[str, pl.Expr]] = []
         self._decays = [0.0] * len(cases)
@@ -129,8 +129,10 @@ class AxisLines:
                 "slope": [line.slope for line in lines],
                 "constant": [line.constant for line in lines],
                 **{
-                    extent: [line.counted.get(extent, ZERO) for line in lines]
-                    for extent in dict.fromkeys(extent for line in lines for extent in line.counted)
+                    extent: [line.per_tile.get(extent, ZERO) for line in lines]
+                    for extent in dict.fromkeys(
+                        extent for line in lines for extent in line.per_tile
+                    )
                 },
             }
             self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
@@ -160,7 +162,7 @@ class AxisLines:
         """
         pieces, polys_by_name = [], dict[str, list[Poly]]()
         case_pieces = [NO_TIME if time is None else time.pieces for time in times]
-        for index, leasts in enumerate(side_by_side(case_pieces)):
+        for index, leasts in enumerate(align_pieces(case_pieces)):
             piece_polys = {
                 f"{name}:{index}:{n}": [transform(poly or ZERO) for poly in polys]
                 for n, polys in enumerate(leasts)
@@ -170,12 +172,12 @@ class AxisLines:
         self.add_lines(polys_by_name)
         return pieces
 
-    def line(self, poly: Poly, span: int) -> SizeLine:
+    def line(self, poly: Poly, span: int) -> AffineInSize:
         """Line of a polynomial along the size; polynomials with the same terms share it."""
         key = id(poly.terms), span
         if key not in self._lines:
             unscaled = poly.scaled(Fraction(1))
-            self._lines[key] = unscaled, unscaled.along(self._size, span)
+            self._lines[key] = unscaled, unscaled.affine_in(self._size, span)
         line = self._lines[key][1]
         return line if poly.scale == 1 else line.scaled(poly.scale)
 
@@ -206,14 +208,16 @@ class AxisLines:
         ]
         return Spans(reduce(mul, other_sizes, pl.lit(1.0)), float(span))
 
-    def _experts(self, name: str, lines: Sequence[SizeLine]) -> dict[str, pl.Expr]:
+    def _experts(self, name: str, lines: Sequence[AffineInSize]) -> dict[str, pl.Expr]:
         """Columns of experts; the same tokens use all experts in a part."""
         if not any(line.expert for line in lines):
             return {}
         seconds = {part: [0.0] * len(lines) for part in EXPERT_TERMS}
         for index, line in enumerate(lines):
             for (product_name,), coefficient in line.expert.coefficients.items():
-                experts, per_token, share, tokens = touching(product_name.partition(":")[2])
+                experts, per_token, share, tokens = parse_activated_experts(
+                    product_name.partition(":")[2]
+                )
                 part = DRAFTING if tokens == self._size else ALL_TOKENS
                 seconds[part][index] = float(coefficient * experts)
                 self._decays[index] = -float(share) * log1p(-per_token / experts)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.dictionary.columns import (
-    OF_SPLIT,
     OUTCOMES,
+    SPLIT_KEYS,
     STEP_LIMITS,
     STEP_OUTCOMES,
     columns_of,
@@ -27,7 +27,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
-from rooflines.theory.resources import OTHERS, RATES
+from rooflines.theory.resources import NON_MATH, RATES
 from rooflines.theory.sharding import SHARDS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ FLOAT_TYPES: Mapping[str, type[pl.DataType]] = {
 TEXT_TYPES: Mapping[bool, Mapping[str, pl.Enum]] = {
     False: {
         "outcome": pl.Enum(OUTCOMES),
-        "limit": pl.Enum([resource.bound for resource in OTHERS]),
+        "limit": pl.Enum([resource.bound for resource in NON_MATH]),
     },
     True: {"outcome": pl.Enum(STEP_OUTCOMES), "limit": pl.Enum(STEP_LIMITS)},
 }
@@ -154,7 +154,7 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
         yield _keyed_frame([row for cases in groups for row in _context_rows(sweep, cases)])
     if "chips" in axes:
         solutions = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
-        yield _keyed_frame(list(solutions)).drop(OF_SPLIT, strict=False)
+        yield _keyed_frame(list(solutions)).drop(SPLIT_KEYS, strict=False)
 
 
 def _model_and_phase(block: Block[StepCase]) -> tuple[str, str]:

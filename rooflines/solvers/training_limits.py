@@ -15,10 +15,10 @@ from math import ceil, gcd, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import LARGEST_SIZE, first
-from rooflines.dictionary.columns import ALWAYS, BEYOND, CAPACITY_UNKNOWN, FOUND, NEVER
-from rooflines.theory.network import LARGEST_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
-from rooflines.theory.resources import MATH, MEMORY, NETWORK, OTHERS
+from rooflines.basics.numbers import MAX_SIZE, first
+from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, CAPACITY_UNKNOWN, FOUND, NEVER
+from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
+from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
 from rooflines.training.stage_memory import PlannedModel
 from rooflines.training.training_kernels import MICRO_BATCH
 
@@ -58,7 +58,7 @@ class Margin(NamedTuple):
     @property
     def max_units(self) -> int:
         """Largest number of units to try [1]."""
-        return LARGEST_SIZE // self.unit
+        return MAX_SIZE // self.unit
 
     def min_units(self) -> int | None:
         """Find the least units from which on the margin is not negative [1].
@@ -129,22 +129,20 @@ def size_threshold(
     plan = case.plan
     batches = 1 if batch is None else batch // plan.together
     margins = _margins(case, axis, batches, context)
-    unit = margins[OTHERS[0]].unit
+    unit = margins[NON_MATH[0]].unit
     min_units = {resource: margin.min_units() for resource, margin in margins.items()}
     thresholds: dict[str, Any] = {
         f"critical_{resource.name}": None if units is None else units * unit
         for resource, units in min_units.items()
     }
     last = max(
-        OTHERS,
-        key=lambda resource: (
-            LARGEST_SIZE if min_units[resource] is None else min_units[resource] or 0
-        ),
+        NON_MATH,
+        key=lambda resource: MAX_SIZE if min_units[resource] is None else min_units[resource] or 0,
     )
     units, margin = min_units[last], margins[last]
     if units is None:
         outcome, exact = (
-            (BEYOND, margin.real_size(margin.max_units))
+            (BEYOND_MAX_COUNT, margin.real_size(margin.max_units))
             if margin.is_gaining_at_limit()
             else (NEVER, None)
         )
@@ -170,7 +168,7 @@ def _margins(
         batches: Micro-batches, along another axis than B [1].
         context: S, along another axis [1].
     """
-    plan, by = case.plan, case.times.by
+    plan, by = case.plan, case.times.by_bound
     unit = {"B": plan.together, "S": plan.cp}.get(axis, 1)
 
     def at(units: int) -> StepExtents:
@@ -188,7 +186,7 @@ def _margins(
 
         return Margin(unit, value)
 
-    return {resource: margin(resource.bound) for resource in OTHERS}
+    return {resource: margin(resource.bound) for resource in NON_MATH}
 
 
 def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
@@ -228,7 +226,7 @@ def _largest_on_torus(link: Link, ratio: Fraction) -> tuple[Fraction, int]:
     Returns:
         The real number of chips for the axes of the whole number, and the whole number [1].
     """
-    max_axis = LARGEST_AXIS if link.domain is None else link.domain
+    max_axis = MAX_AXIS if link.domain is None else link.domain
     max_chips = min(int(1 + 2 * link.axes * ratio), max_axis**link.axes)
     for chips in range(max_chips, 1, -1):
         if axes := fastest_axes(link, chips):
@@ -309,7 +307,7 @@ def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
             if not rest:
                 at = mix_case.extents(mix_case.step(batches * mix.together, context))
                 at[MICRO_BATCH] = micro_batch
-                network_times[dp] = mix_case.times.by[NETWORK.bound].at(at)
+                network_times[dp] = mix_case.times.by_bound[NETWORK.bound].at(at)
             margin = _margins(mix_case, MICRO_BATCH, batches, context)[NETWORK]
             thresholds += [
                 units * batches * dp for units in [margin.min_units()] if units is not None

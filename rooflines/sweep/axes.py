@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, one_of
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, close_to
 from rooflines.basics.numbers import whole
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES
 
@@ -121,7 +121,7 @@ def _root(dim: str, grid: Mapping[str, Sizes], shapes: Sequence[NamedShape], op:
     if same is None:
         return dim
     with at_path(dim):
-        one_of(same, op.dims, f"no dimension of {op.name}")
+        check_choice(same, op.dims, f"no dimension of {op.name}")
     if same not in shaped and (same not in grid or grid[same].same_as):
         problem = f"repeats {same}, which has no sizes of its own"
         raise RooflinesError(dim, problem, "write sizes, or name a dimension that has some")

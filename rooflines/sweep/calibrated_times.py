@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from rooflines.fits.time_form import nominal_quantities, ring_steps
 from rooflines.theory.poly import Poly, constant, total
-from rooflines.theory.resources import exchange
-from rooflines.theory.times import SizedReach, Time, Times
+from rooflines.theory.resources import collective_time
+from rooflines.theory.times import SizedRange, Time, Times
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_choice import CalibrationChoice
     from rooflines.fits.time_form import Affine
     from rooflines.theory.kernel import Kernel, Transfer
-    from rooflines.theory.resources import Machine
+    from rooflines.theory.resources import ChipRates
     from rooflines.theory.times import Band, Pieces
 
 BOUNDS = ("compute", "memory", "network", "mixed", "engine")
@@ -28,7 +28,7 @@ NOMINAL = Fraction(1)
 """Efficiencies, a what-if, are not applied."""
 
 
-def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> Times | None:
+def calibrated(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) -> Times | None:
     """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
 
     A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
@@ -47,22 +47,22 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         return None
     if kernel.engine:
         return _of_engine(kernel, choice)
-    own = kernel.attends and choice.attention(kernel.attends, kernel.compute)
+    own = kernel.attention_phase and choice.attention(kernel.attention_phase, kernel.compute)
     numbers = choice.untimed(fit.numbers)
     bands: dict[str, Band] = {}
-    reaches: dict[str, SizedReach] = {}
+    reaches: dict[str, SizedRange] = {}
     if own or kernel.is_matmul:
         timed = own or fit
         numbers, bands = timed.numbers, {**timed.bands}
         if timed.reach:
-            reaches[""] = SizedReach(timed.reach, _sizes(kernel))
-    kinds = kernel.kinds or [each.kind for each in kernel.transfers]
+            reaches[""] = SizedRange(timed.reach, _sizes(kernel))
+    kinds = kernel.collectives or [each.kind for each in kernel.transfers]
     sent = choice.collective(kinds[0]) if kernel.is_matmul and len(kinds) == 1 else None
     if sent and sent.reach:
         bands |= sent.bands
         for each in kernel.transfers:
             sizes = {"bytes": each.payload, "shards": constant(prod(each.route.axes))}
-            reaches["network"] = SizedReach(sent.reach, sizes)
+            reaches["network"] = SizedRange(sent.reach, sizes)
     quantities = nominal_quantities(kernel, machine, numbers.tile)
     by: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()
@@ -81,13 +81,13 @@ def calibrated(kernel: Kernel, machine: Machine, choice: CalibrationChoice) -> T
         if bound in by
     }
     overhead = _weighed(numbers.common, quantities)
-    return Times(times, overhead, bands=bands, reaches=reaches)
+    return Times(times, overhead, bands=bands, ranges=reaches)
 
 
 def _sizes(kernel: Kernel) -> dict[str, Poly]:
     """The sizes of a kernel that fits of its kind reach to."""
     names = {"D": "depth", "F": "columns", "S": "context"}
-    return {name: kernel.moved[of] for name, of in names.items() if of in kernel.moved}
+    return {name: kernel.fit_terms[of] for name, of in names.items() if of in kernel.fit_terms}
 
 
 def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
@@ -97,12 +97,12 @@ def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
     time = total(
         amount * numbers[name] for name, amount in kernel.works.items() if numbers.get(name)
     )
-    return Times({"engine": Time.of(time)})
+    return Times({"engine": Time.max_of(time)})
 
 
 def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
     """The pieces of a collective: as fitted, or a share of its rate and the typical hops."""
-    sending, hops = exchange(transfer, NOMINAL, typical=True)
+    sending, hops = collective_time(transfer, NOMINAL, typical=True)
     fitted = choice.collective(transfer.kind)
     if fitted is None:
         return ((sending / share,), (hops,)) if hops else ((sending / share,),)

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from rooflines.basics.errors import at_path, check_known
+from rooflines.basics.errors import at_path, check_choices
 from rooflines.config.sweep_fields import ALL
 from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.fits.calibration_choice import CalibrationChoice
@@ -17,11 +17,11 @@ from rooflines.hardware.support import (
     interconnects,
     missing_level_reason,
     missing_peak_reason,
-    not_joined,
+    missing_route_reason,
 )
 from rooflines.sweep.calibrated_times import calibrated
-from rooflines.theory.network import BETWEEN, Link, placed_axes
-from rooflines.theory.resources import apart, in_turn, nominal, work_of
+from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
+from rooflines.theory.resources import data_sheet_times, serial_times, time_terms, work_of
 from rooflines.theory.times import Times
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.operation import Unit
     from rooflines.theory.poly import Poly
-    from rooflines.theory.resources import Apart, Count, Machine, Resource
+    from rooflines.theory.resources import ChipRates, Resource, RunCount, TimeTerms
 
 Axes = tuple[int, ...]
 """Chips along each axis of a network [1]."""
@@ -69,18 +69,18 @@ class ChipPlace:
     @property
     def networks(self) -> tuple[str, ...]:
         """The names of the interconnects, inner first; none where the chip has none."""
-        return tuple(self.network.split(BETWEEN)) if self.network else ()
+        return tuple(self.network.split(LEVEL_SEPARATOR)) if self.network else ()
 
     @property
     def route_name(self) -> str | None:
         """The route in tables: its own, or the one that the chip lacks."""
-        return self.network or (BETWEEN.join(self.wanted) if self.wanted else None)
+        return self.network or (LEVEL_SEPARATOR.join(self.wanted) if self.wanted else None)
 
     @cached_property
-    def machine(self) -> Machine:
+    def machine(self) -> ChipRates:
         """The numbers of the chip that times read."""
         shares = self.entry.efficiency, self.sweep.config.efficiency
-        return self.entry.machine(self.sweep.unit, self.memory, *shares)
+        return self.entry.chip_rates(self.sweep.unit, self.memory, *shares)
 
     @cached_property
     def choice(self) -> CalibrationChoice:
@@ -98,7 +98,7 @@ class ChipPlace:
     def times(self, kernel: Kernel) -> Times:
         """The nominal times of one layer of a kernel; its collectives follow one another."""
         if kernel not in self._times:
-            self._times[kernel] = in_turn(kernel, self.machine)
+            self._times[kernel] = serial_times(kernel, self.machine)
         return self._times[kernel]
 
     def estimate(self, kernel: Kernel) -> Times | None:
@@ -108,7 +108,7 @@ class ChipPlace:
         return self._estimates[kernel]
 
     @cached_property
-    def known(self) -> dict[object, Apart]:
+    def known(self) -> dict[object, TimeTerms]:
         """Times of resources that cases have in common."""
         return {}
 
@@ -130,7 +130,7 @@ class ChipPlace:
 
     def placed(self, axes: Axes, collective: str = "all-gather") -> Axes:
         """The axes that chips take, by those that are typed; see `BaseSweep.fastest_axes`."""
-        return placed_axes(self.links, axes, collective) if self.sweep.fastest_axes else axes
+        return resolve_axes(self.links, axes, collective) if self.sweep.fastest_axes else axes
 
     def not_joined(self, joined: Sequence[Axes]) -> str | None:
         """Why the route does not join groups of chips, by their axes; None where it does."""
@@ -140,7 +140,7 @@ class ChipPlace:
         if self.missing:
             return self.missing
         for axes in groups:
-            reason = not_joined(self.networks, self.links, axes)
+            reason = missing_route_reason(self.networks, self.links, axes)
             if reason is not None:
                 return reason
         return None
@@ -184,7 +184,7 @@ class Case:
         return self.place.network
 
     @property
-    def machine(self) -> Machine:
+    def machine(self) -> ChipRates:
         """The numbers of the chip that times read."""
         return self.place.machine
 
@@ -212,18 +212,18 @@ class Case:
         raise NotImplementedError
 
     @property
-    def parts(self) -> list[tuple[Count, Kernel]]:
+    def parts(self) -> list[tuple[RunCount, Kernel]]:
         """The kernels, each with its number of layers."""
         return [(kernel.count, kernel) for kernel in self.kernels]
 
     @cached_property
     def times(self) -> Times:
         """The nominal times of all kernels and layers; their collectives overlap."""
-        return nominal(self.apart)
+        return data_sheet_times(self.apart)
 
-    def apart(self, resource: Resource) -> Apart:
-        """The nominal times of a resource's work and those of latencies; see `resources.apart`."""
-        return apart(resource, self.parts, self.machine, self.work)
+    def apart(self, resource: Resource) -> TimeTerms:
+        """Nominal times of a resource: of its work and of latencies; see `resources.time_terms`."""
+        return time_terms(resource, self.parts, self.machine, self.work)
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
@@ -459,7 +459,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         """The cases that chips support, in blocks, and the rows that are skipped."""
         fix = "use one of these, or describe the chip under `chips:` with a source"
         with at_path("chips"):
-            check_known(self.config.chips, self.chips, "no chip in the catalogue", fix)
+            check_choices(self.config.chips, self.chips, "no chip in the catalogue", fix)
         return self.find_cases()
 
     @property

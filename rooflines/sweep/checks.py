@@ -7,9 +7,9 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, one_of, quote
-from rooflines.basics.numbers import LARGEST_COUNT
-from rooflines.dictionary.columns import OF_LEVELS
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
+from rooflines.basics.numbers import MAX_COUNT
+from rooflines.dictionary.columns import LEVEL_METRICS
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MOST_PARTS, check_dim
 from rooflines.sweep.operation_sweep import Sweep
@@ -48,7 +48,7 @@ def check_thresholds(sweep: Sweep) -> None:
             with mistakes.at():
                 obstacle = _not_solved(sweep, axis) if axis in NEED_A_SPLIT else None
                 with at_path(f"thresholds[{index}]"):
-                    one_of(axis, known, f"no dimension of {sweep.op.name}", fix)
+                    check_choice(axis, known, f"no dimension of {sweep.op.name}", fix)
                     if obstacle:
                         problem = f"asks for {axis}, but {obstacle}"
                         raise RooflinesError("", problem, f"leave {axis} out, or solve for another")
@@ -86,7 +86,7 @@ def check_columns(sweep: Sweep) -> None:
     """Refuse metrics of two networks where no route has two."""
     names = sweep.config.columns
     for index, name in enumerate(names if isinstance(names, list) else ()):
-        if name in OF_LEVELS and not sweep.has_levels:
+        if name in LEVEL_METRICS and not sweep.has_levels:
             raise RooflinesError(
                 f"columns[{index}]",
                 f"is {quote(name)}, but the sweep has no two networks",
@@ -127,8 +127,8 @@ def check_sizes(sweep: Sweep) -> None:
         for dim, tile in sweep.tile.items():
             with mistakes.at(f"tile.{dim}"):
                 check_dim(dim, sweep.op)
-                if tile * most > LARGEST_COUNT:
-                    problem = f"is {tile:,}, which is more than {LARGEST_COUNT:,} on {most:,} chips"
+                if tile * most > MAX_COUNT:
+                    problem = f"is {tile:,}, which is more than {MAX_COUNT:,} on {most:,} chips"
                     raise RooflinesError("", problem, "choose a smaller tile, or fewer chips")
     columns = sweep.size_columns
     product = most * math.prod(max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims)
@@ -194,7 +194,9 @@ def _check_pool(sweep: ModelSweep) -> None:
     if pool is None:
         return
     with at_path("pools.prefill.chip"):
-        one_of(pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these")
+        check_choice(
+            pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these"
+        )
     if not pool.cases and pool.skipped:  # else the sweep has no model, and says why
         reason = pool.skipped[0].problem
         raise RooflinesError("pools.prefill", f"computes nothing: {reason}", "use another pool")

@@ -12,14 +12,14 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.dictionary.columns import AXES, Column, columns_of
-from rooflines.hardware.dtype_catalogue import StoredDtypes, combinations_of
+from rooflines.hardware.dtype_catalogue import StoredDtypes, resolve_combinations
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 from rooflines.theory.costs import Workload
 from rooflines.theory.kernel import Kernel, operation_kernel, operation_transfers
 from rooflines.theory.network import Route, axes_text, parse_axes
-from rooflines.theory.operation import Operation, operation
-from rooflines.theory.sharding import SHARDS, Sharding, sharding
+from rooflines.theory.operation import Operation, parse_operation
+from rooflines.theory.sharding import SHARDS, Sharding, parse_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +77,9 @@ class OperationCase(Case):
     def _own(self) -> tuple[Workload, Kernel]:
         """The workload and kernel, which chips share that send as much of what is transferred."""
         transfers = self.scheme.transfers
-        sent = self.route.sent(transfers[0][1]) if self.route and transfers else ()
+        sent = (
+            self.route.bytes_per_payload_byte(transfers[0][1]) if self.route and transfers else ()
+        )
         known, key = self.sweep.kernels, (*self.variant, sent)
         if key not in known:
             sweep, of = self.sweep, self.combination
@@ -151,13 +153,13 @@ class Sweep(BaseSweep[OperationCase]):
     def op(self) -> Operation:
         """Its operation."""
         with at_path("operation"):
-            return operation(self.config.operation)
+            return parse_operation(self.config.operation)
 
     @cached_property
     def combinations(self) -> dict[str, StoredDtypes]:
         """Its dtype combinations by name."""
         with at_path("dtypes"):
-            return combinations_of(self.config.dtypes, self.dtypes)
+            return resolve_combinations(self.config.dtypes, self.dtypes)
 
     @cached_property
     def shardings(self) -> dict[str, Sharding]:
@@ -317,7 +319,7 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
     with Mistakes() as mistakes:
         for index, form in enumerate(config.sharding):
             with mistakes.at(f"sharding[{index}]"):
-                scheme = sharding(form if isinstance(form, str) else form.model_dump(), op)
+                scheme = parse_sharding(form if isinstance(form, str) else form.model_dump(), op)
                 if scheme.name in by_name:
                     raise RooflinesError(
                         "",

@@ -19,7 +19,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import ModelSweep, StepCase, not_split, step_axis
 from rooflines.theory.poly import Poly, total
-from rooflines.theory.resources import apart_total
+from rooflines.theory.resources import sum_time_terms
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.models.split import Split
     from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
-    from rooflines.theory.resources import Apart, Resource
+    from rooflines.theory.resources import Resource, TimeTerms
     from rooflines.theory.times import Times
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import StageMemory
@@ -109,16 +109,16 @@ class TrainingCase(StepCase):
         """The work of a column, in the mean of all stages."""
         return total(runs.work(column) for runs in self.together) / self.plan.pp
 
-    def apart(self, resource: Resource) -> Apart:
-        """The nominal times of a resource, in the mean of all stages; see `resources.apart`."""
+    def apart(self, resource: Resource) -> TimeTerms:
+        """Nominal times of a resource, in the mean of all stages; see `resources.time_terms`."""
         if resource.rate is not None:
             rates = [self.machine.rate(resource, each) for each in {*self.sharing.compute}]
             if len({each.per_s for each in rates}) == 1 and not rates[0].latency_s:
                 return [self.work(resource.work) / rates[0].per_s], []
         share = Fraction(1, self.plan.pp)
-        return apart_total((share, self._apart(resource, runs)) for runs in self.together)
+        return sum_time_terms((share, self._apart(resource, runs)) for runs in self.together)
 
-    def _apart(self, resource: Resource, runs: KernelRuns) -> Apart:
+    def _apart(self, resource: Resource, runs: KernelRuns) -> TimeTerms:
         known, key = self.place.known, (resource.name, runs)
         if key not in known:
             known[key] = runs.apart(resource, self.machine)

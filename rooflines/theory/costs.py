@@ -33,8 +33,8 @@ class Workload:
         bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
         sharding: The split dimension, and the collective that follows.
         shards: N, the chips that share it [1].
-        sent: Bytes that each chip sends over every network level, inner first, per byte of what
-            the sharding transfers [1].
+        bytes_per_payload_byte: Bytes that each chip sends over every network level, inner first,
+            per byte of the payload [1].
         tile: Elements per tile of the tiled dimensions [1].
         flops: `leading` or `exact`.
     """
@@ -43,14 +43,14 @@ class Workload:
     bits: Mapping[str, Fraction]
     sharding: Sharding
     shards: int
-    sent: tuple[Fraction, ...]
+    bytes_per_payload_byte: tuple[Fraction, ...]
     tile: Mapping[str, int]
     flops: str
 
     @cached_property
     def costs(self) -> Mapping[str, Poly]:
         """All costs by column."""
-        tiled = {USEFUL: useful_flops} if self.tile else {}
+        tiled = {USEFUL_FLOPS: useful_flops} if self.tile else {}
         return {name: Poly(cost(self).coefficients) for name, cost in {**COSTS, **tiled}.items()}
 
     @cached_property
@@ -59,17 +59,17 @@ class Workload:
         return replace(self, tile={})
 
     @cached_property
-    def spans(self) -> Mapping[str, int]:
+    def global_tile(self) -> Mapping[str, int]:
         """Elements of the tiled dimensions that a tile of every chip spans together [1]."""
-        return {dim: tile * self.share(dim) for dim, tile in self.tile.items()}
+        return {dim: tile * self.shards_along(dim) for dim, tile in self.tile.items()}
 
-    def share(self, dim: str) -> int:
+    def shards_along(self, dim: str) -> int:
         """Chips that split this dimension [1]."""
         return self.shards if dim == self.sharding.split else 1
 
     def per_extent(self, dim: str) -> Fraction:
         """Elements in one extent of the dimension on one chip [1]: a tile, or 1/N of an element."""
-        return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.share(dim))
+        return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.shards_along(dim))
 
     def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
         """Elements of a tensor over `dims` on one chip, repeated over further `extents` [1]."""
@@ -77,7 +77,7 @@ class Workload:
         coefficient = math.prod(map(self.per_extent, held), start=Fraction(1))
         return Poly({self.op.in_order(held.union(extents)): coefficient})
 
-    def bytes_of(self, operand: str, extents: Iterable[str] = ()) -> Poly:
+    def operand_bytes(self, operand: str, extents: Iterable[str] = ()) -> Poly:
         """Bytes of an operand on one chip [byte]."""
         elements = self.elements(self.op.operand(operand), extents)
         return elements.scaled(elements.scale * self.bits[operand] / BITS_PER_BYTE)
@@ -113,14 +113,14 @@ def memory_bytes(workload: Workload) -> Poly:
     Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
     kernels.
     """
-    read = (workload.bytes_of(operand, workload.tile) for operand in ("x", "w"))
-    return total((*read, workload.bytes_of("out")))
+    read = (workload.operand_bytes(operand, workload.tile) for operand in ("x", "w"))
+    return total((*read, workload.operand_bytes("out")))
 
 
-def _sent(workload: Workload, shares: Iterable[Fraction]) -> Poly:
+def _sent_bytes(workload: Workload, shares: Iterable[Fraction]) -> Poly:
     """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
     share, transfers = sum(shares, Fraction(0)), workload.sharding.transfers
-    return total(workload.untiled.bytes_of(operand) * share for operand, _ in transfers)
+    return total(workload.untiled.operand_bytes(operand) * share for operand, _ in transfers)
 
 
 def network_bytes(workload: Workload) -> Poly:
@@ -132,22 +132,22 @@ def network_bytes(workload: Workload) -> Poly:
 
     Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
     """
-    return _sent(workload, workload.sent)
+    return _sent_bytes(workload, workload.bytes_per_payload_byte)
 
 
 def network_inner_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends within its group, over the inner of two interconnects [byte]."""
-    return _sent(workload, workload.sent[:1])
+    return _sent_bytes(workload, workload.bytes_per_payload_byte[:1])
 
 
 def network_outer_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends to other groups, over the outer of two interconnects [byte]."""
-    return _sent(workload, workload.sent[1:])
+    return _sent_bytes(workload, workload.bytes_per_payload_byte[1:])
 
 
 def footprint_bytes(workload: Workload) -> Poly:
     """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
-    return total(workload.untiled.bytes_of(operand) for operand in OPERANDS)
+    return total(workload.untiled.operand_bytes(operand) for operand in OPERANDS)
 
 
 COSTS: Mapping[str, Callable[[Workload], Poly]] = {
@@ -160,8 +160,8 @@ COSTS: Mapping[str, Callable[[Workload], Poly]] = {
 }
 """Every cost by its column."""
 
-USEFUL = "useful_flops"
+USEFUL_FLOPS = "useful_flops"
 """The cost, of a tiled operation only, that counts what is attained."""
 
-TILED = ("flops", "memory_bytes")
+TILED_COSTS = ("flops", "memory_bytes")
 """Costs of the kernel, which computes whole tiles; the others count sizes."""

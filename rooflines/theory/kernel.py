@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.theory.costs import TILED
+from rooflines.theory.costs import TILED_COSTS
 from rooflines.theory.poly import ZERO, Poly, Product, total
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.theory.costs import Workload
     from rooflines.theory.network import Route
 
-MOVED = ("x", "out")
+IO_OPERANDS = ("x", "out")
 """Operands whose bytes calibrations weigh besides all memory traffic."""
 
 NETWORK_BYTES = "network_bytes"
@@ -29,24 +29,24 @@ class Transfer:
     """What the chips of a kernel send to each other at once.
 
     Attributes:
-        kind: The collective, a key of `network.PASSES`.
+        kind: The collective, a key of `network.RING_PASSES`.
         payload: As each chip holds it whole; in an all-to-all its share [byte].
         route: The interconnects between them.
-        sent: Bytes that a chip sends over every interconnect, inner first, per byte of the payload
-            [1].
+        bytes_per_payload_byte: Bytes that a chip sends over every interconnect, inner first, per
+            byte of the payload [1].
         choice: E, k and routing of the experts that tokens are sent to; None without.
     """
 
     kind: str
     payload: Poly
     route: Route
-    sent: tuple[Fraction, ...]
+    bytes_per_payload_byte: tuple[Fraction, ...]
     choice: tuple[int, int, str] | None = None
 
     @property
     def sent_bytes(self) -> Poly:
         """Bytes that a chip sends over all interconnects [byte]."""
-        return self.payload * sum(self.sent, Fraction(0))
+        return self.payload * sum(self.bytes_per_payload_byte, Fraction(0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +60,14 @@ class Kernel:
             [byte]. Of what an `engine` does: layers or sequences, by the number of a fit of steps
             that is the time of one [1].
         transfers: What is sent, one after another.
-        moved: `x` and `out`, between memory and unit [byte]; of one matmul with weights also
+        fit_terms: `x` and `out`, between memory and unit [byte]; of one matmul with weights also
             `depth` and `columns`, its D and F, of attention the `context` of a sequence [1].
         rows: The sizes whose product is computed in the whole tiles of a calibration; none where
             the kernel has tiles of its own, or is no matmul.
-        sharers: Chips that share these rows [1].
+        row_shards: Chips that share these rows [1].
         count: Layers with it [1].
-        kinds: The collectives of an operation, also where one chip sends nothing.
-        attends: The phase of grouped-query attention, which calibrations have fits of; else None.
+        collectives: The collectives of an operation, also where one chip sends nothing.
+        attention_phase: Phase of grouped-query attention, for its calibrations; None otherwise.
         engine: Whether it is what an engine does besides its kernels, which only calibrations time.
     """
 
@@ -75,18 +75,18 @@ class Kernel:
     compute: str
     works: Mapping[str, Poly]
     transfers: tuple[Transfer, ...] = ()
-    moved: Mapping[str, Poly] = field(default_factory=dict)
+    fit_terms: Mapping[str, Poly] = field(default_factory=dict)
     rows: Product = ()
-    sharers: int = 1
+    row_shards: int = 1
     count: int = 1
-    kinds: tuple[str, ...] = ()
-    attends: str | None = None
+    collectives: tuple[str, ...] = ()
+    attention_phase: str | None = None
     engine: bool = False
 
     @property
     def is_matmul(self) -> bool:
         """Whether it is one matmul with weights, as calibrations time them."""
-        return "depth" in self.moved
+        return "depth" in self.fit_terms
 
     def work(self, column: str) -> Poly:
         """A work of one layer [FLOP or byte]; zero where it has none of that name."""
@@ -100,18 +100,18 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         workload: The operation, its dtypes, split and tiles.
         compute: The compute dtype.
     """
-    spans = workload.spans
+    spans = workload.global_tile
 
     def in_tiles(dim: str) -> str:
         return f"{dim}/{spans[dim]}" if dim in spans else dim
 
     works: dict[str, Poly] = {}
     for name, cost in workload.costs.items():
-        poly = cost.renamed(in_tiles) if name in TILED and spans else cost
+        poly = cost.renamed(in_tiles) if name in TILED_COSTS and spans else cost
         equal = (each for each in works.values() if each.terms == poly.terms)
         works[name] = next(equal, poly)
     untiled, row = workload.untiled, workload.op.dims[0]
-    moved = {name: untiled.bytes_of(name) for name in MOVED}
+    moved = {name: untiled.operand_bytes(name) for name in IO_OPERANDS}
     wide = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
     return Kernel(
         workload.op.name,
@@ -124,8 +124,8 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
             "columns": untiled.elements(wide),
         },
         (row,) if row in workload.op.out and not spans else (),
-        workload.share(row),
-        kinds=tuple(kind for _, kind in workload.sharding.transfers),
+        workload.shards_along(row),
+        collectives=tuple(kind for _, kind in workload.sharding.transfers),
     )
 
 
@@ -137,11 +137,11 @@ def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tup
         workload: The operation.
         route: The interconnects.
     """
-    sent, share = workload.sent, sum(workload.sent, Fraction(0))
+    sent, share = workload.bytes_per_payload_byte, sum(workload.bytes_per_payload_byte, Fraction(0))
     if not share:
         return ()
     transfers = workload.sharding.transfers
-    payloads = [workload.untiled.bytes_of(operand) for operand, _ in transfers]
+    payloads = [workload.untiled.operand_bytes(operand) for operand, _ in transfers]
     if len(transfers) == 1:
         payloads = [kernel.work(NETWORK_BYTES) / share]
     return tuple(

@@ -24,10 +24,10 @@ ALL_TO_ALL = "all-to-all"
 
 TORUS = "torus"
 
-BETWEEN = "+"
+LEVEL_SEPARATOR = "+"
 """What stands between the names of two networks, inner and outer, in tables."""
 
-PASSES = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, ALL_TO_ALL: 1}
+RING_PASSES = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, ALL_TO_ALL: 1}
 """Times that each collective goes around: an all-reduce is a reduce-scatter and an all-gather."""
 
 
@@ -44,7 +44,7 @@ class Link:
         ring_multiple: On a torus, an axis closes into a ring where its number of chips is a
             multiple of this; None where it never does [1].
         hop_latency_s: Least time of one hop [s].
-        published: Whether the domain is published; if not, `domain` is a pair.
+        domain_known: Whether the domain is published; if not, `domain` is a pair.
         typical_hop_latency_s: Usual time of one hop, for estimates; None: the least [s].
     """
 
@@ -54,7 +54,7 @@ class Link:
     domain: int | None = None
     ring_multiple: int | None = None
     hop_latency_s: Fraction = Fraction(0)
-    published: bool = True
+    domain_known: bool = True
     typical_hop_latency_s: Fraction | None = None
 
     @property
@@ -62,7 +62,7 @@ class Link:
         """Axes of a torus, two links of a chip each; 1 of another topology [1]."""
         return max(self.links // 2, 1) if self.topology == TORUS else 1
 
-    def closes(self, chips: int) -> bool:
+    def is_ring(self, chips: int) -> bool:
         """Whether an axis of this many chips is a ring."""
         multiple = self.ring_multiple if self.topology == TORUS else None
         return multiple is not None and chips > PAIR and chips % multiple == 0
@@ -97,18 +97,18 @@ class NetworkLevel:
             return self.link.links
         if self.link.topology == "mesh":
             return min(self.link.links, max(self.chips - 1, 1))
-        return sum(2 if self.link.closes(chips) else 1 for chips in self.axes)
+        return sum(2 if self.link.is_ring(chips) else 1 for chips in self.axes)
 
     @property
     def bytes_per_s(self) -> Fraction:
         """Bytes/s out of one chip over the links that it uses at once [byte/s]."""
         return self.link.bytes_per_s * self.links_used
 
-    def sent(self, collective: str) -> Fraction:
+    def bytes_per_payload_byte(self, collective: str) -> Fraction:
         """Bytes that each chip sends per byte of the payload [1]; 0 for one chip.
 
         Args:
-            collective: A key of `PASSES`.
+            collective: A key of `RING_PASSES`.
 
         Returns:
             (N-1)/N for each pass. The payload of an all-to-all is a chip's share; on a torus chips
@@ -121,8 +121,8 @@ class NetworkLevel:
         """
         n = self.chips
         if collective != ALL_TO_ALL or self.link.topology != TORUS:
-            return Fraction(PASSES[collective] * (n - 1), n)
-        busiest = max(Fraction(n * n // 4, n * (1 + self.link.closes(n))) for n in self.axes)
+            return Fraction(RING_PASSES[collective] * (n - 1), n)
+        busiest = max(Fraction(n * n // 4, n * (1 + self.link.is_ring(n))) for n in self.axes)
         return busiest * self.links_used
 
     @property
@@ -135,7 +135,7 @@ class NetworkLevel:
         """
         if self.link.topology != TORUS:
             return min(self.chips - 1, 1)
-        return sum(n // 2 if self.link.closes(n) else n - 1 for n in self.axes)
+        return sum(n // 2 if self.link.is_ring(n) else n - 1 for n in self.axes)
 
 
 @dataclass(frozen=True)
@@ -168,14 +168,14 @@ class Route:
         group = chips if first.domain is None else min(chips, first.domain)
         return NetworkLevel(first, (group,)), NetworkLevel(others[0], (chips // group,))
 
-    def sent(self, collective: str) -> tuple[Fraction, ...]:
+    def bytes_per_payload_byte(self, collective: str) -> tuple[Fraction, ...]:
         """Bytes that each chip sends over every level, per byte of the payload [1].
 
         On two levels a reduction runs inside, then between the groups with 1/d of the payload for d
         chips in a group, then inside again; a gather the other way round. In an all-to-all only
         what stays in the group, 1/n of a chip's share for n groups, is sent inside.
         """
-        amounts = [level.sent(collective) for level in self.levels]
+        amounts = [level.bytes_per_payload_byte(collective) for level in self.levels]
         if len(amounts) == 1:
             return tuple(amounts)
         (inner, outer), (group, groups) = amounts, (level.chips for level in self.levels)
@@ -183,7 +183,7 @@ class Route:
             return inner / groups, outer
         return inner, outer / group
 
-    def sent_once(self, reached: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
+    def dispatch_bytes(self, reached: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
         """Bytes a chip sends over every level if a byte goes once to each chip that needs it.
 
         On two levels it goes once to each group, and is forwarded inside.
@@ -193,7 +193,7 @@ class Route:
         """
         parts, amounts = math.prod(self.axes), []
         for level in self.levels:
-            amounts.append(level.sent(ALL_TO_ALL) * parts * reached(parts))
+            amounts.append(level.bytes_per_payload_byte(ALL_TO_ALL) * parts * reached(parts))
             parts //= level.chips
         return tuple(amounts)
 
@@ -201,7 +201,7 @@ class Route:
         """Time of the sequential hops of a collective on every level [s].
 
         Args:
-            collective: A key of `PASSES`.
+            collective: A key of `RING_PASSES`.
             typical: Whether to take the usual time of a hop instead of the least.
         """
         times = []
@@ -209,11 +209,11 @@ class Route:
             hop = level.link.hop_latency_s
             if typical and level.link.typical_hop_latency_s is not None:
                 hop = level.link.typical_hop_latency_s
-            times.append(PASSES[collective] * level.hops * hop)
+            times.append(RING_PASSES[collective] * level.hops * hop)
         return tuple(times)
 
 
-def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
+def max_domain(links: tuple[Link, ...]) -> tuple[int | None, bool]:
     """The most chips that interconnects join, and whether that is published.
 
     Returns:
@@ -223,16 +223,16 @@ def most_chips(links: tuple[Link, ...]) -> tuple[int | None, bool]:
     inner, *outer = links
     if outer and inner.topology == TORUS:
         return 1, True
-    if not outer or inner.domain is None or not inner.published:
-        return inner.domain, inner.published
+    if not outer or inner.domain is None or not inner.domain_known:
+        return inner.domain, inner.domain_known
     (link,) = outer
     if link.domain is None:
         return None, True
     groups = link.domain // inner.domain if link.topology == "switch" else link.domain
-    return inner.domain * max(groups, 1), link.published
+    return inner.domain * max(groups, 1), link.domain_known
 
 
-LARGEST_AXIS = 2**16
+MAX_AXIS = 2**16
 """Chips along an axis that are tried where a torus has no limit [1]."""
 
 
@@ -244,7 +244,7 @@ def torus_axes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
         link: The torus.
         chips: Their number [1].
     """
-    longest = min(LARGEST_AXIS if link.domain is None else link.domain, chips)
+    longest = min(MAX_AXIS if link.domain is None else link.domain, chips)
     divisors = [each for each in range(PAIR, longest + 1) if chips % each == 0]
     alone = chips <= longest or link.domain is None
     found: list[tuple[int, ...]] = [(chips,)] if alone else []
@@ -261,7 +261,7 @@ def fastest_axes(link: Link, chips: int, collective: str = "all-gather") -> tupl
     Args:
         link: The torus.
         chips: Their number [1].
-        collective: A key of `PASSES`.
+        collective: A key of `RING_PASSES`.
 
     Returns:
         Chips along each axis [1]; None: no product of axes has as many.
@@ -269,12 +269,12 @@ def fastest_axes(link: Link, chips: int, collective: str = "all-gather") -> tupl
 
     def slowness(axes: tuple[int, ...]) -> tuple[Fraction, int]:
         level = NetworkLevel(link, axes)
-        return level.sent(collective) / level.links_used, level.hops
+        return level.bytes_per_payload_byte(collective) / level.links_used, level.hops
 
     return min(torus_axes(link, chips), key=slowness, default=None)
 
 
-def placed_axes(
+def resolve_axes(
     links: tuple[Link, ...], axes: tuple[int, ...], collective: str = "all-gather"
 ) -> tuple[int, ...]:
     """The axes that chips take: those that are typed; of a plain number the fastest of a torus.
@@ -282,20 +282,20 @@ def placed_axes(
     Args:
         links: The interconnects, inner first.
         axes: Chips along each axis as typed [1].
-        collective: What they are fastest in, a key of `PASSES`.
+        collective: What they are fastest in, a key of `RING_PASSES`.
     """
     if len(links) != 1 or links[0].topology != TORUS or len(axes) > 1:
         return axes
     return fastest_axes(links[0], axes[0], collective) or axes
 
 
-FORM = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
+AXES_PATTERN = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
 
 
 @cache
 def parse_axes(form: int | str) -> tuple[int, ...]:
     """The chips along each axis that a number of chips, or a product such as `4x4`, stands for."""
-    if not FORM.fullmatch(str(form)):
+    if not AXES_PATTERN.fullmatch(str(form)):
         raise ValueError(form)
     return tuple(int(chips) for chips in str(form).split("x"))
 

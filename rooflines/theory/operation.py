@@ -54,7 +54,7 @@ class Operation:
         return tuple(dim for dim in self.dims if dim in dims)
 
 
-NAMED = {
+NAMED_OPERATIONS = {
     op.name: op
     for op in (
         Operation("matmul", "BD", "DF", "BF"),
@@ -67,21 +67,27 @@ NAMED = {
 and the dot product."""
 
 EINSUM = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
-HOW = f"name one of {', '.join(NAMED)}, or write an einsum of two operands such as 'BD,DF->BF'"
+OPERATION_FIX = (
+    f"name one of {', '.join(NAMED_OPERATIONS)}, "
+    "or write an einsum of two operands such as 'BD,DF->BF'"
+)
 
 
-def operation(text: str) -> Operation:
+def parse_operation(text: str) -> Operation:
     """The operation that a name or an einsum such as `BD,DF->BF` means.
 
     Raises:
         RooflinesError: Neither one of the names nor a valid einsum of two operands.
     """
-    if text in NAMED:
-        return NAMED[text]
+    if text in NAMED_OPERATIONS:
+        return NAMED_OPERATIONS[text]
     match = EINSUM.fullmatch(text.replace(" ", ""))
     if match is None:
         raise RooflinesError(
-            "", f"is {quote(text)}, which is no operation", HOW, close=close_to(text, NAMED)
+            "",
+            f"is {quote(text)}, which is no operation",
+            OPERATION_FIX,
+            close=close_to(text, NAMED_OPERATIONS),
         )
     x, w, out = match.groups()
     for name, letters in zip(OPERANDS, (x, w, out), strict=True):
@@ -113,6 +119,6 @@ def operation(text: str) -> Operation:
         )
     canonical = f"{x},{w}->{out}"
     return next(
-        (op for op in NAMED.values() if f"{op.x},{op.w}->{op.out}" == canonical),
+        (op for op in NAMED_OPERATIONS.values() if f"{op.x},{op.w}->{op.out}" == canonical),
         Operation(canonical, x, w, out),
     )

@@ -25,32 +25,32 @@ if TYPE_CHECKING:
 Product = tuple[str, ...]
 """Extents that are multiplied."""
 
-WINDOWED = ("pairs", "entries", "drafts")
+WINDOWED_EXTENTS = ("pairs", "entries", "drafts")
 """Extents that depend on how far a token attends."""
 
-TOUCHED = "touched"
+ACTIVATED = "touched"
 """The extent that depends on how many tokens choose experts."""
 
 
-class SizeLine(NamedTuple):
+class AffineInSize(NamedTuple):
     """A polynomial along one size n: slope * n + constant + expert * touched(n) + spans of n.
 
     Attributes:
         slope, constant: By the other extents.
         expert: By the experts that the tokens use; empty without experts.
-        counted: By the extent that counts whole spans: what each of them adds, by other extents.
+        per_tile: By the extent that counts whole spans: what each of them adds, by other extents.
     """
 
     slope: Poly
     constant: Poly
     expert: Poly
-    counted: Mapping[str, Poly]
+    per_tile: Mapping[str, Poly]
 
-    def scaled(self, scale: Fraction) -> SizeLine:
+    def scaled(self, scale: Fraction) -> AffineInSize:
         """The line of the same terms with another scale."""
         slope, constant, expert = (each.scaled(scale) for each in self[:3])
-        counted = {extent: each.scaled(scale) for extent, each in self.counted.items()}
-        return SizeLine(slope, constant, expert, counted)
+        counted = {extent: each.scaled(scale) for extent, each in self.per_tile.items()}
+        return AffineInSize(slope, constant, expert, counted)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -117,7 +117,7 @@ class Poly:
             found[name] = found[name] + each if name in found else each
         return Poly(found, self.scale)
 
-    def in_spans(self, sizes: Product, span: int | Fraction) -> Poly:
+    def in_tiles(self, sizes: Product, span: int | Fraction) -> Poly:
         """The same with a product of sizes counted in whole spans.
 
         Args:
@@ -145,7 +145,7 @@ class Poly:
             found += value
         return found * self.scale
 
-    def along(self, size: str, span: int = 1) -> SizeLine:
+    def affine_in(self, size: str, span: int = 1) -> AffineInSize:
         """The sum along one size, or along the number of its spans.
 
         Args:
@@ -153,20 +153,20 @@ class Poly:
             span: Elements of a span. Products that count elements are then taken at the last one of
                 each span, where they are largest [1].
         """
-        parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, TOUCHED: {}}
+        parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, ACTIVATED: {}}
         for product, coefficient in self.terms.items():
-            name, rest = _moving(product, size)
-            if name.startswith(TOUCHED):
-                parts[TOUCHED][product] = coefficient
+            name, rest = _split_product(product, size)
+            if name.startswith(ACTIVATED):
+                parts[ACTIVATED][product] = coefficient
                 continue
             per = coefficient * span if name == size and span > 1 else coefficient
             part = parts.setdefault(size if name == f"{size}/{span}" else name, {})
             part[rest] = part[rest] + per if rest in part else per
         constant, slope, expert = (
-            Poly(parts.pop(name), self.scale) for name in ("", size, TOUCHED)
+            Poly(parts.pop(name), self.scale) for name in ("", size, ACTIVATED)
         )
         counted = {extent: Poly(part, self.scale) for extent, part in parts.items()}
-        return SizeLine(slope, constant, expert, counted)
+        return AffineInSize(slope, constant, expert, counted)
 
     def dominates(self, other: Poly) -> bool:
         """Whether every coefficient is at least that of another one: never the smaller of both."""
@@ -199,7 +199,7 @@ def total(parts: Iterable[Poly]) -> Poly:
     return Poly(sums)
 
 
-class Touching(NamedTuple):
+class ActivatedExperts(NamedTuple):
     """Tokens that choose experts, of an extent.
 
     Attributes:
@@ -215,14 +215,14 @@ class Touching(NamedTuple):
 
 
 @cache
-def touching(of: str) -> Touching:
+def parse_activated_experts(of: str) -> ActivatedExperts:
     """What the extent of experts that tokens touch says behind its colon."""
     experts, per_token, share, *tokens = of.split(",")
-    return Touching(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
+    return ActivatedExperts(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
 
 
 @cache
-def _moving(product: Product, size: str) -> tuple[str, Product]:
+def _split_product(product: Product, size: str) -> tuple[str, Product]:
     """The extent of a product that depends on a size, empty if none does, and the others."""
     moving = [name for name in product if size in sizes_of(name)]
     (name,) = moving or [""]
@@ -233,8 +233,8 @@ def _moving(product: Product, size: str) -> tuple[str, Product]:
 def sizes_of(extent: str) -> frozenset[str]:
     """The sizes that an extent depends on."""
     kind, _, of = extent.partition(":")
-    if kind in WINDOWED:
+    if kind in WINDOWED_EXTENTS:
         return frozenset(("T", "S"))
-    if kind == TOUCHED:
-        return frozenset(touching(of).tokens.split("*"))
+    if kind == ACTIVATED:
+        return frozenset(parse_activated_experts(of).tokens.split("*"))
     return frozenset(extent.partition("/")[0].split("*"))

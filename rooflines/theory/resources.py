@@ -36,7 +36,7 @@ class MemoryLevel:
 
 
 @dataclass(frozen=True)
-class Machine:
+class ChipRates:
     """The numbers of a chip that times read.
 
     Attributes:
@@ -61,10 +61,10 @@ class Machine:
         return {}
 
 
-Count = int | Fraction | Poly
+RunCount = int | Fraction | Poly
 """How often a kernel runs [1]; in a step of training by the number of its micro-batches."""
 
-Apart = tuple[list[Poly], list[Poly]]
+TimeTerms = tuple[list[Poly], list[Poly]]
 """Times of work at a rate, and of the least times of any amount of it [s]."""
 
 
@@ -81,12 +81,12 @@ class Rate:
     latency_s: Fraction = Fraction(0)
 
 
-def math_rate(machine: Machine, compute: str) -> Rate:
+def math_rate(machine: ChipRates, compute: str) -> Rate:
     """FLOP/s of the compute unit in a compute dtype."""
     return Rate(machine.peaks[compute] * machine.efficiency["math"])
 
 
-def memory_rate(machine: Machine, compute: str) -> Rate:
+def memory_rate(machine: ChipRates, compute: str) -> Rate:
     """Bytes/s between the memory level and the unit, whatever it computes in."""
     del compute
     return Rate(machine.level.bytes_per_s * machine.efficiency["memory"])
@@ -100,7 +100,7 @@ def collective_rates(
 
     Args:
         route: The interconnects.
-        collective: A key of `network.PASSES`.
+        collective: A key of `network.RING_PASSES`.
         efficiency: Share of the nominal rates that is reached, 0..1 [1].
         typical: Whether hops take their usual time instead of the least.
 
@@ -123,12 +123,12 @@ def collective_rate(
 
     Args:
         route: The interconnects.
-        collective: A key of `network.PASSES`.
+        collective: A key of `network.RING_PASSES`.
         efficiency: Share of the nominal rates that is reached, 0..1 [1].
         typical: Whether hops take their usual time instead of the least.
     """
     rates = collective_rates(route, collective, efficiency, typical=typical)
-    sent = route.sent(collective)
+    sent = route.bytes_per_payload_byte(collective)
     slowest = max(amount / rate.per_s for amount, rate in zip(sent, rates, strict=True))
     return Rate(sum(sent, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
 
@@ -148,10 +148,10 @@ class Resource:
     name: str
     work: str
     bound: str
-    rate: Callable[[Machine, str], Rate] | None
+    rate: Callable[[ChipRates, str], Rate] | None
     amount: Callable[[Kernel], Poly] | None = None
 
-    def of(self, kernel: Kernel) -> Poly:
+    def kernel_work(self, kernel: Kernel) -> Poly:
         """Its work in one layer of a kernel [FLOP or byte]."""
         return kernel.work(self.work) if self.amount is None else self.amount(kernel)
 
@@ -165,7 +165,7 @@ RESOURCES: tuple[Resource, ...] = (
 
 MATH, MEMORY, NETWORK, *_ = RESOURCES
 
-OTHERS = RESOURCES[1:]
+NON_MATH = RESOURCES[1:]
 """The resources that an operation has to outgrow to be compute-bound."""
 
 RATES: Mapping[str, Resource] = {
@@ -174,35 +174,35 @@ RATES: Mapping[str, Resource] = {
 """The rates that can be solved for, by name: peak, memory_rate, network_rate."""
 
 
-ACTIVATIONS = "activation_bytes"
+ACTIVATION_BYTES = "activation_bytes"
 """The work of kernels that hand each other tensors through memory; operations have none."""
 
-HANDED = Resource("activation", ACTIVATIONS, MEMORY.bound, memory_rate)
+ACTIVATION = Resource("activation", ACTIVATION_BYTES, MEMORY.bound, memory_rate)
 """What a fused kernel would not need of the memory: apart from it in times of steps."""
 
 
-def nominal(apart_of: Callable[[Resource], Apart]) -> Times:
+def data_sheet_times(apart_of: Callable[[Resource], TimeTerms]) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
     Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
     several networks the slowest.
 
     Args:
-        apart_of: The times of a resource in all its kernels, as of `apart`.
+        apart_of: The times of a resource in all its kernels, as of `time_terms`.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(apart_of, Time.of(*chain(*apart_of(NETWORK))))
+    return _times(apart_of, Time.max_of(*chain(*apart_of(NETWORK))))
 
 
-def in_turn(kernel: Kernel, machine: Machine) -> Times:
+def serial_times(kernel: Kernel, machine: ChipRates) -> Times:
     """The times of one layer of a kernel whose collectives follow one another."""
     share = machine.efficiency[NETWORK.name]
-    sent = Time.total((1, Time.of(*exchange(each, share))) for each in kernel.transfers)
-    return _times(lambda each: apart(each, [(1, kernel)], machine, kernel.work), sent)
+    sent = Time.total((1, Time.max_of(*collective_time(each, share))) for each in kernel.transfers)
+    return _times(lambda each: time_terms(each, [(1, kernel)], machine, kernel.work), sent)
 
 
-def work_of(column: str, parts: Iterable[tuple[Count, Kernel]]) -> Poly:
+def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
     """A work of kernels, by its column [FLOP or byte].
 
     Args:
@@ -211,17 +211,17 @@ def work_of(column: str, parts: Iterable[tuple[Count, Kernel]]) -> Poly:
     """
     resource = next((each for each in RESOURCES if each.work == column), None)
     return total(
-        (kernel.work(column) if resource is None else resource.of(kernel)) * count
+        (kernel.work(column) if resource is None else resource.kernel_work(kernel)) * count
         for count, kernel in parts
     )
 
 
-def apart(
+def time_terms(
     resource: Resource,
-    parts: Sequence[tuple[Count, Kernel]],
-    machine: Machine,
+    parts: Sequence[tuple[RunCount, Kernel]],
+    machine: ChipRates,
     work: Callable[[str], Poly] | None = None,
-) -> Apart:
+) -> TimeTerms:
     """The times of a resource, latencies apart: the largest of all counts.
 
     Args:
@@ -240,7 +240,7 @@ def apart(
     used = [
         (count, amount, machine.rate(resource, kernel.compute))
         for count, kernel in parts
-        if (amount := resource.of(kernel))
+        if (amount := resource.kernel_work(kernel))
     ]
     waits = [total(constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)]
     per_s = {rate.per_s for _, _, rate in used}
@@ -249,7 +249,7 @@ def apart(
     return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
 
 
-def apart_total(parts: Iterable[tuple[Count, Apart]]) -> Apart:
+def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
     """The sums of times that are apart, each a number of times, network by network."""
     scaled = [[[poly * count for poly in polys] for polys in each] for count, each in parts]
     working, waits = (
@@ -259,17 +259,17 @@ def apart_total(parts: Iterable[tuple[Count, Apart]]) -> Apart:
     return working, waits
 
 
-def _times(apart_of: Callable[[Resource], Apart], network: Time) -> Times:
+def _times(apart_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
     """The times of kernels whose collectives take so long."""
     by = {
-        each.bound: network if each.rate is None else Time.of(*chain(*apart_of(each)))
+        each.bound: network if each.rate is None else Time.max_of(*chain(*apart_of(each)))
         for each in RESOURCES
     }
-    (handed,), _ = apart_of(HANDED)
+    (handed,), _ = apart_of(ACTIVATION)
     return Times(by, activation=handed)
 
 
-def _sent(parts: Iterable[tuple[Count, Kernel]], machine: Machine) -> Apart:
+def _sent(parts: Iterable[tuple[RunCount, Kernel]], machine: ChipRates) -> TimeTerms:
     """The times of all that is sent, and of all hops, on networks that work at once [s]."""
     sends: dict[int, list[Poly]] = {}
     hops: dict[int, list[Poly]] = {}
@@ -299,11 +299,11 @@ def level_times(
             transfer.payload * (sent / rate.per_s),
             rate.latency_s if sent else Fraction(0),
         )
-        for sent, rate in zip(transfer.sent, rates, strict=True)
+        for sent, rate in zip(transfer.bytes_per_payload_byte, rates, strict=True)
     ]
 
 
-def exchange(
+def collective_time(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> tuple[Poly, Poly]:
     """Time of a collective: of its bytes on the slowest network, and of its hops [s].

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import RooflinesError, at_path, one_of, quote
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.theory.network import ALL_TO_ALL
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Sharding:
         name: Its name in tables.
         split: The dimension that is split; None for no split.
         transfers: What the chips send: pairs of a tensor, `x`, `w` or `out`, and its collective, a
-            key of `network.PASSES`.
+            key of `network.RING_PASSES`.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Sharding:
     transfers: tuple[tuple[str, str], ...] = ()
 
 
-NAMED: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+NAMED_SHARDINGS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "none": ("", ()),
     "contracting/all-reduce": ("contracting", (("out", "all-reduce"),)),
     "contracting/reduce-scatter": ("contracting", (("out", "reduce-scatter"),)),
@@ -47,14 +47,16 @@ NAMED: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
 }
 """The named shardings: role of the split dimension, and what is sent."""
 
-FIRST = {
+FIRST_COLLECTIVES = {
     "all-gather x": ("x", "all-gather"),
     "all-gather w": ("w", "all-gather"),
     "all-to-all x": ("x", ALL_TO_ALL),
 }
 REDUCTIONS = ("all-reduce", "reduce-scatter")
-THEN = (*REDUCTIONS, ALL_TO_ALL)
-LONG_FORM = f"{{split: S, first: {' | '.join(FIRST)}, then: {' | '.join(THEN)}}}"
+THEN_COLLECTIVES = (*REDUCTIONS, ALL_TO_ALL)
+LONG_FORM = (
+    f"{{split: S, first: {' | '.join(FIRST_COLLECTIVES)}, then: {' | '.join(THEN_COLLECTIVES)}}}"
+)
 OR_LONG_FORM = f", or the long form, {LONG_FORM}"
 
 
@@ -92,26 +94,26 @@ def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
     """A sharding written out, each of its values one that exists."""
     split, first, then = form.get("split"), form.get("first"), form.get("then")
     with at_path("split"):
-        one_of(split, op.dims, f"no dimension of {op.name}")
+        check_choice(split, op.dims, f"no dimension of {op.name}")
     transfers = []
     name = [str(split)]
     if first is not None:
-        fix = f"use one of {', '.join(FIRST)}, or leave it out"
+        fix = f"use one of {', '.join(FIRST_COLLECTIVES)}, or leave it out"
         with at_path("first"):
-            one_of(first, FIRST, "no collective of an operand", fix)
-        operand, collective = FIRST[str(first)]
+            check_choice(first, FIRST_COLLECTIVES, "no collective of an operand", fix)
+        operand, collective = FIRST_COLLECTIVES[str(first)]
         transfers.append((operand, collective))
         name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
     if then is not None:
-        fix = f"use one of {', '.join(THEN)}, or leave it out"
+        fix = f"use one of {', '.join(THEN_COLLECTIVES)}, or leave it out"
         with at_path("then"):
-            one_of(then, THEN, "no collective of the result", fix)
+            check_choice(then, THEN_COLLECTIVES, "no collective of the result", fix)
         transfers.append(("out", str(then)))
         name.append(str(then))
     return Sharding("/".join(name), str(split), tuple(transfers))
 
 
-def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
+def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     """The sharding that a name, or a long form, means for an operation.
 
     Raises:
@@ -121,9 +123,9 @@ def sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     if not isinstance(form, str):
         scheme = _long_form(op, form)
     else:
-        fix = f"use one of {', '.join(NAMED)}{OR_LONG_FORM}"
-        one_of(form, NAMED, "no sharding", fix)
-        role, transfers = NAMED[form]
+        fix = f"use one of {', '.join(NAMED_SHARDINGS)}{OR_LONG_FORM}"
+        check_choice(form, NAMED_SHARDINGS, "no sharding", fix)
+        role, transfers = NAMED_SHARDINGS[form]
         if not role:
             return Sharding(form)
         try:

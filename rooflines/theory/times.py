@@ -28,27 +28,27 @@ Band = tuple[float, float]
 
 
 @dataclass(frozen=True)
-class FitReach:
+class FitRange:
     """How far a calibration reaches: beyond it bands are wider.
 
     Attributes:
         sizes: The smallest and the largest sizes of its timings: of matmuls D and F, of attention
             S [1], of a collective its payload, `bytes` [byte], and its chips, `shards` [1].
-        outside: The band of other sizes; None: not known.
-        elsewhere: The band of another engine than the one that is asked for; None: not known.
-        foreign: Whether it is of another engine.
+        out_of_range_band: The band of other sizes; None: not known.
+        other_engine_band: The band where another engine was timed; None: not known.
+        from_other_engine: Whether another engine was timed than the one in question.
     """
 
     sizes: Mapping[str, tuple[int, int]]
-    outside: Band | None = None
-    elsewhere: Band | None = None
-    foreign: bool = False
+    out_of_range_band: Band | None = None
+    other_engine_band: Band | None = None
+    from_other_engine: bool = False
 
 
-class SizedReach(NamedTuple):
+class SizedRange(NamedTuple):
     """How far a calibration reaches, and the sizes on one chip that it is asked for, by name."""
 
-    reach: FitReach
+    fit_range: FitRange
     sizes: Mapping[str, Poly]
 
 
@@ -57,13 +57,13 @@ class Time:
     """A time: a sum of maxima of minima.
 
     Attributes:
-        summands: Those that bend at the same sizes are one.
+        terms: Those that bend at the same sizes are one.
     """
 
-    summands: tuple[Pieces, ...] = ()
+    terms: tuple[Pieces, ...] = ()
 
     @classmethod
-    def of(cls, *polys: Poly) -> Time:
+    def max_of(cls, *polys: Poly) -> Time:
         """The largest of polynomials; those that never are the largest are left out."""
         kept: list[Poly] = []
         for poly in polys:
@@ -77,24 +77,24 @@ class Time:
         scaled = [
             tuple(tuple(each * count for each in least) for least in summand)
             for count, part in parts
-            for summand in part.summands
+            for summand in part.terms
         ]
         if len(scaled) == 1:
             return cls(tuple(scaled))
         alike: dict[object, list[Pieces]] = {}
         for summand in scaled:
-            alike.setdefault(_form(summand), []).append(summand)
-        return cls(tuple(map(_added, alike.values())))
+            alike.setdefault(_proportionality_key(summand), []).append(summand)
+        return cls(tuple(map(_sum_pieces, alike.values())))
 
     @property
     def pieces(self) -> Pieces:
         """The same as one maximum of minima: a sum of these is one of these too."""
-        if not self.summands:
+        if not self.terms:
             return NO_TIME
-        if len(self.summands) == 1:
-            return self.summands[0]
+        if len(self.terms) == 1:
+            return self.terms[0]
         return tuple(
-            tuple(total(polys) for polys in product(*leasts)) for leasts in product(*self.summands)
+            tuple(total(polys) for polys in product(*leasts)) for leasts in product(*self.terms)
         )
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
@@ -102,13 +102,13 @@ class Time:
         return sum(
             (
                 max(min(each.at(extents) for each in least) for least in summand)
-                for summand in self.summands
+                for summand in self.terms
             ),
             Fraction(0),
         )
 
 
-def side_by_side(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
+def align_pieces(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
     """The pieces of several cases next to each other.
 
     Args:
@@ -131,7 +131,7 @@ def side_by_side(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | No
         ]
 
 
-def _form(summand: Pieces) -> object:
+def _proportionality_key(summand: Pieces) -> object:
     """A key that is the same for pieces that are multiples of each other."""
     if len(summand) == len(summand[0]) == 1:
         return "line"
@@ -142,7 +142,7 @@ def _form(summand: Pieces) -> object:
     return tuple(map(len, summand)), tuple(scaled)
 
 
-def _added(alike: list[Pieces]) -> Pieces:
+def _sum_pieces(alike: list[Pieces]) -> Pieces:
     """The sum of pieces that are multiples of each other."""
     if len(alike) == 1:
         return alike[0]
@@ -157,31 +157,31 @@ class Seconds:
     """Exact times at some sizes.
 
     Attributes:
-        by: By bound [s].
+        by_bound: By bound [s].
         activation: Of what kernels hand each other through memory [s].
     """
 
-    by: Mapping[str, Fraction]
+    by_bound: Mapping[str, Fraction]
     activation: Fraction
 
     def __getitem__(self, bound: str) -> Fraction:
         """The time of a bound [s]."""
-        return self.by[bound]
+        return self.by_bound[bound]
 
     @property
     def lower(self) -> Fraction:
         """With full overlap, activations left out [s]."""
-        return max(self.by.values())
+        return max(self.by_bound.values())
 
     @property
-    def handed_over(self) -> dict[str, Fraction]:
+    def with_activation_traffic(self) -> dict[str, Fraction]:
         """The times by bound, with what kernels hand over as part of memory traffic [s]."""
-        return {**self.by, MEMORY_BOUND: self.by[MEMORY_BOUND] + self.activation}
+        return {**self.by_bound, MEMORY_BOUND: self.by_bound[MEMORY_BOUND] + self.activation}
 
     @property
-    def ops(self) -> Fraction:
+    def serial(self) -> Fraction:
         """Of one kernel after another: resources overlap within a kernel [s]."""
-        return max(self.handed_over.values())
+        return max(self.with_activation_traffic.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,48 +189,50 @@ class Times:
     """The times of one or several kernels by bound, nominal or by a calibration.
 
     Attributes:
-        by: The time of every bound, in the order that decides ties.
+        by_bound: The time of every bound, in the order that decides ties.
         common: Added to the largest of them, whatever the bound [s].
         activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
             from those of memory, estimates in them.
         bands: Bands by bound; a bound without one is left out.
-        reaches: How far the fits of an estimate reach: under "" that of the kernel, under the bound
+        ranges: How far the fits of an estimate reach: under "" that of the kernel, under the bound
             of networks that of its only collective, which counts where that is the largest.
     """
 
-    by: Mapping[str, Time]
+    by_bound: Mapping[str, Time]
     common: Poly = ZERO
     activation: Poly = ZERO
     bands: Mapping[str, Band] = field(default_factory=dict)
-    reaches: Mapping[str, SizedReach] = field(default_factory=dict)
+    ranges: Mapping[str, SizedRange] = field(default_factory=dict)
 
     @property
     def largest(self) -> Time:
         """The largest of the times of all bounds [s]."""
-        return Time((tuple(piece for time in self.by.values() for piece in time.pieces),))
+        return Time((tuple(piece for time in self.by_bound.values() for piece in time.pieces),))
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
         """The exact times at these extents."""
-        by = {bound: time.at(extents) for bound, time in self.by.items()}
+        by = {bound: time.at(extents) for bound, time in self.by_bound.items()}
         return Seconds(by, self.activation.at(extents))
 
     @cached_property
-    def handed_over(self) -> Mapping[str, Time]:
+    def with_activation_traffic(self) -> Mapping[str, Time]:
         """The times by bound, with what kernels hand over as part of memory traffic [s]."""
         if not self.activation:
-            return self.by
-        traffic = Time.total([(1, self.by[MEMORY_BOUND]), (1, Time.of(self.activation))])
-        return {**self.by, MEMORY_BOUND: traffic}
+            return self.by_bound
+        traffic = Time.total([(1, self.by_bound[MEMORY_BOUND]), (1, Time.max_of(self.activation))])
+        return {**self.by_bound, MEMORY_BOUND: traffic}
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:
         """The sums by bound, each a number of times: no sum of the largest ones."""
         listed = list(parts)
-        bounds = dict.fromkeys(bound for _, times in listed for bound in times.by)
+        bounds = dict.fromkeys(bound for _, times in listed for bound in times.by_bound)
         none = Time()
         return cls(
             {
-                bound: Time.total((count, times.by.get(bound, none)) for count, times in listed)
+                bound: Time.total(
+                    (count, times.by_bound.get(bound, none)) for count, times in listed
+                )
                 for bound in bounds
             },
             total(times.common * count for count, times in listed),

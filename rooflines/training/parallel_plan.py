@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.hardware.entry_forms import Count, Entry, Positive
+from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
 from rooflines.models.split import BY_HEADS, Split, check_shares
 from rooflines.theory.network import ALL_TO_ALL, TORUS
@@ -61,10 +61,10 @@ MOMENTS = 2
 class TrainingKeys(Entry):
     """How chips compute a step of training: keys of a plan, and of a sweep for all its plans."""
 
-    interleave: Count = Field(
+    interleave: PositiveInt = Field(
         1, description="in training, runs of layers that each stage of a pipeline has [1]"
     )
-    micro_batch: Count = Field(
+    micro_batch: PositiveInt = Field(
         1, description="in training, sequences that a replica computes at once [1]"
     )
     shard: Shard = Field(
@@ -95,10 +95,10 @@ class TrainingKeys(Entry):
 class TrainingPlan(TrainingKeys, Split):
     """How tp * cp * dp * pp chips share a step of training."""
 
-    tp: Count = Field(1, description="tensor parallelism: chips that share every kernel [1]")
-    pp: Count = Field(1, description="pipeline parallelism: stages [1]")
-    cp: Count = Field(1, description="context parallelism: chips that share a sequence [1]")
-    ep: Count = Field(
+    tp: PositiveInt = Field(1, description="tensor parallelism: chips that share every kernel [1]")
+    pp: PositiveInt = Field(1, description="pipeline parallelism: stages [1]")
+    cp: PositiveInt = Field(1, description="context parallelism: chips that share a sequence [1]")
+    ep: PositiveInt = Field(
         1,
         description="expert parallelism: 1, experts are shared as the rest; else their chips [1]",
     )

@@ -18,9 +18,16 @@ from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, rank_hit_prob
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
-from rooflines.theory.network import ALL_TO_ALL, Route, placed_axes
-from rooflines.theory.poly import ONE, TOUCHED, WINDOWED, ZERO, Poly, constant, total
-from rooflines.theory.resources import MATH, Resource, apart, apart_total, math_rate, work_of
+from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
+from rooflines.theory.poly import ACTIVATED, ONE, WINDOWED_EXTENTS, ZERO, Poly, constant, total
+from rooflines.theory.resources import (
+    MATH,
+    Resource,
+    math_rate,
+    sum_time_terms,
+    time_terms,
+    work_of,
+)
 from rooflines.training.stage_memory import (
     ENDS,
     EXPERTS,
@@ -38,7 +45,7 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Group
     from rooflines.models.step_kernels import Copies, Sharing
     from rooflines.theory.network import Link
-    from rooflines.theory.resources import Apart, Count, Machine
+    from rooflines.theory.resources import ChipRates, RunCount, TimeTerms
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import Stage
 
@@ -110,9 +117,9 @@ class KernelRuns:
     each: tuple[KernelRun, ...]
 
     @cached_property
-    def by_often(self) -> list[tuple[Poly, list[tuple[Count, Kernel]]]]:
+    def by_often(self) -> list[tuple[Poly, list[tuple[RunCount, Kernel]]]]:
         """How often they run in a step, each with the kernels that do and their layers."""
-        alike: dict[Poly, list[tuple[Count, Kernel]]] = {}
+        alike: dict[Poly, list[tuple[RunCount, Kernel]]] = {}
         for run in self.each:
             alike.setdefault(run.often, []).append((run.kernel.count, run.kernel))
         return [*alike.items()]
@@ -128,16 +135,16 @@ class KernelRuns:
     def _works(self) -> dict[str, Poly]:
         return {}
 
-    def apart(self, resource: Resource, machine: Machine) -> Apart:
-        """The times of a resource on all stages; see `resources.apart`."""
-        return apart_total(
-            (often, apart(resource, parts, machine)) for often, parts in self.by_often
+    def apart(self, resource: Resource, machine: ChipRates) -> TimeTerms:
+        """The times of a resource on all stages; see `resources.time_terms`."""
+        return sum_time_terms(
+            (often, time_terms(resource, parts, machine)) for often, parts in self.by_often
         )
 
 
 def _all_pairs(extent: str) -> str:
     """An extent, of all pairs of a sequence where it is of those that tokens attend to."""
-    return "T*S" if extent.startswith(WINDOWED[0]) else extent
+    return "T*S" if extent.startswith(WINDOWED_EXTENTS[0]) else extent
 
 
 Made = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
@@ -278,7 +285,7 @@ class Setting(PlannedModel):
             if outer and inner.domain is not None:
                 inner = replace(inner, domain=max(inner.domain // stride, 1))
             links = inner, *outer
-            self.routes[key] = Route(links, placed_axes(links, (chips,)))
+            self.routes[key] = Route(links, resolve_axes(links, (chips,)))
         return self.routes[key]
 
     def collective(
@@ -288,7 +295,7 @@ class Setting(PlannedModel):
         if chips == 1 or not payload:
             return ()
         route = self.route(chips, stride)
-        return (Transfer(kind, payload, route, route.sent(kind)),)
+        return (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
 
     def activations(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
         """Bytes of activations or saved tensors of a chip, by the elements of a token [byte]."""
@@ -495,7 +502,7 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
         tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
         chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
         count = elements * moe.E / shards
-        touched = Poly({(f"{TOUCHED}:{chosen}",): elements / shards * size})
+        touched = Poly({(f"{ACTIVATED}:{chosen}",): elements / shards * size})
         read = constant(count * size) if moe.k == moe.E else touched
     vectors = Fraction(setting.model.vectors.get(name, 0), plan.tp)
     return WeightBytes(
@@ -567,7 +574,7 @@ def _dispatch(setting: Setting, group: Group) -> Between:
     if moe is None:
         return Between()
     route = setting.route(plan.ep, 1)
-    sent = route.sent_once(lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM))
+    sent = route.dispatch_bytes(lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM))
     choice = moe.E, moe.k, UNIFORM
     there, back = (
         Transfer(ALL_TO_ALL, setting.activations(setting.shape.D, of), route, sent, choice=choice)

@@ -13,11 +13,11 @@ from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import MAIN_MEMORY, Chip
-from rooflines.hardware.timing_errors import SHORTEST_LONG, measured_quantiles
+from rooflines.hardware.timing_errors import MIN_LONG_BOUND_S, measured_quantiles
 from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.solvers.plateau import PLATEAU_SHARE
 from rooflines.theory.operation import MATRIX
-from rooflines.theory.sharding import NAMED
+from rooflines.theory.sharding import NAMED_SHARDINGS
 from rooflines.training.parallel_plan import TrainingPlan
 
 State = dict[str, Any]
@@ -28,7 +28,7 @@ MANY = 2**40
 OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 """Own numbers, in SI units."""
 
-SHARDINGS = [name for name in NAMED if name != "none"]
+SHARDINGS = [name for name in NAMED_SHARDINGS if name != "none"]
 
 NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack } : {
   chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,
@@ -317,7 +317,7 @@ def behind(value):
     yield value, timed.to_dicts()
     yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
     if state["is"] == "matmul":
-        yield SHORTEST_LONG, PLATEAU_SHARE, _of_many(state)
+        yield MIN_LONG_BOUND_S, PLATEAU_SHARE, _of_many(state)
     else:
         row = value["answer"].get("row", value["answer"])
         rate = (1 if state["phase"] == "decode" else state["S"]) / (

@@ -2,7 +2,7 @@
 
 import re
 
-from rooflines.basics.errors import MOST_SHOWN
+from rooflines.basics.errors import MAX_MISTAKES_SHOWN
 
 NOT_THE_USERS_WORDS = (
     r"literal\[|[Vv]alidation|Value error|pydantic|NoneType|datetime|Dictionary|dict|union|"
@@ -15,7 +15,9 @@ def assert_form(message, file="", mistakes=1):
     parts = re.split(r"\n(?! )", message)
     if parts[-1].startswith("and "):
         assert re.fullmatch(r"and (at least )?[\d,]+ more mistakes?\.", parts.pop()), message
-    assert len(parts) == mistakes or (mistakes is None and 1 <= len(parts) <= MOST_SHOWN), message
+    assert len(parts) == mistakes or (mistakes is None and 1 <= len(parts) <= MAX_MISTAKES_SHOWN), (
+        message
+    )
     for part in parts:
         first, *close, fix = part.splitlines()
         assert re.match(rf"\S*{re.escape(file)}(:\d+)?(: | )\S.*\.$", first), message

@@ -3,7 +3,7 @@
 import math
 import re
 
-from rooflines.basics.text import PREFIXES, SMALL
+from rooflines.basics.text import PREFIXES, TIME_PREFIXES
 
 NUMBER = re.compile(
     r"(?<![\w.,-])\d[\d,]*(?:\.\d+)?"
@@ -17,7 +17,11 @@ def number_of(text):
     match = re.fullmatch(r"([\d,]+)(?:\.(\d+))?(?: ?([^\d%]\D*)|(%))?", text)
     assert match, text
     whole, decimals, unit, share = match.groups()
-    scale = {**PREFIXES, **SMALL}.get((unit or "")[:1], 1.0) if unit not in ("B", "s", "") else 1.0
+    scale = (
+        {**PREFIXES, **TIME_PREFIXES}.get((unit or "")[:1], 1.0)
+        if unit not in ("B", "s", "")
+        else 1.0
+    )
     scale = 0.01 if share else scale
     digits = len(decimals or "")
     value = float(whole.replace(",", "") + "." + (decimals or "0"))

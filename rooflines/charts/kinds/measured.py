@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.layers import Layer
     from rooflines.charts.options import Option
     from rooflines.hardware.entries import Chip
-    from rooflines.theory.resources import Machine
+    from rooflines.theory.resources import ChipRates
 
 ROOF, RATIO = "roof", "ratio"
 
@@ -80,7 +80,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     by, chip, dtypes, software = (choice[menu] for menu in ("by", "chip", "dtypes", "software"))
     joined = results.joined(sweep)
     timings = joined.timings_of(chip, software, dtypes)
-    machine = joined.entries[chip].machine(MATRIX, MAIN_MEMORY)
+    machine = joined.entries[chip].chip_rates(MATRIX, MAIN_MEMORY)
     claim = first_true(_sentences(timings, by))
     about = f"{dtypes} on {chip_label(chip)}, {software}."
     under_roof = by == ROOF
@@ -111,7 +111,7 @@ def _dots_text(drawn: int, total: int) -> str:
 
 
 def _roof_plot(
-    timings: pl.DataFrame, machine: Machine
+    timings: pl.DataFrame, machine: ChipRates
 ) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
     """What timings attain over their intensity, under the bound."""
     peak = float(machine.peaks[timings["compute"][0]])

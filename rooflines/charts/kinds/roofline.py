@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
     from rooflines.sweep.cases import Block
     from rooflines.sweep.operation_sweep import OperationCase, Sweep
-    from rooflines.theory.resources import Machine
+    from rooflines.theory.resources import ChipRates
 
 MULTI_CHIP_MARGINS, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
 
@@ -202,7 +202,7 @@ def _bandwidths(
         yield {"kind": "network", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
 
 
-def _pair_bandwidths(entry: Chip, machine: Machine) -> dict[str, float]:
+def _pair_bandwidths(entry: Chip, machine: ChipRates) -> dict[str, float]:
     """The rates of interconnects to one other chip [byte/s]."""
     share = machine.efficiency["network"]
     pairs = {

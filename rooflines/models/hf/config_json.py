@@ -16,7 +16,7 @@ from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import si
-from rooflines.hardware.entry_forms import checked
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.architecture import Shape
 from rooflines.models.hf.config_keys import ENCODER_REASON, MTP_KEYS, VISION_REASON, Keys, tables
 from rooflines.models.hf.families import families, form_of
@@ -204,7 +204,7 @@ def _model(
     scores = _scores(config)
     if scores is not None:
         shape_form.pop("mtp", None)
-    shape = checked(Shape, {"family": family, "scores": scores, **shape_form})
+    shape = validate_entry(Shape, {"family": family, "scores": scores, **shape_form})
     if dtypes is None:
         published = published_dtypes(keys, shape, stack, quant_config)
     else:
