@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
-    from rooflines.api import kernels as kernels
     from rooflines.api import measured_summary as measured_summary
     from rooflines.api import measurements as measurements
     from rooflines.api import model_layers as model_layers
     from rooflines.api import model_shapes as model_shapes
+    from rooflines.api import profiled_kernels as profiled_kernels
     from rooflines.api import rows as rows
     from rooflines.api import skipped as skipped
     from rooflines.api import thresholds as thresholds
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 HOMES = {
     "api": (
-        *("chips", "columns", "dtypes", "kernels", "measured_summary", "measurements"),
+        *("chips", "columns", "dtypes", "measured_summary", "measurements", "profiled_kernels"),
         *("model_layers", "model_shapes", "rows", "skipped", "thresholds"),
     ),
     "basics.errors": ("PlausibilityWarning", "RooflinesError"),

@@ -133,7 +133,7 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
     )
 
 
-def kernels(
+def profiled_kernels(
     path: str | Path, chip: str, dtype: str | None = None, config: Config | None = None
 ) -> pl.DataFrame:
     """The kernels of a profile on the roofline of a chip.

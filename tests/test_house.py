@@ -109,9 +109,8 @@ def test_one_module_reads_tables_and_one_writes_csv(called, module, trees):
     assert found == {module}
 
 
-SHARED = {"command", "kernels", "menus", "view"}
-"""Public functions of several modules: of each command, of `rooflines` and `rooflines.charts`, and
-of each kind of chart."""
+SHARED = {"command", "menus", "view"}
+"""Public functions that every command, or every kind of chart, has."""
 
 
 def shared(trees, *kinds):

@@ -53,7 +53,7 @@ def test_values_have_separators_units_and_weights():
 
 
 def test_a_profile_of_pytorch_is_read():
-    found = rooflines.kernels(PROFILE, "h200-sxm")
+    found = rooflines.profiled_kernels(PROFILE, "h200-sxm")
     bf16, fp8 = found.head(2).iter_rows(named=True)
     assert (bf16["compute"], fp8["compute"]) == ("bf16", "fp8")
     assert bf16["flops"] == 2 * 4096 * 8192 * 8192
@@ -121,7 +121,7 @@ def test_one_instruction_counts_once_under_both_names(profile):
 
 def test_the_share_is_the_least_time_over_the_measured_one():
     """By hand, with 989 TFLOP/s of bf16, 66.9 of fp32 and 3.35 TB/s."""
-    frame = rooflines.kernels(ROUND, "h100-sxm")
+    frame = rooflines.profiled_kernels(ROUND, "h100-sxm")
     assert frame.columns == [column.name for column in KERNELS]
     gemm, add = frame.to_dicts()
     flops = 2**37 + 2000
@@ -136,7 +136,7 @@ def test_the_share_is_the_least_time_over_the_measured_one():
 
 
 def test_the_dtype_of_tensor_cores_can_be_given():
-    bf16, fp8 = (rooflines.kernels(ROUND, "h100-sxm", dtype) for dtype in (None, "fp8"))
+    bf16, fp8 = (rooflines.profiled_kernels(ROUND, "h100-sxm", dtype) for dtype in (None, "fp8"))
     assert fp8["compute"].to_list() == ["fp8", "fp32"]
     assert fp8["roof_share"][0] / bf16["roof_share"][0] == pytest.approx(989 / 1979, rel=1e-15)
     assert fp8["roof_share"][1] == bf16["roof_share"][1]
@@ -145,18 +145,18 @@ def test_the_dtype_of_tensor_cores_can_be_given():
 def test_a_copy_has_a_share_too(profile):
     nothing = ONE | {READ: ("byte", "0")}
     profile.write_text(raw(ONE | {READ: ("Mbyte", "1.675")}))
-    (copy,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
+    (copy,) = rooflines.profiled_kernels(profile, "h100-sxm").to_dicts()
     assert copy["roof_share"] == pytest.approx(0.5, rel=1e-15)
     assert (copy["bound"], copy["unit"], copy["compute"]) == ("memory", None, None)
     profile.write_text(raw(nothing))
-    (row,) = rooflines.kernels(profile, "h100-sxm").to_dicts()
+    (row,) = rooflines.profiled_kernels(profile, "h100-sxm").to_dicts()
     assert (row["memory_intensity"], row["roof_share"]) == (None, 0)
 
 
 def test_the_frame_is_written_with_its_columns(tmp_path, capsys):
     out = tmp_path / "kernels.parquet"
     printed = said(capsys, "kernels", str(ROUND), "--chip", "h100-sxm", "--out", str(out))
-    assert pl.read_parquet(out).equals(rooflines.kernels(ROUND, "h100-sxm"))
+    assert pl.read_parquet(out).equals(rooflines.profiled_kernels(ROUND, "h100-sxm"))
     assert metadata_of(out)["chip"] == "h100-sxm"
     assert "above the roof" not in printed
 

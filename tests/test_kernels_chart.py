@@ -57,7 +57,7 @@ def finding(spec):
 
 def test_the_roofs_and_the_title_are_those_of_the_kernels():
     """989 TFLOP/s of bf16, 67 of fp32, 3.35 TB/s; the share is of the sums of times."""
-    spec = charts.spec_of(charts.kernels(rooflines.kernels(ROUND, "h100-sxm"), "h100-sxm"))
+    spec = charts.spec_of(charts.kernels(rooflines.profiled_kernels(ROUND, "h100-sxm"), "h100-sxm"))
     peaks = {row["name"]: row["peak"] for row in spec["datasets"]["ceiling"]}
     assert peaks == {f"{dtype}, {unit}": peak for (unit, dtype), peak in PEAKS.items()}
     for row in spec["datasets"]["slope"]:
@@ -68,7 +68,7 @@ def test_the_roofs_and_the_title_are_those_of_the_kernels():
 
 
 def test_what_is_not_drawn_is_said():
-    kernels = rooflines.kernels(ROUND, "h100-sxm")
+    kernels = rooflines.profiled_kernels(ROUND, "h100-sxm")
     copy = kernels.tail(1).with_columns(
         kernel=pl.lit("copy"), memory_intensity=0.0, flops=0.0, flops_per_s=0.0
     )

@@ -109,7 +109,7 @@ def kernels(
     """Profiled kernels under the roofs of their chip, with areas by their time.
 
     Args:
-        kernels: From `rooflines.kernels`.
+        kernels: From `rooflines.profiled_kernels`.
         chip: The chip that ran them.
         chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
         title: Replaces the finding.

@@ -79,7 +79,7 @@ def command(  # noqa: PLR0913, the options
         output.check_new(out, force=force)
     loaded = load_config(config, needs_sweeps=False) if config else None
     chip = output.one_chip("chip", chip, loaded.chips if loaded else None)
-    frame = api.kernels(file, chip, dtype, loaded)
+    frame = api.profiled_kernels(file, chip, dtype, loaded)
     if out is not None and form == TABLE:
         write_parquet(frame.lazy(), out, about([], KERNELS, chip=chip))
     elif out is not None:
