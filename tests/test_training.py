@@ -102,7 +102,9 @@ def test_a_step_takes_what_was_worked_out(name):
 
 def test_sums_of_a_softmax_have_four_bytes_in_any_dtype():
     shape, plan = models.load(SMALL).shape, validate_entry(TrainingPlan, {})
-    two, four = (saved_tensors(shape, plan, Fraction(size))["attention"].kept for size in (2, 4))
+    two, four = (
+        saved_tensors(shape, plan, Fraction(size))["attention"].required for size in (2, 4)
+    )
     assert two - four == 32 * 4 / 2 - 32 * 4 / 4
 
 

@@ -96,7 +96,7 @@ class RunSeconds:
     def add(self, placed: Iterable[Placed]) -> None:
         """Compute the times of kernels."""
         new = [key for key in dict.fromkeys(placed) if key not in self._known]
-        runs = [RunCase(at, run.kernel, size) for at, of, size in new for run in of.each]
+        runs = [RunCase(at, run.kernel, size) for at, of, size in new for run in of.runs]
         if not runs:
             return
         sheet = Sheet([Block((), tuple(runs), (self._points,))], INNER_AXES)
@@ -108,9 +108,9 @@ class RunSeconds:
         start = 0
         for key in new:
             alike: dict[object, list[tuple[KernelRun, list[LineSeconds]]]] = {}
-            for run in key[1].each:
+            for run in key[1].runs:
                 own = [_line(run, values[start : start + number]) for values in columns]
-                alike.setdefault((run.part, run.share, run.only), []).append((run, own))
+                alike.setdefault((run.stage_part, run.share, run.only_stage), []).append((run, own))
                 start += number
             self._known[key] = [
                 (
@@ -129,7 +129,7 @@ class RunSeconds:
             (float(times), lines)
             for key in placed
             for run, lines in self._known[key]
-            if (times := run.times_on(stage))
+            if (times := run.repeats_on(stage))
         ]
         return [
             LineSeconds.total([(times, lines[index]) for times, lines in parts])
@@ -140,7 +140,7 @@ class RunSeconds:
 def _line(run: KernelRun, values: list[float]) -> LineSeconds:
     """The times of a kernel in one layer as lines [s]."""
     none = [0.0] * len(values)
-    if run.only is not None:
+    if run.only_stage is not None:
         return LineSeconds(none, none, values)
-    slope, start = (float(run.often.terms.get(of, 0)) for of in ((MICRO_BATCHES,), ()))
+    slope, start = (float(run.runs_per_step.terms.get(of, 0)) for of in ((MICRO_BATCHES,), ()))
     return LineSeconds([slope * each for each in values], [start * each for each in values], none)

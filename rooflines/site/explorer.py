@@ -244,7 +244,10 @@ def _configs(
         "calibration": list(MATCHED),
     }
     every = [TrainingPlan.model_validate(plan) for plan in plans]
-    whole = {"B": lcm(*(plan.together for plan in every)), "S": lcm(*(plan.cp for plan in every))}
+    whole = {
+        "B": lcm(*(plan.global_micro_batch for plan in every)),
+        "S": lcm(*(plan.cp for plan in every)),
+    }
     trains = {
         "phase": [TRAIN],
         "grid": whole,

@@ -203,7 +203,7 @@ def _runs(case: Case, index: int) -> JSON:
     The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
     has micro-batches of one.
     """
-    if not isinstance(case, TrainingCase) or case.runs[index].only is not None:
+    if not isinstance(case, TrainingCase) or case.runs[index].only_stage is not None:
         return {}
     return {"runs": _terms(case.runs_of(index))}
 
@@ -307,7 +307,7 @@ def _footprint(case: Case) -> JSON:
                     "weights": double(held.states),
                     "caches": [
                         {"pieces": [(1, coefficients([Fraction(0), held.saved(number)]))]}
-                        for number in range(1, -(-held.most // held.runs) + 1)
+                        for number in range(1, -(-held.max_in_flight // held.chunks) + 1)
                     ],
                     "shares": [_share(run, stage, plan.pp) for run in case.runs],
                 }
@@ -326,7 +326,7 @@ def _footprint(case: Case) -> JSON:
 
 def _share(run: KernelRun, stage: Stage, stages: int) -> float:
     """The runs of a kernel on a stage over those in the mean of all stages [1]."""
-    return double(run.times_on(stage) * stages / run.kernel.count)
+    return double(run.repeats_on(stage) * stages / run.kernel.count)
 
 
 def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:

@@ -127,7 +127,7 @@ def size_threshold(
         context: S, tokens in each sequence [1].
     """
     plan = case.plan
-    batches = 1 if batch is None else batch // plan.together
+    batches = 1 if batch is None else batch // plan.global_micro_batch
     margins = _margins(case, axis, batches, context)
     unit = margins[NON_MATH[0]].unit
     min_units = {resource: margin.min_units() for resource, margin in margins.items()}
@@ -169,10 +169,10 @@ def _margins(
         context: S, along another axis [1].
     """
     plan, by = case.plan, case.times.by_bound
-    unit = {"B": plan.together, "S": plan.cp}.get(axis, 1)
+    unit = {"B": plan.global_micro_batch, "S": plan.cp}.get(axis, 1)
 
     def at(units: int) -> StepExtents:
-        sequences = units * unit if axis == "B" else batches * plan.together
+        sequences = units * unit if axis == "B" else batches * plan.global_micro_batch
         size = units * unit if axis == "S" else context or 1
         extents = case.extents(case.step(sequences, size))
         if axis == MICRO_BATCH:  # with as many micro-batches
@@ -203,7 +203,9 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
     unlimited = tuple(replace(link, domain=None) for link in links)
     place = replace(case.place, links=unlimited)
     pair_case = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
-    seconds = pair_case.times.at(pair_case.extents(pair_case.step(pair.together, context)))
+    seconds = pair_case.times.at(
+        pair_case.extents(pair_case.step(pair.global_micro_batch, context))
+    )
     ratio = seconds[MATH.bound] * PAIR / (seconds[NETWORK.bound] * PAIR / (PAIR - 1))
     real, critical = 1 + ratio, int(1 + ratio)
     if links[0].topology == TORUS:
@@ -248,13 +250,13 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
             return {"outcome": NEVER, "limit": NETWORK.bound}
         if plan.dp == last_dp or (plan.ep > 1 and plan.stage_chips % plan.ep):
             continue
-        if plan.unplaced(case.place.networks, case.place.links):
+        if plan.placement_problem(case.place.networks, case.place.links):
             return {"outcome": NEVER, "limit": NETWORK.bound}
         last_dp = plan.dp
         planned = PlannedModel(workload.model, plan)
         stages = [planned.memory(stage) for stage, _ in workload.stages]
         footprint = max(
-            stage_memory.states + stage_memory.saved(stage_memory.most) * context
+            stage_memory.states + stage_memory.saved(stage_memory.max_in_flight) * context
             for stage_memory in stages
         )
         if footprint <= capacity:
@@ -293,19 +295,19 @@ def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
     plan, chips = case.plan, case.plan.tp * case.plan.dp
     if chips == 1 or not case.place.links:
         return {"outcome": NEVER, "limit": NETWORK.bound}
-    batches = batch // plan.together
+    batches = batch // plan.global_micro_batch
     network_times, thresholds = dict[int, Fraction](), []
     for dp in (replicas for replicas in range(1, chips + 1) if chips % replicas == 0):
         mix = plan.model_copy(update={"dp": dp, "tp": chips // dp})
         with suppress(RooflinesError):
             mix.check(case.model.shape)
-            if mix.unplaced(case.place.networks, case.place.links):
+            if mix.placement_problem(case.place.networks, case.place.links):
                 continue
             sharing = replace(case.sharing, split=mix)
             mix_case = replace(case, workload=replace(case.workload, sharing=sharing))
             micro_batch, rest = divmod(batch, batches * dp)
             if not rest:
-                at = mix_case.extents(mix_case.step(batches * mix.together, context))
+                at = mix_case.extents(mix_case.step(batches * mix.global_micro_batch, context))
                 at[MICRO_BATCH] = micro_batch
                 network_times[dp] = mix_case.times.by_bound[NETWORK.bound].at(at)
             margin = _margins(mix_case, MICRO_BATCH, batches, context)[NETWORK]
@@ -333,7 +335,7 @@ def _size_limits(
     plan, capacity = case.plan, case.machine.level.capacity_bytes
     if axis == "B":
         min_batches = (plan.pp - 1) * (1 - MAX_BUBBLE_SHARE) / (MAX_BUBBLE_SHARE * plan.interleave)
-        return {"min_B_bubble": max(ceil(min_batches), 1) * plan.together}
+        return {"min_B_bubble": max(ceil(min_batches), 1) * plan.global_micro_batch}
     if capacity is None:
         return {}
     max_tokens = min(

@@ -71,7 +71,7 @@ class TrainingCase(StepCase):
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
         """Its micro-batches; see `Case.shares`."""
-        return {MICRO_BATCHES: ("B", self.plan.together)}
+        return {MICRO_BATCHES: ("B", self.plan.global_micro_batch)}
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
@@ -94,7 +94,7 @@ class TrainingCase(StepCase):
     @cached_property
     def runs(self) -> tuple[KernelRun, ...]:
         """What runs in a step: in every micro-batch, then once."""
-        return tuple(run for runs in self.together for run in runs.each)
+        return tuple(run for runs in self.together for run in runs.runs)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -103,7 +103,7 @@ class TrainingCase(StepCase):
 
     def runs_of(self, index: int) -> Poly:
         """How often a layer runs a kernel in a step, by its position [1]."""
-        return self.runs[index].often
+        return self.runs[index].runs_per_step
 
     def _summed_work(self, column: str) -> Poly:
         """The work of a column, in the mean of all stages."""
@@ -150,7 +150,7 @@ class TrainingCase(StepCase):
         """The extents of a step; its B is of all replicas."""
         found = StepExtents(step)
         found[MICRO_BATCH] = self.plan.micro_batch
-        found[MICRO_BATCHES] = step.B // self.plan.together
+        found[MICRO_BATCHES] = step.B // self.plan.global_micro_batch
         return found
 
 
@@ -170,7 +170,7 @@ class TrainingSweep(ModelSweep):
         computed, config = self.combinations[label].compute_dtypes, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
         if (name, label) not in self._made:
-            self._made[name, label] = TrainingKernels.first(self.models[name].shape, sharing)
+            self._made[name, label] = TrainingKernels.for_model(self.models[name].shape, sharing)
         return replace(self._made[name, label], sharing=sharing)
 
     @cached_property
@@ -225,11 +225,11 @@ class TrainingSweep(ModelSweep):
         whole = len(self.batches) * len(self.contexts)
         for name, split in product(self.models, self.config.splits):
             plan, impossible = cast("TrainingPlan", split), not_split(self, name, split)
-            batches = tuple(each for each in self.batches if each % plan.together == 0)
+            batches = tuple(each for each in self.batches if each % plan.global_micro_batch == 0)
             contexts = tuple(each for each in self.contexts if each % plan.cp == 0)
             of = Skipped("", model=name, split=plan.name)
             uneven = {
-                f"B is no multiple of {plan.together}, dp * micro_batch": (
+                f"B is no multiple of {plan.global_micro_batch}, dp * micro_batch": (
                     whole - len(batches) * len(self.contexts)
                 ),
                 f"S is no multiple of {plan.cp}, cp": (
@@ -244,7 +244,7 @@ class TrainingSweep(ModelSweep):
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
-                if unplaced := plan.unplaced(at.place.networks, at.place.links):
+                if unplaced := plan.placement_problem(at.place.networks, at.place.links):
                     obstacle = obstacle or replace(of, reason=unplaced, chip=at.place.chip)
                 for label in at.dtypes if at.splits else ():
                     if obstacle is not None:

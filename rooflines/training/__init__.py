@@ -1,1 +1,1 @@
-"""A step of training: how it is laid out, its memory, its kernels and their times, exact."""
+"""Training steps: parallelism plan, memory per stage, kernels and their works, exact."""

@@ -1,6 +1,6 @@
-"""How chips share a step of training: parallelism, micro-batches, shards of states, recomputation.
+"""Parallelism plan of a training step: chips by axis, micro-batches, ZeRO, recomputation.
 
-The chips are laid out in the order tp, cp, dp, pp, from the inner network out.
+Chips are laid out in the order tp, cp, dp, pp, from the inner network out.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
     from rooflines.theory.network import Link
 
-ZERO = {
-    "zero0": "none", "zero1": "optimizer", "zero2": "gradients", "zero3": "weights",
+ZERO_STAGES = {
+    "zero0": "none",
+    "zero1": "optimizer",
+    "zero2": "gradients",
+    "zero3": "weights",
     "fsdp": "weights",
-}  # fmt: skip
-"""What replicas share, by stage of ZeRO; FSDP is the third."""
+}
+"""Values of `shard` by ZeRO stage; FSDP is ZeRO-3."""
 
 
 def _shard(value: object) -> object:
-    return ZERO.get(value.lower(), value) if isinstance(value, str) else value
+    return ZERO_STAGES.get(value.lower(), value) if isinstance(value, str) else value
 
 
 Shard = Annotated[Literal["none", "optimizer", "gradients", "weights"], BeforeValidator(_shard)]
 Recompute = Literal["none", "selective", "full"]
 
-WORDS: Mapping[str, str] = {
+NAME_PARTS: Mapping[str, str] = {
     "interleave": "v{}",
     "micro_batch": "b{}",
     "optimizer": "optimizer{}",
@@ -46,20 +49,20 @@ WORDS: Mapping[str, str] = {
     "gradients": "zero2",
     "weights": "fsdp",
 }
-"""What names of plans call keys or values that are not the default; others are as they are."""
+"""Parts of plan names for keys or values that are not the default; the rest keep their own."""
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 """A number in the name of a plan."""
 
-ALONE = "tp, cp or dp"
-"""Parallelisms that a torus has alone, over all of its chips."""
+TORUS_PLANS = "tp, cp or dp"
+"""Parallelisms modelled on a torus: one of them, over all its chips."""
 
 MOMENTS = 2
-"""Running averages that Adam keeps of each parameter [1]."""
+"""Moments that Adam keeps per parameter [1]."""
 
 
 class TrainingKeys(Entry):
-    """How chips compute a step of training: keys of a plan, and of a sweep for all its plans."""
+    """Keys for a training step besides chips: in one plan, or in a sweep for all its plans."""
 
     interleave: PositiveInt = Field(
         1, description="in training, runs of layers that each stage of a pipeline has [1]"
@@ -93,7 +96,7 @@ class TrainingKeys(Entry):
 
 
 class TrainingPlan(TrainingKeys, Split):
-    """How tp * cp * dp * pp chips share a step of training."""
+    """Parallelism plan of a training step on tp * cp * dp * pp chips."""
 
     tp: PositiveInt = Field(1, description="tensor parallelism: chips that share every kernel [1]")
     pp: PositiveInt = Field(1, description="pipeline parallelism: stages [1]")
@@ -106,26 +109,28 @@ class TrainingPlan(TrainingKeys, Split):
     @model_validator(mode="before")
     @classmethod
     def _not_of_training(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
-        """All keys are."""
+        """Allow the keys that only training has."""
         return value
 
     @model_validator(mode="after")
     def _experts_over_all(self) -> Self:
-        """Experts may be shared by any number of chips; see `check`."""
+        """Allow any ep: `check` compares it with the experts."""
         return self
 
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
-        """The key and the value of a part of a name, as of `Split`."""
-        if part in ZERO:
-            return "shard", ZERO[part]
+        """Key and value of one part in a plan's name; as `Split.key_of`."""
+        if part in ZERO_STAGES:
+            return "shard", ZERO_STAGES[part]
         for key, field in TrainingKeys.model_fields.items():
-            if key in WORDS:
-                if match := re.fullmatch(WORDS[key].format(NUMBER), part):
+            if key in NAME_PARTS:
+                if match := re.fullmatch(NAME_PARTS[key].format(NUMBER), part):
                     return key, match[1]
             else:
-                own = set(get_args(field.annotation)) - {field.default}
-                if value := next((each for each in own if WORDS.get(each, each) == part), None):
+                other_values = set(get_args(field.annotation)) - {field.default}
+                if value := next(
+                    (name for name in other_values if NAME_PARTS.get(name, name) == part), None
+                ):
                     return key, value
         return super().key_of(part)
 
@@ -136,21 +141,21 @@ class TrainingPlan(TrainingKeys, Split):
 
     @property
     def stage_chips(self) -> int:
-        """Chips of a stage [1]."""
+        """Chips per pipeline stage: tp * cp * dp [1]."""
         return self.tp * self.replicas
 
     @property
     def chips(self) -> int:
-        """All chips [1]."""
+        """All chips: tp * cp * dp * pp [1]."""
         return self.stage_chips * self.pp
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The group of chips that a network has to join: all of them."""
+        """Chip groups that a network has to join: one, with all chips."""
         return ((self.chips,),)
 
-    def unplaced(self, names: Sequence[str], links: tuple[Link, ...]) -> Reason | None:
-        """The reason why collectives of a plan have no place that is modelled; None: they have.
+    def placement_problem(self, names: Sequence[str], links: tuple[Link, ...]) -> Reason | None:
+        """Reason why the plan's collectives cannot be placed on the networks; None: they can.
 
         Args:
             names: The interconnects that join its chips, inner first.
@@ -163,24 +168,26 @@ class TrainingPlan(TrainingKeys, Split):
             if self.ep > 1:
                 return Reason("axes", f"no {ALL_TO_ALL} of experts on a torus, in training")
             if self.chips not in (self.tp, self.cp, self.dp):
-                reason = f"a torus, {names[0]}, on which training is modelled for {ALONE} alone"
+                reason = (
+                    f"a torus, {names[0]}, on which training is modelled for {TORUS_PLANS} alone"
+                )
                 return Reason("axes", f"{reason}: several take axes of their own")
         if not outer or inner.domain is None:
             return None
         for name, chips, stride in self._collectives:
-            group = inner.domain  # chips of a collective may all be inside, or all in other groups
-            cut = stride < group < chips * stride
-            if cut and (group % stride or chips % (group // stride)):
-                apart = f", {stride} places apart" if stride > 1 else ""
+            domain = inner.domain  # chips of a collective may all be inside, or all in other groups
+            is_split = stride < domain < chips * stride
+            if is_split and (domain % stride or chips % (domain // stride)):
+                spacing = f", {stride} places apart" if stride > 1 else ""
                 groups = f"groups of {inner.domain} chips on {names[0]}"
                 return Reason(
-                    "groups", f"{groups}, which {name}, {chips} chips{apart}, cannot fill"
+                    "groups", f"{groups}, which {name}, {chips} chips{spacing}, cannot fill"
                 )
         return None
 
     @property
     def _collectives(self) -> Iterator[tuple[str, int, int]]:
-        """Chips of collectives, and how far apart they are in the layout [1]."""
+        """Name, chips and stride in the layout of every collective [1]."""
         yield "tp", self.tp, 1
         yield "cp", self.cp, self.tp
         yield "dp * cp", self.replicas, self.tp
@@ -189,58 +196,58 @@ class TrainingPlan(TrainingKeys, Split):
             yield "replicas of experts", self.expert_replicas, self.expert_shards
 
     @property
-    def together(self) -> int:
-        """Sequences that all replicas compute at once [1]."""
+    def global_micro_batch(self) -> int:
+        """Sequences of one micro-batch on all replicas: dp * micro_batch [1]."""
         return self.dp * self.micro_batch
 
     @property
     def expert_replicas(self) -> int:
-        """Chips with equal experts [1]."""
+        """Chips with equal experts: dp * cp, or tp * cp * dp / ep [1]."""
         return self.replicas if self.ep == 1 else self.stage_chips // self.ep
 
     @property
     def expert_shards(self) -> int:
-        """Chips that share the experts of a layer [1]."""
+        """Chips that share a layer's experts: ep, or tp without expert parallelism [1]."""
         return self.tp if self.ep == 1 else self.ep
 
     def gathers_tokens(self, shape: Shape) -> bool:
-        """Whether tp gathers the tokens of layers with experts: for these, or for shared ones."""
+        """Check for an all-gather over tp in MoE layers: for routed experts, or for shared ones."""
         return self.ep == 1 or (shape.moe is not None and shape.moe.shared > 0)
 
     @property
     def name(self) -> str:
-        """Its name in tables: chips, then what is not the default, such as `tp2-dp4-weights`."""
+        """Name in tables: chips, then values that are not the default, such as `tp2-dp4-fsdp`."""
         chips = [
             f"{key}{size}" for key in ("tp", "pp", "cp", "ep") if (size := getattr(self, key)) > 1
         ]
-        own = {
+        changed_keys = {
             key: value
             for key, field in TrainingKeys.model_fields.items()
             if (value := getattr(self, key)) != field.default
         }
-        more = (
-            WORDS[key].format(f"{value:.15g}")
-            if key in WORDS
-            else WORDS.get(str(value), str(value))
-            for key, value in own.items()
+        suffixes = (
+            NAME_PARTS[key].format(f"{value:.15g}")
+            if key in NAME_PARTS
+            else NAME_PARTS.get(str(value), str(value))
+            for key, value in changed_keys.items()
         )
-        return "-".join([*chips, f"dp{self.dp}", *more])
+        return "-".join([*chips, f"dp{self.dp}", *suffixes])
 
     def bubble(self, micro_batches: int) -> Fraction:
-        """The share of a step in which a stage waits for others [1]."""
-        waiting = self.pp - 1
-        return Fraction(waiting, self.interleave * micro_batches + waiting)
+        """Pipeline bubble: (pp - 1) / (interleave * micro_batches + pp - 1) of a step [1]."""
+        idle_slots = self.pp - 1
+        return Fraction(idle_slots, self.interleave * micro_batches + idle_slots)
 
     def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
         """Refuse a plan that a model does not allow.
 
         Args:
             shape: The model.
-            cache_split: How caches are shared: there are none.
+            cache_split: Unused: training has no KV cache.
 
         Raises:
-            RooflinesError: Heads, experts or layers are not shared evenly, or the model has layers
-                whose training is not modelled.
+            RooflinesError: Heads, experts or layers cannot be shared evenly, or the model has
+                layers whose training is not modelled.
         """
         self._check_family(shape)
         check_shares(shape, self.tp, cache_split)
@@ -248,13 +255,13 @@ class TrainingPlan(TrainingKeys, Split):
         if self.context == "heads" and heads % (self.tp * self.cp):
             problem = f"is {self.cp}, which with tp does not divide the {heads} query heads"
             raise RooflinesError("cp", problem, "use fewer chips, or context: ring")
-        runs = self.pp * self.interleave
-        if runs > shape.layers:
-            stages = f"{runs} runs with interleave" if self.interleave > 1 else f"{runs} stages"
+        chunks = self.pp * self.interleave
+        if chunks > shape.layers:
+            stages = f"{chunks} runs with interleave" if self.interleave > 1 else f"{chunks} stages"
             problem = f"is {stages}, but there are {shape.layers} layers"
             raise RooflinesError("pp", problem, "use fewer stages")
-        if self.interleave > 1 and shape.layers % runs:
-            problem = f"is {self.interleave}: {runs} runs do not divide the {shape.layers} layers"
+        if self.interleave > 1 and shape.layers % chunks:
+            problem = f"is {self.interleave}: {chunks} runs do not divide the {shape.layers} layers"
             raise RooflinesError("interleave", problem, "use 1, or a divisor")
         if self.interleave > 1 and self.pp == 1:
             raise RooflinesError("interleave", "is given without stages", "use pp, or leave it out")
@@ -262,14 +269,14 @@ class TrainingPlan(TrainingKeys, Split):
 
     def _check_family(self, shape: Shape) -> None:
         window = shape.window
-        for part, has in (
+        for part, is_present in (
             ("states in place of attention", shape.state is not None),
             ("sparse attention", shape.sparse is not None),
             ("layers of one part each", shape.single),
             ("experts of a latent width", shape.moe is not None and shape.moe.latent is not None),
             ("windows with attention of their own", window is not None and window.attention),
         ):
-            if has:
+            if is_present:
                 raise RooflinesError(
                     "model", f"has {part}, whose training is not modelled", "use another model"
                 )

@@ -1,8 +1,7 @@
-"""What a chip holds in a step of training: states of its parameters, and saved tensors.
+"""Memory of a chip in training: weights, gradients, optimizer states and activation memory.
 
-Tensors of a micro-batch are saved between its forward and its backward pass. Sources: Korthikanti
-et al. 2022 (arXiv 2205.05198) for what is saved, Rajbhandari et al. 2020 (arXiv 1910.02054) for
-shards of states.
+Activations are saved between a micro-batch's forward and backward pass. Sources: Korthikanti et al.
+2022 (arXiv 2205.05198) for saved tensors, Rajbhandari et al. 2020 (arXiv 1910.02054) for ZeRO.
 """
 
 from __future__ import annotations
@@ -25,236 +24,248 @@ if TYPE_CHECKING:
     from rooflines.models.parameter_counts import Parameters
     from rooflines.training.parallel_plan import Recompute, Shard, TrainingPlan
 
-FP32_BYTES = 4
-"""Of a sum of a softmax, whatever the dtype of activations [byte]."""
+SOFTMAX_SUM_BYTES = 4
+"""Bytes per softmax sum, whatever the activation dtype [byte]."""
 
-FIRST = ("qkv", "qkv-down")
-"""The first kernel of a layer, with or without compressed queries."""
+INPUT_KERNELS = ("qkv", "qkv-down")
+"""First kernel of a layer: plain, or with compressed queries."""
 
-GATHERED = (*FIRST, "gate-up", "router", "unembed")
-"""Kernels whose input tp gathers: the output of a norm."""
+GATHERED_INPUTS = (*INPUT_KERNELS, "gate-up", "router", "unembed")
+"""Kernels whose input, a norm's output, is all-gathered over tp."""
 
 
-class Saved(NamedTuple):
-    """Elements that a kernel of one layer saves of a token, over all chips of tp [1].
+class SavedElements(NamedTuple):
+    """Elements that one layer's kernel saves per token, over all tp chips [1].
 
     Attributes:
-        kept: Always, unless whole layers are computed again.
-        dropped: Outputs of norms and activations, which are cheap to compute again.
-        first: The input of the layer: all that is kept where layers are computed again.
+        required: Saved unless whole layers are recomputed.
+        recomputable: Outputs of norms and activations; selective recomputation drops them.
+        layer_input: Input of the layer: all that full recomputation saves.
     """
 
-    kept: int | Fraction = 0
-    dropped: int = 0
-    first: int = 0
+    required: int | Fraction = 0
+    recomputable: int = 0
+    layer_input: int = 0
 
-    def elements(self, recompute: Recompute, *, again: bool = True) -> int | Fraction:
-        """Elements that stay until the backward pass [1].
+    def elements(self, recompute: Recompute, *, is_layer_kernel: bool = True) -> int | Fraction:
+        """Elements saved until the backward pass [1].
 
         Args:
-            recompute: What is computed again.
-            again: Whether it is a kernel of a layer: the head is never computed again.
+            recompute: Recomputation mode.
+            is_layer_kernel: Whether it is a kernel of a layer: the head is never recomputed.
         """
-        if recompute == "full" and again:
-            return self.first
-        return self.kept + self.first + (self.dropped if recompute != "selective" else 0)
+        if recompute == "full" and is_layer_kernel:
+            return self.layer_input
+        return (
+            self.required
+            + self.layer_input
+            + (self.recomputable if recompute != "selective" else 0)
+        )
 
 
 def saved_tensors(
     shape: Shape, plan: TrainingPlan | None, element_bytes: Fraction
-) -> dict[str, Saved]:
-    """What each kernel saves, by its name.
+) -> dict[str, SavedElements]:
+    """Saved elements of each kernel, by name.
 
-    A norm saves its input, a linear kernel its input, attention q, k, v, its output and the sums of
-    its softmax, an activation its inputs, those of gates of attention too, a router its scores and
-    choices. A residual belongs to
-    the kernel before it. Inputs that are saved whole are there once for each chip of tp.
+    A norm and a linear kernel save their input; attention q, k, v, its output and softmax sums; an
+    activation its inputs, gates of attention too; a router its scores and choices. A residual
+    belongs to the kernel before it. With `save: gathered` inputs count once for each chip of tp.
 
     Args:
         shape: The model.
-        plan: How chips share it; None: every tensor once.
-        element_bytes: Bytes of an element [byte].
+        plan: The parallelism plan; None: every tensor once.
+        element_bytes: Bytes per element [byte].
     """
     width, attention = shape.D, shape.attention
-    found = {"embed": Saved(first=width), "unembed": Saved(shape.V, width)}
+    saved = {"embed": SavedElements(layer_input=width), "unembed": SavedElements(shape.V, width)}
     if isinstance(attention, Gqa):
         values, gates = attention.N * attention.value, attention.gates
         into = attention.N * attention.H + attention.kv_cache_elements
-        found["qkv"] = Saved(dropped=width)
+        saved["qkv"] = SavedElements(recomputable=width)
     else:
         key, rank = attention.N * (attention.nope + attention.rope), attention.q_rank
         values = attention.N * attention.v
         into, gates = 2 * key + values, values * attention.gate
         if rank is None:
-            found["qkv"] = Saved(attention.kv_rank, width)
+            saved["qkv"] = SavedElements(attention.kv_rank, width)
         else:
-            found["qkv-down"] = Saved(attention.kv_rank + rank, width)
-            found["q-up"] = Saved(dropped=rank)
-        found["kv-up"] = Saved(dropped=attention.kv_rank)
-    sums = attention.N * FP32_BYTES / element_bytes
-    found["attention"] = Saved(into + values + sums)
-    found["o"] = Saved(width + gates, values * (gates > 0))
+            saved["qkv-down"] = SavedElements(attention.kv_rank + rank, width)
+            saved["q-up"] = SavedElements(recomputable=rank)
+        saved["kv-up"] = SavedElements(recomputable=attention.kv_rank)
+    sums = attention.N * SOFTMAX_SUM_BYTES / element_bytes
+    saved["attention"] = SavedElements(into + values + sums)
+    saved["o"] = SavedElements(width + gates, values * (gates > 0))
     if (mlp := shape.mlp) is not None:
-        found["gate-up"] = Saved((1 + mlp.gated) * mlp.F, width)
-        found["down"] = Saved(dropped=mlp.F, first=width)
+        saved["gate-up"] = SavedElements((1 + mlp.gated) * mlp.F, width)
+        saved["down"] = SavedElements(recomputable=mlp.F, layer_input=width)
     if (moe := shape.moe) is not None:
         inner, shared = 1 + moe.gated, moe.shared * moe.Fe
-        last = "shared" if shared else "experts"
-        found["router"] = Saved(2 * moe.E, width)
-        found["experts"] = Saved(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
-        found["shared"] = Saved(inner * shared, shared)
-        found[last] = found[last]._replace(first=width)
+        last_kernel = "shared" if shared else "experts"
+        saved["router"] = SavedElements(2 * moe.E, width)
+        saved["experts"] = SavedElements(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
+        saved["shared"] = SavedElements(inner * shared, shared)
+        saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
     if plan is not None and plan.save == "gathered":
-        for name in found.keys() & {*GATHERED}:
+        for name in saved.keys() & {*GATHERED_INPUTS}:
             if name != "router" or plan.gathers_tokens(shape):
-                found[name] = found[name]._replace(dropped=plan.tp * found[name].dropped)
-    return found
+                saved[name] = saved[name]._replace(recomputable=plan.tp * saved[name].recomputable)
+    return saved
 
 
 def vectors_of(shape: Shape) -> dict[str, int]:
-    """Parameters of norms and biases of a layer, by the kernel that they are sent with [1].
+    """Norm and bias parameters in one layer, by the kernel whose collectives carry them [1].
 
-    Those of attention and the norms of width D are sent with its first kernel, those of an MLP and
-    of experts with `gate-up` and `router`, the last norm with the unembedding.
+    Attention's, and the norms of width D, go with the first kernel; an MLP's and the experts' with
+    `gate-up` and `router`; the final norm with the unembedding.
     """
     width, attention, mlp, moe = shape.D, shape.attention, shape.mlp, shape.moe
     norms = shape.norms_per_layer * shape.norm + attention.norms()
-    found = dict.fromkeys(FIRST, norms + attention.biases(width))
+    vectors = dict.fromkeys(INPUT_KERNELS, norms + attention.biases(width))
     if mlp is not None:
-        found["gate-up"] = mlp.biases(width)
+        vectors["gate-up"] = mlp.biases(width)
     if moe is not None:
-        found["router"] = moe.E * (int(moe.router_bias) + moe.expert.biases(moe.width(width)))
-    last = shape.model_norms * shape.norm + shape.outputs * shape.head_bias
-    return {**found, "unembed": last}
+        vectors["router"] = moe.E * (int(moe.router_bias) + moe.expert.biases(moe.width(width)))
+    final_norm = shape.model_norms * shape.norm + shape.outputs * shape.head_bias
+    return {**vectors, "unembed": final_norm}
 
 
-DENSE = ("gate-up", "down")
-EXPERTS = ("router", "experts", "shared")
-ENDS = ("embed", "unembed")
+MLP_KERNELS = ("gate-up", "down")
+EXPERT_KERNELS = ("router", "experts", "shared")
+END_KERNELS = ("embed", "unembed")
 SEND = "send"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """The layers of a stage of a pipeline.
+    """Layers of one pipeline stage.
 
     Attributes:
-        index: From 0 [1].
-        dense, moe: Its layers with an MLP, and with experts [1].
-        embeds, heads: Whether it has the embedding, and the unembedding.
+        index: Position in the pipeline, from 0 [1].
+        dense_layers, moe_layers: Layers with an MLP, and with experts [1].
+        has_embedding, has_head: Whether it has the embedding, and the LM head.
     """
 
     index: int
-    dense: int
-    moe: int
-    embeds: bool
-    heads: bool
+    dense_layers: int
+    moe_layers: int
+    has_embedding: bool
+    has_head: bool
 
     @property
     def layers(self) -> int:
-        """Its layers [1]."""
-        return self.dense + self.moe
+        """Layers on this stage [1]."""
+        return self.dense_layers + self.moe_layers
 
-    def times(self, kernel: str) -> int:
-        """Times that it has a kernel, by its name [1]."""
+    def kernel_count(self, kernel: str) -> int:
+        """Copies of a kernel on this stage, by kernel name [1]."""
         counts = {
-            **dict.fromkeys(DENSE, self.dense),
-            **dict.fromkeys(EXPERTS, self.moe),
-            "embed": int(self.embeds),
-            "unembed": int(self.heads),
+            **dict.fromkeys(MLP_KERNELS, self.dense_layers),
+            **dict.fromkeys(EXPERT_KERNELS, self.moe_layers),
+            "embed": int(self.has_embedding),
+            "unembed": int(self.has_head),
             SEND: 1,
         }
         return counts.get(kernel, self.layers)
 
 
 def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
-    """The stages: whole layers, which differ by one at most; the last and the first have fewer.
+    """Split layers over stages: numbers differ by one at most; the last and the first have fewer.
 
     Layers with an MLP come before those with experts.
     """
-    least, more = divmod(shape.layers, plan.pp)
+    min_layers, extra = divmod(shape.layers, plan.pp)
     order = [*range(1, plan.pp - 1), 0, plan.pp - 1] if plan.pp > 1 else [0]
-    larger = set(order[:more])
-    numbers = [least + (index in larger) for index in range(plan.pp)]
-    runs = plan.pp * plan.interleave
-    dense = [0] * plan.pp
+    larger_stages = set(order[:extra])
+    stage_layers = [min_layers + (index in larger_stages) for index in range(plan.pp)]
+    chunks = plan.pp * plan.interleave
+    dense_layers = [0] * plan.pp
     layer = 0
-    for run in range(runs):
-        stage = run % plan.pp
-        size = numbers[stage] // plan.interleave
-        dense[stage] += max(min(layer + size, shape.mlp_layers) - layer, 0)
+    for chunk in range(chunks):
+        stage = chunk % plan.pp
+        size = stage_layers[stage] // plan.interleave
+        dense_layers[stage] += max(min(layer + size, shape.mlp_layers) - layer, 0)
         layer += size
     return tuple(
-        Stage(index, dense[index], number - dense[index], index == 0, index == plan.pp - 1)
-        for index, number in enumerate(numbers)
+        Stage(
+            index,
+            dense_layers[index],
+            layer_count - dense_layers[index],
+            index == 0,
+            index == plan.pp - 1,
+        )
+        for index, layer_count in enumerate(stage_layers)
     )
 
 
-def kinds_of(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
-    """The stages that differ in their layers, the first of each kind, and how many there are.
+def stage_kinds(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
+    """Kinds of stages by their layers: the first stage of each kind, with their number.
 
-    The first of a kind holds the most micro-batches of its kind.
+    The first has the most micro-batches in flight, so the most memory, within its kind.
     """
-    found: dict[Stage, list[Stage]] = {}
+    stages_by_kind: dict[Stage, list[Stage]] = {}
     for stage in stages:
-        found.setdefault(replace(stage, index=0), []).append(stage)
-    return tuple((alike[0], len(alike)) for alike in found.values())
+        stages_by_kind.setdefault(replace(stage, index=0), []).append(stage)
+    return tuple((alike[0], len(alike)) for alike in stages_by_kind.values())
 
 
 class ParameterShare(NamedTuple):
-    """Parameters of a chip that the same chips hold.
+    """Parameters of a chip with the same replicas.
 
     Attributes:
-        number: How many [1].
-        weight_bytes: Of a weight [byte].
-        replicas: Chips with equal ones [1].
-        stride: Chips from one replica to the next [1].
+        parameter_count: Parameters [1].
+        weight_bytes: Bytes per weight [byte].
+        replicas: Chips with equal parameters [1].
+        stride: Distance from one replica to the next [1].
     """
 
-    number: Fraction
+    parameter_count: Fraction
     weight_bytes: Fraction
     replicas: int
     stride: int
 
 
-SHARDED: Mapping[Shard, tuple[bool, bool, bool]] = {
+SHARDED_STATES: Mapping[Shard, tuple[bool, bool, bool]] = {
     "none": (False, False, False),
     "optimizer": (False, False, True),
     "gradients": (False, True, True),
     "weights": (True, True, True),
 }
-"""Whether replicas share weights, gradients, and the states of the optimizer."""
+"""Whether replicas share weights, gradients and optimizer states, by `shard`."""
 
 
 class StageMemory(NamedTuple):
-    """What a chip of a stage holds at most, working memory apart.
+    """Peak memory per chip on one stage, without workspace.
 
     Attributes:
-        states: Weights, gradients and the states of the optimizer [byte].
-        run: Tensors that a run of its layers saves, of every token of a sequence [byte].
-        once: Those that one micro-batch at a time has, of every token of a sequence [byte].
-        most: Runs that hold tensors at once, with many micro-batches [1].
-        runs: Runs of layers that the stage has [1].
+        states: Weights, gradients and optimizer states [byte].
+        saved_per_chunk: Activations saved by a chunk (layers between two sends), per token [byte].
+        transient: Activations that one micro-batch at a time needs, per token [byte].
+        max_in_flight: Chunks with saved activations at once, with many micro-batches [1].
+        chunks: Chunks on the stage: `interleave` [1].
     """
 
     states: Fraction
-    run: Fraction
-    once: Fraction
-    most: int
-    runs: int
+    saved_per_chunk: Fraction
+    transient: Fraction
+    max_in_flight: int
+    chunks: int
 
     def saved(self, micro_batches: int) -> Fraction:
-        """Saved tensors of every token of a sequence [byte]."""
-        return self.run * min(self.most, micro_batches * self.runs) + self.once
+        """Activation memory per token: chunks in flight * saved_per_chunk + transient [byte]."""
+        return (
+            self.saved_per_chunk * min(self.max_in_flight, micro_batches * self.chunks)
+            + self.transient
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """A model and its dtypes: what its plans have in common.
+    """A model and its dtypes, shared by its plans.
 
     Attributes:
         shape: The model.
-        sizes: Bytes of an element by class of tensors [byte].
+        sizes: Bytes per element by class of tensors [byte].
     """
 
     shape: Shape
@@ -266,52 +277,52 @@ class TrainedModel:
 
     @cached_property
     def vectors(self) -> Mapping[str, int]:
-        """Parameters of norms and biases of a layer, of `vectors_of` [1]."""
+        """Norm and bias parameters of a layer by kernel: `vectors_of` [1]."""
         return vectors_of(self.shape)
 
     @cached_property
-    def saved_once(self) -> Mapping[str, Saved]:
-        """What each kernel saves, every tensor once and in the format of activations."""
+    def saved_once(self) -> Mapping[str, SavedElements]:
+        """Saved elements of each kernel, every tensor once, in the activation dtype."""
         return saved_tensors(self.shape, None, self.sizes["activations"])
 
     @cached_property
-    def _on_stages(self) -> dict[Stage, tuple[int, int, int, int]]:
+    def _parameters_by_stage(self) -> dict[Stage, tuple[int, int, int, int]]:
         return {}
 
     def parameters_on(self, stage: Stage) -> tuple[int, int, int, int]:
-        """Parameters of a stage over all its chips [1].
+        """Parameters on a stage, all chips together [1].
 
         Returns:
-            Weights, experts, the embedding and the unembedding.
+            Weights, experts, embedding and LM head.
         """
-        if stage not in self._on_stages:
-            self._on_stages[stage] = self._counted(stage)
-        return self._on_stages[stage]
+        if stage not in self._parameters_by_stage:
+            self._parameters_by_stage[stage] = self._count_parameters(stage)
+        return self._parameters_by_stage[stage]
 
-    def _counted(self, stage: Stage) -> tuple[int, int, int, int]:
-        """The parameters of `parameters_on`."""
+    def _count_parameters(self, stage: Stage) -> tuple[int, int, int, int]:
+        """Count the parameters for `parameters_on`."""
         shape, whole = self.shape, self._parameters
         routed = whole.experts // max(shape.moe_layers, 1)
         dense = whole.mlp // max(shape.mlp_layers, 1)
-        beside = (whole.shared + whole.router) // max(shape.moe_layers, 1)
+        routing = (whole.shared + whole.router) // max(shape.moe_layers, 1)
         weights = (
-            stage.layers * (whole.attention // shape.layers + self.vectors[FIRST[0]])
-            + stage.dense * (dense + self.vectors.get("gate-up", 0))
-            + stage.moe * (beside + self.vectors.get("router", 0))
-            + stage.heads * self.vectors["unembed"]
+            stage.layers * (whole.attention // shape.layers + self.vectors[INPUT_KERNELS[0]])
+            + stage.dense_layers * (dense + self.vectors.get("gate-up", 0))
+            + stage.moe_layers * (routing + self.vectors.get("router", 0))
+            + stage.has_head * self.vectors["unembed"]
         )
-        once = shape.tied and stage.embeds
-        head = 0 if once else stage.heads * shape.table
-        return weights, stage.moe * routed, stage.embeds * whole.embedding, head
+        is_tied_here = shape.tied and stage.has_embedding
+        head = 0 if is_tied_here else stage.has_head * shape.table
+        return weights, stage.moe_layers * routed, stage.has_embedding * whole.embedding, head
 
 
 @dataclass(frozen=True, eq=False)
 class PlannedModel:
-    """A model that chips share by a plan.
+    """A model under a parallelism plan.
 
     Attributes:
-        model: The model.
-        plan: How chips share it.
+        model: The model with its dtypes.
+        plan: The plan.
     """
 
     model: TrainedModel
@@ -319,105 +330,114 @@ class PlannedModel:
 
     @property
     def shape(self) -> Shape:
-        """The shape of the model."""
+        """Architecture of the model."""
         return self.model.shape
 
     @property
     def sizes(self) -> Mapping[str, Fraction]:
-        """Bytes of an element by class of tensors [byte]."""
+        """Bytes per element by class of tensors [byte]."""
         return self.model.sizes
 
     @cached_property
-    def saved(self) -> Mapping[str, Saved]:
-        """What each kernel saves, by its name."""
+    def saved(self) -> Mapping[str, SavedElements]:
+        """Saved elements of each kernel, by name."""
         return saved_tensors(self.shape, self.plan, self.sizes["saved"])
 
     @cached_property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
-        """The kinds of stages, the first of each, and how many there are."""
-        return kinds_of(stages_of(self.shape, self.plan))
+        """Kinds of stages: the first stage of each kind, with their number."""
+        return stage_kinds(stages_of(self.shape, self.plan))
 
     @cached_property
     def optimizer_bytes(self) -> Fraction:
-        """Bytes of the states that the optimizer has of a parameter [byte]."""
+        """Optimizer states per parameter: Adam's master weight and moments, or as given [byte]."""
         if self.plan.optimizer != "adam":
             return exact(self.plan.optimizer)
         return self.sizes["master"] + MOMENTS * self.sizes["moments"]
 
     def parameters(self, stage: Stage) -> tuple[ParameterShare, ...]:
-        """The parameters of a chip of a stage: weights, token tables, and experts."""
+        """Parameters per chip on a stage: weights, token tables and experts."""
         plan, sizes, shards = self.plan, self.sizes, self.plan.expert_shards
         weights, experts, embedding, head = self.model.parameters_on(stage)
-        held = Fraction(weights, plan.tp) + self._copied(stage)
-        tables = Fraction(embedding + head, plan.tp)
+        weight_count = Fraction(weights, plan.tp) + self._copied_parameters(stage)
+        table_count = Fraction(embedding + head, plan.tp)
         table_bytes = embedding * sizes["head"] + head * sizes[LM_HEAD]
-        of_table = table_bytes / max(embedding + head, 1)  # in the mean of both
+        mean_table_bytes = table_bytes / max(embedding + head, 1)  # in the mean of both
         return (
-            ParameterShare(held, sizes["weights"], plan.replicas, plan.tp),
-            ParameterShare(tables, of_table, plan.replicas, plan.tp),
+            ParameterShare(weight_count, sizes["weights"], plan.replicas, plan.tp),
+            ParameterShare(table_count, mean_table_bytes, plan.replicas, plan.tp),
             ParameterShare(
                 Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards
             ),
         )
 
-    def _copied(self, stage: Stage) -> Fraction:
-        """Parameters that a chip of a stage holds beyond its even share of the weights [1]."""
-        attention, routed = self._copied_of_layer
-        return stage.layers * attention + stage.moe * routed
+    def _copied_parameters(self, stage: Stage) -> Fraction:
+        """Replicated parameters per chip on a stage, beyond its even weight share [1]."""
+        attention, routed = self._copied_per_layer
+        return stage.layers * attention + stage.moe_layers * routed
 
     @cached_property
-    def _copied_of_layer(self) -> tuple[Fraction, Fraction]:
-        """The same of one layer: of its attention, and of what is beside its experts [1]."""
+    def _copied_per_layer(self) -> tuple[Fraction, Fraction]:
+        """Replicated parameters in one layer: in attention, and in the router [1]."""
         tp, experts = self.plan.tp, copied_routing_weights(self.shape, self.plan.tp)
         of_layers = copied_weights(self.shape, tp) - self.shape.moe_layers * experts
         return of_layers / self.shape.layers, experts
 
     def states(self, stage: Stage) -> Fraction:
-        """Bytes of weights, gradients and the states of the optimizer of a chip [byte], exact."""
+        """Weights, gradients and optimizer states per chip [byte], exact."""
         total = Fraction(0)
-        for each in self.parameters(stage):
-            parts = each.weight_bytes, self.sizes["gradients"], self.optimizer_bytes
-            for size, shared in zip(parts, SHARDED[self.plan.shard], strict=True):
-                total += each.number * size / (each.replicas if shared else 1)
+        for share in self.parameters(stage):
+            parts = share.weight_bytes, self.sizes["gradients"], self.optimizer_bytes
+            for size, shared in zip(parts, SHARDED_STATES[self.plan.shard], strict=True):
+                total += share.parameter_count * size / (share.replicas if shared else 1)
         return total
 
-    def most_in_flight(self, stage: Stage) -> int:
-        """Runs of layers of a stage that hold saved tensors at once, with many micro-batches [1].
+    def max_in_flight(self, stage: Stage) -> int:
+        """Chunks with saved activations at once on a stage, with many micro-batches [1].
 
-        Source: Narayanan et al. 2021 (arXiv 2104.04473), one forward, one backward, interleaved.
+        1F1B: pp - i on stage i; interleaved with v chunks: 2 (pp - i - 1) + (v - 1) pp + 1.
+
+        Source: Narayanan et al. 2021 (arXiv 2104.04473).
         """
-        ahead, runs = self.plan.pp - stage.index, self.plan.interleave
-        return ahead if runs == 1 else 2 * (ahead - 1) + (runs - 1) * self.plan.pp + 1
-
-    def _of_layers(self, stage: Stage, recompute: Recompute) -> int | Fraction:
-        """Elements of a token that the layers of a stage save, over all chips of tp [1]."""
-        return sum(
-            stage.times(name) * each.elements(recompute)
-            for name, each in self.saved.items()
-            if name not in ENDS
+        remaining_stages, chunks = self.plan.pp - stage.index, self.plan.interleave
+        return (
+            remaining_stages
+            if chunks == 1
+            else 2 * (remaining_stages - 1) + (chunks - 1) * self.plan.pp + 1
         )
 
-    def _at_once(self, stage: Stage) -> int | Fraction:
-        """Elements of a token that one micro-batch at a time has, over all chips of tp [1].
+    def _layer_elements(self, stage: Stage, recompute: Recompute) -> int | Fraction:
+        """Elements per token that a stage's layers save, over all tp chips [1]."""
+        return sum(
+            stage.kernel_count(name) * saved.elements(recompute)
+            for name, saved in self.saved.items()
+            if name not in END_KERNELS
+        )
 
-        Of the head, with the input of the last norm; and of one layer while it is computed again.
+    def _transient_elements(self, stage: Stage) -> int | Fraction:
+        """Elements per token that one micro-batch at a time needs, over all tp chips [1].
+
+        The LM head's, with the final norm's input; and one layer's while it is recomputed.
         """
-        head = self.saved["unembed"].elements(self.plan.recompute, again=False) + self.shape.D
-        found = stage.heads * head
+        head = (
+            self.saved["unembed"].elements(self.plan.recompute, is_layer_kernel=False)
+            + self.shape.D
+        )
+        elements = stage.has_head * head
         if self.plan.recompute == "full":
-            kinds = [(1, 0)] * bool(stage.dense) + [(0, 1)] * bool(stage.moe)
-            layers = (replace(stage, dense=dense, moe=moe) for dense, moe in kinds)
-            found += max(self._of_layers(layer, "none") for layer in layers)
-        return found
+            kinds = [(1, 0)] * bool(stage.dense_layers) + [(0, 1)] * bool(stage.moe_layers)
+            layers = (replace(stage, dense_layers=dense, moe_layers=moe) for dense, moe in kinds)
+            elements += max(self._layer_elements(layer, "none") for layer in layers)
+        return elements
 
     def memory(self, stage: Stage) -> StageMemory:
-        """What a chip of a stage holds."""
+        """Peak memory per chip on a stage."""
         plan = self.plan
-        token = self.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
+        token_bytes = self.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
         return StageMemory(
             self.states(stage),
-            self._of_layers(stage, plan.recompute) * token / plan.interleave,
-            self._at_once(stage) * token,
-            self.most_in_flight(stage),
+            self._layer_elements(stage, plan.recompute) * token_bytes / plan.interleave,
+            self._transient_elements(stage) * token_bytes,
+            self.max_in_flight(stage),
             plan.interleave,
         )

@@ -1,8 +1,8 @@
-"""The kernels of a step of training on one chip: forward, and backward by input and by weights.
+"""Kernels of a training step on one chip: forward, and backward by input and by weights.
 
-Each group of the model (`rooflines.models.groups`) that has weights is three kernels of equal work:
-`fwd`, `dgrad` and `wgrad`; attention is two, whose backward pass is twice its forward one. What is
-sent between chips belongs to the kernel that waits for it.
+A group (`rooflines.models.groups`) with weights becomes three kernels of equal FLOPs: `fwd`,
+`dgrad` and `wgrad`. Attention becomes two: `fwd`, and `bwd` with twice the FLOPs. A collective
+belongs to the kernel that waits for it.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from rooflines.theory.resources import (
     work_of,
 )
 from rooflines.training.stage_memory import (
-    ENDS,
-    EXPERTS,
-    GATHERED,
+    END_KERNELS,
+    EXPERT_KERNELS,
+    GATHERED_INPUTS,
     SEND,
-    SHARDED,
+    SHARDED_STATES,
     PlannedModel,
     TrainedModel,
 )
@@ -52,82 +52,84 @@ if TYPE_CHECKING:
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
 MICRO_BATCH, MICRO_BATCHES = "micro_batch", "micro_batches"
-"""The extents of a step of training besides those of serving: sequences of a micro-batch, and
-micro-batches of a step."""
+"""Extents that only training has: sequences per micro-batch, and micro-batches per step."""
 
-BACKWARD, AGAIN = "bwd", "again"
-"""The pass of attention that is twice its forward one, and a forward pass that is repeated."""
+BACKWARD, REPEATED_FORWARD = "bwd", "again"
+"""Suffixes of kernels: backward pass of attention, and forward pass repeated by recomputation."""
 
 MODEL = Resource("model", "model_flops", "", math_rate)
 ALL_PAIRS = Resource("model_full", "model_full_flops", "", math_rate)
-"""The FLOP of the model, nothing repeated; of all pairs of tokens in attention, as some publish
-it."""
+"""Model FLOPs for MFU, no recomputation: causal pairs in attention, or all pairs, as some papers
+count."""
 HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
-"""The FLOP that a step does with fused attention, which repeats its scores in the backward pass."""
+"""Hardware FLOPs for HFU: with recomputation, and scores repeated in fused attention's backward."""
 
-SCORES_AGAIN = Fraction(5, 4)
-"""What a fused backward pass of attention does over what has to be done: 5 products for 4 [1]."""
+BACKWARD_REPEAT = Fraction(5, 4)
+"""FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
 
-IN_MICRO_BATCH = ("gradients", "weights")
-"""What replicas share that they send in every micro-batch."""
+SHARED_IN_MICRO_BATCH = ("gradients", "weights")
+"""Values of `shard` with collectives in every micro-batch."""
 
-OWN_TOKENS = (MICRO_BATCH, "T")
-"""The tokens of a micro-batch."""
+MICRO_BATCH_TOKENS = (MICRO_BATCH, "T")
+"""Extents whose product is a micro-batch's tokens."""
 
 
-EVERY = Poly({(MICRO_BATCHES,): Fraction(1)})
-LATER = EVERY + constant(-1)
-ONCE = ONE
-"""How often a kernel runs in a step: in every micro-batch, in all but the first, or once [1]."""
+EVERY_MICRO_BATCH = Poly({(MICRO_BATCHES,): Fraction(1)})
+LATER_MICRO_BATCHES = EVERY_MICRO_BATCH + constant(-1)
+ONCE_PER_STEP = ONE
+"""Runs of a kernel per step: in every micro-batch, in all but the first, or once [1]."""
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRun:
-    """A kernel of a step of training, with its works in one layer and one micro-batch.
+    """A kernel of a training step, with its works in one layer and one micro-batch.
 
     Attributes:
-        kernel: The kernel; its count is of the layers of all stages.
-        often: `EVERY`, `LATER` or `ONCE`.
-        part: What stages count as their layers with it; empty where `only` says who has it.
-        share: Of these layers, those with it [1].
-        only: The kind of stage that has it once a step, after the last micro-batch.
+        kernel: The kernel; its count covers the layers of all stages.
+        runs_per_step: `EVERY_MICRO_BATCH`, `LATER_MICRO_BATCHES` or `ONCE_PER_STEP`.
+        stage_part: Key of `Stage.kernel_count` for its layers; empty where `only_stage` is given.
+        share: Share of these layers with the kernel [1].
+        only_stage: Kind of stage that runs it once per step, after the last micro-batch.
     """
 
     kernel: Kernel
-    often: Poly
-    part: str = ""
+    runs_per_step: Poly
+    stage_part: str = ""
     share: Fraction = Fraction(1)
-    only: Stage | None = None
+    only_stage: Stage | None = None
 
-    def times_on(self, stage: Stage) -> Fraction:
-        """How often a stage runs it in a micro-batch, or once a step [1]."""
-        if self.only is not None:
-            return Fraction(self.only == stage)
-        return self.share * stage.times(self.part)
+    def repeats_on(self, stage: Stage) -> Fraction:
+        """Runs on a stage per micro-batch, or per step for `only_stage` [1]."""
+        if self.only_stage is not None:
+            return Fraction(self.only_stage == stage)
+        return self.share * stage.kernel_count(self.stage_part)
 
 
 @dataclass(frozen=True, eq=False)
 class KernelRuns:
-    """Kernels that plans may have in common.
+    """Kernels that several plans may share.
 
     Attributes:
-        each: The kernels, in order.
+        runs: The kernels, in order.
     """
 
-    each: tuple[KernelRun, ...]
+    runs: tuple[KernelRun, ...]
 
     @cached_property
-    def by_often(self) -> list[tuple[Poly, list[tuple[RunCount, Kernel]]]]:
-        """How often they run in a step, each with the kernels that do and their layers."""
+    def by_runs_per_step(self) -> list[tuple[Poly, list[tuple[RunCount, Kernel]]]]:
+        """Kernels with their layer counts, grouped by their number per step."""
         alike: dict[Poly, list[tuple[RunCount, Kernel]]] = {}
-        for run in self.each:
-            alike.setdefault(run.often, []).append((run.kernel.count, run.kernel))
+        for run in self.runs:
+            alike.setdefault(run.runs_per_step, []).append((run.kernel.count, run.kernel))
         return [*alike.items()]
 
     def work(self, column: str) -> Poly:
-        """A work of a step by its column, on all stages [FLOP or byte]."""
+        """Work per step on all stages, by its column [FLOP or byte]."""
         if column not in self._works:
-            works = (work_of(column, parts) * often for often, parts in self.by_often)
+            works = (
+                work_of(column, parts) * runs_per_step
+                for runs_per_step, parts in self.by_runs_per_step
+            )
             self._works[column] = total(works)
         return self._works[column]
 
@@ -136,148 +138,156 @@ class KernelRuns:
         return {}
 
     def apart(self, resource: Resource, machine: ChipRates) -> TimeTerms:
-        """The times of a resource on all stages; see `resources.time_terms`."""
+        """Times on a resource, all stages together; see `resources.time_terms`."""
         return sum_time_terms(
-            (often, time_terms(resource, parts, machine)) for often, parts in self.by_often
+            (runs_per_step, time_terms(resource, parts, machine))
+            for runs_per_step, parts in self.by_runs_per_step
         )
 
 
 def _all_pairs(extent: str) -> str:
-    """An extent, of all pairs of a sequence where it is of those that tokens attend to."""
+    """Extent with attended pairs replaced by all pairs, T * S."""
     return "T*S" if extent.startswith(WINDOWED_EXTENTS[0]) else extent
 
 
-Made = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
-"""What plans of a model have in common over the same interconnects: kernels, by what decides them;
-routes, by the number of chips and the distance between them."""
+RunCache = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
+"""Results shared by a model's plans over the same links: kernels by `KernelBuilder.cache_key`, and
+routes by (chips, stride)."""
 
 
-def grouped(shape: Shape) -> tuple[tuple[Group, ...], ...]:
-    """The groups of a model in order, those together whose kernels the same of a plan decides."""
-    found = groupby(
-        groups_of(shape, PREFILL, scores_all=True), lambda of: of.name in EXPERTS and of.name
+def groups_by_plan_key(shape: Shape) -> tuple[tuple[Group, ...], ...]:
+    """Groups in order; neighbours whose kernels depend on the same keys of a plan are together."""
+    groups = groupby(
+        groups_of(shape, PREFILL, scores_all=True),
+        lambda group: group.name in EXPERT_KERNELS and group.name,
     )
-    return tuple(tuple(alike) for _, alike in found)
+    return tuple(tuple(members) for _, members in groups)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingKernels(StepKernels):
-    """The kernels of a step of training; `sharing` has its plan, a `TrainingPlan`.
+    """Kernels of a training step; `sharing.split` is a `TrainingPlan`.
 
     Attributes:
-        model: The model with its dtypes, the same object for all plans.
-        groups: The groups of the model, from `grouped`.
-        made: What was made for other plans of the model and its dtypes, by interconnects.
+        model: The model with its dtypes, one object for all plans.
+        groups: Its groups, from `groups_by_plan_key`.
+        run_cache: Kernels and routes of earlier plans with this model and dtypes, by links.
     """
 
     model: TrainedModel = field(kw_only=True)
     groups: tuple[tuple[Group, ...], ...] = ()
-    made: dict[tuple[Link, ...], Made] = field(default_factory=dict)
+    run_cache: dict[tuple[Link, ...], RunCache] = field(default_factory=dict)
 
     @property
     def plan(self) -> TrainingPlan:
-        """How chips share the step."""
+        """Parallelism plan of the step."""
         return cast("TrainingPlan", self.sharing.split)
 
     @property
     def works(self) -> Mapping[str, Poly]:
-        """None is known before what is sent."""
+        """Empty: works are known only with their collectives."""
         return {}
 
     @cached_property
     def planned(self) -> PlannedModel:
-        """The model that chips share by the plan."""
+        """The model under this plan."""
         return PlannedModel(self.model, self.plan)
 
     @property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
-        """The kinds of stages, the first of each, and how many there are."""
+        """Kinds of stages: the first stage of each kind, with their number."""
         return self.planned.stages
 
     @property
     def copies(self) -> Iterator[Copies]:
-        """What the chips of a tensor-parallel group have in copies."""
+        """Replicated parts within a tensor-parallel group."""
         return copies_of(chain.from_iterable(self.groups), self.sharing)
 
     @classmethod
-    def first(cls, shape: Shape, sharing: Sharing) -> TrainingKernels:
-        """Those of the first plan of a model and its dtypes; `replace` gives those of others."""
+    def for_model(cls, shape: Shape, sharing: Sharing) -> TrainingKernels:
+        """Build the kernels of a model's first plan; `dataclasses.replace` gives the next plans."""
         sizes = {name: sharing.bytes_of(name) for name in sharing.bits}
         model = TrainedModel(shape, {"saved": sizes["activations"], **sizes})
-        return cls(shape, TRAIN, sharing, model=model, groups=grouped(shape))
+        return cls(shape, TRAIN, sharing, model=model, groups=groups_by_plan_key(shape))
 
     def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
-        """The kernels of one chip, those of all micro-batches before those of the whole step.
+        """Kernels on one chip: first per micro-batch, then once per step.
 
         Args:
-            links: The interconnects, inner first; none where nothing is sent.
+            links: The interconnects, inner first; empty for one chip.
         """
-        plan, found = self.plan, list[KernelRuns]()
-        made, routes = self.made.setdefault(links, ({}, {}))
-        setting = Setting(self.model, plan, self.sharing.compute, links, routes)
+        plan, kernel_runs = self.plan, list[KernelRuns]()
+        cached_runs, routes = self.run_cache.setdefault(links, ({}, {}))
+        builder = KernelBuilder(self.model, plan, self.sharing.compute, links, routes)
 
         def add(key: object, runs: Iterator[KernelRun]) -> None:
-            if key not in made:
-                made[key] = KernelRuns(tuple(runs))
-            found.append(made[key])
+            if key not in cached_runs:
+                cached_runs[key] = KernelRuns(tuple(runs))
+            kernel_runs.append(cached_runs[key])
 
-        for first, *others in self.groups:
+        for first_group, *more_groups in self.groups:
             add(
-                (first.name, setting.decides(first.name)),
-                micro_batch_runs(setting, (first, *others)),
+                (first_group.name, builder.cache_key(first_group.name)),
+                micro_batch_runs(builder, (first_group, *more_groups)),
             )
         if plan.pp > 1:
-            add((SEND, plan.pp, plan.interleave, plan.tp * plan.cp, plan.dp), stage_sends(setting))
-        shares = plan.tp, plan.replicas, plan.expert_shards, plan.expert_replicas
-        add((plan.pp, plan.interleave, shares, plan.shard, plan.optimizer), self._once(setting))
-        return tuple(found)
+            add((SEND, plan.pp, plan.interleave, plan.tp * plan.cp, plan.dp), stage_sends(builder))
+        share_sizes = plan.tp, plan.replicas, plan.expert_shards, plan.expert_replicas
+        add(
+            (plan.pp, plan.interleave, share_sizes, plan.shard, plan.optimizer),
+            self._step_runs(builder),
+        )
+        return tuple(kernel_runs)
 
-    def _once(self, setting: Setting) -> Iterator[KernelRun]:
-        """The kernels of the whole step, of every kind of stage."""
-        for index, (stage, number) in enumerate(self.stages):
-            yield from once_runs(setting, stage, number, f"-{index + 1}" if index else "")
+    def _step_runs(self, builder: KernelBuilder) -> Iterator[KernelRun]:
+        """Kernels that run once per step, for every kind of stage."""
+        for index, (stage, stage_count) in enumerate(self.stages):
+            yield from step_runs(builder, stage, stage_count, f"-{index + 1}" if index else "")
 
     def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
-        """The kernels of `runs_over`."""
-        return tuple(run.kernel for runs in self.runs_over(links) for run in runs.each)
+        """Kernels of `runs_over`, without their number per step."""
+        return tuple(run.kernel for runs in self.runs_over(links) for run in runs.runs)
 
 
 @dataclass(frozen=True, eq=False)
-class Setting(PlannedModel):
-    """What a step of training runs with.
+class KernelBuilder(PlannedModel):
+    """Builder of a plan's kernels and collectives.
 
     Attributes:
-        compute: The compute dtypes of linear kernels, and of attention and the unembedding.
-        links: The interconnects, inner first; none for one chip.
-        routes: Those between chips that are known already.
+        compute: Compute dtypes: linear kernels; attention and LM head.
+        links: The interconnects, inner first; empty for one chip.
+        routes: Cache of `route`, by (chips, stride).
     """
 
     compute: tuple[str, str]
     links: tuple[Link, ...]
     routes: dict[tuple[int, int], Route]
 
-    def decides(self, name: str) -> tuple[object, ...]:
-        """What of a plan decides a kernel of a micro-batch, by its name."""
-        plan, apart = self.plan, self.plan.ep > 1
-        experts = {"experts": plan.ep, "router": apart, "shared": apart}.get(name, 0)
+    def cache_key(self, name: str) -> tuple[object, ...]:
+        """Plan values that determine a kernel within a micro-batch, by kernel name."""
+        plan, is_expert_parallel = self.plan, self.plan.ep > 1
+        experts = {
+            "experts": plan.ep,
+            "router": is_expert_parallel,
+            "shared": is_expert_parallel,
+        }.get(name, 0)
         replicas = plan.expert_replicas if name == "experts" else plan.replicas
-        shared = replicas if plan.shard in IN_MICRO_BATCH else 1
-        own = plan.shard, plan.save, plan.recompute, plan.context
+        shared = replicas if plan.shard in SHARED_IN_MICRO_BATCH else 1
+        options = plan.shard, plan.save, plan.recompute, plan.context
         tied = self.shape.tied and plan.pp == 1
-        return plan.tp, plan.cp, experts, shared, tied, *own
+        return plan.tp, plan.cp, experts, shared, tied, *options
 
     @cached_property
     def share(self) -> Fraction:
-        """Share of a micro-batch's tokens, or of their work, that a chip has [1]."""
+        """Share of a micro-batch's tokens or FLOPs per chip: 1 / (tp * cp) [1]."""
         return Fraction(1, self.plan.tp * self.plan.cp)
 
     def route(self, chips: int, stride: int) -> Route:
-        """The route between chips of the layout.
+        """Route between chips of the layout.
 
         Args:
-            chips: How many communicate [1].
-            stride: Chips from one to the next; the inner network joins as many as it has room for
-                at this distance [1].
+            chips: Chips that communicate [1].
+            stride: Distance from one to the next; the inner network joins domain // stride [1].
         """
         key = chips, stride
         if key not in self.routes:
@@ -291,29 +301,35 @@ class Setting(PlannedModel):
     def collective(
         self, kind: str, payload: Poly, chips: int, stride: int = 1
     ) -> tuple[Transfer, ...]:
-        """A collective, unless a chip would be alone in it."""
+        """Build a collective; empty for one chip or an empty payload."""
         if chips == 1 or not payload:
             return ()
         route = self.route(chips, stride)
         return (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
 
-    def activations(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
-        """Bytes of activations or saved tensors of a chip, by the elements of a token [byte]."""
-        return Poly({OWN_TOKENS: elements * self.sizes[tensors] * self.share}) if elements else ZERO
+    def activation_bytes(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
+        """Activations or saved tensors per chip, from elements per token [byte]."""
+        return (
+            Poly({MICRO_BATCH_TOKENS: elements * self.sizes[tensors] * self.share})
+            if elements
+            else ZERO
+        )
 
-    def hidden(self, times: int) -> tuple[Transfer, ...]:
-        """Gathers, or scatters, of all tokens of a sequence between the chips of tp."""
-        whole = self.activations(self.shape.D * self.plan.tp)
+    def hidden_gathers(self, times: int) -> tuple[Transfer, ...]:
+        """Hidden-state all-gathers over tp; reduce-scatters send as much."""
+        whole = self.activation_bytes(self.shape.D * self.plan.tp)
         return self.collective(GATHER, whole, self.plan.tp) * times
 
-    def replicated(self, kind: str, payload: Poly, *, experts: bool) -> tuple[Transfer, ...]:
-        """A collective of the chips with equal weights, or equal experts."""
+    def replica_collective(
+        self, kind: str, payload: Poly, *, experts: bool
+    ) -> tuple[Transfer, ...]:
+        """Build a collective between replicas of weights, or of experts."""
         plan = self.plan
         if experts:
             return self.collective(kind, payload, plan.expert_replicas, plan.expert_shards)
         return self.collective(kind, payload, plan.replicas, plan.tp)
 
-    def on_chip(
+    def chip_kernel(
         self,
         name: str,
         transfers: tuple[Transfer, ...] = (),
@@ -321,164 +337,208 @@ class Setting(PlannedModel):
         *,
         linear: bool = True,
     ) -> Kernel:
-        """A kernel on one chip, with its works but what it sends, by column."""
-        every = {**(works or {}), NETWORK_BYTES: sent_bytes(transfers)}
-        own = {name: work for name, work in every.items() if work}
-        return Kernel(name, self.compute[0 if linear else 1], own, transfers)
+        """Build a kernel on one chip from its transfers and its other works by column."""
+        all_works = {**(works or {}), NETWORK_BYTES: sent_bytes(transfers)}
+        nonzero_works = {name: work for name, work in all_works.items() if work}
+        return Kernel(name, self.compute[0 if linear else 1], nonzero_works, transfers)
 
 
-def micro_batch_runs(setting: Setting, groups: Iterable[Group]) -> Iterator[KernelRun]:
-    """The kernels of groups in a micro-batch on a chip."""
-    layers = setting.shape.layers
+def micro_batch_runs(builder: KernelBuilder, groups: Iterable[Group]) -> Iterator[KernelRun]:
+    """Kernels that groups run in one micro-batch on one chip."""
+    layers = builder.shape.layers
     for group in groups:
         name = group.name.removesuffix("-window").removesuffix("-chunk")
         share = Fraction(group.count, layers) if name == "attention" else Fraction(1)
-        passes = _embedding(setting) if name == "embed" else _passes(setting, group, name)
-        for each in passes:
-            kernel = replace(each.kernel, count=group.count)
-            yield replace(each, kernel=kernel, part=name, share=share)
+        passes = _embedding(builder) if name == "embed" else _passes(builder, group, name)
+        for run in passes:
+            kernel = replace(run.kernel, count=group.count)
+            yield replace(run, kernel=kernel, stage_part=name, share=share)
 
 
-def stage_sends(setting: Setting) -> Iterator[KernelRun]:
-    """What a stage sends in a micro-batch."""
-    kernel = setting.on_chip(SEND, (_sends(setting),))
-    yield KernelRun(replace(kernel, count=setting.plan.pp), EVERY, SEND)
+def stage_sends(builder: KernelBuilder) -> Iterator[KernelRun]:
+    """Transfer between pipeline stages, as a kernel in every micro-batch."""
+    kernel = builder.chip_kernel(SEND, (_stage_transfer(builder),))
+    yield KernelRun(replace(kernel, count=builder.plan.pp), EVERY_MICRO_BATCH, SEND)
 
 
-def once_runs(setting: Setting, stage: Stage, number: int, of: str) -> Iterator[KernelRun]:
-    """The optimizer of a chip's share of the states, and the collectives that wait for it.
+def step_runs(
+    builder: KernelBuilder, stage: Stage, stage_count: int, suffix: str
+) -> Iterator[KernelRun]:
+    """Optimizer step on a chip's shard, with its collectives for gradients and weights.
 
-    It reads gradients and its states, and writes the states and the weights.
+    It reads gradients and states, and writes states and weights: 2 * states + gradients + weights.
 
     Args:
-        setting: What the step runs with.
+        builder: Builder for the plan.
         stage: The kind of stage.
-        number: Stages of this kind [1].
-        of: What follows the names of its kernels.
+        stage_count: Stages of this kind [1].
+        suffix: Ending for the kernel names.
     """
-    plan, sizes = setting.plan, setting.sizes
-    _, _, shared = SHARDED[plan.shard]
-    moved, sent = Fraction(0), list[Transfer]()
-    for each in setting.parameters(stage):
-        per = 2 * setting.optimizer_bytes + sizes["gradients"] + each.weight_bytes
-        moved += each.number * per / (each.replicas if shared else 1)
-        gradients = constant(each.number * sizes["gradients"])
-        weights = constant(each.number * each.weight_bytes)
+    plan, sizes = builder.plan, builder.sizes
+    _, _, shared = SHARDED_STATES[plan.shard]
+    moved_bytes, sent = Fraction(0), list[Transfer]()
+    for share in builder.parameters(stage):
+        bytes_per_parameter = 2 * builder.optimizer_bytes + sizes["gradients"] + share.weight_bytes
+        moved_bytes += (
+            share.parameter_count * bytes_per_parameter / (share.replicas if shared else 1)
+        )
+        gradients = constant(share.parameter_count * sizes["gradients"])
+        weights = constant(share.parameter_count * share.weight_bytes)
         if plan.shard in ("none", "optimizer"):
             kind = REDUCE if plan.shard == "none" else SCATTER
-            sent += setting.collective(kind, gradients, each.replicas, each.stride)
+            sent += builder.collective(kind, gradients, share.replicas, share.stride)
         if plan.shard in ("optimizer", "gradients"):
-            sent += setting.collective(GATHER, weights, each.replicas, each.stride)
-    works = {"weight_bytes": constant(moved), "memory_bytes": constant(moved)}
-    kernels = [setting.on_chip(f"optimizer{of}", (), works)]
-    kernels += [setting.on_chip(f"replicas{of}", tuple(sent))] * bool(sent)
+            sent += builder.collective(GATHER, weights, share.replicas, share.stride)
+    works = {"weight_bytes": constant(moved_bytes), "memory_bytes": constant(moved_bytes)}
+    kernels = [builder.chip_kernel(f"optimizer{suffix}", (), works)]
+    kernels += [builder.chip_kernel(f"replicas{suffix}", tuple(sent))] * bool(sent)
     for kernel in kernels:
-        yield KernelRun(replace(kernel, count=number), ONCE, only=stage)
+        yield KernelRun(replace(kernel, count=stage_count), ONCE_PER_STEP, only_stage=stage)
 
 
-def _embedding(setting: Setting) -> Iterator[KernelRun]:
-    """The embedding: rows read and written in each of three passes, and its table's collectives."""
-    width = setting.shape.D
-    moved, saved = setting.activations(2 * width), setting.activations(width, "saved")
+def _embedding(builder: KernelBuilder) -> Iterator[KernelRun]:
+    """Embedding: rows read and written in three passes, and the table's collectives."""
+    width = builder.shape.D
+    moved, saved = builder.activation_bytes(2 * width), builder.activation_bytes(width, "saved")
     works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
-    yield KernelRun(setting.on_chip("embed", setting.hidden(2), works), EVERY)
-    shape = setting.shape
-    once = shape.tied and setting.plan.pp == 1  # the unembedding's, which is sent with that
-    rows = shape.positions + (0 if once else shape.V)
-    table = Fraction(rows * width, setting.plan.tp)
-    sent = _gathers(setting, constant(table * setting.sizes["head"]), experts=False)
-    sent += _scatters(setting, constant(table * setting.sizes["gradients"]), experts=False)
-    if sent:
-        yield KernelRun(setting.on_chip("embed-replicas", sent), EVERY)
-
-
-def _gathers(setting: Setting, weights: Poly, *, experts: bool) -> tuple[Transfer, ...]:
-    """What gathers the weights of a kernel before it runs."""
-    shared = setting.plan.shard == "weights"
-    return setting.replicated(GATHER, weights, experts=experts) if shared else ()
-
-
-def _scatters(setting: Setting, gradients: Poly, *, experts: bool) -> tuple[Transfer, ...]:
-    """What sums the gradients of a kernel in every micro-batch."""
-    every = setting.plan.shard in IN_MICRO_BATCH
-    return setting.replicated(SCATTER, gradients, experts=experts) if every else ()
-
-
-def _passes(setting: Setting, group: Group, name: str) -> Iterator[KernelRun]:
-    """The kernels of a group, in order."""
-    plan, routed = setting.plan, group.tensors == "experts"
-    head, linear = name in ENDS, bool(group.weights)
-    saved, saved_once = (
-        tensors[name].elements(plan.recompute, again=not head)
-        for tensors in (setting.saved, setting.model.saved_once)
+    yield KernelRun(
+        builder.chip_kernel("embed", builder.hidden_gathers(2), works), EVERY_MICRO_BATCH
     )
-    held, elements = setting.activations(saved, "saved"), sum(_moved(setting.shape, group))
-    moved = setting.activations(elements)
-    # Of three passes, two leave out saved tensors: they are written forward, and read by the last.
-    handed = setting.activations(max(elements - Fraction(2, 3) * saved_once, Fraction(0)))
-    flops = Poly(group.flops).renamed(_in_micro_batch) * setting.share
-    times = group.share("weights", plan.tp, sequences=True) * plan.tp
-    weights = _weights(setting, group, name)
-    gather = _gathers(setting, weights.gathered, experts=routed)
-    layers = _between_layers(setting, group, name)
+    shape = builder.shape
+    is_tied_here = shape.tied and builder.plan.pp == 1  # the unembedding's, which is sent with that
+    rows = shape.positions + (0 if is_tied_here else shape.V)
+    table = Fraction(rows * width, builder.plan.tp)
+    sent = _weight_gathers(builder, constant(table * builder.sizes["head"]), experts=False)
+    sent += _gradient_scatters(builder, constant(table * builder.sizes["gradients"]), experts=False)
+    if sent:
+        yield KernelRun(builder.chip_kernel("embed-replicas", sent), EVERY_MICRO_BATCH)
+
+
+def _weight_gathers(
+    builder: KernelBuilder, weights: Poly, *, experts: bool
+) -> tuple[Transfer, ...]:
+    """All-gather of a kernel's weights before it runs: FSDP only."""
+    shared = builder.plan.shard == "weights"
+    return builder.replica_collective(GATHER, weights, experts=experts) if shared else ()
+
+
+def _gradient_scatters(
+    builder: KernelBuilder, gradients: Poly, *, experts: bool
+) -> tuple[Transfer, ...]:
+    """Reduce-scatter of a kernel's gradients in every micro-batch: ZeRO-2 and FSDP."""
+    is_every_micro_batch = builder.plan.shard in SHARED_IN_MICRO_BATCH
+    return (
+        builder.replica_collective(SCATTER, gradients, experts=experts)
+        if is_every_micro_batch
+        else ()
+    )
+
+
+def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelRun]:
+    """Kernels of a group: `fwd`, `again` in full recomputation, then `bwd`, or `dgrad`, `wgrad`."""
+    plan, is_routed = builder.plan, group.tensors == "experts"
+    is_end, is_linear = name in END_KERNELS, bool(group.weights)
+    plan_saved, saved_elements = (
+        tensors[name].elements(plan.recompute, is_layer_kernel=not is_end)
+        for tensors in (builder.saved, builder.model.saved_once)
+    )
+    saved_bytes = builder.activation_bytes(plan_saved, "saved")
+    elements = sum(_moved_elements(builder.shape, group))
+    full_traffic = builder.activation_bytes(elements)
+    # Two of three passes move saved tensors as memory traffic: forward writes, wgrad reads them.
+    activation_traffic = builder.activation_bytes(
+        max(elements - Fraction(2, 3) * saved_elements, Fraction(0))
+    )
+    flops = Poly(group.flops).renamed(_micro_batch_extent) * builder.share
+    shards = group.share("weights", plan.tp, sequences=True) * plan.tp
+    weights = _weights(builder, group, name)
+    gather = _weight_gathers(builder, weights.gathered, experts=is_routed)
+    collectives = _layer_collectives(builder, group, name)
 
     def kernel(
-        of: str, sent: tuple[Transfer, ...], moved_weights: Poly, saved: Poly, handed: Poly
+        pass_name: str,
+        sent: tuple[Transfer, ...],
+        moved_weights: Poly,
+        saved_traffic: Poly,
+        traffic: Poly,
     ) -> Kernel:
-        once = flops * (2 if of == BACKWARD else 1)
-        own = {} if of == AGAIN else {MODEL.work: once, ALL_PAIRS.work: once.renamed(_all_pairs)}
-        math = once * times
+        model_flops = flops * (2 if pass_name == BACKWARD else 1)
+        model_works = (
+            {}
+            if pass_name == REPEATED_FORWARD
+            else {MODEL.work: model_flops, ALL_PAIRS.work: model_flops.renamed(_all_pairs)}
+        )
+        math = model_flops * shards
         works = {
-            **own,
-            HARDWARE.work: math * SCORES_AGAIN if of == BACKWARD else math,
+            **model_works,
+            HARDWARE.work: math * BACKWARD_REPEAT if pass_name == BACKWARD else math,
             MATH.work: math,
             "weight_bytes": moved_weights,
-            "memory_bytes": moved_weights + saved,
-            "activation_bytes": handed,
+            "memory_bytes": moved_weights + saved_traffic,
+            "activation_bytes": traffic,
         }
-        return setting.on_chip(f"{group.name}-{of}", sent, works, linear=linear and not head)
+        return builder.chip_kernel(
+            f"{group.name}-{pass_name}", sent, works, linear=is_linear and not is_end
+        )
 
-    yield KernelRun(kernel("fwd", gather + layers.forward, weights.read, held, handed), EVERY)
-    if plan.recompute == "full" and not head:
-        yield KernelRun(kernel(AGAIN, layers.again, weights.read, ZERO, moved), EVERY)
-    if not linear:
-        yield KernelRun(kernel(BACKWARD, layers.backward, ZERO, held, handed * 2), EVERY)
+    yield KernelRun(
+        kernel("fwd", gather + collectives.forward, weights.read, saved_bytes, activation_traffic),
+        EVERY_MICRO_BATCH,
+    )
+    if plan.recompute == "full" and not is_end:
+        yield KernelRun(
+            kernel(REPEATED_FORWARD, collectives.repeated, weights.read, ZERO, full_traffic),
+            EVERY_MICRO_BATCH,
+        )
+    if not is_linear:
+        yield KernelRun(
+            kernel(BACKWARD, collectives.backward, ZERO, saved_bytes, activation_traffic * 2),
+            EVERY_MICRO_BATCH,
+        )
         return
-    yield KernelRun(kernel("dgrad", gather + layers.backward, weights.read, ZERO, handed), EVERY)
-    sent = layers.inputs + _scatters(setting, weights.scattered, experts=routed)
-    yield KernelRun(kernel("wgrad", sent, weights.gradients, held, handed), ONCE)
-    yield KernelRun(kernel("wgrad-add", sent, weights.gradients * 2, held, handed), LATER)
+    yield KernelRun(
+        kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
+        EVERY_MICRO_BATCH,
+    )
+    sent = collectives.inputs + _gradient_scatters(builder, weights.scattered, experts=is_routed)
+    yield KernelRun(
+        kernel("wgrad", sent, weights.gradients, saved_bytes, activation_traffic), ONCE_PER_STEP
+    )
+    yield KernelRun(
+        kernel("wgrad-add", sent, weights.gradients * 2, saved_bytes, activation_traffic),
+        LATER_MICRO_BATCHES,
+    )
 
 
-def _in_micro_batch(extent: str) -> str:
-    """An extent of a step as that of a micro-batch."""
+def _micro_batch_extent(extent: str) -> str:
+    """Extent with the step's sequences replaced by the micro-batch's."""
     return MICRO_BATCH if extent in SEQUENCES else extent
 
 
-def _moved(shape: Shape, group: Group) -> tuple[int, int]:
-    """Elements of a token that a pass reads and writes [1]; gate and up are both written."""
-    into, out = (int(sum(terms.values())) for terms in (group.reads, group.writes))
+def _moved_elements(shape: Shape, group: Group) -> tuple[int, int]:
+    """Elements per token that a pass reads and writes [1]; gate and up are both written."""
+    inputs, outputs = (int(sum(terms.values())) for terms in (group.reads, group.writes))
     if group.name.startswith("attention") and isinstance(shape.attention, Gqa):
-        into += shape.attention.kv_cache_elements
+        inputs += shape.attention.kv_cache_elements
     if group.name == "router" and shape.moe is not None:
-        out += shape.moe.E
+        outputs += shape.moe.E
     if group.name == "gate-up" and shape.mlp is not None:
-        out *= 1 + shape.mlp.gated
+        outputs *= 1 + shape.mlp.gated
     if group.name in ("experts", "shared") and shape.moe is not None:
         moe = shape.moe
-        hidden = (moe.k if group.name == "experts" else moe.shared) * moe.Fe
-        into, out = into + hidden, out + (1 + moe.gated) * hidden
-    return into, out
+        hidden_elements = (moe.k if group.name == "experts" else moe.shared) * moe.Fe
+        inputs, outputs = inputs + hidden_elements, outputs + (1 + moe.gated) * hidden_elements
+    return inputs, outputs
 
 
 class WeightBytes(NamedTuple):
-    """Bytes of the weights of a kernel, on a chip [byte].
+    """Weight traffic of one kernel on one chip [byte].
 
     Attributes:
-        read: Of those that a pass reads.
-        gradients: Of their gradients.
-        gathered: Of all its weights, with norms and biases that are sent with it.
-        scattered: Of the gradients of these.
+        read: Weights that a pass reads.
+        gradients: Their gradients.
+        gathered: All-gather payload: all weights, with the norms and biases sent along.
+        scattered: Reduce-scatter payload: gradients for `gathered`.
     """
 
     read: Poly = ZERO
@@ -487,9 +547,9 @@ class WeightBytes(NamedTuple):
     scattered: Poly = ZERO
 
 
-def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
-    """Bytes of the weights of a group."""
-    plan, sizes = setting.plan, setting.sizes
+def _weights(builder: KernelBuilder, group: Group, name: str) -> WeightBytes:
+    """Weight traffic for a group; reads count activated experts."""
+    plan, sizes = builder.plan, builder.sizes
     if not group.weights:
         return WeightBytes()
     size = sizes[LM_HEAD if group.tensors == "head" else group.tensors or "weights"]
@@ -499,12 +559,12 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
         read = constant(count * size)
     else:
         moe, shards = group.moe, plan.expert_shards
-        tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * setting.share
-        chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(OWN_TOKENS)}"
+        tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * builder.share
+        chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(MICRO_BATCH_TOKENS)}"
         count = elements * moe.E / shards
-        touched = Poly({(f"{ACTIVATED}:{chosen}",): elements / shards * size})
-        read = constant(count * size) if moe.k == moe.E else touched
-    vectors = Fraction(setting.model.vectors.get(name, 0), plan.tp)
+        activated_weights = Poly({(f"{ACTIVATED}:{chosen}",): elements / shards * size})
+        read = constant(count * size) if moe.k == moe.E else activated_weights
+    vectors = Fraction(builder.model.vectors.get(name, 0), plan.tp)
     return WeightBytes(
         read,
         constant(count * sizes["gradients"]),
@@ -513,84 +573,99 @@ def _weights(setting: Setting, group: Group, name: str) -> WeightBytes:
     )
 
 
-class Between(NamedTuple):
-    """What chips of a layer send each other around a kernel, by its pass.
+class LayerCollectives(NamedTuple):
+    """Collectives within a layer around one kernel, by pass.
 
     Attributes:
-        forward, again, backward: In the forward pass, the same repeated, and by input.
-        inputs: What gathers the saved inputs for the gradients of weights.
+        forward, repeated, backward: Forward pass, its recomputation, and backward by input.
+        inputs: All-gather of saved inputs for the gradients of weights.
     """
 
     forward: tuple[Transfer, ...] = ()
-    again: tuple[Transfer, ...] = ()
+    repeated: tuple[Transfer, ...] = ()
     backward: tuple[Transfer, ...] = ()
     inputs: tuple[Transfer, ...] = ()
 
 
-def _between_layers(setting: Setting, group: Group, name: str) -> Between:
-    """What tp, cp and ep send around a kernel."""
-    plan = setting.plan
+def _layer_collectives(builder: KernelBuilder, group: Group, name: str) -> LayerCollectives:
+    """Collectives around a kernel, over tp, cp or ep."""
+    plan = builder.plan
     if name == "attention":
-        return _context(setting)
+        return _context_collectives(builder)
     if name == "experts" and plan.ep > 1:
-        return _dispatch(setting, group)
-    one, two = setting.hidden(1), setting.hidden(2)
-    whole = plan.save == "gathered" and plan.recompute != "selective"  # which drops them
-    inputs = () if whole else one
-    routed_apart = plan.ep > 1
-    first = Between(one, one, one, inputs)
-    of = {
-        **dict.fromkeys(GATHERED, first),
-        "o": Between(one, one, one),
-        "down": Between(one, (), one),
-        "router": Between() if routed_apart else first,
-        "experts": Between(one, (), one),
-        "shared": Between(two, one, two, inputs) if routed_apart else Between(),
+        return _dispatch_collectives(builder, group)
+    gathers, double_gathers = builder.hidden_gathers(1), builder.hidden_gathers(2)
+    keeps_inputs = plan.save == "gathered" and plan.recompute != "selective"  # which drops them
+    inputs = () if keeps_inputs else gathers
+    is_expert_parallel = plan.ep > 1
+    gathered_input = LayerCollectives(gathers, gathers, gathers, inputs)
+    by_kernel = {
+        **dict.fromkeys(GATHERED_INPUTS, gathered_input),
+        "o": LayerCollectives(gathers, gathers, gathers),
+        "down": LayerCollectives(gathers, (), gathers),
+        "router": LayerCollectives() if is_expert_parallel else gathered_input,
+        "experts": LayerCollectives(gathers, (), gathers),
+        "shared": LayerCollectives(double_gathers, gathers, double_gathers, inputs)
+        if is_expert_parallel
+        else LayerCollectives(),
     }
-    return of.get(name, Between())
+    return by_kernel.get(name, LayerCollectives())
 
 
-def _context(setting: Setting) -> Between:
-    """What chips that share sequences send around attention."""
-    plan, attention, size = setting.plan, setting.shape.attention, setting.sizes["activations"]
-    keys = Fraction(attention.kv_cache_elements, min(plan.tp, attention.cache_heads))
+def _context_collectives(builder: KernelBuilder) -> LayerCollectives:
+    """Context-parallel collectives around attention: ring all-gather for keys, or head exchange."""
+    plan, attention, size = builder.plan, builder.shape.attention, builder.sizes["activations"]
+    key_elements = Fraction(attention.kv_cache_elements, min(plan.tp, attention.cache_heads))
     if plan.context == "ring":
-        ring = Poly({OWN_TOKENS: keys * size})
-        once = setting.collective(GATHER, ring, plan.cp, plan.tp)
-        return Between(once, once, setting.collective(GATHER, ring * 2, plan.cp, plan.tp))
+        ring = Poly({MICRO_BATCH_TOKENS: key_elements * size})
+        forward = builder.collective(GATHER, ring, plan.cp, plan.tp)
+        return LayerCollectives(
+            forward, forward, builder.collective(GATHER, ring * 2, plan.cp, plan.tp)
+        )
     if isinstance(attention, Gqa):
-        other = Fraction(attention.N * (attention.H + attention.value), plan.tp)
+        query_elements = Fraction(attention.N * (attention.H + attention.value), plan.tp)
     else:
         key = attention.nope + attention.rope
-        keys = other = Fraction(attention.N * (key + attention.v), plan.tp)
-    own = Poly({OWN_TOKENS: (keys + other) * size / plan.cp})
-    once = setting.collective(ALL_TO_ALL, own, plan.cp, plan.tp)
-    return Between(once, once, once)
+        key_elements = query_elements = Fraction(attention.N * (key + attention.v), plan.tp)
+    payload = Poly({MICRO_BATCH_TOKENS: (key_elements + query_elements) * size / plan.cp})
+    forward = builder.collective(ALL_TO_ALL, payload, plan.cp, plan.tp)
+    return LayerCollectives(forward, forward, forward)
 
 
-def _dispatch(setting: Setting, group: Group) -> Between:
-    """Tokens to the chips of their experts, and the results back; the reverse backward."""
-    plan, moe = setting.plan, group.moe
+def _dispatch_collectives(builder: KernelBuilder, group: Group) -> LayerCollectives:
+    """All-to-alls of expert parallelism: dispatch and combine, reversed in the backward pass."""
+    plan, moe = builder.plan, group.moe
     if moe is None:
-        return Between()
-    route = setting.route(plan.ep, 1)
-    sent = route.dispatch_bytes(lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM))
-    choice = moe.E, moe.k, UNIFORM
-    there, back = (
-        Transfer(ALL_TO_ALL, setting.activations(setting.shape.D, of), route, sent, choice=choice)
-        for of in ("activations", "combine")
+        return LayerCollectives()
+    route = builder.route(plan.ep, 1)
+    bytes_per_payload_byte = route.dispatch_bytes(
+        lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM)
     )
-    return Between((there, back), (there,), (there, back))
+    choice = moe.E, moe.k, UNIFORM
+    dispatch, combine = (
+        Transfer(
+            ALL_TO_ALL,
+            builder.activation_bytes(builder.shape.D, tensors),
+            route,
+            bytes_per_payload_byte,
+            choice=choice,
+        )
+        for tensors in ("activations", "combine")
+    )
+    return LayerCollectives((dispatch, combine), (dispatch,), (dispatch, combine))
 
 
-def _sends(setting: Setting) -> Transfer:
-    """Activations to the next stage and gradients to the one before, in the mean of all stages.
+def _stage_transfer(builder: KernelBuilder) -> Transfer:
+    """Transfer of activations to the next stage and gradients to the previous one, stage mean.
 
-    On two networks, stages in a group of the inner one send over that.
+    With two networks, neighbours within an inner domain use the inner one.
     """
-    plan = setting.plan
-    route = setting.route(plan.pp, plan.stage_chips)
-    runs, (_, *outer) = plan.interleave * plan.pp - 1, route.levels
-    between = sum(plan.interleave * level.chips - 1 for level in outer if level.chips > 1)
-    sent = tuple(Fraction(each, plan.pp) for each in (runs - between, between)[: 1 + len(outer)])
-    return Transfer(ALL_TO_ALL, setting.activations(setting.shape.D * 2), route, sent)
+    plan = builder.plan
+    route = builder.route(plan.pp, plan.stage_chips)
+    all_sends, (_, *outer) = plan.interleave * plan.pp - 1, route.levels
+    outer_sends = sum(plan.interleave * level.chips - 1 for level in outer if level.chips > 1)
+    sent = tuple(
+        Fraction(sends, plan.pp)
+        for sends in (all_sends - outer_sends, outer_sends)[: 1 + len(outer)]
+    )
+    return Transfer(ALL_TO_ALL, builder.activation_bytes(builder.shape.D * 2), route, sent)
