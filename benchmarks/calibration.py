@@ -28,14 +28,14 @@ from rooflines.fits.calibration_files import (
     CALIBRATIONS_FILE,
     Calibrations,
     Errors,
+    calibrations_yaml,
     key_of,
     shipped_calibrations,
-    text_of,
 )
 from rooflines.fits.engine_overhead import step_fits
 from rooflines.fits.fit_errors import band
 from rooflines.fits.fit_errors import errors as regions_of
-from rooflines.fits.fitting import judged, kernel_fit
+from rooflines.fits.fitting import kernel_fit, with_estimate_errors
 from rooflines.fits.held_out import FOLDS, quarters
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
@@ -44,7 +44,7 @@ from rooflines.fits.timings import ATTENTION, MATMUL
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 from rooflines.measured.judgement import ordering, pairs_of
 from rooflines.measured.machine import timings_source
 from rooflines.models.library import model_entries
@@ -173,7 +173,11 @@ def elsewhere(
         same = (request.chip, dtype, fits) == (chip, name, entry.KIND)
         if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
             frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
-            parts.append(judged(frame.filter(~pl.col("in_cache")), entry.numbers).select("ratio"))
+            parts.append(
+                with_estimate_errors(frame.filter(~pl.col("in_cache")), entry.numbers).select(
+                    "ratio"
+                )
+            )
     return band(pl.concat(parts)) if parts else None
 
 
@@ -190,7 +194,7 @@ def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
         fits: Of matmuls, attention and collectives, without those of steps.
     """
     catalogues = Catalogues(chip_entries(), dtype_entries(), fits)
-    runs = joined(read_timings(table), catalogues).frame.drop_nulls("t_estimate_s")
+    runs = join_timings(read_timings(table), catalogues).frame.drop_nulls("t_estimate_s")
     shapes = {name: model_entries()[name] for name in runs["model"].unique()}
 
     def count(name: str) -> pl.Expr:
@@ -247,7 +251,7 @@ def main(arguments: Sequence[str]) -> int:
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write and not options.every_site:
-        CALIBRATIONS_FILE.write_text(text_of(found, ABOUT), encoding="utf-8")
+        CALIBRATIONS_FILE.write_text(calibrations_yaml(found, ABOUT), encoding="utf-8")
     return 0
 
 
@@ -261,7 +265,9 @@ def every_site(tables: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
         parts = []
         for at in range(FOLDS):
             rest, kept = frame.filter(pl.col("quarter") != at), frame.filter(quarter=at)
-            parts.append(judged(kept, kernel_fit(prior_of(name), "pieces").fit(rest).numbers))
+            parts.append(
+                with_estimate_errors(kept, kernel_fit(prior_of(name), "pieces").fit(rest).numbers)
+            )
         (errors,) = regions_of(pl.concat(parts), ("all",)).to_dicts()
         shown = (f"{100 * errors[each]:.1f}" for each in ("bare_median", "median", "p90"))
         yield key, name, f"{errors['n']:,}", *shown

@@ -104,7 +104,7 @@ def measurements(config: Config, name: str) -> pl.DataFrame:
     Raises:
         RooflinesError: There is no such set, or its timings cannot be joined.
     """
-    return measured_frame(config.measurement(name).joined())
+    return measured_frame(config.measurement(name).join())
 
 
 def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
@@ -125,7 +125,7 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
     return summaries(
         (
             timing_set.name,
-            timing_set.joined().frame,
+            timing_set.join().frame,
             timing_set.config.held_out,
             timing_set.catalogues.fits,
         )

@@ -28,7 +28,7 @@ from rooflines.charts.chart_choice import choose
 from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.config.schema import ConfigFile, SweepConfig
 from rooflines.fits.calibration_files import (
-    joined_calibrations,
+    merge_calibrations,
     read_calibrations,
     shipped_calibrations,
 )
@@ -414,4 +414,4 @@ def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Cali
         for index, path in enumerate(top.calibrations):
             with part.at(f"[{index}]"):
                 parts.append(read_calibrations(named_file(folder, path)))
-    return joined_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None
+    return merge_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None

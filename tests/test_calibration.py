@@ -22,12 +22,12 @@ from rooflines.fits.calibration_files import (
     Calibrations,
     FittedAttention,
     FittedMatmul,
+    calibrations_yaml,
     read_calibrations,
     shipped_calibrations,
-    text_of,
 )
-from rooflines.fits.fit_errors import FEWEST_IN_BAND, bands
-from rooflines.fits.fitting import COLLECTIVE_FIT, judged
+from rooflines.fits.fit_errors import MIN_BAND_TIMINGS, bands
+from rooflines.fits.fitting import COLLECTIVE_FIT, with_estimate_errors
 from rooflines.fits.held_out import held_out, held_out_below, with_folds
 from rooflines.fits.least_squares import Problem
 from rooflines.fits.nominal import with_nominal_times
@@ -35,7 +35,7 @@ from rooflines.fits.prior import prior_of
 from rooflines.fits.time_form import CollectiveNumbers
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 
 GIVEN = case("fits")
 KNOWN, ORDINARY = GIVEN["known"], GIVEN["ordinary"]
@@ -45,7 +45,7 @@ def fitted(tmp_path, frame, form="pieces", prior=None):
     """The fit of a table of bf16 timings on an h100-sxm."""
     path = tmp_path / "timings.parquet"
     frame.write_parquet(path)
-    chosen = read_timings(path).of("h100-sxm", "mine")
+    chosen = read_timings(path).of_system("h100-sxm", "mine")
     entry = chip_entries()["h100-sxm"]
     request = FitRequest(chosen, "h100-sxm", entry, "made up", "2026-01-01", form, prior)
     (result,) = calibrate(request)
@@ -198,7 +198,7 @@ def test_the_best_of_several_starts_counts():
 
 
 def test_a_piece_with_few_timings_has_the_band_of_all():
-    few, many = FEWEST_IN_BAND - 1, FEWEST_IN_BAND
+    few, many = MIN_BAND_TIMINGS - 1, MIN_BAND_TIMINGS
     frame = pl.DataFrame(
         {
             "estimate_bound": ["memory"] * few + ["compute"] * many,
@@ -225,17 +225,17 @@ def test_a_collective_by_hand_and_found_again(tmp_path):
         chip=pl.lit("h100-sxm"), collective=pl.lit("all-reduce")
     )
     frame.write_csv(path)
-    chosen = read_timings(path).of("h100-sxm", "mine")
+    chosen = read_timings(path).of_system("h100-sxm", "mine")
     of = "h100-sxm", chip_entries()["h100-sxm"], "all-reduce"
     nominal, _ = with_nominal_times(chosen, *of)
-    assert judged(nominal, known)["error"].to_list() == pytest.approx(
+    assert with_estimate_errors(nominal, known)["error"].to_list() == pytest.approx(
         [0] * nominal.height, abs=1e-12
     )
     found = COLLECTIVE_FIT.fit(nominal)
-    assert found.held == ()
+    assert found.at_prior == ()
     others = pl.concat([frame, frame.head(3).with_columns(shards=pl.Series([1, 16, 9000]))])
     others.write_csv(path)
-    chosen = read_timings(path).of("h100-sxm", "mine")
+    chosen = read_timings(path).of_system("h100-sxm", "mine")
     same, noted = with_nominal_times(chosen, *of)
     assert same.equals(nominal)
     assert noted.notes == ("3 timings left out: not on 2 to 8 chips, as the network joins",)
@@ -254,9 +254,9 @@ def test_without_scipy_one_message(tmp_path, monkeypatch):
 
 def test_a_file_is_read_as_it_was_written(tmp_path):
     text = CALIBRATIONS_FILE.read_text(encoding="utf-8")
-    assert text.endswith(text_of(shipped_calibrations()))
+    assert text.endswith(calibrations_yaml(shipped_calibrations()))
     path = tmp_path / "again.yaml"
-    path.write_text(text_of(shipped_calibrations()), encoding="utf-8")
+    path.write_text(calibrations_yaml(shipped_calibrations()), encoding="utf-8")
     assert read_calibrations(path) == shipped_calibrations()
 
 
@@ -355,12 +355,12 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     fits = shipped_calibrations().model_copy(update={"attention": own})
     catalogues = replace(shipped(), fits=fits)
     named = replace(timings, frame=timings.frame.with_columns(software=pl.lit("mine")))
-    rows = joined(named, catalogues).frame
+    rows = join_timings(named, catalogues).frame
     assert rows["t_estimate_s"].to_list() == pytest.approx(rows["seconds"].to_list(), rel=0.1)
     assert set(rows["bound"]) == {"compute", "memory"}
     assert set(rows["calibration"]) == {"h100-sxm/mine"}
     assert rows["ratio_lower"].gt(1).all()
     far = named.frame.filter(phase="prefill", S=8192).with_columns(S=2**18, T=2**18, seconds=3e3)
-    wider = joined(replace(named, frame=far), catalogues).frame
+    wider = join_timings(replace(named, frame=far), catalogues).frame
     low, high = (wider[f"t_estimate_{end}_s"] / wider["t_estimate_s"] for end in ("p10", "p90"))
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))

@@ -10,7 +10,7 @@ from timed_sets import BF16, HEAD
 
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.timings import Timings
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
 
 RUNS = "model,chip,software,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
@@ -76,7 +76,7 @@ def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
         for tp, tpot in ((1, 0.02), (4, 0.01))
     ]
     frame = pl.DataFrame(rows, schema=names, orient="row")
-    found = joined(Timings("t", frame), shipped()).frame
+    found = join_timings(Timings("t", frame), shipped()).frame
     (pair,) = pairs_of(found).to_dicts()
     one, four = (819 * tpot / (0.1 + 819 * tpot) for tpot in (0.02, 0.01))  # in decode
     assert pair["of"] == "splits"

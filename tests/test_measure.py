@@ -23,7 +23,7 @@ from rooflines.measured.blas import Blas
 from rooflines.measured.machine import Host, chip_of, config_text, this_processor, timings_source
 from rooflines.measured.multiplier import REFERENCE, STREAMS, MachineState, Multiplier
 from rooflines.measured.session import Session
-from rooflines.measured.timed_shapes import MatmulSizes, chosen_shapes, read_shapes
+from rooflines.measured.timed_shapes import MatmulSizes, choose_shapes, read_shapes
 
 MACHINE = Host("Example CPU (R) 9000 @ 3.00GHz", 2, 2**20, 2**34, "openblas", "openblas 1, numpy 2")
 
@@ -60,12 +60,12 @@ SHAPES = [MatmulSizes(B, 2048, 1024) for B in range(2, 32)]
 
 
 def session(path, machine=MACHINE, chip=None):
-    return Session.opened(path, machine, chip or machine.id, {"date": "2026-01-01"})
+    return Session.resume(path, machine, chip or machine.id, {"date": "2026-01-01"})
 
 
 def test_shapes_fill_the_ranges():
-    shapes = chosen_shapes(90, Blas.REACH, [], 1e12, "fp32")
-    assert shapes == chosen_shapes(90, Blas.REACH, [], 1e12, "fp32")
+    shapes = choose_shapes(90, Blas.SHAPE_RANGE, [], 1e12, "fp32")
+    assert shapes == choose_shapes(90, Blas.SHAPE_RANGE, [], 1e12, "fp32")
     assert len(set(shapes)) == 90
     assert all(2 <= shape.B <= 4096 for shape in shapes)
     middle = [shape for shape in shapes if 65 <= shape.B <= 1024]

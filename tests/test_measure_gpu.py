@@ -100,7 +100,7 @@ def test_a_graph_passes_more_than_the_cache(torch_of, dtypes, shape):
     timed = Gpu(dtypes, Gpu.machine(), [shape])
     assert timed.seconds(shape) == pytest.approx(MATMUL_S)
     bytes_each = 2 * (shape.B * shape.D + shape.D * shape.F + shape.B * shape.F)
-    assert len(torch.starts) * bytes_each >= 2 * 2**20 or len(torch.starts) == gpu.MOST_MATMULS
+    assert len(torch.starts) * bytes_each >= 2 * 2**20 or len(torch.starts) == gpu.MAX_MATMULS
     assert len(torch.starts) * MATMUL_S >= gpu.GRAPH_S * 0.999
     assert all(start % 256 == 0 for start in torch.starts)
     assert timed.contents == ("static scales" if dtypes.startswith("fp8") else None)
@@ -126,7 +126,7 @@ def test_the_memory_rate_is_that_of_the_faster_of_adding_and_reading(torch_of, a
 def test_usual_dtypes_are_those_of_the_gpu(torch_of):
     for capability, usual in (((7, 5), "fp16"), ((8, 0), "bf16"), ((9, 0), "bf16,fp8-out-bf16")):
         torch_of(capability)
-        assert Gpu.usual() == usual
+        assert Gpu.default_dtypes() == usual
         assert Gpu.machine().version == "torch 2"
 
 

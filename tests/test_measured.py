@@ -12,7 +12,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.fits.timings import Timings
 from rooflines.loading import load_config
 from rooflines.measured.catalogues import in_catalogues
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 from rooflines.measured.timing_summary import summary
 
 STORED = ("dtype_x", "dtype_w", "dtype_out", "compute")
@@ -29,7 +29,7 @@ def timed(rows, dtype="bf16", software=None):
 
 def bf16(rows, software=None, **catalogues):
     """Timings in bf16, joined."""
-    return joined(timed(rows, software=software), replace(shipped(), **catalogues))
+    return join_timings(timed(rows, software=software), replace(shipped(), **catalogues))
 
 
 def test_a_timing_has_the_bound_of_its_row():
@@ -171,7 +171,7 @@ def collective(name, shards, size, seconds, chip="h100-sxm"):
     """One timing of a collective, joined."""
     row = {"chip": chip, "collective": name, "shards": shards, "bytes": size}
     frame = pl.DataFrame([{**row, "seconds": seconds, "software": "nccl"}])
-    return joined(Timings("t.csv", frame), shipped())
+    return join_timings(Timings("t.csv", frame), shipped())
 
 
 @pytest.mark.parametrize(

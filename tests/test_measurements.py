@@ -87,13 +87,13 @@ def test_timings_of_attention_are_a_set(folder, capsys):
     """Its job joins the same rows: of 64 caches of 8,192 tokens, 32 kB each, at 3.35 TB/s."""
     (folder.path / "timed/grid.csv").write_text(ATTENTION, encoding="utf-8")
     one = rooflines.load_config(folder.write()).measurement("grid")
-    rows = one.joined().frame
+    rows = one.join().frame
     moved = 64 * (8192 * 2 * 8 * 128 * 2 + 2 * 32 * 128 * 2)
     assert rows["t_lower_s"][0] == pytest.approx(moved / 3.35e12)
     assert rows["t_lower_s"][1] == pytest.approx(4 * 32 * 128 * 8192 * 8193 / 2 / 989e12)
     assert rows["dtypes"].to_list() == ["decode", "prefill-bf16"]
     assert rows["t_estimate_s"].null_count() == 0
-    assert_frame_equal(measured_set_of(json.loads(json.dumps(one.recipe()))).joined().frame, rows)
+    assert_frame_equal(measured_set_of(json.loads(json.dumps(one.recipe()))).join().frame, rows)
     printed = said(capsys, "measured", "judge", str(folder.path / "timed/grid.csv"))
     assert "1 without row: they have cache 'bf17', which is no dtype; close to it: bf16" in printed
     assert "h100-sxm vllm decode" in printed

@@ -83,7 +83,7 @@ def test_runs_have_the_bound_of_their_step(tmp_path):
 
 def test_runs_without_a_row_have_a_reason(tmp_path):
     one = config(tmp_path, *RUNS).measurement("runs")
-    counted = [(row["chip"], row["lacks"], row["reason"]) for row in one.skipped(one.joined())]
+    counted = [(row["chip"], row["lacks"], row["reason"]) for row in one.skipped(one.join())]
     assert counted == [
         ("a100-sxm-80gb", "row", "no fp8 peak of its matrix unit"),
         ("h200-sxm", "row", "weights and caches that do not fit its chips"),
@@ -137,7 +137,7 @@ def test_an_estimate_has_the_split_of_the_run(case, tmp_path):
         "calibrations": [nominal(tmp_path, "partly/mine")],
     }
     one = config(tmp_path, line, head=head, **more).measurement("runs")
-    found = one.joined()
+    found = one.join()
     (row,) = found.frame.to_dicts()
     assert (row["estimate_split"], row["estimate_lacks"]) == (split, lacks)
     values = ("t_estimate_s", "ratio_estimate", "calibration", "estimate_B")
@@ -200,7 +200,7 @@ def test_a_run_below_the_bound_is_unexplained(tmp_path):
 def test_the_recipe_has_the_shapes_of_the_models(tmp_path):
     one = config(tmp_path, *RUNS).measurement("runs")
     recipe = json.loads(json.dumps(one.recipe()))
-    assert_frame_equal(measured_set_of(recipe).joined().frame, one.joined().frame)
+    assert_frame_equal(measured_set_of(recipe).join().frame, one.join().frame)
     assert list(recipe["models"]) == ["llama-3.1-70b", "llama-3.1-8b"]
     assert recipe["models"]["llama-3.1-8b"]["shape"]["layers"] == 32
     assert "Llama-3.1-8B" in recipe["models"]["llama-3.1-8b"]["source"]

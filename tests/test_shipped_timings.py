@@ -25,7 +25,7 @@ from rooflines.hardware.timing_errors import (
     STEP,
     measured_quantiles,
 )
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 from rooflines.results.tables import metadata_of
 from rooflines.site.data_page import measured_views
 from rooflines.site.explorer import timed_text
@@ -40,13 +40,13 @@ def error_of(file, software):
     timings = read_timings(file)
     within = pl.col("D").ge(1024) & pl.col("F").ge(1024) & pl.col("compute").eq("bf16")
     frame = timings.frame.filter(within).with_columns(software=pl.lit(software))
-    ratios = joined(replace(timings, frame=frame), shipped()).frame["ratio_estimate"]
+    ratios = join_timings(replace(timings, frame=frame), shipped()).frame["ratio_estimate"]
     return median(abs(1 / ratio - 1) for ratio in ratios)
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_no_timing_is_below_its_bound(file):
-    frame = joined(read_timings(file), shipped()).frame
+    frame = join_timings(read_timings(file), shipped()).frame
     assert frame.height == pl.read_parquet(file).height
     assert frame["ratio_lower"].gt(1).all()
     assert frame["ratio_estimate"].is_between(0.8, 1.25).sum() > 0.85 * frame.height

@@ -12,7 +12,7 @@ from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import ROW
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 
 H100 = {"chip": "h100-sxm"}
 WRONG = case("wrong-timings")
@@ -167,7 +167,7 @@ def one_impossible(folder, *, rows=4):
 
 
 def test_times_that_no_cache_explains_are_counted_and_refuse_no_file(tmp_path):
-    found = joined(read_timings(one_impossible(tmp_path)), shipped())
+    found = join_timings(read_timings(one_impossible(tmp_path)), shipped())
     assert found.frame["B"].to_list() == [1, 2, 8]
     (row,) = found.skipped.filter(lacks="row").to_dicts()
     assert (row["chip"], row["timings"]) == ("h100-sxm", 1)

@@ -18,7 +18,7 @@ from timed_sets import COLLECTIVES, TIMINGS, write_timings
 
 import rooflines
 from rooflines.dictionary.columns import MEASURED, MEASURED_SKIPPED, measured_columns
-from rooflines.fits.calibration_files import Calibrations, shipped_calibrations, text_of
+from rooflines.fits.calibration_files import Calibrations, calibrations_yaml, shipped_calibrations
 from rooflines.run.plan import plan
 
 CONFIG = case("configs/workflow")
@@ -194,7 +194,7 @@ def test_estimates_are_by_the_calibrations_of_the_config(made):
     before = pl.read_parquet(made.results / GRID)
     fit = shipped_calibrations().calibrations["h100-sxm/trtllm"]["bf16"]
     own = fit.model_copy(update={"overhead_s": fit.overhead_s + 1e-3})
-    text = text_of(Calibrations(calibrations={"h100-sxm/trtllm": {"bf16": own}}))
+    text = calibrations_yaml(Calibrations(calibrations={"h100-sxm/trtllm": {"bf16": own}}))
     (made.path / "own.yaml").write_text(text, encoding="utf-8")
     made.config["calibrations"] = ["own.yaml"]
     assert made.remade() == {GRID} | LISTS

@@ -25,8 +25,8 @@ from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.timing_errors import BOUND, LONG, MATMUL, SHORT, STEP, measured_quantiles
 from rooflines.measured.catalogues import Catalogues
-from rooflines.measured.join import joined
-from rooflines.measured.served import SHORTEST
+from rooflines.measured.join import join_timings
+from rooflines.measured.served import MIN_LENGTH_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -174,7 +174,7 @@ def own_timings() -> dict[str, str]:
         inside = pl.col("D").ge(MIN_SITE) & pl.col("F").ge(MIN_SITE) & pl.col("compute").eq("bf16")
         for engine in ENGINES:
             frame = timings.frame.filter(inside).with_columns(software=pl.lit(engine))
-            rows = joined(replace(timings, frame=frame), shipped).frame
+            rows = join_timings(replace(timings, frame=frame), shipped).frame
             errors.append(median(abs(1 / ratio - 1) for ratio in rows["ratio_estimate"]))
     return {"timed": f"{count:,}", "engines": percents(errors)}
 
@@ -204,7 +204,7 @@ def ordered_pairs(text: str) -> Iterator[Sequence[str]]:
 
 def values_of(text: str) -> dict[str, str]:
     """Values of sentences about served models, by their names."""
-    shorter, nominal = SHORTEST
+    shorter, nominal = MIN_LENGTH_SHARE
     counts = re.search(
         r"([\d,]+) timings with a bound, ([\d,]+) with an estimate, (\d+) below", text
     )

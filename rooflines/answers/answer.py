@@ -266,7 +266,7 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
         found.append(software)
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
-    joined = (case.choice.found("collectives", kind) for kind in kinds)
+    joined = (case.choice.first_fit("collectives", kind) for kind in kinds)
     return list(dict.fromkeys([*found, *(named[0] for named in joined if named)]))
 
 
@@ -396,7 +396,7 @@ def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> di
     names = ("group", "count", *ESTIMATED, "calibration")
     fits: dict[str, Fitted] = {}
     for kernel in case.kernels:
-        fits |= case.choice.of_kernel(kernel)
+        fits |= case.choice.fits_of_kernel(kernel)
     prompt_s = None
     if case.engine is not None:
         first_s = first_token(case, Request(input=step.S, output=1)).estimate

@@ -274,7 +274,7 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
     def joined(name: str) -> MeasuredRows:
         measurement = config.measurement(name)
         return MeasuredRows(
-            name, measured_frame(measurement.joined()).lazy(), measurement.catalogues.chips
+            name, measured_frame(measurement.join()).lazy(), measurement.catalogues.chips
         )
 
     return Results(

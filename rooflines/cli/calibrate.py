@@ -14,9 +14,9 @@ from rooflines.fits.calibrate import FitRequest, calibrate
 from rooflines.fits.calibration_files import (
     Calibrations,
     Fitted,
+    calibrations_yaml,
     key_of,
     read_calibrations,
-    text_of,
 )
 from rooflines.fits.least_squares import require_scipy
 from rooflines.fits.time_form import FORMS
@@ -101,7 +101,7 @@ def command(  # noqa: PLR0913, the options
     output.check_new(path, force=force)
     check_kind(file, "fit")
     otherwise = {} if dtype is None else {"compute": dtype}
-    timings = read_timings(file, {"chip": chip}, otherwise).of(chip, software)
+    timings = read_timings(file, {"chip": chip}, otherwise).of_system(chip, software)
     request = FitRequest(
         timings,
         chip,
@@ -127,7 +127,9 @@ def fit_and_write(request: FitRequest, key: str, path: Path, dtype: str | None =
     results = calibrate(request, dtype)
     click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
     entries = {key: {result.name: result.entry for result in results}}
-    write_bytes(path, text_of(Calibrations.model_validate({results[0].entry.KIND: entries})))
+    write_bytes(
+        path, calibrations_yaml(Calibrations.model_validate({results[0].entry.KIND: entries}))
+    )
     click.echo(f"\n{path}: written")
 
 

@@ -125,7 +125,7 @@ def _timings(config: Config) -> list[str]:
     with Mistakes() as mistakes:
         for name, measured_set in config.measurements.items():
             with mistakes.at(f"measurements.{name}"):
-                found = measured_set.joined()
+                found = measured_set.join()
                 below = found.frame["reason"].drop_nulls().len()
                 skipped = measured_set.skipped(found)
                 left_out, bare = (

@@ -14,7 +14,7 @@ from rooflines.cli import output
 from rooflines.config.measurement_fields import MeasurementConfig
 from rooflines.dictionary.columns import measured_columns
 from rooflines.fits.calibration_files import (
-    joined_calibrations,
+    merge_calibrations,
     read_calibrations,
     shipped_calibrations,
 )
@@ -120,13 +120,13 @@ def joined_table(
             fix = "write --where chip=h100-sxm"
             raise RooflinesError("--where", f"is {word!r}, which names no value", fix)
     known = output.known_of(config)
-    fits = joined_calibrations(
+    fits = merge_calibrations(
         [known.calibrations or shipped_calibrations(), *map(read_calibrations, calibrations)]
     )
     catalogues = Catalogues(known.chips, dtype_entries(), fits)
     path, given = Path(table), MeasurementConfig.model_validate({"file": table, "where": chosen})
     one = checked_set(path.stem, given, path, catalogues)
-    return one, one.joined()
+    return one, one.join()
 
 
 def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:

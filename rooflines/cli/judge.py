@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.basics.text import significant
 from rooflines.cli.join import counts, joined_table, timings_options
 from rooflines.cli.output import WithExamples, prints_frame, table
-from rooflines.measured.judgement import judged_set
+from rooflines.measured.judgement import judge_set
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,7 +84,7 @@ def command(
         rooflines measured judge served.csv --wrong --csv > wrong.csv
     """
     one, found = joined_table(table, where, calibrations, config)
-    judgement = judged_set(one, found)
+    judgement = judge_set(one, found)
     shown = _wrong(judgement.wrong) if wrong else _text(judgement)
     text = "\n".join([*counts(one, found), "", *shown])
     return judgement.wrong if wrong else judgement.errors, text, judgement.plain

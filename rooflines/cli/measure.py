@@ -34,7 +34,7 @@ from rooflines.measured.gpu import Gpu
 from rooflines.measured.machine import chip_of, config_text, timings_source
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.session import Session
-from rooflines.measured.timed_shapes import chosen_shapes, cost, read_shapes
+from rooflines.measured.timed_shapes import choose_shapes, cost, read_shapes
 from rooflines.results.atomic import write_bytes
 from rooflines.theory.operation import MATRIX
 
@@ -105,7 +105,7 @@ def command(  # noqa: PLR0913, the options
         check_kind(shapes, "shapes")
     multiplier = BACKENDS[backend] if backend else _default_backend()
     machine = multiplier.machine()
-    names = (dtypes or multiplier.usual()).split(",")
+    names = (dtypes or multiplier.default_dtypes()).split(",")
     with at_path("--dtypes"):
         library = next(name for name, one in BACKENDS.items() if one is multiplier)
         problem = f"no dtype that {library} multiplies here"
@@ -118,7 +118,7 @@ def command(  # noqa: PLR0913, the options
     format_of(path, ["parquet"])
     unit = f", {counted(machine.threads, 'thread')}" if machine.threads else ""
     click.echo(f"{machine.name}{unit}, {machine.version}")
-    session = Session.opened(path, machine, known, _about(multiplier))
+    session = Session.resume(path, machine, known, _about(multiplier))
     try:
         for name in dict.fromkeys(names):
             _time(session, multiplier, name, budget, shapes)
@@ -171,7 +171,7 @@ def _time(
             alone.seconds(REFERENCE)
             rate = cost(REFERENCE, dtypes, "flops") / alone.seconds(REFERENCE)
             most[dtypes] = LONGEST_S * rate
-        shapes = chosen_shapes(budget, multiplier.REACH, sites, most[dtypes], dtypes)
+        shapes = choose_shapes(budget, multiplier.SHAPE_RANGE, sites, most[dtypes], dtypes)
     left = session.missing(dtypes, shapes)
     if left:
         timed = multiplier(dtypes, session.machine, [REFERENCE, *left])
@@ -244,7 +244,7 @@ def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:
     about, software = session.about, session.machine.software
     chip = about["chip"]
     timings = read_timings(session.path)
-    within = timings.frame.filter(pl.col("B") >= multiplier.REACH.rows[0])
+    within = timings.frame.filter(pl.col("B") >= multiplier.SHAPE_RANGE.rows[0])
     request = FitRequest(
         replace(timings, frame=within), chip, chip_of(about), timings_source(about), about["date"]
     )

@@ -263,7 +263,7 @@ class KernelCase(Case):
         kernel = self.step.kernels[self.index]
         known = self.step.kernel_estimates[self.index] is not None
         choice = self.step.choice
-        fits = " + ".join(choice.of_kernel(kernel)) if known else ""
+        fits = " + ".join(choice.fits_of_kernel(kernel)) if known else ""
         if fits and not choice.is_timed(kernel):
             fits = f"{UNTIMED_PREFIX}, by {fits}"
         return {

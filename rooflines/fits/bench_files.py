@@ -25,18 +25,18 @@ PER_MS = 1e-3
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt": "trtllm", "trtllm": "trtllm"}
 """Software by the beginning of a backend's name."""
 
-OF_KIND = {"vllm-serve": "vllm", "sglang-serve": "sglang", "trtllm-bench": "trtllm"}
+ENGINE_BY_KIND = {"vllm-serve": "vllm", "sglang-serve": "sglang", "trtllm-bench": "trtllm"}
 """Software by the kind of file, where the file does not name it."""
 
 TP_KEYS = ("tp", "tp_size", "tensor_parallel_size", "tensor_parallel")
 MODEL_KEYS = ("model_id", "model", "model_name", "base_model_id")
-ACCEPTED = ("accept_length", "spec_decode_acceptance_length")
+ACCEPTANCE_KEYS = ("accept_length", "spec_decode_acceptance_length")
 """Tokens that a step of speculative decoding adds to an answer, in the mean [1]."""
 
 OTHER_SPLITS = ("pp_size", "dp_size", "ep_size")
 """Splits of SGLang's server besides that by width [1]."""
 
-DIGITS = 16
+MAX_DIGITS = 16
 """Digits from which on a text is no number that is read [1]."""
 
 FORMATS = {
@@ -73,7 +73,7 @@ def read_bench(text: str, kind: str) -> pl.DataFrame:
     runs = list(_objects(text.removeprefix("\ufeff")))
     for run in runs:
         _check_comparable(run)
-    rows = [_of_trtllm(run) if "world_info" in run else _of_serving(run, kind) for run in runs]
+    rows = [_trtllm_row(run) if "world_info" in run else _serving_row(run, kind) for run in runs]
     if not rows:
         raise RooflinesError("", "has no result of a benchmark", "give the JSON that it wrote")
     frame = pl.DataFrame(rows, schema=COLUMNS, orient="row")
@@ -89,9 +89,9 @@ def _objects(text: str) -> Iterator[JSON]:
             content = [json.loads(line) for line in text.splitlines() if line.strip()]
         except (ValueError, RecursionError):
             raise RooflinesError("", "is cut off, or no JSON", "write it again") from None
-    for one in content if isinstance(content, list) else [content]:
-        if isinstance(one, dict):
-            yield one
+    for item in content if isinstance(content, list) else [content]:
+        if isinstance(item, dict):
+            yield item
 
 
 def _check_comparable(run: JSON) -> None:
@@ -101,7 +101,7 @@ def _check_comparable(run: JSON) -> None:
         RooflinesError: Its TPOT is no time of a step, or its chips are not those of a split.
     """
     world = run.get("world_info")
-    if any((_number(run, key) or 0) > 1 for key in ACCEPTED) or run.get("decoding_stats"):
+    if any((_number(run, key) or 0) > 1 for key in ACCEPTANCE_KEYS) or run.get("decoding_stats"):
         problem = "is a result of a benchmark with speculative decoding, of several tokens a step"
         raise RooflinesError("", problem, "run it without a draft model")
     if isinstance(world, dict) and (_number(world, "pp_size") or 1) > 1:
@@ -109,7 +109,7 @@ def _check_comparable(run: JSON) -> None:
         raise RooflinesError("", f"{problem}, which are not compared", "run it with --pp 1")
 
 
-def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
+def _serving_row(run: JSON, kind: str) -> dict[str, Any]:
     """A result of `vllm bench serve` or `sglang.bench_serving`."""
     requests = _number(run, "completed", "num_prompts")
     concurrency = _number(run, "max_concurrency", "concurrency")
@@ -132,7 +132,7 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
     quantized = server.get("quantization")
     return _row(
         model=_model(next(filter(None, names), None)),
-        software=next(named, OF_KIND.get(kind)),
+        software=next(named, ENGINE_BY_KIND.get(kind)),
         linear=FORMATS.get(quantized, quantized) if isinstance(quantized, str) else None,
         tp=_number(run, *TP_KEYS) or _tp_of_server(server),
         input_tokens=tokens_each[0],
@@ -143,9 +143,9 @@ def _of_serving(run: JSON, kind: str) -> dict[str, Any]:
     )
 
 
-def _of_trtllm(run: JSON) -> dict[str, Any]:
+def _trtllm_row(run: JSON) -> dict[str, Any]:
     """A report of `trtllm-bench`."""
-    engine, world, asked, times = (
+    engine, world, requests, times = (
         part if isinstance(part := run.get(key), dict) else {}
         for key in ("engine", "world_info", "request_info", "streaming_metrics")
     )
@@ -160,9 +160,9 @@ def _of_trtllm(run: JSON) -> dict[str, Any]:
         linear=FORMATS.get(quantized, quantized),
         tp=_number(world, "tp_size"),
         moe_ep=_number(world, "ep_size"),
-        input_tokens=_number(asked, "avg_input_length"),
-        output_tokens=_number(asked, "avg_output_length"),
-        concurrency=_number(asked, "avg_num_concurrent_requests"),
+        input_tokens=_number(requests, "avg_input_length"),
+        output_tokens=_number(requests, "avg_output_length"),
+        concurrency=_number(requests, "avg_num_concurrent_requests"),
         ttft_s=_number(times, "avg_ttft_ms"),
         tpot_s=tpot_ms,
     )
@@ -197,13 +197,15 @@ def _number(run: Mapping[str, Any], *keys: str) -> float | None:
 
     Digits are one: `vllm bench serve --metadata` writes them.
     """
-    found = (run.get(key) for key in keys)
+    cells = (run.get(key) for key in keys)
     values = (
-        int(each) if isinstance(each, str) and each.isdecimal() and len(each) < DIGITS else each
-        for each in found
+        int(value)
+        if isinstance(value, str) and value.isdecimal() and len(value) < MAX_DIGITS
+        else value
+        for value in cells
     )
-    numbers = (each for each in values if isinstance(each, int | float))
-    return next((float(each) for each in numbers if 0 < each < MAX_SIZE), None)
+    numbers = (value for value in values if isinstance(value, int | float))
+    return next((float(value) for value in numbers if 0 < value < MAX_SIZE), None)
 
 
 def _model(name: object) -> str | None:

@@ -9,14 +9,14 @@ import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
-from rooflines.fits.calibration_files import ENTRIES, REACHED, Errors
+from rooflines.fits.calibration_files import ENTRIES, RANGED_SIZES, Errors
 from rooflines.fits.fit_errors import REGIONS, band, bands, errors
-from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE_FIT, judged, kernel_fit
+from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE_FIT, kernel_fit, with_estimate_errors
 from rooflines.fits.held_out import held_out, held_out_below, sites_in
-from rooflines.fits.least_squares import rounded
+from rooflines.fits.least_squares import round_number
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.timings import COLLECTIVE, FEWEST, MATMUL
+from rooflines.fits.timings import COLLECTIVE, MATMUL, MIN_TIMINGS
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import MAX_MEASURED_SHARE
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflines.fits.timings import Timings
     from rooflines.hardware.entries import Chip
 
-ENOUGH = 30
+RELIABLE_TIMINGS = 30
 """Timings that determine the numbers of a fit [1]."""
 
 FIT, HELD_OUT = "fit", "held out"
@@ -69,7 +69,7 @@ class FitReport:
     Attributes:
         name: The compute dtype, or the collective.
         entry: Its entry in a file.
-        regions: Errors by split and region, as `judge.errors`.
+        regions: Errors by split and region, as `fit_errors.errors`.
         notes: What was left out, merged or not held out, and what is little, a sentence each.
     """
 
@@ -91,7 +91,7 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
             another unit of time, or unlikely for the chip.
     """
     timings = request.timings
-    if timings.served:
+    if timings.is_served:
         problem, fix = "has runs of served models, which are not fitted", "give timings of kernels"
         raise RooflinesError("", problem, fix, file=timings.file)
     column = timings.kind.fit_by
@@ -100,11 +100,11 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
     with Mistakes() as mistakes:
         for name in names:
             with mistakes.at(), at_path(name, file=timings.file):
-                results.append(_fitted(request, name))
+                results.append(_fit_report(request, name))
     return results
 
 
-def _fitted(request: FitRequest, name: str) -> FitReport:
+def _fit_report(request: FitRequest, name: str) -> FitReport:
     """The fit of a compute dtype, a phase of attention or a collective."""
     kind, chip = request.timings.kind, request.chip
     frame, timings = with_nominal_times(request.timings, chip, request.entry, name)
@@ -117,22 +117,22 @@ def _fitted(request: FitRequest, name: str) -> FitReport:
     frame = frame.filter(~pl.col("in_cache"))
     below = held_out_below(frame)
     train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
-    if train.height < FEWEST:
+    if train.height < MIN_TIMINGS:
         train, test, below = frame, test.clear(), 0
-    found = form.fit(train)
-    entry, numbers = ENTRIES[kind.fits], vars(found.numbers.floats)
+    result = form.fit(train)
+    entry, numbers = ENTRIES[kind.fits], vars(result.numbers.floats)
     if kind is not COLLECTIVE:
-        _check_reached(found.numbers, chip)
-    fitted, tested = (judged(part, found.numbers) for part in (train, test))
+        _check_reached(result.numbers, chip)
+    fitted, tested = (with_estimate_errors(part, result.numbers) for part in (train, test))
     about = {
         **{name: number for name, number in numbers.items() if name in entry.model_fields},
         "bands": bands(fitted),
-        "held": list(found.held),
+        "held": list(result.at_prior),
         "fitted": errors_of(fitted),
         "held_out": errors_of(tested) if tested.height else None,
         "held_out_below": below,
         "sizes": sizes,
-        "outside": _outside(frame, found.numbers, form),
+        "outside": _outside_band(frame, result.numbers, form),
         "contents": request.contents or (_contents(timings, name) if kind is MATMUL else None),
         "source": request.source,
         "date": request.date,
@@ -143,7 +143,7 @@ def _fitted(request: FitRequest, name: str) -> FitReport:
         )
         for split, part in ((FIT, fitted), (HELD_OUT, tested))
     )
-    notes = (*timings.notes, *_little(train, test, len(form.names)))
+    notes = (*timings.notes, *_warnings(train, test, len(form.names)))
     return FitReport(name, entry.model_validate(about), regions, notes)
 
 
@@ -157,11 +157,11 @@ def _contents(timings: Timings, compute: str) -> str | None:
         return str(stated[0])
     formats = dtype_entries().formats
     weights = timings.frame["dtype_w"].unique().sort()
-    narrow = [each for each in weights if formats[each].bits < formats[compute].bits]
+    narrow = [dtype for dtype in weights if formats[dtype].bits < formats[compute].bits]
     return f"the conversion of {' and '.join(narrow)} weights" if narrow else None
 
 
-def _outside(
+def _outside_band(
     frame: pl.DataFrame, numbers: FormNumbers, form: FormFit
 ) -> tuple[float, float] | None:
     """The band of sites with the smallest and largest sizes, by a fit to the others.
@@ -169,29 +169,29 @@ def _outside(
     Returns:
         p10 and p90 of measured over estimated time [1]; None: too few are left to fit.
     """
-    ends, few = [], ENOUGH
-    for name in (each for each in REACHED if each in frame.columns):
+    ends, few = [], RELIABLE_TIMINGS
+    for name in (size for size in RANGED_SIZES if size in frame.columns):
         smallest, largest = frame[name].min(), frame[name].max()
         if name == "shards":  # no fewer than two chips send
-            smallest, few = largest, FEWEST
+            smallest, few = largest, MIN_TIMINGS
         ends.append(pl.col(name).is_in([smallest, largest]))
     outside = pl.any_horizontal(ends)
     inner, outer = frame.filter(~outside), frame.filter(outside)
     one_bound = form is not COLLECTIVE_FIT and inner["bound"].n_unique() == 1
     if min(inner.height, outer.height) < few or one_bound:
         return None
-    return band(judged(outer, form.like(inner, numbers)))
+    return band(with_estimate_errors(outer, form.refit(inner, numbers)))
 
 
-def _little(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
+def _warnings(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
     """Warnings about a fit to few timings, or one that no timing judges."""
     if test.is_empty():
         yield "no site is held out, and nothing judges the fit: there are too few of them"
-    if train.height < ENOUGH or sites_in(train) < numbers:
+    if train.height < RELIABLE_TIMINGS or sites_in(train) < numbers:
         few = f"{counted(train.height, 'timing')} of {counted(sites_in(train), 'site')}"
         yield (
             f"{few} hardly determine {numbers} numbers: trust the estimate near these sizes alone, "
-            f"or time at least {ENOUGH} of {numbers} sites"
+            f"or time at least {RELIABLE_TIMINGS} of {numbers} sites"
         )
 
 
@@ -210,5 +210,5 @@ def _check_reached(numbers: FormNumbers, chip: str) -> None:
 def errors_of(frame: pl.DataFrame) -> Errors:
     """The errors of all timings, to the digits of a fit."""
     row = errors(frame, ("all",)).row(0, named=True)
-    shares = {name: float(rounded(row[name])) for name in ("median", "mean", "p90")}
+    shares = {name: float(round_number(row[name])) for name in ("median", "mean", "p90")}
     return Errors(n=row["n"], **shares)

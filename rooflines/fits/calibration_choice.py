@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rooflines.basics.numbers import exact
-from rooflines.fits.calibration_files import REACHED, UNSCALED, attention_name
+from rooflines.fits.calibration_files import RANGED_SIZES, REFERENCE_DTYPE, attention_name
 from rooflines.fits.time_form import FormNumbers, Numbers
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.theory.operation import MATRIX
@@ -67,7 +67,7 @@ class CalibrationChoice:
 
     def fit(self, compute: str) -> CalibrationFit[Numbers] | None:
         """The calibration of operations in a compute dtype; None without."""
-        return self.of("calibrations", compute)
+        return self.fit_by_name("calibrations", compute)
 
     def attention(self, phase: str, compute: str) -> CalibrationFit[Numbers] | None:
         """The calibration of grouped-query attention; None without.
@@ -76,13 +76,13 @@ class CalibrationChoice:
             phase: `decode` or `prefill`.
             compute: The compute dtype.
         """
-        return self.of("attention", attention_name(phase, compute))
+        return self.fit_by_name("attention", attention_name(phase, compute))
 
     def collective(self, kind: str) -> CalibrationFit[CollectiveNumbers] | None:
         """The calibration of a collective over the interconnects; None without."""
-        return self.of("collectives", kind)
+        return self.fit_by_name("collectives", kind)
 
-    def found(self, kind: str, name: str) -> tuple[str, Any] | None:
+    def first_fit(self, kind: str, name: str) -> tuple[str, Any] | None:
         """The first software with a fit that applies, and the fit.
 
         Args:
@@ -96,37 +96,37 @@ class CalibrationChoice:
         first = self.calibrations.first
         return first(kind, self.chip, self.softwares, name) if applies else None
 
-    def of(self, kind: str, name: str) -> CalibrationFit[Any] | None:
-        """The calibration that applies, and how far it reaches; arguments as of `found`."""
+    def fit_by_name(self, kind: str, name: str) -> CalibrationFit[Any] | None:
+        """The calibration that applies, and how far it reaches; arguments as of `first_fit`."""
         if kind == "calibrations" and not self.softwares:
-            own = (self.entry.calibration or {}).get(name)
-            return CalibrationFit(_numbers(own)) if own else None
-        named = self.found(kind, name)
-        if named is None:
+            calibration = (self.entry.calibration or {}).get(name)
+            return CalibrationFit(_numbers(calibration)) if calibration else None
+        match = self.first_fit(kind, name)
+        if match is None:
             return None
-        software, fit = named
-        sizes = {size: ends for size, ends in fit.sizes.items() if size in REACHED}
+        software, fit = match
+        sizes = {size: ends for size, ends in fit.sizes.items() if size in RANGED_SIZES}
         foreign = software != self.softwares[0]
         if kind == "collectives":  # engines call those of libraries unless they have their own
             foreign = foreign and fit.elsewhere is not None
         reach = FitRange(sizes, fit.outside, fit.elsewhere, from_other_engine=foreign)
         return CalibrationFit(fit.numbers, bands_of(fit), reach)
 
-    def untimed(self, numbers: Numbers) -> Numbers:
+    def fallback_numbers(self, numbers: Numbers) -> Numbers:
         """The numbers of kernels that no timings are of, such as experts; of form `max`.
 
         Args:
             numbers: Those of matmuls in the compute dtype, whose share of the peak counts.
 
         Returns:
-            With the overhead and the share of the memory rate of matmuls in `UNSCALED`, where the
-            software has them: those of a narrow dtype include scales and the quantization of x.
+            With the overhead and the share of the memory rate of matmuls in `REFERENCE_DTYPE`,
+            where the software has them: a narrow dtype adds scales and the quantization of x.
         """
-        wide = self.found("calibrations", UNSCALED)
-        if wide is None:
+        reference = self.first_fit("calibrations", REFERENCE_DTYPE)
+        if reference is None:
             return numbers.plain
-        kept = {name: getattr(wide[1].numbers, name) for name in ("memory", "overhead_s")}
-        return numbers.plain.replaced(kept)
+        shares = {name: getattr(reference[1].numbers, name) for name in ("memory", "overhead_s")}
+        return numbers.plain.replaced(shares)
 
     def step(self) -> FittedStep | None:
         """What an engine adds to kernels of decode: the first software with fits of the chip."""
@@ -134,40 +134,46 @@ class CalibrationChoice:
         return named[1] if named else None
 
     def _step(self) -> tuple[str, FittedStep] | None:
-        known = self.calibrations.softwares_of(self.chip)
-        named = ((name, name.partition("-")[0]) for name in self.softwares if name in known)
+        fitted_softwares = self.calibrations.softwares_of(self.chip)
+        named = (
+            (name, name.partition("-")[0]) for name in self.softwares if name in fitted_softwares
+        )
         steps = ((name, self.calibrations.step(self.chip, engine)) for name, engine in named)
         return next(((name, step) for name, step in steps if step), None)
 
-    def of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:
+    def fits_of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:
         """The fits that the estimate of a kernel is by, each with its software and what it is of.
 
         Args:
             kernel: A kernel of a step.
         """
-        found: dict[str, tuple[str, Fitted] | None] = {}
+        matches: dict[str, tuple[str, Fitted] | None] = {}
         if kernel.engine:
-            found["steps"] = self._step()
-        elif own := self._attention(kernel):
-            found["attention"] = own
+            matches["steps"] = self._step()
+        elif attention_fit := self._attention(kernel):
+            matches["attention"] = attention_fit
         else:
-            dtypes = [kernel.compute] if kernel.is_matmul else [kernel.compute, UNSCALED]
-            found |= {each: self.found("calibrations", each) for each in dtypes}
-        found |= {each.kind: self.found("collectives", each.kind) for each in kernel.transfers}
-        return {f"{named[0]} {of}": named[1] for of, named in found.items() if named}
+            dtypes = [kernel.compute] if kernel.is_matmul else [kernel.compute, REFERENCE_DTYPE]
+            matches |= {dtype: self.first_fit("calibrations", dtype) for dtype in dtypes}
+        matches |= {
+            sent.kind: self.first_fit("collectives", sent.kind) for sent in kernel.transfers
+        }
+        return {f"{match[0]} {fit_name}": match[1] for fit_name, match in matches.items() if match}
 
     def is_timed(self, kernel: Kernel) -> bool:
-        """Whether a fit is of timings of such kernels, not only of matmuls: see `untimed`."""
+        """True if a fit has timings of such kernels, not matmuls alone: see `fallback_numbers`."""
         return kernel.engine or kernel.is_matmul or self._attention(kernel) is not None
 
     def _attention(self, kernel: Kernel) -> tuple[str, Fitted] | None:
         """The fit of a kernel of grouped-query attention."""
         phase = kernel.attention_phase
-        return (phase and self.found("attention", attention_name(phase, kernel.compute))) or None
+        return (
+            phase and self.first_fit("attention", attention_name(phase, kernel.compute))
+        ) or None
 
     def contents(self, computed: Iterable[str]) -> list[str]:
         """Contents of the timings besides the matmul, of the fits in these compute dtypes."""
-        fits = (self.found("calibrations", each) for each in computed)
+        fits = (self.first_fit("calibrations", dtype) for dtype in computed)
         return list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
 
 
@@ -176,8 +182,8 @@ def bands_of(entry: Fitted) -> dict[str, Band]:
     return {bound: (float(low), float(high)) for bound, (low, high) in entry.bands.items()}
 
 
-def _numbers(own: Calibration) -> Numbers:
+def _numbers(calibration: Calibration) -> Numbers:
     """The calibration of a chip's entry, of form `max`."""
-    shares = shares_of(own)
+    shares = shares_of(calibration)
     math, memory, network = (shares.get(name, 1) for name in ("math", "memory", "network"))
-    return Numbers(math, memory, exact(own.overhead_s), network)
+    return Numbers(math, memory, exact(calibration.overhead_s), network)

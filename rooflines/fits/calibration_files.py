@@ -42,10 +42,10 @@ Bound = Literal["compute", "memory", "network", "mixed", "step"]
 SAME_NUMBERS = "fp16", "bf16"
 """A compute dtype, and the one of the same width and peak whose fit it takes where it has none."""
 
-REACHED = ("D", "F", "S", "bytes", "shards")
+RANGED_SIZES = ("D", "F", "S", "bytes", "shards")
 """The sizes beyond whose smallest and largest values in timings an estimate says so."""
 
-UNSCALED = "bf16"
+REFERENCE_DTYPE = "bf16"
 """The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
 the memory rate other kernels reach."""
 
@@ -108,7 +108,7 @@ class Fitted(Entry):
 
 
 class FittedMatmul(Fitted):
-    """Numbers fitted to timings of matmuls in one compute dtype; see `form.Numbers`."""
+    """Numbers fitted to timings of matmuls in one compute dtype; see `time_form.Numbers`."""
 
     KIND = "calibrations"
 
@@ -150,7 +150,7 @@ class FittedAttention(FittedMatmul):
 
 
 class FittedCollective(Fitted):
-    """Numbers fitted to timings of a collective; see `form.CollectiveNumbers`."""
+    """Numbers fitted to timings of a collective; see `time_form.CollectiveNumbers`."""
 
     KIND = "collectives"
 
@@ -172,7 +172,7 @@ class FittedCollective(Fitted):
 
 
 ENTRIES: Mapping[str, type[FittedMatmul | FittedCollective]] = {
-    each.KIND: each for each in (FittedMatmul, FittedAttention, FittedCollective)
+    fit_type.KIND: fit_type for fit_type in (FittedMatmul, FittedAttention, FittedCollective)
 }
 """The fits of timings by their key in a file."""
 
@@ -262,8 +262,8 @@ class Calibrations(Entry):
         for key, by_dtype in self.calibrations.items():
             fit = by_dtype.get(dtype)
             if contents and fit and fit.contents and fit.contents in contents:
-                of, _, name = key.partition("/")
-                if of == chip and name.partition("-")[0] == software:
+                key_chip, _, name = key.partition("/")
+                if key_chip == chip and name.partition("-")[0] == software:
                     return name
         return software
 
@@ -292,48 +292,52 @@ class Calibrations(Entry):
 
     def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
         """The fit of matmuls in a compute dtype, of the first software that has one."""
-        found = self.first("calibrations", chip, softwares, dtype)
-        return found[1] if found else None
+        match = self.first("calibrations", chip, softwares, dtype)
+        return match[1] if match else None
 
     def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
         """The fit of steps of training, of the first software that has one."""
-        found = self.first("training", chip, softwares, "train")
-        return found[1] if found else None
+        match = self.first("training", chip, softwares, "train")
+        return match[1] if match else None
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
         """What an engine adds to the kernels of decode: on this chip, else on any."""
-        found = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
-        return found.get("decode")
+        by_phase = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
+        return by_phase.get("decode")
 
     def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
-        """The fits of some chips and software: matmuls in these compute dtypes and `UNSCALED`."""
-        found: dict[str, dict[str, Any]] = {
+        """Fits by chip and software, with matmuls in these compute dtypes and `REFERENCE_DTYPE`."""
+        fits: dict[str, dict[str, Any]] = {
             kind: {key: by_key[key] for key in keys if key in by_key}
             for kind in KINDS
             for by_key in [getattr(self, kind)]
         }
-        wanted = {UNSCALED, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
-        found["calibrations"] = {
+        wanted = {REFERENCE_DTYPE, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
+        fits["calibrations"] = {
             key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in wanted}
-            for key, by_dtype in found["calibrations"].items()
+            for key, by_dtype in fits["calibrations"].items()
         }
         engines = {key.partition("/")[2].partition("-")[0] for key in keys}
-        steps = {key: each for key, each in self.steps.items() if key.rpartition("/")[2] in engines}
-        return Calibrations(**found, steps=steps)
+        steps = {
+            key: by_phase
+            for key, by_phase in self.steps.items()
+            if key.rpartition("/")[2] in engines
+        }
+        return Calibrations(**fits, steps=steps)
 
 
 KINDS = ("calibrations", "attention", "collectives", "training")
 """Fits by chip and software, the keys of a file."""
 
 
-def joined_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
+def merge_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
     """Calibrations of several files as one; of two fits of one thing the later part's counts."""
-    found: dict[str, dict[str, Any]] = {kind: {} for kind in Calibrations.model_fields}
+    fits_by_kind: dict[str, dict[str, Any]] = {kind: {} for kind in Calibrations.model_fields}
     for part in parts:
-        for kind, fits in found.items():
+        for kind, fits in fits_by_kind.items():
             for key, by_name in getattr(part, kind).items():
                 fits[key] = {**fits.get(key, {}), **by_name}
-    return Calibrations(**found)
+    return Calibrations(**fits_by_kind)
 
 
 def attention_name(phase: str, compute: str) -> str:
@@ -363,23 +367,23 @@ def read_calibrations(path: str | Path) -> Calibrations:
     with named_kind(path, "fits"):
         content = read_yaml(path)
     with named_kind(path, "fits"), in_file(path):
-        found = validate_entry(Calibrations, content)
-        _check_keys(found)
-    return found
+        calibrations = validate_entry(Calibrations, content)
+        _check_keys(calibrations)
+    return calibrations
 
 
-def _check_keys(found: Calibrations) -> None:
+def _check_keys(calibrations: Calibrations) -> None:
     """Refuse keys that are no chip and software, no dtypes or no collectives."""
     formats = dtype_entries().formats
     phases = dict.fromkeys(attention_name(phase, dtype) for phase in PHASES for dtype in formats)
     kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
-        "calibrations": (found.calibrations, formats, "no dtype"),
-        "attention": (found.attention, phases, "no phase of attention"),
-        "collectives": (found.collectives, RING_PASSES, "no collective"),
-        "training": (found.training, ("train",), "no phase of training"),
+        "calibrations": (calibrations.calibrations, formats, "no dtype"),
+        "attention": (calibrations.attention, phases, "no phase of attention"),
+        "collectives": (calibrations.collectives, RING_PASSES, "no collective"),
+        "training": (calibrations.training, ("train",), "no phase of training"),
     }
     with Mistakes() as mistakes:
-        for place, (by_key, known, what) in kinds.items():
+        for place, (by_key, allowed, message) in kinds.items():
             for key, entries in by_key.items():
                 with mistakes.at(f"{place}.{key}"):
                     if key.count("/") != 1:
@@ -387,7 +391,7 @@ def _check_keys(found: Calibrations) -> None:
                         raise RooflinesError("", problem, "write <chip>/<software>")
                     key_of(*key.split("/"))
                     for name in entries:
-                        check_choice(name, known, what)
+                        check_choice(name, allowed, message)
 
 
 @cache
@@ -400,14 +404,14 @@ def shipped_calibrations() -> Calibrations:
     return read_calibrations(CALIBRATIONS_FILE)
 
 
-def text_of(found: Calibrations, about: str = "") -> str:
+def calibrations_yaml(calibrations: Calibrations, about: str = "") -> str:
     """Calibrations as YAML, numbers first, with a comment above."""
     content = {
         kind: {
             key: {name: _numbers_first(entry) for name, entry in entries.items()}
             for key, entries in by_key.items()
         }
-        for kind, by_key in found.model_dump(mode="json", exclude_defaults=True).items()
+        for kind, by_key in calibrations.model_dump(mode="json", exclude_defaults=True).items()
     }
     comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
     return comment + yaml.safe_dump(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.fits.calibrate import ENOUGH, errors_of
+from rooflines.fits.calibrate import RELIABLE_TIMINGS, errors_of
 from rooflines.fits.calibration_files import ALL_ENGINES, STEP_NUMBERS, FittedStep
 from rooflines.fits.fit_errors import band, with_errors
 from rooflines.fits.least_squares import Problem
@@ -41,7 +41,7 @@ class StepFit(NamedTuple):
     """Numbers by name, exact, and the names of those that are kept where the fit started."""
 
     numbers: Mapping[str, Fraction]
-    held: tuple[str, ...]
+    at_prior: tuple[str, ...]
 
 
 class StepFits:
@@ -52,17 +52,17 @@ class StepFits:
     """
 
     def __init__(self, runs: pl.DataFrame) -> None:
-        self.every = _fit(runs, PRIOR)
-        self.by: dict[str, StepFit] = {}
+        self.all_engines = _fit(runs, PRIOR)
+        self.by_key: dict[str, StepFit] = {}
         for name in ("engine", "key"):
             for (key,), part in runs.group_by(name, maintain_order=True):
-                if part.height >= ENOUGH:
-                    prior = self.of(str(key)).numbers
-                    self.by[str(key)] = _fit(part, prior, PULLS)
+                if part.height >= RELIABLE_TIMINGS:
+                    prior = self.fit_for(str(key)).numbers
+                    self.by_key[str(key)] = _fit(part, prior, PULLS)
 
-    def of(self, key: str) -> StepFit:
+    def fit_for(self, key: str) -> StepFit:
         """The fit of a chip and engine, else of the engine, else of all."""
-        return self.by.get(key) or self.by.get(key.rpartition("/")[2]) or self.every
+        return self.by_key.get(key) or self.by_key.get(key.rpartition("/")[2]) or self.all_engines
 
 
 def step_fits(
@@ -81,26 +81,26 @@ def step_fits(
         runs with these errors.
     """
     tested = pl.concat(
-        _judged(test, StepFits(runs.filter(pl.col("model") != model)))
+        _with_fit_errors(test, StepFits(runs.filter(pl.col("model") != model)))
         for (model,), test in runs.group_by("model", maintain_order=True)
     )
     fits = StepFits(runs)
-    fitted = _judged(runs, fits)
-    found = {}
-    for key, fit in sorted({ALL_ENGINES: fits.every, **fits.by}.items()):
-        own = pl.col("key" if "/" in key else "engine") == key
-        own = pl.lit(value=True) if key == ALL_ENGINES else own
+    fitted = _with_fit_errors(runs, fits)
+    entries = {}
+    for key, fit in sorted({ALL_ENGINES: fits.all_engines, **fits.by_key}.items()):
+        in_fit = pl.col("key" if "/" in key else "engine") == key
+        in_fit = pl.lit(value=True) if key == ALL_ENGINES else in_fit
         about: dict[str, object] = {
-            "bands": {"step": band(tested.filter(own))},
-            "held": list(fit.held),
-            "fitted": errors_of(fitted.filter(own)),
-            "held_out": errors_of(tested.filter(own)),
+            "bands": {"step": band(tested.filter(in_fit))},
+            "held": list(fit.at_prior),
+            "fitted": errors_of(fitted.filter(in_fit)),
+            "held_out": errors_of(tested.filter(in_fit)),
             "source": source,
             "date": date,
         }
         numbers = {name: float(number) for name, number in fit.numbers.items()}
-        found[key] = {"decode": FittedStep.model_validate({**numbers, **about})}
-    return found, tested
+        entries[key] = {"decode": FittedStep.model_validate({**numbers, **about})}
+    return entries, tested
 
 
 def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:
@@ -116,16 +116,16 @@ def _fit(
     """The fit to runs, from a prior."""
 
     def times(numbers: Mapping[str, float]) -> Array:
-        found: Array = runs.select(step_seconds(numbers)).to_series().to_numpy()
-        return found
+        seconds: Array = runs.select(step_seconds(numbers)).to_series().to_numpy()
+        return seconds
 
     problem = Problem(runs["seconds"].to_numpy(), times, prior, ({},), pulls or {})
     return StepFit(*problem.fit(STEP_NUMBERS))
 
 
-def _judged(runs: pl.DataFrame, fits: StepFits) -> pl.DataFrame:
+def _with_fit_errors(runs: pl.DataFrame, fits: StepFits) -> pl.DataFrame:
     """Runs with their estimates by fits, and the errors of these."""
     return pl.concat(
-        with_errors(part.with_columns(t_estimate_s=step_seconds(fits.of(str(key)).numbers)))
+        with_errors(part.with_columns(t_estimate_s=step_seconds(fits.fit_for(str(key)).numbers)))
         for (key,), part in runs.group_by("key", maintain_order=True)
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.fits.least_squares import rounded
+from rooflines.fits.least_squares import round_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 BAND = (0.1, 0.9)
 """The quantiles of a band [1]."""
 
-FEWEST_IN_BAND = 10
+MIN_BAND_TIMINGS = 10
 """Timings of a piece for a band of its own; with fewer it has the band of all [1]."""
 
 BATCHES = (16, 64, 256, 1024)
@@ -25,11 +25,11 @@ BATCHES = (16, 64, 256, 1024)
 
 def _bins() -> dict[str, pl.Expr]:
     """The bins of B by name."""
-    found, first = {}, 1
+    bins, first = {}, 1
     for last in BATCHES:
-        found[f"B {first:,} to {last:,}"] = pl.col("B").is_between(first, last)
+        bins[f"B {first:,} to {last:,}"] = pl.col("B").is_between(first, last)
         first = last + 1
-    return {**found, f"B from {first:,}": pl.col("B") >= first}
+    return {**bins, f"B from {first:,}": pl.col("B") >= first}
 
 
 BINS: Mapping[str, pl.Expr] = _bins()
@@ -84,17 +84,17 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
 def band(frame: pl.DataFrame) -> tuple[float, float]:
     """The p10 and p90 of `ratio`, to the digits of a fit [1]."""
     low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
-    return float(rounded(low or 1)), float(rounded(high or 1))
+    return float(round_number(low or 1)), float(round_number(high or 1))
 
 
 def with_band(
-    frame: pl.DataFrame, of: Mapping[str, tuple[float, float]], reach: FitRange | None
+    frame: pl.DataFrame, bands_by_bound: Mapping[str, tuple[float, float]], reach: FitRange | None
 ) -> pl.DataFrame:
     """Adds `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
 
     Args:
         frame: With `t_estimate_s` [s], `estimate_bound`, and the sizes of the timings.
-        of: The bands by bound; without one, the ends are null.
+        bands_by_bound: The bands by bound; without one, the ends are null.
         reach: How far the fit reaches: the band of other sizes is wider.
     """
     beyond = [pl.lit(value=False)]
@@ -103,11 +103,11 @@ def with_band(
     wider = reach.out_of_range_band if reach and reach.out_of_range_band else None
     ends = {}
     for side, widest in enumerate((min, max)):
-        inner = {bound: band[side] for bound, band in of.items()}
+        inner = {bound: band[side] for bound, band in bands_by_bound.items()}
         outer = {bound: widest(end, wider[side]) if wider else end for bound, end in inner.items()}
         within, outside = (
-            pl.col("estimate_bound").replace_strict(each, default=None, return_dtype=pl.Float64)
-            for each in (inner, outer)
+            pl.col("estimate_bound").replace_strict(by_bound, default=None, return_dtype=pl.Float64)
+            for by_bound in (inner, outer)
         )
         share = pl.when(pl.any_horizontal(beyond)).then(outside).otherwise(within)
         ends[f"t_estimate_p{(10, 90)[side]}_s"] = pl.col("t_estimate_s") * share
@@ -118,6 +118,6 @@ def bands(frame: pl.DataFrame) -> dict[str, tuple[float, float]]:
     """The p10 and p90 of measured over estimated times, by bound of the largest piece [1]."""
     parts = {str(key[0]): part for key, part in frame.group_by("estimate_bound")}
     return {
-        name: band(part if part.height >= FEWEST_IN_BAND else frame)
+        name: band(part if part.height >= MIN_BAND_TIMINGS else frame)
         for name, part in sorted(parts.items())
     }

@@ -37,10 +37,10 @@ PARAMETERS: Mapping[Form, tuple[str, ...]] = {"max": SHARES, "pieces": (*SHARES,
 EXTENSIONS = ("sustained", "mixed_activations")
 """Numbers that are tried with many timings."""
 
-MANY = 300
+MIN_EXTENSION_TIMINGS = 300
 """Timings from which on extensions are tried [1]."""
 
-LEAST_GAIN = 0.003
+MIN_GAIN = 0.003
 """Least gain of an extension in the median error at inner held-out sites [1]."""
 
 STARTS: tuple[Named, ...] = (
@@ -50,7 +50,7 @@ STARTS: tuple[Named, ...] = (
 )
 """The starts of fits of kernels, as factors of the prior."""
 
-NONE = Numbers(Fraction(1), Fraction(1), Fraction(0))
+NO_FIT = Numbers(Fraction(1), Fraction(1), Fraction(0))
 """Nothing fitted: the bound itself."""
 
 EXPRESSIONS: Extremes[pl.Expr] = Extremes(pl.max_horizontal, pl.min_horizontal)
@@ -66,7 +66,7 @@ class FitResult:
     """
 
     numbers: FormNumbers
-    held: tuple[str, ...]
+    at_prior: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,8 @@ class FormFit:
         names: The numbers that are fitted.
         starts: The starts, as factors of the prior.
         base: What is not fitted, as it is without.
-        extends: Whether `MANY` timings try the extensions and tiles, and keep what gains
-            `LEAST_GAIN` at inner held-out sites.
+        extends: With `MIN_EXTENSION_TIMINGS` timings or more, try the extensions and tiles, and
+            keep those that gain `MIN_GAIN` at inner held-out sites.
     """
 
     prior: FormNumbers
@@ -97,32 +97,34 @@ class FormFit:
         Raises:
             RooflinesError: scipy is missing.
         """
-        chosen = self._extended(frame) if self.extends and frame.height >= MANY else self
-        found, held = chosen.problem(frame).fit(chosen.names)
-        return FitResult(chosen.base.replaced(found), held)
+        chosen = (
+            self._extend(frame) if self.extends and frame.height >= MIN_EXTENSION_TIMINGS else self
+        )
+        numbers, at_prior = chosen.problem(frame).fit(chosen.names)
+        return FitResult(chosen.base.replaced(numbers), at_prior)
 
-    def like(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
+    def refit(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
         """The numbers that fit other timings best, the same ones as of another fit."""
-        known = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
-        names = tuple(name for name in known if getattr(numbers, name))
+        candidates = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
+        names = tuple(name for name in candidates if getattr(numbers, name))
         base = self.base.replaced({"tile": numbers.tile} if self.extends else {})
-        return replace(self, names=names, base=base).solved(frame)
+        return replace(self, names=names, base=base).solve(frame)
 
-    def solved(self, frame: pl.DataFrame) -> FormNumbers:
+    def solve(self, frame: pl.DataFrame) -> FormNumbers:
         """The best numbers, none held at the prior, as Float64."""
-        found, _ = self.problem(frame).solve(self.names)
-        return self.base.floats.replaced(found)
+        numbers, _ = self.problem(frame).solve(self.names)
+        return self.base.floats.replaced(numbers)
 
-    def _extended(self, frame: pl.DataFrame) -> FormFit:
+    def _extend(self, frame: pl.DataFrame) -> FormFit:
         """It with the extensions and the tile that gain enough, the best one first."""
-        kept = held_out(held_out_below(frame, inner=True), inner=True)
-        inner, rest = frame.filter(kept), frame.filter(~kept)
+        is_inner = held_out(held_out_below(frame, inner=True), inner=True)
+        inner, rest = frame.filter(is_inner), frame.filter(~is_inner)
         if inner.is_empty() or rest.is_empty():
             return self
 
         def error(option: FormFit) -> float:
-            found = judged(inner, option.solved(rest))["error"]
-            return float(found.quantile(0.5, "linear") or 0)
+            inner_errors = with_estimate_errors(inner, option.solve(rest))["error"]
+            return float(inner_errors.quantile(0.5, "linear") or 0)
 
         chosen: FormFit = self
         least = error(self)
@@ -133,7 +135,7 @@ class FormFit:
                 tiled = (chosen.base.replaced({"tile": tile}) for tile in TILES)
                 options += [replace(chosen, base=base) for base in tiled]
             errors = [error(option) for option in options]
-            if not errors or min(errors) > least - LEAST_GAIN:
+            if not errors or min(errors) > least - MIN_GAIN:
                 return chosen
             least = min(errors)
             chosen = options[errors.index(least)]
@@ -181,7 +183,7 @@ ATTENTION_PRIOR = Numbers(Fraction("0.4"), Fraction("0.7"), Fraction("1.1e-5"))
 
 def kernel_fit(prior: Numbers, form: Form) -> FormFit:
     """The fit of kernels, from a prior."""
-    return FormFit(prior, PARAMETERS[form], STARTS, NONE, extends=form == "pieces")
+    return FormFit(prior, PARAMETERS[form], STARTS, NO_FIT, extends=form == "pieces")
 
 
 def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
@@ -190,7 +192,7 @@ def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
     return {**columns, "math": math_column(numbers.tile)} if numbers.tile > 1 else columns
 
 
-def judged(frame: pl.DataFrame, numbers: FormNumbers) -> pl.DataFrame:
+def with_estimate_errors(frame: pl.DataFrame, numbers: FormNumbers) -> pl.DataFrame:
     """Timings with nominal times, with their estimate.
 
     Returns:

@@ -35,14 +35,14 @@ def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
     The site of a collective is the power of two below its `bytes`: one power in `FOLDS` is held
     out.
     """
-    names = next((both for both in SITES if set(both) <= set(frame.columns)), None)
+    names = next((site for site in SITES if set(site) <= set(frame.columns)), None)
     if names is None:
         power = pl.col("bytes").log(2).floor().cast(pl.Int64)
         return frame.with_columns(
             (power % FOLDS + power // FOLDS * SPREAD % PLACES * FOLDS).alias(FOLD)
         )
     sites = frame.select(names).unique(maintain_order=True)
-    digests = [sha256(f"{one}x{other}".encode()).digest() for one, other in sites.iter_rows()]
+    digests = [sha256(f"{first}x{second}".encode()).digest() for first, second in sites.iter_rows()]
     hashes = [int.from_bytes(digest[:4], "big") for digest in digests]
     sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
     return frame.join(sites, on=names, how="left", maintain_order="left")

@@ -54,7 +54,7 @@ def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
             batch = int(cells.get("batch_count", "1"))
         except (KeyError, ValueError):
             continue
-        x, w, out = (FORMATS.get(cells.get(f"{each}_type", "")) for each in "bad")
+        x, w, out = (FORMATS.get(cells.get(f"{matrix}_type", "")) for matrix in "bad")
         if cells.get("grouped_gemm", "0") != "0" or None in (x, w, out):
             grouped = cells.get("grouped_gemm", "0") != "0"
             why = "are grouped" if grouped else "have a dtype that is not modelled"
@@ -68,8 +68,8 @@ def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
     frame = pl.DataFrame(rows)
     keys = [name for name in frame.columns if name != "seconds"]
     best = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").min())
-    if others := frame.height - best.height:
-        left_out["are slower solutions of the same matmul"] = others
+    if slower := frame.height - best.height:
+        left_out["are slower solutions of the same matmul"] = slower
     return best.with_columns(source=pl.lit("hipblaslt-bench")), left_out
 
 

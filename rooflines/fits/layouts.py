@@ -34,12 +34,12 @@ def aiconfigurator(frame: pl.DataFrame) -> Tidy:
 
     Source: ai-dynamo/aiconfigurator, `gemm_perf.parquet` of its systems.
     """
-    known = pl.col("gemm_dtype").is_in(list(AICONFIGURATOR_DTYPES))
+    modelled = pl.col("gemm_dtype").is_in(list(AICONFIGURATOR_DTYPES))
     left_out = {
         f"are in {name}, whose storage is not certain": count
-        for name, count in frame.filter(~known)["gemm_dtype"].value_counts(sort=True).iter_rows()
+        for name, count in frame.filter(~modelled)["gemm_dtype"].value_counts(sort=True).iter_rows()
     }
-    frame = frame.filter(known)
+    frame = frame.filter(modelled)
     columns = zip(*AICONFIGURATOR_DTYPES.values(), strict=True)
     dtypes = {
         column: pl.col("gemm_dtype").replace_strict(
@@ -68,8 +68,8 @@ def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
 
     Source: ai-dynamo/aiconfigurator, `nccl_perf.txt` of its systems, and its collector.
     """
-    known = pl.col("op_name").is_in([*COLLECTIVES]) & pl.col("nccl_dtype").is_in([*ELEMENT])
-    rest = frame.filter(known)
+    modelled = pl.col("op_name").is_in([*COLLECTIVES]) & pl.col("nccl_dtype").is_in([*ELEMENT])
+    rest = frame.filter(modelled)
     size = pl.col("nccl_dtype").replace_strict(ELEMENT, default=None, return_dtype=pl.Int64)
     tidied = rest.with_columns(
         collective=pl.col("op_name").replace(COLLECTIVES),
@@ -333,12 +333,12 @@ def tracelens(frame: pl.DataFrame) -> Tidy:
     first, last = (
         names.list.get(place, null_on_oob=True).str.replace(PREFIX, "") for place in (0, -1)
     )
-    dtypes = [each.replace_strict(DTYPES_OF_TORCH, default=None) for each in (first, last)]
+    dtypes = [dtype.replace_strict(DTYPES_OF_TORCH, default=None) for dtype in (first, last)]
     frame = frame.with_columns(dtype_x=dtypes[0], dtype_w=dtypes[1])
-    known = frame.drop_nulls(["dtype_x", "dtype_w"])
+    modelled = frame.drop_nulls(["dtype_x", "dtype_w"])
     out = pl.when(pl.col("dtype_x") == "fp8").then(pl.lit("bf16")).otherwise("dtype_x")
-    left_out = {"have a dtype that is not modelled": frame.height - known.height}
-    return known.with_columns(dtype_out=out, compute="dtype_x"), {
+    left_out = {"have a dtype that is not modelled": frame.height - modelled.height}
+    return modelled.with_columns(dtype_out=out, compute="dtype_x"), {
         reason: count for reason, count in left_out.items() if count
     }
 
@@ -410,10 +410,10 @@ def tidy(frame: pl.DataFrame) -> Tidy:
         RooflinesError: A column of a layout has another type.
     """
     layout = layout_of(frame.columns)
-    return layout.tidy(_typed(frame, layout)) if layout else (frame, {})
+    return layout.tidy(_with_types(frame, layout)) if layout else (frame, {})
 
 
-def _typed(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
+def _with_types(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
     """The table with the types of a layout, or a refusal.
 
     Categories are text; text is also what CSV has where no row has a value.
@@ -427,8 +427,8 @@ def _typed(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
             if frame[name].null_count() == frame.height:
                 frame = frame.with_columns(pl.lit(None, wanted or pl.Float64()).alias(name))
             elif not (kind.is_numeric() if wanted is None else kind == wanted):
-                what = "numbers" if wanted is None else f"values of type {wanted}"
+                expected = "numbers" if wanted is None else f"values of type {wanted}"
                 fix = "correct the column, or write the table again"
-                problem = f"has values of type {kind} instead of {what}"
+                problem = f"has values of type {kind} instead of {expected}"
                 mistakes.add(RooflinesError(name, problem, fix))
     return frame

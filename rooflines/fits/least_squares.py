@@ -25,10 +25,10 @@ SCALE = 0.03
 """Residuals beyond this count less than their square, as `f_scale` of scipy; by default a number a
 factor of e from its prior counts as one of this size [1]."""
 
-LEAST_WEIGHT = 3.0
+MIN_WEIGHT = 3.0
 """A number that decides the time of fewer timings, added up, may be held at its prior [1]."""
 
-LEAST_RISE = 2 * SCALE**2
+MAX_COST_RISE = 2 * SCALE**2
 """It is not held if that raises the cost by more: two standard deviations at a noise of `SCALE`."""
 
 STEP = 0.01
@@ -80,29 +80,29 @@ class Problem:
         Raises:
             RooflinesError: scipy is missing.
         """
-        found, cost = self.solve(names)
-        held: dict[str, float] = {}
+        numbers, cost = self.solve(names)
+        at_prior: dict[str, float] = {}
         for name in names:
-            if self._weight(name, found) < LEAST_WEIGHT:
+            if self._weight(name, numbers) < MIN_WEIGHT:
                 prior = {name: float(self.prior[name])}
-                _, without = self.solve([other for other in names if other != name], prior)
-                held |= prior if without <= cost + LEAST_RISE else {}
-        if held:
-            found, _ = self.solve([name for name in names if name not in held], held)
+                _, cost_at_prior = self.solve([free for free in names if free != name], prior)
+                at_prior |= prior if cost_at_prior <= cost + MAX_COST_RISE else {}
+        if at_prior:
+            numbers, _ = self.solve([name for name in names if name not in at_prior], at_prior)
         decimals = {
-            name: self.prior[name] if name in held else rounded(number)
-            for name, number in found.items()
+            name: self.prior[name] if name in at_prior else round_number(number)
+            for name, number in numbers.items()
         }
-        return decimals, tuple(held)
+        return decimals, tuple(at_prior)
 
     def solve(
-        self, names: Sequence[str], held: Named | None = None
+        self, names: Sequence[str], fixed: Named | None = None
     ) -> tuple[dict[str, float], float]:
         """The best numbers of these names, and the cost; other names have their default.
 
         Args:
             names: The names.
-            held: Numbers of other names, which stay.
+            fixed: Numbers of other names, which stay.
 
         Raises:
             RooflinesError: scipy is missing.
@@ -115,13 +115,13 @@ class Problem:
         pulls = np.array([self.pulls.get(name, SCALE) for name in names])
 
         def numbers(logs: Array) -> dict[str, float]:
-            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **(held or {})}
+            return {**dict(zip(names, np.exp(logs).tolist(), strict=True)), **(fixed or {})}
 
         def residuals(logs: Array) -> Array:
             times = np.log(self.estimate(numbers(logs)))
             return np.concatenate([times - measured, pulls * (logs - start)])
 
-        tried = [
+        results = [
             least_squares(
                 residuals,
                 np.log([float(self.prior[name]) * factors.get(name, 1.0) for name in names]),
@@ -130,10 +130,10 @@ class Problem:
             )
             for factors in self.starts
         ]
-        best = min(tried, key=lambda result: float(result.cost))
+        best = min(results, key=lambda result: float(result.cost))
         return numbers(best.x), float(best.cost)
 
-    def _weight(self, name: str, found: Named) -> float:
+    def _weight(self, name: str, numbers: Named) -> float:
         """Timings that a number decides, added up over the share of each [1].
 
         As it was found, or as the prior has it, whichever is more.
@@ -141,13 +141,13 @@ class Problem:
         import numpy as np  # noqa: PLC0415, as above
 
         weights = []
-        for here in (found[name], float(self.prior[name])):
-            more = self.estimate({**found, name: here * exp(STEP)})
-            shares = np.log(more / self.estimate({**found, name: here})) / STEP
+        for number in (numbers[name], float(self.prior[name])):
+            more = self.estimate({**numbers, name: number * exp(STEP)})
+            shares = np.log(more / self.estimate({**numbers, name: number})) / STEP
             weights.append(float(np.abs(shares).sum()))
         return max(weights)
 
 
-def rounded(number: float) -> Fraction:
+def round_number(number: float) -> Fraction:
     """A fitted number with a few significant digits, as an exact decimal."""
     return Fraction(f"{number:.{DIGITS}g}")

@@ -34,7 +34,7 @@ PROGRAMS = COLLECTIVES
 """The collectives by the name of their program, which is `<name>_perf`."""
 
 
-OTHERS = re.compile(r"\b(broadcast|reduce|sendrecv|gather|scatter|hypercube|alltoallv)_perf\b")
+UNMODELLED = re.compile(r"\b(broadcast|reduce|sendrecv|gather|scatter|hypercube|alltoallv)_perf\b")
 """Programs whose collectives are not modelled."""
 
 
@@ -108,17 +108,17 @@ def _seconds(cells: list[str]) -> float | None:
 
 def _collective(text: str, name: str) -> str:
     """The collective that the text, or the name of the file, names."""
-    if other := OTHERS.search(text) or OTHERS.search(name):
-        problem = f"is output of nccl-tests of {other[1]}, which is not modelled"
+    if match := UNMODELLED.search(text) or UNMODELLED.search(name):
+        problem = f"is output of nccl-tests of {match[1]}, which is not modelled"
         raise RooflinesError("", problem, f"run one of {', '.join(f'{p}_perf' for p in PROGRAMS)}")
     for place in (text, name):
-        found = {
+        collectives = {
             collective
             for program, collective in PROGRAMS.items()
             if f"{program}_perf" in place or (place is name and program in place)
         }
-        if len(found) == 1:
-            return found.pop()
+        if len(collectives) == 1:
+            return collectives.pop()
     raise RooflinesError(
         "",
         "is output of nccl-tests that does not name one collective: neither its text nor its name, "

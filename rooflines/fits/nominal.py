@@ -91,33 +91,33 @@ def with_nominal_times(
         raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
     chosen = timings.where(kind.fit_by, name)
     if kind is COLLECTIVE:
-        chosen = _joined(chosen, _link(entry))
+        chosen = _on_joined_chips(chosen, _link(entry))
     chosen = medians(chosen, kind.identity)
-    chosen.enough()
+    chosen.check_enough()
     if kind is ATTENTION:
-        known: dict[str, Collection[str]] = {
+        allowed: dict[str, Collection[str]] = {
             "compute": entry.units.get(MATRIX, {}),
             "cache": dtype_entries().formats,
         }
-        for column, names in known.items():
+        for column, names in allowed.items():
             with at_path(column):
                 for dtype in chosen.frame[column].unique().sort():
                     check_choice(dtype, names, f"no dtype that {chip} has a peak for")
     frame = with_folds(nominal_times(chosen.frame, kind, entry))
     check_units(frame)
-    chosen = _without(chosen, frame.filter(~is_possible()).height, IMPOSSIBLE)
+    chosen = _with_note(chosen, frame.filter(~is_possible()).height, IMPOSSIBLE)
     frame = frame.filter(is_possible())
     frame = frame.with_columns(in_cache=_in_cache(frame, entry))
     cached = frame.filter("in_cache").height
-    chosen = _without(chosen, cached, "faster than memory, they fit a cache")
+    chosen = _with_note(chosen, cached, "faster than memory, they fit a cache")
     rest = frame.filter(~pl.col("in_cache"))
-    replace(chosen, frame=rest).enough()
+    replace(chosen, frame=rest).check_enough()
     if kind is MATMUL:
         _check_regimes(frame)
     return frame, chosen
 
 
-def _without(timings: Timings, count: int, why: str) -> Timings:
+def _with_note(timings: Timings, count: int, why: str) -> Timings:
     """The timings with a note of how many of them a fit leaves out, if any, and why."""
     note = f"{counted(count, 'timing')} left out: {why}"
     return replace(timings, notes=(*timings.notes, *([note] if count else [])))
@@ -133,12 +133,13 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
         entry: The chip's entry.
 
     Returns:
-        Also works; `form.QUANTITIES`, as many as the kind has, of matmuls `math_<tile>` for each of
-        `TILES`; the bound `t_lower_s` [s] and its resource, `bound`: compute, memory or network.
+        Also works; `time_form.QUANTITIES`, as many as the kind has, and for matmuls `math_<tile>`
+        with each tile in `TILES`; the bound `t_lower_s` [s] and its resource, `bound`: compute,
+        memory or network.
     """
     if kind is COLLECTIVE:
-        return _of_collectives(frame, entry)
-    frame = _of_matmuls(frame, entry) if kind is MATMUL else _of_attention(frame, entry)
+        return _collective_times(frame, entry)
+    frame = _matmul_times(frame, entry) if kind is MATMUL else _attention_times(frame, entry)
     of_math = pl.col("math") >= pl.col("memory")
     return frame.with_columns(
         t_lower_s=pl.max_horizontal("math", "memory"),
@@ -153,18 +154,18 @@ def plain_matmul(stored: StoredDtypes) -> Workload:
     )
 
 
-def _of_matmuls(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+def _matmul_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Matmuls with their works and nominal times."""
     machine = entry.chip_rates(OPERATION.unit, MAIN_MEMORY)
     parts = []
     for part in frame.partition_by(DTYPES, maintain_order=True):
         workload = _workload(part.row(0, named=True))
         kernel = operation_kernel(workload, part["compute"][0])
-        of = nominal_quantities(kernel, machine)
+        quantities = nominal_quantities(kernel, machine)
         for tile in TILES:
-            of[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
-        of |= {name: kernel.work(name) for name in WORKS}
-        parts.append(part.with_columns(**_expressions(of)))
+            quantities[math_column(tile)] = nominal_quantities(kernel, machine, tile)[MATH.name]
+        quantities |= {name: kernel.work(name) for name in WORKS}
+        parts.append(part.with_columns(**_expressions(quantities)))
     return pl.concat(parts)
 
 
@@ -179,7 +180,7 @@ def _workload(row: Mapping[str, str]) -> Workload:
     return plain_matmul(*resolve_combinations([wanted], dtype_entries()).values())
 
 
-def _expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
+def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
     """Polynomials of sizes as expressions of their columns, Float64."""
 
     def extent(name: str) -> pl.Expr:
@@ -194,14 +195,14 @@ def _expressions(of: Mapping[str, Poly]) -> dict[str, pl.Expr]:
         ]
         return reduce(add, products)
 
-    return {name: summed(poly) for name, poly in of.items()}
+    return {name: summed(poly) for name, poly in polynomials.items()}
 
 
-def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Attention with its works and nominal times: the cache's bytes in decode, all products."""
     per_s = {dtype: float(peak.exact) for dtype, peak in entry.units.get(MATRIX, {}).items()}
     formats = dtype_entries().formats
-    byte = {name: float(stored_bits(each) / BITS_PER_BYTE) for name, each in formats.items()}
+    byte = {name: float(stored_bits(storage) / BITS_PER_BYTE) for name, storage in formats.items()}
     columns: dict[str, Any] = {size: pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES}
     B, S, T = (columns.pop(size) for size in "BST")  # noqa: N806, letters of sizes
     heads = Gqa.model_construct(**columns)  # its formulas, of columns in place of numbers
@@ -221,7 +222,7 @@ def _of_attention(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     )
 
 
-def _of_collectives(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+def _collective_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Collectives with what a chip sends over the first interconnect, and its nominal time."""
     link, parts = _link(entry), []
     keys = ["collective", "shards"]
@@ -244,14 +245,14 @@ def _link(entry: Chip) -> Link:
     return next(iter(entry.networks.values())).exact
 
 
-def _joined(timings: Timings, link: Link) -> Timings:
+def _on_joined_chips(timings: Timings, link: Link) -> Timings:
     """Timings on several chips that an interconnect joins; the others are counted."""
-    most = link.domain if link.domain_known else None
-    frame = timings.frame.filter(pl.col("shards").is_between(PAIR, most or pl.col("shards")))
-    others = timings.frame.height - frame.height
-    chips = f"2 to {most:,}" if most else "2 or more"
-    note = f"{counted(others, 'timing')} left out: not on {chips} chips, as the network joins"
-    return replace(timings, frame=frame, notes=timings.notes + ((note,) if others else ()))
+    max_chips = link.domain if link.domain_known else None
+    frame = timings.frame.filter(pl.col("shards").is_between(PAIR, max_chips or pl.col("shards")))
+    excluded = timings.frame.height - frame.height
+    chips = f"2 to {max_chips:,}" if max_chips else "2 or more"
+    note = f"{counted(excluded, 'timing')} left out: not on {chips} chips, as the network joins"
+    return replace(timings, frame=frame, notes=timings.notes + ((note,) if excluded else ()))
 
 
 def _in_cache(frame: pl.DataFrame, entry: Chip) -> pl.Expr:
@@ -267,6 +268,6 @@ def _check_regimes(frame: pl.DataFrame) -> None:
     """Refuse timings that are all bound by one resource."""
     bounds = frame["bound"].unique().to_list()
     if len(bounds) == 1:
-        other = {"compute": "smaller", "memory": "larger"}[bounds[0]]
+        missing_size = {"compute": "smaller", "memory": "larger"}[bounds[0]]
         problem = f"has no timings but {quote(bounds[0])}-bound ones: they tell one rate of two"
-        raise RooflinesError("B", problem, f"add timings with {other} B")
+        raise RooflinesError("B", problem, f"add timings with {missing_size} B")

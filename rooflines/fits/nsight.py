@@ -93,7 +93,7 @@ UNITS: Mapping[str, Mapping[str, int | Fraction]] = {
 }
 """Scales of units, by quantity [s, byte, 1, byte/s, 1/s or 1 a cycle]."""
 
-UNSCALED = ("ns", "nsecond", "")
+UNPREFIXED_UNITS = ("ns", "nsecond", "")
 """Units without a prefix in which a number of three digits, a mark and three more may be whole."""
 
 SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
@@ -144,12 +144,12 @@ class Launch:
     seconds: Fraction
     count: int = 1
 
-    def __add__(self, other: Launch) -> Launch:
+    def __add__(self, launch: Launch) -> Launch:
         """The sum of launches of a kernel."""
-        keys, zero = dict.fromkeys((*self.flops, *other.flops)), Fraction(0)
-        flops = {key: self.flops.get(key, zero) + other.flops.get(key, zero) for key in keys}
-        moved, seconds = self.memory_bytes + other.memory_bytes, self.seconds + other.seconds
-        return Launch(self.kernel, self.device, flops, moved, seconds, self.count + other.count)
+        keys, zero = dict.fromkeys((*self.flops, *launch.flops)), Fraction(0)
+        flops = {key: self.flops.get(key, zero) + launch.flops.get(key, zero) for key in keys}
+        moved, seconds = self.memory_bytes + launch.memory_bytes, self.seconds + launch.seconds
+        return Launch(self.kernel, self.device, flops, moved, seconds, self.count + launch.count)
 
 
 def read_launches(path: str | Path) -> Iterator[Launch]:
@@ -171,13 +171,15 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
     """
     devices = set()
     with at_path(file=str(path)):
-        printed = (cell for each in _found(Path(path)) for cell in each.metrics.values())
+        printed = (
+            cell for launch in _printed_launches(Path(path)) for cell in launch.metrics.values()
+        )
         marks = marks_of(cell[:2] for cell in printed)
-        for number, found in enumerate(_found(Path(path)), start=1):
-            metrics = {name: cell._replace(marks=marks) for name, cell in found.metrics.items()}
-            devices.add(found.device)
-            where = f"launch {number} of {quote(found.kernel)}"
-            yield _launch(found._replace(metrics=metrics), where)
+        for number, launch in enumerate(_printed_launches(Path(path)), start=1):
+            metrics = {name: cell._replace(marks=marks) for name, cell in launch.metrics.items()}
+            devices.add(launch.device)
+            where = f"launch {number} of {quote(launch.kernel)}"
+            yield _launch(launch._replace(metrics=metrics), where)
         if not devices:
             problem = "is an export of Nsight Compute and has no launches of kernels"
             raise RooflinesError("", problem, EXPORT)
@@ -187,7 +189,7 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
             raise RooflinesError("", problem, "give a file for each, from ncu --devices")
 
 
-def _found(path: Path) -> Iterator[PrintedLaunch]:
+def _printed_launches(path: Path) -> Iterator[PrintedLaunch]:
     """The launches of a file, as printed."""
     rows = _rows(path)
     names = next(rows)
@@ -198,14 +200,14 @@ def _rows(path: Path) -> Iterator[list[str]]:
     """The names of the columns, then the cells of the rows."""
     try:
         with open_text(path) as file:
-            rows, said = _table(file), list[str]()
+            rows, preamble = _table(file), list[str]()
             for row in rows:
                 if "Kernel Name" in row:
                     names = row
                     break
-                said.append(",".join(row))
+                preamble.append(",".join(row))
             else:
-                raise _no_table(said)
+                raise _no_table(preamble)
             yield names
             least = names.index("Metric Value") + 1 if "Metric Value" in names else len(names)
             for row in rows:
@@ -306,33 +308,37 @@ def _device(cells: Mapping[str, str]) -> str:
     return next((cells[name] for name in DEVICES if cells.get(name)), "")
 
 
-def _launch(found: PrintedLaunch, where: str) -> Launch:
+def _launch(printed: PrintedLaunch, where: str) -> Launch:
     """A launch with the amounts that its metrics say, directly or as rates."""
-    known = {name: cell for name, cell in found.metrics.items() if cell.value not in NO_VALUE}
-    missing = [] if DURATION in known else [DURATION]
-    of_bytes = next((each for each in BYTES_COUNTERS if set(each) <= known.keys()), ())
-    if not of_bytes:
-        missing += [name for name in READ_WRITTEN if name not in known]
+    metrics = {name: cell for name, cell in printed.metrics.items() if cell.value not in NO_VALUE}
+    missing = [] if DURATION in metrics else [DURATION]
+    byte_metrics = next(
+        (counters for counters in BYTES_COUNTERS if set(counters) <= metrics.keys()), ()
+    )
+    if not byte_metrics:
+        missing += [name for name in READ_WRITTEN if name not in metrics]
     if missing:
         problem = f"is an export of Nsight Compute: {where} lacks {', '.join(missing)}"
         fix = f"collect all: ncu --csv --page raw --metrics {COUNTERS} ./program > kernels.csv"
         raise RooflinesError("", problem, fix)
     where = f"is an export of Nsight Compute: {where}"
-    seconds = _quantity(known, DURATION, "a time", where)
+    seconds = _quantity(metrics, DURATION, "a time", where)
     if seconds == 0:
         raise RooflinesError("", f"{where} takes no time", "profile it again, or take it out")
     moved = Fraction(0)
-    for name in of_bytes:
+    for name in byte_metrics:
         rate = name.endswith(PER_SECOND)
-        amount = _quantity(known, name, "a rate of bytes" if rate else "bytes", where)
+        amount = _quantity(metrics, name, "a rate of bytes" if rate else "bytes", where)
         moved += amount * seconds if rate else amount
-    flops = _flops(_operations(known, seconds, where))
-    uncounted = any(TENSOR.fullmatch(name) for name in found.metrics.keys() - known.keys())
-    if not any(unit == "matrix" for unit, _ in flops) and (uncounted or _uses_tensor_cores(known)):
+    flops = _flops(_operations(metrics, seconds, where))
+    uncounted = any(TENSOR.fullmatch(name) for name in printed.metrics.keys() - metrics.keys())
+    if not any(unit == "matrix" for unit, _ in flops) and (
+        uncounted or _uses_tensor_cores(metrics)
+    ):
         flops = {}  # those of threads are few of them
-    n = found.launches
+    n = printed.launches
     counted = {key: count * n for key, count in flops.items()}
-    return Launch(found.kernel, found.device, counted, moved * n, seconds * n, n)
+    return Launch(printed.kernel, printed.device, counted, moved * n, seconds * n, n)
 
 
 def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: str) -> Fraction:
@@ -343,7 +349,7 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
     """
     cell = metrics[name]
     value = value_of(cell.value, cell.marks or POINT)
-    if cell.marks is None and cell.unit in UNSCALED and COMMA.whole.fullmatch(cell.value):
+    if cell.marks is None and cell.unit in UNPREFIXED_UNITS and COMMA.whole.fullmatch(cell.value):
         thousands = cell.value.replace(COMMA.thousands, POINT.thousands)
         problem = f"{where} has {name} {quote(cell.value)} {cell.unit}".rstrip()
         problem += f", which is {thousands} where the point separates thousands, as in some locales"
@@ -354,8 +360,8 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
         raise RooflinesError("", problem, "print it with LC_ALL=C, or collect it again")
     if cell.unit not in UNITS[kind]:
         problem = f"{where} has {name} in {quote(cell.unit)}, which is no unit of {kind}"
-        known = ", ".join(unit for unit in UNITS[kind] if unit)
-        raise RooflinesError("", problem, f"print one of {known}: ncu --print-units base")
+        units = ", ".join(unit for unit in UNITS[kind] if unit)
+        raise RooflinesError("", problem, f"print one of {units}: ncu --print-units base")
     return value * UNITS[kind][cell.unit]
 
 
@@ -445,11 +451,11 @@ def _tensor_counters(names: Iterable[str]) -> dict[str, str]:
     return {
         name: match["src"]
         for name, match in parsed.items()
-        if not any(_contains(other, match) for other in parsed.values() if other is not match)
+        if not any(_contains(counter, match) for counter in parsed.values() if counter is not match)
     }
 
 
-def _contains(one: re.Match[str], other: re.Match[str]) -> bool:
+def _contains(outer: re.Match[str], inner: re.Match[str]) -> bool:
     """Whether a counter counts all that another one does."""
-    same = all(one[key] in (None, other[key]) for key in ("op", "dst", "sparsity"))
-    return same and set(other["src"].split("_")) <= set(one["src"].split("_"))
+    same = all(outer[key] in (None, inner[key]) for key in ("op", "dst", "sparsity"))
+    return same and set(inner["src"].split("_")) <= set(outer["src"].split("_"))

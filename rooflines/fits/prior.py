@@ -52,15 +52,15 @@ def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
     typical = _typical(dtype_entries().formats[compute])
     if given is None:
         return typical
-    found = {
+    numbers_by_key = {
         key: by_dtype[compute].numbers
         for key, by_dtype in given.calibrations.items()
         if compute in by_dtype
     }
-    if len(found) != 1:
-        problem = f"has {len(found)} calibrations in {compute}, not one"
+    if len(numbers_by_key) != 1:
+        problem = f"has {len(numbers_by_key)} calibrations in {compute}, not one"
         raise RooflinesError("calibrations", problem, "give a file with one")
-    (numbers,) = found.values()
+    (numbers,) = numbers_by_key.values()
     zero = [name for name, number in vars(numbers).items() if not number]
     return numbers.replaced({name: getattr(typical, name) for name in zero})
 

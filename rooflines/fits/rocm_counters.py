@@ -102,15 +102,15 @@ def counters_in(path: str | Path) -> Path:
     try:
         if not folder.is_dir():
             return folder
-        found = sorted(folder.glob(PMC_PERF)) or sorted(folder.glob(f"*/{PMC_PERF}"))
+        tables = sorted(folder.glob(PMC_PERF)) or sorted(folder.glob(f"*/{PMC_PERF}"))
     except (OSError, ValueError):
         return folder
-    if len(found) != 1:
-        what = f"{len(found)} files" if found else "no file"
-        problem = f"is a directory with {what} {PMC_PERF} of rocprof-compute"
+    if len(tables) != 1:
+        count = f"{len(tables)} files" if tables else "no file"
+        problem = f"is a directory with {count} {PMC_PERF} of rocprof-compute"
         fix = "give a file: kernels.csv of Nsight Compute, or pmc_perf.csv of rocprof-compute"
         raise RooflinesError("", problem, fix, file=printable(str(folder)))
-    return found[0]
+    return tables[0]
 
 
 def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
@@ -133,13 +133,13 @@ def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
 
 def _by_dispatch(rows: Iterable[Mapping[str, str]]) -> Iterable[Mapping[str, str]]:
     """The dispatches of rows of a counter each, those of one perhaps apart."""
-    found: dict[tuple[str | None, ...], dict[str, str]] = {}
+    dispatches: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in rows:
         key = tuple(row.get(name) for name in DISPATCH)
-        if key not in found:
-            found[key] = {name: row[name] for name in ("Kernel_Name", *TIMES) if name in row}
-        found[key][row["Counter_Name"]] = row["Counter_Value"]
-    return found.values()
+        if key not in dispatches:
+            dispatches[key] = {name: row[name] for name in ("Kernel_Name", *TIMES) if name in row}
+        dispatches[key][row["Counter_Name"]] = row["Counter_Value"]
+    return dispatches.values()
 
 
 def _launch(cells: Mapping[str, str], where: str) -> Launch:
@@ -153,12 +153,12 @@ def _launch(cells: Mapping[str, str], where: str) -> Launch:
     for name in cells:
         if scalar := SCALAR.fullmatch(name):
             key: tuple[Unit, str] = "vector", f"fp{scalar[2]}"
-            each = LANES * (2 if scalar[1] == "FMA" else 1)
+            operations = LANES * (2 if scalar[1] == "FMA" else 1)
         elif matrix := MATRIX.fullmatch(name):
-            key, each = ("matrix", DTYPES.get(matrix[1], matrix[1].lower())), MOPS
+            key, operations = ("matrix", DTYPES.get(matrix[1], matrix[1].lower())), MOPS
         else:
             continue
-        flops[key] = flops.get(key, Fraction(0)) + each * _number(cells, name, where)
+        flops[key] = flops.get(key, Fraction(0)) + operations * _number(cells, name, where)
     if not any(unit == "matrix" for unit, _ in flops) and any(
         MATRIX_ACTIVE.fullmatch(name) and value_of(cell, POINT) for name, cell in cells.items()
     ):
@@ -168,8 +168,8 @@ def _launch(cells: Mapping[str, str], where: str) -> Launch:
 
 def _bytes(cells: Mapping[str, str], where: str) -> Fraction:
     """Bytes read from and written to the memory [byte]."""
-    named = [[f"{block}_{request}_sum" for request in REQUESTS] for block in BLOCKS]
-    names = next((each for each in named if cells.keys() >= {*each}), named[0])
+    groups = [[f"{block}_{request}_sum" for request in REQUESTS] for block in BLOCKS]
+    names = next((group for group in groups if cells.keys() >= {*group}), groups[0])
     if lacking := [name for name in names if name not in cells]:
         raise RooflinesError("", f"{where} lacks {', '.join(lacking)}", COLLECT)
     reads, short, writes, long = (_number(cells, name, where) for name in names)

@@ -62,7 +62,7 @@ class Affine:
     constant_s: Number = field(default=Fraction(0))
 
 
-Leasts = tuple[Affine, ...]
+MinOf = tuple[Affine, ...]
 """A piece: the least of these counts, which have the same bound."""
 
 
@@ -78,7 +78,7 @@ class FormNumbers(ABC):
 
     @property
     @abstractmethod
-    def pieces(self) -> tuple[Leasts, ...]:
+    def pieces(self) -> tuple[MinOf, ...]:
         """The pieces, of which the largest counts; the earlier one wins a tie."""
 
     def replaced(self, numbers: Mapping[str, Number]) -> Self:
@@ -96,9 +96,9 @@ class FormNumbers(ABC):
 class Numbers(FormNumbers):
     """The fitted numbers of a chip, a compute dtype and a software.
 
-    The names are the keys of a calibration in a file; `entries.FittedMatmul` says what they are.
-    All times are nominal: efficiencies of a sweep are not applied. `network` is the share of the
-    network rate that is reached, where a collective has no fit of its own [1].
+    Names are the keys in a calibration file; `calibration_files.FittedMatmul` describes them. All
+    times are nominal: a sweep's efficiencies are not applied. `network` is the share of the network
+    rate that is reached, where a collective has no fit [1].
     """
 
     math: Number
@@ -124,7 +124,7 @@ class Numbers(FormNumbers):
         return Affine("", {"x": self.activation_passes}, self.overhead_s)
 
     @property
-    def pieces(self) -> tuple[Leasts, ...]:
+    def pieces(self) -> tuple[MinOf, ...]:
         """The pieces, of which the largest counts; the earlier one wins a tie.
 
         Returns:
@@ -133,12 +133,12 @@ class Numbers(FormNumbers):
             because their factors are zero are left out.
         """
         math = 1 / self.math
-        found = [Affine("compute", {"math": math})]
+        affines = [Affine("compute", {"math": math})]
         if self.sustained:
             lost = self.sustained * SUSTAINED_S
-            found.append(Affine("compute", {"math": math + self.sustained}, -lost))
-        found.append(Affine("memory", {"memory": 1 / self.memory}))
-        found.append(Affine("network", {"network": 1 / self.network}))
+            affines.append(Affine("compute", {"math": math + self.sustained}, -lost))
+        affines.append(Affine("memory", {"memory": 1 / self.memory}))
+        affines.append(Affine("network", {"network": 1 / self.network}))
         mixed = {
             "math": self.mixed_math,
             "memory": self.mixed_memory,
@@ -148,16 +148,16 @@ class Numbers(FormNumbers):
         }
         if any(mixed.values()):
             factors = {name: factor for name, factor in mixed.items() if factor}
-            found.append(Affine("mixed", factors))
-        return tuple((each,) for each in found)
+            affines.append(Affine("mixed", factors))
+        return tuple((affine,) for affine in affines)
 
 
 @dataclass(frozen=True)
 class CollectiveNumbers(FormNumbers):
     """The fitted numbers of a chip, a software and a collective.
 
-    The names are the keys of a file; `entries.FittedCollective` says what they are. Of two
-    protocols, for small and for large payloads, the faster one is taken.
+    Names are the keys in a calibration file; `calibration_files.FittedCollective` describes them.
+    There are two protocols, for small and for large payloads: the faster one counts.
     """
 
     overhead_s: Number
@@ -172,7 +172,7 @@ class CollectiveNumbers(FormNumbers):
         return Affine("", {"hops": self.hop_s})
 
     @property
-    def pieces(self) -> tuple[Leasts, ...]:
+    def pieces(self) -> tuple[MinOf, ...]:
         """One piece: the protocols for small and for large payloads."""
         bulk_s = self.overhead_s + self.bulk_overhead_s
         fast = Affine("network", {"network": 1 / self.low_latency}, self.overhead_s)
@@ -196,36 +196,40 @@ def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
 
 
 def piece_values(
-    numbers: FormNumbers, quantities: Mapping[str, Value], of: Extremes[Value]
+    numbers: FormNumbers, quantities: Mapping[str, Value], extremes: Extremes[Value]
 ) -> list[tuple[str, Value]]:
     """The bound and the value [s] of every piece that has a quantity, in order."""
-    found = []
-    for leasts in numbers.pieces:
-        if leasts[0].per.keys() & quantities.keys():
-            values = [value(each, quantities) for each in leasts]
-            found.append((leasts[0].bound, of.least(values) if len(values) > 1 else values[0]))
-    return found
+    pieces = []
+    for options in numbers.pieces:
+        if options[0].per.keys() & quantities.keys():
+            values = [value(affine, quantities) for affine in options]
+            pieces.append(
+                (options[0].bound, extremes.least(values) if len(values) > 1 else values[0])
+            )
+    return pieces
 
 
 def bound(times: Sequence[tuple[str, pl.Expr]]) -> pl.Expr:
     """The bound of the largest of `piece_values`, the earlier one in a tie."""
     largest = pl.max_horizontal([time for _, time in times])
-    found: pl.Expr = pl.lit(times[-1][0])
+    label: pl.Expr = pl.lit(times[-1][0])
     for name, time in reversed(times[:-1]):
-        found = pl.when(time >= largest).then(pl.lit(name)).otherwise(found)
-    return found
+        label = pl.when(time >= largest).then(pl.lit(name)).otherwise(label)
+    return label
 
 
-def estimate(numbers: FormNumbers, quantities: Mapping[str, Value], of: Extremes[Value]) -> Value:
+def estimate(
+    numbers: FormNumbers, quantities: Mapping[str, Value], extremes: Extremes[Value]
+) -> Value:
     """The calibrated time [s].
 
     Args:
         numbers: The fitted numbers; as `FormNumbers.floats` unless the quantities are exact.
         quantities: The nominal quantities by name; one that is left out is zero.
-        of: The maximum and the minimum of several values.
+        extremes: The maximum and the minimum of several values.
     """
-    times = [time for _, time in piece_values(numbers, quantities, of)]
-    time: Value = add(value(numbers.common, quantities), of.largest(times))
+    times = [time for _, time in piece_values(numbers, quantities, extremes)]
+    time: Value = add(value(numbers.common, quantities), extremes.largest(times))
     return time
 
 
@@ -239,7 +243,7 @@ def ring_steps(route: Route, collective: str) -> Fraction:
 
 
 def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dict[str, Poly]:
-    """The nominal quantities of a kernel by the names of `form.Affine`: seconds, and depth [1].
+    """Nominal quantities of a kernel, named as in `time_form.Affine`: seconds, and depth [1].
 
     Args:
         kernel: The kernel.
@@ -253,7 +257,7 @@ def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dic
         MATH.name: (kernel.work(MATH.work) / peak).in_tiles(kernel.rows, span),
         MEMORY.name: moved / rate,
         **{
-            name: held if name in COUNTED else held / rate
-            for name, held in kernel.fit_terms.items()
+            name: amount if name in COUNTED else amount / rate
+            for name, amount in kernel.fit_terms.items()
         },
     }

@@ -19,12 +19,12 @@ LAUNCH_S = 1e-4
 """A time up to this may be overhead alone, for any bound [s]."""
 
 
-def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
+def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
     """Refuse times that are off by powers of a thousand: those of the largest quarter tell.
 
     Args:
         frame: `seconds` and `t_lower_s` of timings of one kind [s].
-        what: What the times are in their file.
+        label: What the times are in their file.
 
     Raises:
         RooflinesError: The unit of time is off.
@@ -41,7 +41,7 @@ def check_units(frame: pl.DataFrame, what: str = "seconds") -> None:
         problem = f"is {ratio:.3g} times the bound in the largest quarter of the timings"
         likely = f": likely {SLIPS[slip]}" if slip in SLIPS else ""
         raise RooflinesError(
-            what,
+            label,
             f"{problem}, so the unit of time is off by 1e{abs(slip)}{likely}",
             f"write seconds: times 1e{slip}",
         )

@@ -107,12 +107,12 @@ def read_timings(
         added = {name: value for name, value in wanted.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_dtypes(_with_software(frame))
-        assumed = _assumed(frame, given_kind)
+        assumed = _assumptions(frame, given_kind)
         kind = timed_kind(frame.columns)
         schema, optional = kind.columns, kind.optional
-        known = {ROW, *schema, *optional}
-        unread = () if layout_of(given) else tuple(n for n in frame.columns if n not in known)
-        frame = _typed(frame, schema, optional)
+        columns = {ROW, *schema, *optional}
+        unread = () if layout_of(given) else tuple(n for n in frame.columns if n not in columns)
+        frame = _with_types(frame, schema, optional)
         if kind is MATMUL:
             frame, unusable = _usable(frame)
             left_out = {**left_out, **unusable}
@@ -121,16 +121,16 @@ def read_timings(
         if kind is ATTENTION:
             frame = frame.with_columns(attention=attention_names())
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
-    notes += tuple(f"assumed: {each}" for each in assumed)
+    notes += tuple(f"assumed: {assumption}" for assumption in assumed)
     timings = Timings(str(path), frame, notes, left_out, unread, assumed)
     for column, value in wanted.items():
         with at_path("where"):
             check_choice(column, (*schema, *optional), "no column of timings")
         if column not in added:
             chosen = timings.where(column, value)
-            others = timings.frame.height - chosen.frame.height
-            note = f"{counted(others, 'timing')} with another {column} left out"
-            timings = replace(chosen, notes=chosen.notes + ((note,) if others else ()))
+            excluded = timings.frame.height - chosen.frame.height
+            note = f"{counted(excluded, 'timing')} with another {column} left out"
+            timings = replace(chosen, notes=chosen.notes + ((note,) if excluded else ()))
     with at_path(file=str(path)):
         _check_values(timings.frame, schema, optional)
     return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
@@ -164,12 +164,12 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
         fix = "write it again, as CSV in UTF-8 or as Parquet with the suffix .parquet"
         raise RooflinesError("", problem, fix) from None
     except (PolarsError, PanicException) as error:
-        kind, other = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
+        kind, alternative = ("Parquet", "CSV") if parquet else ("CSV", "Parquet")
         reason = " ".join(str(error).split())
         if "more fields than" in reason:
             reason = "a row has more values than the first line has names"
         problem = f"is no {kind} file: {reason[:200]}"
-        fix = f"write it again; {other} has the suffix .{other.lower()}"
+        fix = f"write it again; {alternative} has the suffix .{alternative.lower()}"
         raise RooflinesError("", problem, fix) from None
 
 
@@ -189,15 +189,19 @@ def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
         or "F" not in frame.columns
     ):
         return frame
-    stored = {each[-1]: each for each in AICONFIGURATOR_DTYPES.values() if each[0] == each[1]}
+    stored = {
+        stored_dtypes[-1]: stored_dtypes
+        for stored_dtypes in AICONFIGURATOR_DTYPES.values()
+        if stored_dtypes[0] == stored_dtypes[1]
+    }
     columns = {}
     for place, name in enumerate(DTYPES[:3]):
-        of = {compute: dtypes[place] for compute, dtypes in stored.items()}
-        columns[name] = pl.col("compute").replace(of)
+        by_compute = {compute: dtypes[place] for compute, dtypes in stored.items()}
+        columns[name] = pl.col("compute").replace(by_compute)
     return frame.with_columns(**columns)
 
 
-def _assumed(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
+def _assumptions(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
     """What is assumed of a file that does not say it, a phrase each.
 
     Raises:
@@ -240,7 +244,7 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
-def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
+def _with_types(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
     """The known columns with their types; a value of another type is null."""
     missing = [name for name in schema if name not in frame.columns]
     if {*DTYPES} <= {*missing} and {*SIZES, "seconds"} <= {*frame.columns}:
@@ -253,16 +257,16 @@ def _typed(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
             f"add them, or say their one value for all rows; timings have {', '.join(schema)}",
             close=[near for name in missing for near in _close(name, frame.columns)],
         )
-    known = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
-    given = (pl.col(name).alias(f"{ROW}{name}") for name in known)
-    casts = (_cast(frame, name, kind) for name, kind in known.items())
+    types = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
+    given = (pl.col(name).alias(f"{ROW}{name}") for name in types)
+    casts = (_cast(frame, name, kind) for name, kind in types.items())
     return frame.select(ROW, *casts, *given)
 
 
 def _close(name: str, columns: Sequence[str]) -> list[str]:
     """The columns of a table that may be meant by a name: alike, or a usual name of the same."""
     usual = OTHER_NAMES.get(name, ())
-    alike = (one for one in columns if one.lower().partition("_")[0] in usual)
+    alike = (column for column in columns if column.lower().partition("_")[0] in usual)
     return [*close_to(name, columns), *alike]
 
 
@@ -313,14 +317,14 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
             with mistakes.at(column):
                 if not wrong.is_empty():
                     least = "above zero" if column in schema else "of at least zero"
-                    what = f"a number {least}" if values.dtype.is_numeric() else "text"
+                    expected = f"a number {least}" if values.dtype.is_numeric() else "text"
                     row, value = wrong.select(ROW, given.name).row(0)
                     if values.dtype.is_integer():
                         most = f" and at most {MAX_SIZE:,}" if _is_large(value) else ""
-                        what = f"a whole number {least}{most}"
+                        expected = f"a whole number {least}{most}"
                     problem = (
-                        f"has {counted(wrong.height, 'value')} that should be {what}, the first in "
-                        f"row {row}: {quote(value)}"
+                        f"has {counted(wrong.height, 'value')} that should be {expected}, the "
+                        f"first in row {row}: {quote(value)}"
                     )
                     raise RooflinesError("", problem, "correct the rows, or take them out")
                 if column == "collective":

@@ -121,18 +121,18 @@ KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL)
 
 
 def attention_names() -> pl.Expr:
-    """The name of the fit of each timing of attention, as of `entries.attention_name`."""
+    """The name of the fit of each timing of attention, as of `calibration_files.attention_name`."""
     phase = pl.col("phase")
     return pl.when(phase == DECODE).then(phase).otherwise(pl.format("{}-{}", phase, "compute"))
 
 
 def timed_kind(columns: Collection[str]) -> TimedKind:
     """What timings with these columns are of."""
-    told = (kind for kind in KINDS if any(name in columns for name in kind.telling))
-    return next(told, MATMUL)
+    kinds = (kind for kind in KINDS if any(name in columns for name in kind.telling))
+    return next(kinds, MATMUL)
 
 
-FEWEST = 10
+MIN_TIMINGS = 10
 """Fewest timings of a fit [1]."""
 
 
@@ -162,7 +162,7 @@ class Timings:
         return timed_kind(self.frame.columns)
 
     @property
-    def served(self) -> bool:
+    def is_served(self) -> bool:
         """Whether the rows are runs of served models."""
         return self.kind is SERVED
 
@@ -184,20 +184,20 @@ class Timings:
         Raises:
             RooflinesError: There are none.
         """
-        known = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
+        values = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
         with at_path(column, file=self.file):
-            if wanted not in known:
+            if wanted not in values:
                 problem = f"has no {quote(wanted)}"
                 more = (
-                    f" and {len(known) - MAX_ITEMS_SHOWN:,} more"
-                    if len(known) > MAX_ITEMS_SHOWN
+                    f" and {len(values) - MAX_ITEMS_SHOWN:,} more"
+                    if len(values) > MAX_ITEMS_SHOWN
                     else ""
                 )
-                fix = f"use one of {', '.join(known[:MAX_ITEMS_SHOWN])}{more}"
-                raise RooflinesError("", problem, fix, close=close_to(wanted, known))
+                fix = f"use one of {', '.join(values[:MAX_ITEMS_SHOWN])}{more}"
+                raise RooflinesError("", problem, fix, close=close_to(wanted, values))
         return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
 
-    def of(self, chip: str, software: str) -> Timings:
+    def of_system(self, chip: str, software: str) -> Timings:
         """The timings of a chip with a software.
 
         A table without a column `software` has one software for each chip.
@@ -218,11 +218,13 @@ class Timings:
             )
         return chosen
 
-    def enough(self) -> None:
+    def check_enough(self) -> None:
         """Refuse fewer timings than a fit needs."""
-        if self.frame.height < FEWEST:
+        if self.frame.height < MIN_TIMINGS:
             why = f"; {'; '.join(self.notes)}" if self.notes else ""
-            problem = f"has {counted(self.frame.height, 'timing')} to fit, of {FEWEST} needed{why}"
+            problem = (
+                f"has {counted(self.frame.height, 'timing')} to fit, of {MIN_TIMINGS} needed{why}"
+            )
             raise RooflinesError("", problem, "measure more sizes")
 
 

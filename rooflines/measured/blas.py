@@ -27,7 +27,7 @@ class Blas(Multiplier):
     """Timed matmuls of numpy; see `Multiplier`."""
 
     COMBINATIONS = tuple(BYTES)
-    REACH = ShapeRange((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
+    SHAPE_RANGE = ShapeRange((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
     TIMER = "wall"
 
     def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
@@ -44,7 +44,7 @@ class Blas(Multiplier):
         return this_processor()
 
     @staticmethod
-    def usual() -> str:
+    def default_dtypes() -> str:
         """All."""
         return ",".join(BYTES)
 

@@ -47,30 +47,30 @@ class CatalogueValues(NamedTuple):
     """The values of a column of timings that a catalogue has.
 
     Attributes:
-        known: These values.
-        what: Ends the message "has 'h100', which ...": "is no chip".
+        allowed: These values.
+        claim: Ends the message "has 'h100', which ...": "is no chip".
         fix: What to do about others.
     """
 
-    known: Collection[str]
-    what: str
+    allowed: Collection[str]
+    claim: str
     fix: str
 
 
-def _listed(timings: Timings, catalogues: Catalogues) -> dict[str, CatalogueValues]:
+def _catalogue_columns(timings: Timings, catalogues: Catalogues) -> dict[str, CatalogueValues]:
     """The columns of timings whose values are in catalogues."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
     columns = {"chip": CatalogueValues(catalogues.chips, "is no chip", describe)}
     formats = catalogues.dtypes.formats
     fix = f"use some of {', '.join(formats)}, or choose other rows"
     columns |= dict.fromkeys(timings.kind.stored, CatalogueValues(formats, "is no dtype", fix))
-    if timings.served:
+    if timings.is_served:
         fix = "use an id of `rooflines list models`, or choose other rows"
         columns["model"] = CatalogueValues(model_entries(), "is no model", fix)
-        known = [name for name in FORMATS if name is not None]
-        fix = f"use one of {', '.join(known)}, or choose other rows"
+        names = [name for name in FORMATS if name is not None]
+        fix = f"use one of {', '.join(names)}, or choose other rows"
         kinds = (name for name in ("linear", "experts") if name in timings.frame.columns)
-        columns |= dict.fromkeys(kinds, CatalogueValues(known, "is no format of weights", fix))
+        columns |= dict.fromkeys(kinds, CatalogueValues(names, "is no format of weights", fix))
     return columns
 
 
@@ -80,19 +80,19 @@ def in_catalogues(timings: Timings, catalogues: Catalogues) -> Timings:
     Raises:
         RooflinesError: None is.
     """
-    kept, left_out = timings.frame, dict(timings.left_out)
-    for column, (known, what, fix) in _listed(timings, catalogues).items():
-        values = kept[column].drop_nulls().unique().sort()
-        unknown = [name for name in values if name not in known]
-        close = {name: close_to(name, known) for name in unknown}
-        rest = kept.filter(~pl.col(column).is_in(unknown).fill_null(value=False))
+    listed, left_out = timings.frame, dict(timings.left_out)
+    for column, (allowed, claim, fix) in _catalogue_columns(timings, catalogues).items():
+        values = listed[column].drop_nulls().unique().sort()
+        unknown = [name for name in values if name not in allowed]
+        close = {name: close_to(name, allowed) for name in unknown}
+        rest = listed.filter(~pl.col(column).is_in(unknown).fill_null(value=False))
         if rest.is_empty():
-            problem = f"has {', '.join(map(quote, unknown))}, which {what}"
+            problem = f"has {', '.join(map(quote, unknown))}, which {claim}"
             near = dict.fromkeys(chain.from_iterable(close.values()))
             raise RooflinesError(column, problem, fix, close=near)
         for name in unknown:
-            near_it = "".join(f"; close to it: {each}" for each in close[name][:1])
-            count = kept.filter(pl.col(column) == name).height
-            left_out[f"have {column} {quote(name)}, which {what}{near_it}"] = count
-        kept = rest
-    return replace(timings, frame=kept, left_out=left_out)
+            near_it = "".join(f"; close to it: {match}" for match in close[name][:1])
+            count = listed.filter(pl.col(column) == name).height
+            left_out[f"have {column} {quote(name)}, which {claim}{near_it}"] = count
+        listed = rest
+    return replace(timings, frame=listed, left_out=left_out)

@@ -29,7 +29,7 @@ class Formats(NamedTuple):
         x: The dtype of x and w, a name in torch.
         out: That of the result.
         tf32: Whether products of fp32 are computed in TF32.
-        least: The least compute capability that multiplies it.
+        min_capability: The least compute capability that multiplies it.
         step: What D and F must be multiples of [1].
         contents: What a timing includes besides the matmul.
     """
@@ -37,24 +37,24 @@ class Formats(NamedTuple):
     x: str
     out: str
     tf32: bool = False
-    least: tuple[int, int] = (7, 0)
+    min_capability: tuple[int, int] = (7, 0)
     step: int = 1
     contents: str | None = None
 
 
 FORMATS = {
-    "bf16": Formats("bfloat16", "bfloat16", least=(8, 0)),
+    "bf16": Formats("bfloat16", "bfloat16", min_capability=(8, 0)),
     "fp16": Formats("float16", "float16"),
-    "tf32": Formats("float32", "float32", tf32=True, least=(8, 0)),
-    "fp64": Formats("float64", "float64", least=(8, 0)),
+    "tf32": Formats("float32", "float32", tf32=True, min_capability=(8, 0)),
+    "fp64": Formats("float64", "float64", min_capability=(8, 0)),
     "fp8-out-bf16": Formats(
-        "float8_e4m3fn", "bfloat16", least=(8, 9), step=16, contents="static scales"
+        "float8_e4m3fn", "bfloat16", min_capability=(8, 9), step=16, contents="static scales"
     ),
 }
 """The dtype combinations that torch multiplies on matrix units. In fp8 the scales are given, one
 for each tensor, and sums may be kept in fewer bits (`use_fast_accum`)."""
 
-GRAPH_S, MOST_MATMULS = 5e-4, 1000
+GRAPH_S, MAX_MATMULS = 5e-4, 1000
 """About the shortest time of a graph [s], and the most matmuls of one [1]."""
 
 STREAM_BYTES = 2**31
@@ -79,7 +79,7 @@ class Gpu(Multiplier):
     """
 
     COMBINATIONS = tuple(FORMATS)
-    REACH = ShapeRange(
+    SHAPE_RANGE = ShapeRange(
         (512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384), (1, 16384)
     )
     TIMER = "graph"
@@ -88,10 +88,10 @@ class Gpu(Multiplier):
         torch = _torch()
         super().__init__(dtypes, machine, shapes)
         formats = self._formats = FORMATS[dtypes]
-        least = torch.cuda.get_device_capability()
-        if least < formats.least:
+        capability = torch.cuda.get_device_capability()
+        if capability < formats.min_capability:
             problem = f"is {quote(dtypes)}, which {machine.name} does not multiply on matrix units"
-            raise RooflinesError("--dtypes", problem, f"time {Gpu.usual()}")
+            raise RooflinesError("--dtypes", problem, f"time {Gpu.default_dtypes()}")
         wrong = [shape for shape in shapes if shape.D % formats.step or shape.F % formats.step]
         if wrong:
             D, F = wrong[0][1:]  # noqa: N806, letters of sizes
@@ -100,11 +100,13 @@ class Gpu(Multiplier):
             )
             raise RooflinesError("--shapes", problem, "round them up, as padded weights are")
         self.contents = formats.contents
-        kind, kept = (getattr(torch, name) for name in (formats.x, formats.out))
-        values = torch.rand(self.ring_bytes // kind.itemsize, device="cuda").sub_(0.5).to(kind)
-        out = torch.empty(self.ring_bytes // kept.itemsize, device="cuda", dtype=kept)
+        in_dtype, out_dtype = (getattr(torch, name) for name in (formats.x, formats.out))
+        values = (
+            torch.rand(self.ring_bytes // in_dtype.itemsize, device="cuda").sub_(0.5).to(in_dtype)
+        )
+        out = torch.empty(self.ring_bytes // out_dtype.itemsize, device="cuda", dtype=out_dtype)
         self._inputs, self._outputs = Ring(values), Ring(out)
-        self._one = torch.ones((), device="cuda")
+        self._unit_scale = torch.ones((), device="cuda")
         self._graphs: dict[MatmulSizes, tuple[Any, int]] = {}
 
     @staticmethod
@@ -120,15 +122,17 @@ class Gpu(Multiplier):
         return Host(facts.name, None, cache, facts.total_memory, "torch", _version(torch))
 
     @staticmethod
-    def usual() -> str:
+    def default_dtypes() -> str:
         """bf16, and fp8 where the GPU has it; fp16 where it has neither."""
-        has = _torch().cuda.get_device_capability(0)
-        known = [name for name in ("bf16", "fp8-out-bf16") if FORMATS[name].least <= has]
-        return ",".join(known or ["fp16"])
+        capability = _torch().cuda.get_device_capability(0)
+        names = [
+            name for name in ("bf16", "fp8-out-bf16") if FORMATS[name].min_capability <= capability
+        ]
+        return ",".join(names or ["fp16"])
 
     def seconds(self, shape: MatmulSizes) -> float:
         """The time of one of the matmuls of a graph by the clock of the GPU [s]."""
-        graph, count = self._graphs.get(shape) or self._captured(shape)
+        graph, count = self._graphs.get(shape) or self._capture(shape)
         graph.replay()  # while it runs the next is launched
         return _seconds(graph.replay) / count
 
@@ -154,13 +158,13 @@ class Gpu(Multiplier):
         except (ModuleNotFoundError, RuntimeError):
             return MachineState()
 
-    def _captured(self, shape: MatmulSizes) -> tuple[Any, int]:
+    def _capture(self, shape: MatmulSizes) -> tuple[Any, int]:
         """A graph of matmuls of a shape, and how many it holds."""
         torch = _torch()
         self._multiply(shape)
         alone_s = _seconds(lambda: self._multiply(shape))
         count = max(self.copies(shape), ceil(GRAPH_S / alone_s))
-        graph, count = torch.cuda.CUDAGraph(), min(count, MOST_MATMULS)
+        graph, count = torch.cuda.CUDAGraph(), min(count, MAX_MATMULS)
         with torch.cuda.graph(graph):
             for _ in range(count):
                 self._multiply(shape)
@@ -173,8 +177,8 @@ class Gpu(Multiplier):
         x, w = self._inputs.matrix(shape.B, shape.D), self._inputs.matrix(shape.F, shape.D).t()
         out = self._outputs.matrix(shape.B, shape.F)
         if self.dtypes == "fp8-out-bf16":
-            one, kept = self._one, out.dtype
-            torch._scaled_mm(x, w, one, one, out_dtype=kept, use_fast_accum=True, out=out)  # noqa: SLF001, its only name
+            scale, out_dtype = self._unit_scale, out.dtype
+            torch._scaled_mm(x, w, scale, scale, out_dtype=out_dtype, use_fast_accum=True, out=out)  # noqa: SLF001, its only name
             return
         torch.backends.cuda.matmul.allow_tf32 = self._formats.tf32
         torch.mm(x, w, out=out)

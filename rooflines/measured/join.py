@@ -44,7 +44,7 @@ WITHOUT_ESTIMATE: Lacks = "estimate"
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """The reasons why a matmul or a collective has no estimate."""
 
-LEAST = "#least"
+EXPLAINED_FLOOR_S = "#least"
 """The column with the time of memory traffic for what the last-level cache cannot hold, or of an
 all-reduce in the switch [s]."""
 
@@ -63,7 +63,7 @@ class JoinedTimings:
     skipped: pl.DataFrame
 
 
-def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
+def join_timings(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     """Timings joined with their row of the model.
 
     Args:
@@ -88,20 +88,22 @@ def joined(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     frame = frame if ROW in frame.columns else frame.with_row_index(ROW, offset=1)
     chips = catalogues.chips
     with at_path(file=timings.file):
-        if timings.served:
-            rows, skipped = _served(frame, catalogues)
+        if timings.is_served:
+            rows, skipped = _served_models(frame, catalogues)
         else:
             rows, skipped = _kernels(frame, timings.kind, catalogues)
         with Mistakes() as mistakes:
             for (chip,), part in rows.group_by("chip", maintain_order=True):
                 with mistakes.at():
                     served = f"tpot_s of {chip}, and likely ttft_s,"
-                    check_units(part, served if timings.served else f"seconds of {chip}")
+                    check_units(part, served if timings.is_served else f"seconds of {chip}")
     too_fast = rows.filter(~is_possible()).with_columns(reason=pl.lit(IMPOSSIBLE))
-    skipped = pl.concat([skipped, _counted(too_fast, WITHOUT_ROW)])
+    skipped = pl.concat([skipped, _count_by_reason(too_fast, WITHOUT_ROW)])
     rows = rows.filter(is_possible())
-    without = _counted(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
-    return JoinedTimings(_compared(rows, chips).drop(ROW, LEAST), pl.concat([skipped, without]))
+    without = _count_by_reason(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
+    return JoinedTimings(
+        _with_ratios(rows, chips).drop(ROW, EXPLAINED_FLOOR_S), pl.concat([skipped, without])
+    )
 
 
 def _kernels(
@@ -109,20 +111,24 @@ def _kernels(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Matmuls, attention or collectives with their metrics, and those skipped."""
     chips = catalogues.chips
-    column, why = missing_row_reason(kind)
+    column, missing_reason = missing_row_reason(kind)
     if kind is MATMUL:
         frame = with_dtypes(frame, catalogues.dtypes)
     elif kind is ATTENTION:
         frame = frame.with_columns(dtypes="attention")
-    kept, skipped = _parted(frame, ("chip", column), lambda chip, of: why(chips[chip], of))
-    rows = pl.concat(kernel_rows(kept, kind, catalogues)).sort(ROW)
+    covered, skipped = _split_by_reason(
+        frame, ("chip", column), lambda chip, value: missing_reason(chips[chip], value)
+    )
+    rows = pl.concat(kernel_rows(covered, kind, catalogues)).sort(ROW)
     if kind is COLLECTIVE:
         first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
-        reducing = [name for name, network in first if any(each.reduces for each in network)]
+        reducing = [name for name, network in first if any(link.reduces for link in network)]
         in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
         around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
         least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
-        return rows.with_columns(fits_cache=pl.lit(None, pl.Boolean), **{LEAST: least}), skipped
+        return rows.with_columns(
+            fits_cache=pl.lit(None, pl.Boolean), **{EXPLAINED_FLOOR_S: least}
+        ), skipped
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
@@ -130,25 +136,27 @@ def _kernels(
     from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
     region = {} if kind is ATTENTION else {"region": BIN}
     return rows.with_columns(
-        fits_cache=operands < capacity, **region, **{LEAST: from_memory}
+        fits_cache=operands < capacity, **region, **{EXPLAINED_FLOOR_S: from_memory}
     ), skipped
 
 
-def _served(frame: pl.DataFrame, catalogues: Catalogues) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _served_models(
+    frame: pl.DataFrame, catalogues: Catalogues
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Runs of served models with their bound and estimate, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "dtypes")
     frame = with_formats(frame)
-    kept, without = _parted(
+    covered, without = _split_by_reason(
         frame, keys, lambda chip, weights: missing_step_reason(chips[chip], weights)
     )
-    rows = served_rows(kept, chips)
-    rows, beyond = _parted(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
+    rows = served_rows(covered, chips)
+    rows, beyond = _split_by_reason(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
     rows = with_estimates(rows, catalogues)
-    unknown = {"fits_cache": pl.lit(None, pl.Boolean), LEAST: None}
+    unknown = {"fits_cache": pl.lit(None, pl.Boolean), EXPLAINED_FLOOR_S: None}
     return rows.with_columns(**unknown), pl.concat([without, beyond])
 
 
-def _parted(
+def _split_by_reason(
     frame: pl.DataFrame, keys: Sequence[str], why: Callable[..., str | None]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The timings that have a row, and the others, counted with the reason.
@@ -156,40 +164,44 @@ def _parted(
     Raises:
         RooflinesError: No timing has one.
     """
-    known = frame.select(keys).unique(maintain_order=True)
-    reasons = pl.Series("reason", [why(*row) for row in known.iter_rows()], dtype=pl.String)
-    parted = frame.join(known.with_columns(reasons), on=keys, maintain_order="left")
+    cases = frame.select(keys).unique(maintain_order=True)
+    reasons = pl.Series("reason", [why(*row) for row in cases.iter_rows()], dtype=pl.String)
+    parted = frame.join(cases.with_columns(reasons), on=keys, maintain_order="left")
     without = parted.filter(pl.col("reason").is_not_null())
     if without.height == parted.height:
         chip, reason = without.select("chip", "reason").row(0)
         problem = f"has no timing that the model has a row for: {chip} has {reason}"
         raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
-    return parted.filter(pl.col("reason").is_null()).drop("reason"), _counted(without, WITHOUT_ROW)
-
-
-def _counted(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
-    """Timings that lack a row, for the `reason`, or an estimate: counted."""
-    of = [name for name in ("chip", "software", "dtypes", "collective") if name in without.columns]
-    if lacks == WITHOUT_ESTIMATE:
-        known = [LACKS] if LACKS in without.columns else []
-        unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
-        why = unnamed.otherwise(pl.lit(NO_CALIBRATION))
-        without = without.with_columns(reason=pl.coalesce(*known, why))
-    return without.group_by(*of, pl.lit(lacks).alias("lacks"), "reason", maintain_order=True).agg(
-        timings=pl.len()
+    return parted.filter(pl.col("reason").is_null()).drop("reason"), _count_by_reason(
+        without, WITHOUT_ROW
     )
 
 
-def _compared(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
+def _count_by_reason(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
+    """Timings that lack a row, for the `reason`, or an estimate: counted."""
+    columns = [
+        name for name in ("chip", "software", "dtypes", "collective") if name in without.columns
+    ]
+    if lacks == WITHOUT_ESTIMATE:
+        reasons = [LACKS] if LACKS in without.columns else []
+        unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
+        why = unnamed.otherwise(pl.lit(NO_CALIBRATION))
+        without = without.with_columns(reason=pl.coalesce(*reasons, why))
+    return without.group_by(
+        *columns, pl.lit(lacks).alias("lacks"), "reason", maintain_order=True
+    ).agg(timings=pl.len())
+
+
+def _with_ratios(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
     """Adds the ratios, and why a time is below the bound."""
     boosted = [chip for chip in rows["chip"].unique() if chips[chip].clock == "boost"]
     seconds, bound = pl.col("seconds"), pl.col("bound")
     why = (
         pl.when((bound == "memory") & pl.col("fits_cache"))
         .then(pl.lit(IN_CACHE))
-        .when((bound == "memory") & (seconds >= pl.col(LEAST)))
+        .when((bound == "memory") & (seconds >= pl.col(EXPLAINED_FLOOR_S)))
         .then(pl.lit(PARTLY))
-        .when((bound == "network") & (seconds >= pl.col(LEAST)))
+        .when((bound == "network") & (seconds >= pl.col(EXPLAINED_FLOOR_S)))
         .then(pl.lit(REDUCED))
         .when((bound == "compute") & pl.col("chip").is_in(boosted))
         .then(pl.lit(BOOST_CLOCK))

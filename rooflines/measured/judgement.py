@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rooflines.measured.join import JoinedTimings
     from rooflines.measured.timing_sets import MeasuredSet
 
-APART = 1.25
+MIN_RATIO = 1.25
 """Pairs whose measured times differ by more than this factor are counted as right or wrong [1]."""
 
 VARIED = {
@@ -70,20 +70,22 @@ class Judgement:
         return {"whole": self.whole, **tables, "skipped": self.skipped}
 
 
-def judged_set(one: MeasuredSet, found: JoinedTimings) -> Judgement:
+def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
     """The judgement of a set of timings.
 
     Args:
-        one: The set.
-        found: Its timings joined with the model.
+        timing_set: The set.
+        joined: Its timings joined with the model.
     """
-    pairs = pairs_of(found.frame)
-    errors = summaries([(one.name, found.frame, one.config.held_out, one.catalogues.fits)])
-    (whole,) = with_errors(found.frame).select(**error_columns()).to_dicts()
-    fits = Calibrations() if one.config.held_out else one.catalogues.fits
-    held_out = held_out_errors(found.frame, fits)
+    pairs = pairs_of(joined.frame)
+    errors = summaries(
+        [(timing_set.name, joined.frame, timing_set.config.held_out, timing_set.catalogues.fits)]
+    )
+    (whole,) = with_errors(joined.frame).select(**error_columns()).to_dicts()
+    fits = Calibrations() if timing_set.config.held_out else timing_set.catalogues.fits
+    held_out = held_out_errors(joined.frame, fits)
     ordered, wrong = ordering(pairs), wrong_pairs(pairs)
-    return Judgement(whole, errors, held_out, ordered, wrong, one.skipped(found))
+    return Judgement(whole, errors, held_out, ordered, wrong, timing_set.skipped(joined))
 
 
 HELD_OUT_TYPES = {
@@ -113,7 +115,7 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     if "tpot_s" in frame.columns:
         systems = frame.select("chip", "software").unique().drop_nulls().sort("chip", "software")
         pairs = ((f"{chip}/{engine}", str(engine)) for chip, engine in systems.iter_rows())
-        keys = [own if own in fits.steps else engine for own, engine in pairs]
+        keys = [system if system in fits.steps else engine for system, engine in pairs]
         for key in dict.fromkeys((ALL_ENGINES, *keys)):
             fit = fits.steps.get(key, {}).get("decode")
             if fit is not None and fit.held_out is not None:
@@ -151,22 +153,22 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
     if served:
         frame = per_token_and_chip(frame).drop("shards")  # those of the split
     sizes = () if served else (*ATTENTION_SIZES, *SIZES, "phase")
-    known = [
+    available = [
         name
         for name in dict.fromkeys((*sum(VARIED.values(), ()), *SAME, *sizes))
         if name in frame.columns
     ]
     parts = []
     for kind, columns in VARIED.items():
-        differ = [name for name in columns if name in known]
-        keys = [name for name in known if name not in columns]
+        differ = [name for name in columns if name in available]
+        keys = [name for name in available if name not in columns]
         if not differ:
             continue
         text = pl.concat_str(
             [pl.col(name).cast(pl.String).fill_null("-") for name in differ], separator="/"
         )
         half = frame.select("#", *keys, *COUNTED, text.alias("one"))
-        both = half.join(half, on=keys, nulls_equal=True, suffix=" 2").filter(
+        paired = half.join(half, on=keys, nulls_equal=True, suffix=" 2").filter(
             pl.col("#") < pl.col("# 2"), pl.col("one") != pl.col("one 2")
         )
         ratios = {
@@ -174,8 +176,8 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
             for name, time in zip(("measured", "bound", "estimate"), COUNTED, strict=True)
         }
         parts.append(
-            both.select(pl.lit(kind).alias("of"), "one", pl.col("one 2").alias("other"), *keys)
-            .with_columns(both.select(**ratios))
+            paired.select(pl.lit(kind).alias("of"), "one", pl.col("one 2").alias("other"), *keys)
+            .with_columns(paired.select(**ratios))
             .with_columns(pl.col("bound", "estimate").round_sig_figs(SAME_TO))
         )
     return pl.concat(parts, how="diagonal")
@@ -193,7 +195,7 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
 
     Returns:
         A row for each kind of pair that there is, `of`: `pairs` [1]; `apart`, those of them whose
-        measured times differ by more than `APART` [1]; `bound_right` and `estimate_right`, the
+        measured times differ by more than `MIN_RATIO` [1]; `bound_right` and `estimate_right`, the
         shares of these that are ordered right, where a tie is wrong [1]; `bound_tau` and
         `estimate_tau`, Kendall's tau-a of all pairs: the share of right ones less that of wrong
         ones [1].
@@ -205,8 +207,8 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
     names = ("bound", "estimate")
     return pairs.group_by("of", maintain_order=True).agg(
         pairs=pl.len(),
-        apart=_apart().sum(),
-        **{f"{name}_right": (agrees(name) > 0).filter(_apart()).mean() for name in names},
+        apart=_is_apart().sum(),
+        **{f"{name}_right": (agrees(name) > 0).filter(_is_apart()).mean() for name in names},
         **{f"{name}_tau": agrees(name).mean() for name in names},
     )
 
@@ -214,10 +216,10 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
 def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
     """The pairs that are apart and that the estimate orders wrongly, farthest apart first."""
     other_way = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
-    wrong = pairs.filter(_apart() & (other_way | (pl.col("estimate") == 1)))
+    wrong = pairs.filter(_is_apart() & (other_way | (pl.col("estimate") == 1)))
     return wrong.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
 
 
-def _apart() -> pl.Expr:
-    """Whether the measured times of a pair differ by more than `APART`."""
-    return (pl.col("measured") > APART) | (pl.col("measured") < 1 / APART)
+def _is_apart() -> pl.Expr:
+    """Whether the measured times of a pair differ by more than `MIN_RATIO`."""
+    return (pl.col("measured") > MIN_RATIO) | (pl.col("measured") < 1 / MIN_RATIO)

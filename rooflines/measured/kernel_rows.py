@@ -9,7 +9,7 @@ import polars as pl
 from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.fit_errors import with_band
-from rooflines.fits.fitting import judged
+from rooflines.fits.fitting import with_estimate_errors
 from rooflines.fits.nominal import OPERATION, nominal_times
 from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
 from rooflines.hardware.dtype_catalogue import combination_name
@@ -98,11 +98,11 @@ def kernel_rows(
         if kind is MATMUL and named:
             stated = row.get("contents")
             named = [catalogues.fits.variant(chip, software, row["compute"], stated)]
-        fit = _choice(chip, named, catalogues).of(kind.fits, row[kind.fit_by])
+        fit = _choice(chip, named, catalogues).fit_by_name(kind.fits, row[kind.fit_by])
         if fit is None and named and kind is MATMUL:
             named, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
         if fit is not None:
-            rows = with_band(judged(rows, fit.numbers), fit.bands, fit.reach)
+            rows = with_band(with_estimate_errors(rows, fit.numbers), fit.bands, fit.reach)
         none = {name: pl.lit(None, pl.Float64) for name in ESTIMATES if name not in rows.columns}
         label = "/".join([chip, *named]) if fit else None
         rows = rows.with_columns(**none, calibration=pl.lit(label, pl.String))

@@ -26,7 +26,7 @@ CPUS = Path("/sys/devices/system/cpu")
 SUFFIXES = {"K": 2**10, "M": 2**20, "G": 2**30}
 """Factors of a cache's size as Linux writes it."""
 
-LONGEST_ID = 60
+MAX_ID_LENGTH = 60
 """Characters of the name of a processor in an id [1]."""
 
 
@@ -68,7 +68,7 @@ class Host:
     def id(self) -> str:
         """An id for it as a chip, such as `amd-epyc-9654-96-threads`."""
         words = re.sub(r"[^a-z0-9]+", "-", self.name.lower().replace("(r)", "").replace("(tm)", ""))
-        name = words.strip("-")[:LONGEST_ID].strip("-") or "cpu"
+        name = words.strip("-")[:MAX_ID_LENGTH].strip("-") or "cpu"
         count = "" if self.threads is None else f"-{counted(self.threads, 'thread')}"
         return name + count.replace(" ", "-")
 
@@ -85,14 +85,18 @@ def this_processor() -> Host:
         import threadpoolctl  # noqa: PLC0415, the same
     except ImportError as error:
         raise missing_package("rooflines measured measure", str(error.name)) from None
-    libraries = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+    libraries = [
+        library for library in threadpoolctl.threadpool_info() if library["user_api"] == "blas"
+    ]
     if not libraries:
         raise RooflinesError(
             "rooflines measured measure",
             "finds no BLAS library that numpy multiplies with",
             "install a numpy with OpenBLAS, MKL or BLIS, as its wheels have",
         )
-    library = next((each for each in libraries if "numpy" in each["filepath"]), libraries[0])
+    library = next(
+        (library for library in libraries if "numpy" in library["filepath"]), libraries[0]
+    )
     return Host(
         _processor(),
         int(library["num_threads"]),

@@ -31,7 +31,7 @@ UNKNOWN_CACHE_BYTES = 256 * 2**20
 CACHES = 2
 """Operands that are used in turn take as many times the last-level cache [1]."""
 
-MOST_MEMORY = 0.6
+MAX_MEMORY_SHARE = 0.6
 """The most of the memory that the arrays may take [1]."""
 
 STREAMS = 5
@@ -85,7 +85,7 @@ class Multiplier(ABC):
     COMBINATIONS: ClassVar[tuple[str, ...]]
     """The dtype combinations that the library multiplies."""
 
-    REACH: ClassVar[ShapeRange]
+    SHAPE_RANGE: ClassVar[ShapeRange]
     """The sizes of the shapes that are chosen."""
 
     TIMER: ClassVar[str]
@@ -98,7 +98,7 @@ class Multiplier(ABC):
         largest = max(cost(shape, dtypes, "footprint_bytes") for shape in shapes)
         self.dtypes = dtypes
         self.ring_bytes = CACHES * (machine.cache_bytes or UNKNOWN_CACHE_BYTES) + largest
-        if 2 * self.ring_bytes > MOST_MEMORY * machine.memory_bytes:
+        if 2 * self.ring_bytes > MAX_MEMORY_SHARE * machine.memory_bytes:
             raise RooflinesError(
                 "rooflines measured measure",
                 f"would need {si(2 * self.ring_bytes, 'B')} of the {si(machine.memory_bytes, 'B')} "
@@ -117,7 +117,7 @@ class Multiplier(ABC):
 
     @staticmethod
     @abstractmethod
-    def usual() -> str:
+    def default_dtypes() -> str:
         """The dtype combinations that are timed where none are named, separated by commas."""
 
     @abstractmethod

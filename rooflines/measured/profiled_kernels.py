@@ -50,7 +50,7 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
     for launch in launches:
         before = sums.get(launch.kernel)
         sums[launch.kernel] = launch if before is None else before + launch
-    rows = [_row(each, chip, dtype) for each in sums.values()]
+    rows = [_row(kernel, chip, dtype) for kernel in sums.values()]
     return pl.DataFrame(rows, schema=TYPES, orient="row").sort(
         "seconds", descending=True, maintain_order=True
     )
@@ -88,7 +88,7 @@ def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
 def _peak(chip: Chip, kernel: str, unit: Unit, dtype: str) -> Fraction:
     """The peak that a kernel is compared with [FLOP/s]."""
     if reason := missing_peak_reason(chip, unit, dtype):
-        known = ", ".join(chip.units.get(unit, {}))
-        fix = f"name the dtype of its peak with --dtype: one of {known}"
+        dtypes = ", ".join(chip.units.get(unit, {}))
+        fix = f"name the dtype of its peak with --dtype: one of {dtypes}"
         raise RooflinesError(kernel, f"computes in {dtype}, and the chip has {reason}", fix)
     return chip.units[unit][dtype].exact

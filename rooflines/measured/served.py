@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
     from rooflines.sweep.step_sweep import StepCase as Case
 
-SHORTEST = 4, 5
+MIN_LENGTH_SHARE = 4, 5
 """Prompts and answers of a run have at least 0.8 of the nominal length."""
 
 ONE_BYTE = "fp8"
@@ -64,7 +64,7 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
         `S`: context of the mean step, of the shortest prompts and answers [1];
         `tokens_per_s_per_chip`: B before rounding / tpot_s / chips [1/s].
     """
-    shorter, nominal = SHORTEST
+    shorter, nominal = MIN_LENGTH_SHARE
     formats = {n: pl.lit(None, pl.String) for n in ("linear", "experts") if n not in frame.columns}
     ones = {n: pl.lit(1, pl.Int64) for n in PARALLEL if n not in frame.columns}
     frame = frame.with_columns(**formats, **ones)
@@ -98,8 +98,8 @@ def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     """
     index = "#run"
     parts = with_steps(frame).with_row_index(index).partition_by(SYSTEM, maintain_order=True)
-    found = pl.concat(_with_bounds(part, entries) for part in parts)
-    rows = found.with_columns(shards="chips", seconds="tpot_s", region=BIN)
+    runs = pl.concat(_with_bounds(part, entries) for part in parts)
+    rows = runs.with_columns(shards="chips", seconds="tpot_s", region=BIN)
     return rows.sort(index).drop(index)
 
 
@@ -132,13 +132,13 @@ def _bounds(run: JSON, case: Case) -> dict[str, object]:
     times, prefill = case.seconds(case.step(B, S)), case.prefill
     first = prefill.seconds(prefill.step(1, run["prompt"]))
     shape, bits, split = case.model.shape, case.sharing.bits, case.split
-    held = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
+    resident_bytes = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
         "t_lower_s": float(times.lower / chips),
         "ttft_lower_s": float(first.lower / chips),
         "bound": "compute" if times["compute"] > times["memory"] else "memory",
-        "fits": capacity is not None and held <= capacity * chips,
+        "fits": capacity is not None and resident_bytes <= capacity * chips,
     }
 
 

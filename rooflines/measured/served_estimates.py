@@ -57,8 +57,8 @@ def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     parts = with_splits(frame.with_row_index(index)).partition_by(
         *SYSTEM, LACKS, maintain_order=True
     )
-    found = pl.concat(_estimated(part, catalogues) for part in parts)
-    return found.sort(index).drop(index)
+    runs = pl.concat(_with_estimate(part, catalogues) for part in parts)
+    return runs.sort(index).drop(index)
 
 
 def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
@@ -72,7 +72,7 @@ def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
         sweep of models [1]; `estimate_lacks`, null where the split is one of sweeps.
     """
     dense = pl.col("model").is_in(
-        [name for name, one in model_entries().items() if one.moe is None]
+        [name for name, model in model_entries().items() if model.moe is None]
     )
     tp, replicas, by_width, by_expert = (pl.max_horizontal(name, 1) for name in PARALLEL)
     chips, experts = tp * replicas, by_width * by_expert
@@ -111,10 +111,10 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         "compute": compute,
         "attention": UNQUANTIZED,
     }
-    fits, own = catalogues.fits, catalogues.chips[chip].calibration or {}
+    fits, chip_calibration = catalogues.fits, catalogues.chips[chip].calibration or {}
     softwares = _softwares(fits.softwares_of(chip), system["software"], system["linear"])
     unfitted = {dtype for dtype in computed if fits.matmul(chip, softwares, dtype) is None}
-    if unfitted and own.keys() >= computed:
+    if unfitted and chip_calibration.keys() >= computed:
         softwares = []
     config = ModelSweepConfig.model_validate(
         {
@@ -133,26 +133,28 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
     return ModelSweep("served", config, catalogues.chips, catalogues.dtypes, fits, models)
 
 
-def _softwares(known: Sequence[str], engine: str | None, linear: str | None) -> list[str]:
+def _softwares(fitted: Sequence[str], engine: str | None, linear: str | None) -> list[str]:
     """The software whose fits estimate a run: the engine's first, then NCCL, then other engines'.
 
     Args:
-        known: Software with a fit on the chip.
+        fitted: Software with a fit on the chip.
         engine: The engine of the run.
         linear: The format of its weights; fp8 in blocks has fits of its own.
     """
     ends = ("-block", "") if linear == "fp8_block" else ("",)
-    mine = [f"{engine}{end}" for end in ends]
-    others = [f"{name}{end}" for name in known for end in ends if "-" not in name]
-    return [name for name in dict.fromkeys([*mine, "nccl", *others]) if name in known]
+    engine_fits = [f"{engine}{end}" for end in ends]
+    other_engines = [f"{name}{end}" for name in fitted for end in ends if "-" not in name]
+    return [
+        name for name in dict.fromkeys([*engine_fits, "nccl", *other_engines]) if name in fitted
+    ]
 
 
-def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
+def _with_estimate(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
     """Runs of one system with the columns of an estimate."""
     (lacks,) = part[LACKS].unique()
     sweep = None if lacks else system_sweep(part, catalogues)
     if sweep is not None:
-        lacks = _lacking(sweep)
+        lacks = _missing_reason(sweep)
     if sweep is None or lacks:
         none = dict.fromkeys(ESTIMATED, pl.lit(None, pl.Float64))
         none |= dict.fromkeys(("calibration", "estimate_split"), pl.lit(None, pl.String))
@@ -160,26 +162,28 @@ def _estimated(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
         return part.with_columns(**none, **{LACKS: pl.lit(lacks)})
     (case,) = sweep.blocks[0].cases
     rows = StepTable(sweep).frame().select(*STEP.values(), *ESTIMATED).collect()
-    found = part.join(
+    runs = part.join(
         rows, left_on=[*STEP], right_on=[*STEP.values()], how="left", maintain_order="left"
     )
-    return _without_prompts(found).with_columns(
+    return _without_prompts(runs).with_columns(
         calibration=pl.lit(_label(case)), estimate_split=pl.lit(case.split.name)
     )
 
 
-def _without_prompts(found: pl.DataFrame) -> pl.DataFrame:
+def _without_prompts(runs: pl.DataFrame) -> pl.DataFrame:
     """Runs whose prompts are read by other servers without these in their estimates."""
-    if "disaggregated" not in found.columns:
-        return found
+    if "disaggregated" not in runs.columns:
+        return runs
     apart = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
-    kept = 1 - pl.col("prefill_estimate_s") / pl.col("t_estimate_s")
-    scaled = {name: pl.when(apart).then(pl.col(name) * kept).otherwise(name) for name in ESTIMATES}
+    decode_share = 1 - pl.col("prefill_estimate_s") / pl.col("t_estimate_s")
+    scaled = {
+        name: pl.when(apart).then(pl.col(name) * decode_share).otherwise(name) for name in ESTIMATES
+    }
     left = pl.when(~apart).then("prefill_estimate_s")
-    return found.with_columns(**scaled, prefill_estimate_s=left)
+    return runs.with_columns(**scaled, prefill_estimate_s=left)
 
 
-def _lacking(sweep: ModelSweep) -> str | None:
+def _missing_reason(sweep: ModelSweep) -> str | None:
     """Why a sweep of one system has no estimates; None where it has some."""
     if not sweep.blocks:
         return sweep.skipped[0].reason
@@ -192,6 +196,6 @@ def _lacking(sweep: ModelSweep) -> str | None:
 
 def _label(case: Case) -> str:
     """The chip and the software whose fits apply; else the chip."""
-    fits = (name for kernel in case.kernels for name in case.choice.of_kernel(kernel))
+    fits = (name for kernel in case.kernels for name in case.choice.fits_of_kernel(kernel))
     softwares = "+".join(dict.fromkeys(name.partition(" ")[0] for name in fits))
     return f"{case.chip}/{softwares}" if softwares else case.chip

@@ -33,7 +33,7 @@ BLOCK = 20
 ROUNDS = 7
 """Times that a block is gone through [1]."""
 
-VISIT_S, MOST_RUNS = 0.01, 20
+VISIT_S, MAX_RUNS = 0.01, 20
 """Time that one visit of a shape is filled with runs [s], and the most of them [1]."""
 
 
@@ -56,7 +56,7 @@ class Session:
     frame: pl.DataFrame = field(default_factory=pl.DataFrame)
 
     @classmethod
-    def opened(cls, path: Path, machine: Host, chip: str, about: dict[str, Any]) -> Session:
+    def resume(cls, path: Path, machine: Host, chip: str, about: dict[str, Any]) -> Session:
         """A new session, or the one that a file holds.
 
         Args:
@@ -72,18 +72,20 @@ class Session:
         facts |= {"flops_per_s": {}, "bytes_per_s": 0.0, "reference_s": {}, "watts": {}}
         if not path.exists():
             return cls(path, machine, facts)
-        known = metadata_of(path)
-        if any(known.get(key) != facts[key] for key in ("machine", "chip")):
-            other = known.get("machine", {}).get("name", "no machine")
-            problem = f"holds timings of {quote(other)}, with other software, threads or chip"
+        metadata = metadata_of(path)
+        if any(metadata.get(key) != facts[key] for key in ("machine", "chip")):
+            machine_name = metadata.get("machine", {}).get("name", "no machine")
+            problem = (
+                f"holds timings of {quote(machine_name)}, with other software, threads or chip"
+            )
             raise RooflinesError("", problem, "name another file with --out", file=str(path))
-        return cls(path, machine, known, read_parquet(path))
+        return cls(path, machine, metadata, read_parquet(path))
 
     def missing(self, dtypes: str, shapes: Iterable[MatmulSizes]) -> list[MatmulSizes]:
         """The shapes that are not timed yet in a dtype combination."""
         if self.frame.is_empty():
             return list(shapes)
-        done = self.frame.filter(**_named(dtypes)).select(SIZES).rows()
+        done = self.frame.filter(**_dtype_columns(dtypes)).select(SIZES).rows()
         return [shape for shape in shapes if shape not in done]
 
     def time(
@@ -100,7 +102,7 @@ class Session:
         self.about["bytes_per_s"] = max(self.about["bytes_per_s"], multiplier.bytes_per_s())
         left, done = iter(shapes), 0
         while block := list(islice(left, BLOCK)):
-            runs, states = _interleaved(multiplier, block, order)
+            runs, states = _time_interleaved(multiplier, block, order)
             rows = [self._row(multiplier, shape, runs[shape], states[shape]) for shape in block]
             self.frame = pl.concat([self.frame, pl.DataFrame(rows)], how="diagonal_relaxed")
             self._note(multiplier.dtypes, runs, states.values())
@@ -113,7 +115,7 @@ class Session:
         self, dtypes: str, runs: dict[MatmulSizes, list[float]], states: Iterable[MachineState]
     ) -> None:
         """Keep the fastest rate, the time of the reference shape, and the largest power."""
-        rates, compute = self.about["flops_per_s"], _named(dtypes)["compute"]
+        rates, compute = self.about["flops_per_s"], _dtype_columns(dtypes)["compute"]
         fastest = max(cost(shape, dtypes, "flops") / min(times) for shape, times in runs.items())
         rates[compute] = max(rates.get(compute, 0.0), fastest)
         self.about["reference_s"].setdefault(dtypes, []).append(median(runs[REFERENCE]))
@@ -134,7 +136,7 @@ class Session:
             "source": "rooflines measured measure",
             "chip": self.about["chip"],
             "software": self.machine.software,
-            **_named(multiplier.dtypes),
+            **_dtype_columns(multiplier.dtypes),
             **shape._asdict(),
             "seconds": median(times),
             "seconds_min": min(times),
@@ -146,12 +148,12 @@ class Session:
         }
 
 
-def _named(dtypes: str) -> dict[str, str]:
+def _dtype_columns(dtypes: str) -> dict[str, str]:
     """A dtype combination as timings have it, by column."""
     return dict(zip(DTYPES, dtype_entries().combinations[dtypes].dtypes.values(), strict=True))
 
 
-def _interleaved(
+def _time_interleaved(
     multiplier: Multiplier, block: Sequence[MatmulSizes], order: random.Random
 ) -> tuple[dict[MatmulSizes, list[float]], dict[MatmulSizes, MachineState]]:
     """The times of the runs of a block and the reference shape, warm-up left out [s].
@@ -172,4 +174,4 @@ def _interleaved(
 
 def _runs(seconds: float) -> int:
     """Runs of a visit of a shape that takes so long [1]."""
-    return min(max(int(VISIT_S / seconds), 1), MOST_RUNS)
+    return min(max(int(VISIT_S / seconds), 1), MAX_RUNS)

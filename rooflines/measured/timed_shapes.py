@@ -64,35 +64,40 @@ def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
     return int(workload(dtypes).costs[name].at(shape._asdict()))
 
 
-def chosen_shapes(
-    count: int, reach: ShapeRange, sites: Sequence[tuple[int, int]], most_flops: float, dtypes: str
+def choose_shapes(
+    count: int,
+    shape_range: ShapeRange,
+    sites: Sequence[tuple[int, int]],
+    max_flops: float,
+    dtypes: str,
 ) -> list[MatmulSizes]:
     """Shapes that fill the ranges of B and the sites evenly, the same in every run.
 
     Args:
         count: How many [1].
-        reach: The sizes to choose from.
-        sites: Their D and F; none: those of `reach`.
-        most_flops: The most work of one [FLOP].
+        shape_range: The sizes to choose from.
+        sites: Their D and F; none: those of `shape_range`.
+        max_flops: The most work in one matmul [FLOP].
         dtypes: The dtype combination.
 
     Returns:
         As many, or fewer if not enough are within the limit.
     """
-    found: dict[MatmulSizes, None] = {}
+    shapes: dict[MatmulSizes, None] = {}
     for index in range(TRIES * count):
         b, d, f = ((0.5 + index * step) % 1 for step in STEPS)
-        least, most = MIDDLE if index % 3 == 0 else reach.rows
-        D, F = sites[index % len(sites)] if sites else (_of(reach.sides, d), _of(reach.sides, f))  # noqa: N806, letters of sizes
+        least, most = MIDDLE if index % 3 == 0 else shape_range.rows
+        sides = shape_range.sides
+        D, F = sites[index % len(sites)] if sites else (_at_share(sides, d), _at_share(sides, f))  # noqa: N806, letters of sizes
         shape = MatmulSizes(round(least * (most / least) ** b), D, F)
-        if cost(shape, dtypes, "flops") <= most_flops:
-            found[shape] = None
-        if len(found) == count:
+        if cost(shape, dtypes, "flops") <= max_flops:
+            shapes[shape] = None
+        if len(shapes) == count:
             break
-    return list(found)
+    return list(shapes)
 
 
-def _of(sides: Sequence[int], share: float) -> int:
+def _at_share(sides: Sequence[int], share: float) -> int:
     return sides[int(share * len(sides))]
 
 

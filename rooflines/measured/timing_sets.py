@@ -19,7 +19,7 @@ from rooflines.fits.timings import DTYPES, MATMUL
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
-from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, joined
+from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, join_timings
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
 from rooflines.models.library import model_entries
 from rooflines.results.records import digest_of
@@ -84,16 +84,16 @@ class MeasuredSet:
             if missing_bound_reason(chips[row["chip"]], row["compute"]) is None
         ]
 
-    def joined(self) -> JoinedTimings:
+    def join(self) -> JoinedTimings:
         """The timings joined with their row of the model.
 
         Raises:
-            RooflinesError: As of `joined`, or timings are below the bound for no reason and the
-                config refuses that.
+            RooflinesError: As of `join_timings`, or timings are below the bound for no reason and
+                the config refuses that.
         """
-        found = joined(self.timings, self.catalogues)
-        wrong = found.frame.filter(pl.col("reason") == UNEXPLAINED)
-        impossible = found.skipped.filter(pl.col("reason") == IMPOSSIBLE)
+        result = join_timings(self.timings, self.catalogues)
+        wrong = result.frame.filter(pl.col("reason") == UNEXPLAINED)
+        impossible = result.skipped.filter(pl.col("reason") == IMPOSSIBLE)
         if self.config.on_unexplained == "error" and not impossible.is_empty():
             chips = ", ".join(impossible["chip"].unique().sort())
             count = counted(int(impossible["timings"].sum()), "timing")
@@ -109,19 +109,19 @@ class MeasuredSet:
             )
             fix = "check units, sizes, dtypes and the chip; or list them: on_unexplained: list"
             raise RooflinesError("", problem, fix, file=self.timings.file)
-        return found
+        return result
 
-    def skipped(self, found: JoinedTimings) -> list[dict[str, Any]]:
+    def skipped(self, joined: JoinedTimings) -> list[dict[str, Any]]:
         """The timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
 
         Args:
-            found: From `joined`.
+            joined: From `join`.
         """
         unread = [
             {"lacks": WITHOUT_ROW, "reason": reason, "timings": count}
             for reason, count in self.timings.left_out.items()
         ]
-        return [{"set": self.name, **row} for row in (*found.skipped.to_dicts(), *unread)]
+        return [{"set": self.name, **row} for row in (*joined.skipped.to_dicts(), *unread)]
 
     def recipe(self) -> dict[str, Any]:
         """It as JSON: its config and digest, and the entries of its chips and dtypes."""
@@ -129,7 +129,7 @@ class MeasuredSet:
         chips = frame["chip"].unique().sort().to_list()
         stored = self.timings.kind.stored
         formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
-        if self.timings.served:
+        if self.timings.is_served:
             formats |= {*FORMATS.values()}
         combinations = [
             name
@@ -137,7 +137,7 @@ class MeasuredSet:
             if formats.issuperset(entry.dtypes.values())
         ]
         recipe: dict[str, Any] = {}
-        if self.timings.served:
+        if self.timings.is_served:
             entries = {name: model_entries()[name] for name in frame["model"].unique().sort()}
             recipe["models"] = {
                 name: shape_recipe(entry, entry.source) for name, entry in entries.items()
@@ -149,7 +149,7 @@ class MeasuredSet:
             "about": self.about,
             "config": self.config.model_dump(),
             **entries_of(given.chips, chips, given.dtypes, formats, combinations),
-            **fits_recipe(_used(self)),
+            **fits_recipe(_calibrations_of(self)),
         }
 
 
@@ -185,20 +185,22 @@ def _about(path: Path) -> AboutTimings:
         metadata = metadata_of(path) if path.suffix == ".parquet" else {}
     except RooflinesError:
         return AboutTimings()
-    known = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
-    return validate_entry(AboutTimings, known)
+    fields = {key: metadata[key] for key in AboutTimings.model_fields if key in metadata}
+    return validate_entry(AboutTimings, fields)
 
 
-def _used(found: MeasuredSet) -> Calibrations:
+def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
     """The calibrations of its chips and software, in its compute dtypes; of served models all."""
-    frame, fits = found.timings.frame, found.catalogues.fits
+    frame, fits = measured_set.timings.frame, measured_set.catalogues.fits
     chips = frame["chip"].unique().sort()
     keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
-    if found.timings.served:
+    if measured_set.timings.is_served:
         return fits.used(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
     named = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
-    own = [key for key in keys if key.partition("/")[2].partition("-")[0] in named]
-    return fits.used(own, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))})
+    used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in named]
+    return fits.used(
+        used_keys, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))}
+    )
 
 
 def measured_set_of(recipe: JSON) -> MeasuredSet:
@@ -210,8 +212,8 @@ def measured_set_of(recipe: JSON) -> MeasuredSet:
     config = MeasurementConfig.model_validate(recipe["config"])
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
     catalogues = Catalogues(chips_of(recipe), dtypes, fits_of(recipe))
-    found = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
-    if found.sha256 != recipe["sha256"]:
+    measured_set = checked_set(recipe["measurement"], config, Path(recipe["path"]), catalogues)
+    if measured_set.sha256 != recipe["sha256"]:
         problem = "has changed since the run began"
         raise RooflinesError("", problem, "run the workflow again", file=recipe["path"])
-    return found
+    return measured_set

@@ -64,10 +64,10 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
             frame = frame.with_columns(pl.lit(None, pl.String).alias(name))
     served = kind is SERVED
     frame = frame if served else with_folds(frame)
-    never = never_fitted or served
-    kept = held_out() if never else held_out(_below(frame, fits, kind))
-    split = pl.when(kept).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
-    if never:
+    is_unfitted = never_fitted or served
+    is_held_out = held_out() if is_unfitted else held_out(_below(frame, fits, kind))
+    split = pl.when(is_held_out).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
+    if is_unfitted:
         split = pl.lit(HELD_OUT)
     if served and not never_fitted:  # by the fit of steps of their engine
         of_steps = pl.col("software").is_in([*fits.steps])
@@ -96,8 +96,8 @@ def _below(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
     below = pl.lit(QUARTER)
     for key, label in frame.select("calibration", name).unique().drop_nulls().iter_rows():
         if (entry := entries.get(key, {}).get(label)) and entry.held_out_below != QUARTER:
-            here = (pl.col("calibration") == key) & (pl.col(name) == label)
-            below = pl.when(here).then(entry.held_out_below).otherwise(below)
+            in_case = (pl.col("calibration") == key) & (pl.col(name) == label)
+            below = pl.when(in_case).then(entry.held_out_below).otherwise(below)
     return below
 
 
@@ -127,9 +127,9 @@ def error_columns() -> dict[str, pl.Expr]:
 # ---------------------------------------------------------------- tables
 
 
-def measured_frame(found: JoinedTimings) -> pl.DataFrame:
+def measured_frame(joined: JoinedTimings) -> pl.DataFrame:
     """The timings of a set joined with the model, with columns in the order of the dictionary."""
-    return found.frame.select(column.name for column in measured_columns(found.frame.columns))
+    return joined.frame.select(column.name for column in measured_columns(joined.frame.columns))
 
 
 def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> pl.DataFrame:
@@ -146,11 +146,11 @@ def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> p
     return pl.concat(frames).select(column.name for column in MEASURED_SUMMARY)
 
 
-def timings_lacking(what: Lacks, rows: Iterable[JSON]) -> int:
+def timings_lacking(lacks: Lacks, rows: Iterable[JSON]) -> int:
     """Timings without a row or without an estimate [1].
 
     Args:
-        what: A row, or an estimate.
+        lacks: A row, or an estimate.
         rows: From `MeasuredSet.skipped`.
     """
-    return sum(row["timings"] for row in rows if row["lacks"] == what)
+    return sum(row["timings"] for row in rows if row["lacks"] == lacks)

@@ -34,7 +34,7 @@ def write_measured(spec: str, path: str | Path) -> None:
     """
     recipes = json.loads(spec)["measurements"]
     measured_set = measured_set_of(recipes[0])
-    rows = measured_set.joined()
+    rows = measured_set.join()
     frame = measured_frame(rows)
     skipped = measured_set.skipped(rows)
     print(f"{frame.height:,} timings; left out: {timings_lacking(WITHOUT_ROW, skipped):,}")

@@ -21,7 +21,7 @@ import polars as pl
 from rooflines.basics.text import FORMULA, counted
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.config.model_fields import ModelSweepConfig
-from rooflines.fits.calibration_files import joined_calibrations, shipped_calibrations
+from rooflines.fits.calibration_files import merge_calibrations, shipped_calibrations
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.timing_errors import (
     ESTIMATE,
@@ -122,7 +122,7 @@ def explorer_files(
         common; and `steps-0` and so on, what each of them has, which is loaded when it is shown.
     """
     known = list(recipes)
-    calibrations = joined_calibrations(
+    calibrations = merge_calibrations(
         [shipped_calibrations(), *(fits_of(recipe) for recipe in known if "sweep" in recipe)]
     )
     own = [sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]

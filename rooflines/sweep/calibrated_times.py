@@ -33,7 +33,7 @@ def calibrated(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) ->
 
     A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
     of its own where it is fitted, other kernels shares and an overhead only, as of
-    `CalibrationChoice.untimed`.
+    `CalibrationChoice.fallback_numbers`.
     Collectives run one after another, each with its own fit. What an engine does besides takes the
     times of its fit of steps; none without.
 
@@ -48,7 +48,7 @@ def calibrated(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) ->
     if kernel.engine:
         return _of_engine(kernel, choice)
     own = kernel.attention_phase and choice.attention(kernel.attention_phase, kernel.compute)
-    numbers = choice.untimed(fit.numbers)
+    numbers = choice.fallback_numbers(fit.numbers)
     bands: dict[str, Band] = {}
     reaches: dict[str, SizedRange] = {}
     if own or kernel.is_matmul:

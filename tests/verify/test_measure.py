@@ -10,7 +10,7 @@ from rooflines.cli import main as cli
 from rooflines.fits.calibration_files import read_calibrations
 from rooflines.fits.timing_tables import read_timings
 from rooflines.loading import load_config
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 
 
 def test_this_machine_is_measured_and_calibrated(tmp_path, monkeypatch, capsys):
@@ -30,7 +30,7 @@ def test_this_machine_is_measured_and_calibrated(tmp_path, monkeypatch, capsys):
     assert sorted(by_dtype) == ["fp32", "fp64"]
     assert all(one.held_out is not None for one in by_dtype.values())
     catalogues = replace(shipped(), chips=config.chips, fits=calibrations)
-    frame = joined(timings, catalogues).frame
+    frame = join_timings(timings, catalogues).frame
     below = frame.filter((pl.col("bound") == "compute") & pl.col("reason").is_not_null())
     assert below.is_empty()  # the peak is that of the fastest run
     assert frame["t_estimate_s"].null_count() == 0
@@ -45,5 +45,5 @@ def test_this_gpu_is_measured_and_calibrated(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.run(["measure", "--budget", "40", "--out", "gpu.parquet"]) == 0
     assert len(list((tmp_path / "calibrations").iterdir())) == 1
-    frame = joined(read_timings("gpu.parquet"), shipped()).frame
+    frame = join_timings(read_timings("gpu.parquet"), shipped()).frame
     assert frame["reason"].null_count() == frame.height  # none below the bound

@@ -20,7 +20,7 @@ from benchmarks.measured import public_timings, quantiles
 from rooflines import RooflinesError, models
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
-from rooflines.measured.join import joined
+from rooflines.measured.join import join_timings
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 CONFIGS = next(
@@ -77,7 +77,7 @@ def test_the_others_are_refused_by_name(name):
 @timings
 def test_public_timings_below_the_bound_are_explained():
     path = f"{DATA}/measured/aic-llm-grid-9-chips.parquet"
-    found = joined(read_timings(path), shipped())
+    found = join_timings(read_timings(path), shipped())
     left_out = found.skipped.filter(lacks="row")["timings"].sum()
     assert found.frame.height + left_out == pl.read_parquet(path).height
     reasons = found.frame.drop_nulls("reason")
