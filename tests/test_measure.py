@@ -92,7 +92,7 @@ def test_shapes_are_read(tmp_path):
         ("D,F\n", "s.csv has no rows."),
         ("D,F\n0,2\n", "s.csv: row 1.D is 0"),
         ("D,F\n1,2.5\n", "s.csv: row 1.F is 2.5, which is no whole number"),
-        ("", "s.csv cannot be read"),
+        ("", "s.csv is empty."),
     ],
 )
 def test_wrong_shapes_are_told(tmp_path, text, message):
