@@ -1,10 +1,10 @@
-"""Whole models: parameters, caches and groups of decoder-only transformers, exact.
+"""Decoder-only transformers: parameters, KV cache, memory and kernel groups, exact.
 
 >>> from rooflines import models
 >>> model = models.load("llama-3.1-70b")               # or models.from_hf("config.json")
 >>> model.parameters().total
 70553706496
->>> model.kv_cache_bytes(8192, "bf16")                    # of one sequence
+>>> model.kv_cache_bytes(8192, "bf16")                    # per sequence
 2684354560
 """
 

@@ -1,8 +1,8 @@
-"""The shape of a decoder-only transformer: layers, attention, windows, MLPs, experts, embeddings.
+"""Architecture (shape) of a decoder-only transformer: layers, attention, MLPs, experts, tables.
 
-Sizes are the letters of the docs: layers, D width, V vocabulary, N query heads, K key-value heads,
-H head size, F MLP width, E experts, k experts per token, Fe expert width. Each part states its
-matrices and what else it has, once; counts, caches and groups are sums over these.
+Sizes have the letters in the glossary: D width, V vocabulary, N query heads, K KV heads, H head
+size, F MLP width, E experts, k experts per token, Fe expert width. Each part states its matrices,
+norms, biases and KV cache once; parameter counts, memory and kernel groups are sums over these.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ DECODE: Phase = "decode"
 PREFILL: Phase = "prefill"
 TRAIN: Phase = "train"
 PHASES = (DECODE, PREFILL)
-"""Decode adds tokens to a cache, prefill reads a prompt. MLA computes the two differently."""
+"""Decode adds tokens to the KV cache, prefill reads a prompt; MLA has other kernels for each."""
 
 TensorClass = Literal["weights", "experts", "head"]
-"""Tensors that share a dtype: `experts` are the routed ones, `head` the two token tables."""
+"""Tensors that share a dtype: `experts` are routed experts, `head` both token tables."""
 
 
 ROUTER = "router"
-"""The group of a router."""
+"""Name of the router's group."""
 
 
 class Gqa(Entry):
-    """Attention with K key-value heads that N / K query heads share; multi-head where K is N."""
+    """GQA: N / K query heads share each of K KV heads; MHA where K = N, MQA where K = 1."""
 
     kind: Literal["gqa"] = "gqa"
     N: ModelSize = Field(description="query heads [1]")
@@ -74,26 +74,26 @@ class Gqa(Entry):
 
     @property
     def value(self) -> int:
-        """Size of a value head [1]."""
+        """Value head size [1]."""
         return self.v or self.H
 
     @property
     def kv_cache_elements(self) -> int:
-        """Cache elements of a token in one layer [1]: a key and a value of every KV head."""
+        """KV cache elements per token and layer: K (H + v) [1]."""
         return self.K * (self.H + self.value)
 
     @property
     def cache_heads(self) -> int:
-        """Parts that the cache of a token can be split into by heads [1]."""
+        """Parts that a split by heads makes from a token's KV cache: K [1]."""
         return self.K
 
     @property
     def gates(self) -> int:
-        """Gates of the outputs of a token [1]."""
+        """Output gates per token [1]."""
         return {None: 0, "element": self.N * self.value, "head": self.N}[self.gate]
 
     def projections(self, width: int) -> Widths:
-        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        """Projections in one layer, as (input, output) widths [1]; the gates' may have output 0."""
         return {
             "q": (width, self.N * self.H),
             "k": (width, self.K * self.H),
@@ -103,7 +103,7 @@ class Gqa(Entry):
         }
 
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The kernels of the projections, for width D [1]; heads of queries need their keys."""
+        """Matmuls of the projections, for width D [1]; KV heads have copies where tp > K."""
         del phase
         into = dict(self.projections(width))
         out = {"o": into.pop("o")}
@@ -112,30 +112,30 @@ class Gqa(Entry):
         return replace(qkv, copied_parts=head_parts), fused_matrix("o", out, "row")
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
-        """FLOP per pair of tokens [FLOP]; elements read and written per token [1].
+        """FLOPs per token pair, 2 N (H + v) [FLOP]; elements read and written per token [1].
 
-        Keys and values come from the cache, or from registers: they are cache traffic.
+        Keys and values come from the KV cache, or from registers: they count as KV cache traffic.
         """
         del phase
         keys, values = self.N * self.H, self.N * self.value
         return 2 * (keys + values), keys, values
 
     def biases(self, width: int) -> int:
-        """Elements of biases and sinks in one layer [1]."""
+        """Bias and sink parameters per layer [1]."""
         qkv = sum(self.projections(width)[name][1] for name in "qkv")
         by_kind = {None: 0, "qkv": qkv, "qkvo": qkv + width}
         return by_kind[self.bias] + (self.N if self.sinks else 0)
 
     def norms(self) -> int:
-        """Elements of the norms of queries and keys in one layer [1]."""
+        """Parameters in query and key norms per layer [1]."""
         return {None: 0, "head": 2 * self.H, "all": (self.N + self.K) * self.H}[self.qk_norm]
 
 
 class Mla(Entry):
-    """Multi-head latent attention: the cache holds one compressed entry for all heads.
+    """MLA, multi-head latent attention: one compressed KV cache entry serves all heads.
 
-    Decode is absorbed: the up-projection of the cache is applied to queries and outputs, head by
-    head. Prefill is expanded: it is applied to the compressed entries.
+    Decode is absorbed: queries and outputs are multiplied by the cache's up-projection, per head.
+    Prefill is expanded: compressed entries are multiplied by it.
 
     Source: DeepSeek-V2, "Multi-Head Latent Attention".
     """
@@ -153,16 +153,16 @@ class Mla(Entry):
 
     @property
     def kv_cache_elements(self) -> int:
-        """Cache elements of a token in one layer [1]: once for all heads."""
+        """KV cache elements per token and layer, for all heads: kv_rank + rope [1]."""
         return self.kv_rank + self.rope
 
     @property
     def cache_heads(self) -> int:
-        """Parts that the cache of a token can be split into by heads [1]: none."""
+        """Parts that a split by heads makes from a token's KV cache: 1, no split [1]."""
         return 1
 
     def projections(self, width: int) -> Widths:
-        """The projections of one layer, for width D [1]; without gates, that of these has none."""
+        """Projections in one layer, as (input, output) widths [1]; the gates' may have output 0."""
         heads, rank = self.N, self.q_rank
         query, values = heads * (self.nope + self.rope), heads * self.v
         return {
@@ -175,9 +175,9 @@ class Mla(Entry):
         }
 
     def matrices(self, width: int, phase: Phase = DECODE) -> tuple[Matrix, ...]:
-        """The kernels of the projections, for width D [1]; every head needs all that is compressed.
+        """Matmuls of the projections, for width D [1]; down-projections are copied on every chip.
 
-        Source: `ReplicatedLinear` of these two projections in vLLM and SGLang.
+        Source: `ReplicatedLinear` for these two projections in vLLM and SGLang.
         """
         down = dict(self.projections(width))
         out, entries = {"o": down.pop("o")}, {"kv-b": down.pop("kv-b")}
@@ -192,7 +192,7 @@ class Mla(Entry):
         return (*kernels, up, fused_matrix("o", out, "row"))
 
     def core(self, phase: Phase) -> tuple[int, int, int]:
-        """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
+        """FLOPs per token pair [FLOP]; elements read and written per token [1]."""
         if phase == DECODE:
             entry = self.kv_rank + self.rope
             return 2 * self.N * (entry + self.kv_rank), self.N * entry, self.N * self.kv_rank
@@ -201,12 +201,12 @@ class Mla(Entry):
         return 2 * self.N * (key + self.v), reads, self.N * self.v
 
     def biases(self, width: int) -> int:
-        """Elements of biases in one layer [1]: none."""
+        """Bias parameters per layer: 0 [1]."""
         del width
         return 0
 
     def norms(self) -> int:
-        """Elements of the norms of the compressed queries and entries in one layer [1]."""
+        """Parameters in norms on compressed queries and entries, per layer [1]."""
         return (self.q_rank or 0) + self.kv_rank
 
 
@@ -224,9 +224,9 @@ def _attention(value: object) -> Attention:
 
 
 class Indexer(Entry):
-    """Sparse attention: a light attention over all tokens chooses those that a token attends to.
+    """Sparse attention: a light indexer over all tokens chooses those that a token attends to.
 
-    Its keys, one of `dim` elements a token for all its heads, are cached beside those of attention.
+    Its keys, `dim` elements per token for all its heads, are cached beside the KV cache.
 
     Source: DeepSeek-V3.2-Exp, "DeepSeek Sparse Attention".
     """
@@ -245,17 +245,17 @@ class Indexer(Entry):
 
     @property
     def indexed(self) -> int:
-        """Layers with an indexer of their own [1]."""
+        """Layers that run an indexer [1]."""
         return self.layers if self.own is None else self.own
 
     def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
-        """The projections: of queries from their rank or from width D, of the key, of weights.
+        """Matmuls of the projections: queries, from their rank or from D; key and head weights.
 
-        Scores are sums over all heads, so that every chip has all of them.
+        Scores sum over all heads, so every chip has all heads.
 
         Args:
             width: D [1].
-            rank: Rank of compressed queries; None: they are not compressed [1].
+            rank: Rank of compressed queries; None: not compressed [1].
         """
         queries, input_width = self.heads * self.dim, rank or width
         key = self.dim + (self.heads if self.weighted else 0)
@@ -265,12 +265,12 @@ class Indexer(Entry):
         )
 
     def core(self) -> tuple[int, int, int]:
-        """FLOP per pair of tokens [FLOP]; elements read and written per token [1]."""
+        """FLOPs per token pair [FLOP]; elements read and written per token [1]."""
         return 2 * self.heads * self.dim, self.heads * self.dim, self.tokens
 
 
 class Window(Entry):
-    """Layers in which a token attends to the last tokens only, or to those of its chunk."""
+    """Local layers: a token attends to the last tokens only, or to its chunk."""
 
     tokens: ModelSize = Field(
         description="tokens that a token attends to, itself included; of chunks their size [1]"
@@ -285,7 +285,7 @@ class Window(Entry):
 
 
 class Mlp(Entry):
-    """An MLP: up and down, and a gate beside up."""
+    """MLP: up and down, and a gate beside up."""
 
     F: ModelSize = Field(description="width [1]")
     layers: ModelSize | None = Field(
@@ -296,28 +296,28 @@ class Mlp(Entry):
     learned: NonNegativeSize = Field(default=0, description="parameters of the activation [1]")
 
     def projections(self, width: int) -> Widths:
-        """The projections of one layer, for width D [1]."""
+        """Projections in one layer, as (input, output) widths [1]."""
         gate = {"gate": (width, self.F)} if self.gated else {}
         return {**gate, "up": (width, self.F), "down": (self.F, width)}
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
-        """Gate and up in one kernel, then down, for width D [1]."""
+        """Matmuls for width D: gate and up fused, then down [1]."""
         into = dict(self.projections(width))
         down = {"down": into.pop("down")}
         up = Matrix("gate-up", fused_matrix("gate-up", into).weights, width, self.F)
         return up, fused_matrix("down", down, "row")
 
     def weights(self, width: int) -> int:
-        """Elements of the matrices in one layer [1]."""
+        """Matrix parameters per layer: 3 D F gated, else 2 D F [1]."""
         return sum(matrix.weights for matrix in self.matrices(width))
 
     def biases(self, width: int) -> int:
-        """Elements of the biases in one layer, and parameters of its activation [1]."""
+        """Bias parameters per layer, and the activation's [1]."""
         return self.learned + ((1 + self.gated) * self.F + width if self.bias else 0)
 
 
 class Moe(Entry):
-    """Routed experts, each an MLP, and shared experts that every token uses."""
+    """MoE: routed experts, each an MLP, and shared experts that every token uses."""
 
     E: ModelSize = Field(description="routed experts [1]")
     k: ModelSize = Field(description="experts per token [1]")
@@ -344,18 +344,18 @@ class Moe(Entry):
         return self
 
     def width(self, width: int) -> int:
-        """Width of a token in the routed experts, for width D [1]."""
+        """Token width in routed experts: latent width, else D [1]."""
         return self.latent or width
 
     @property
     def expert(self) -> Mlp:
-        """One expert, of width `width(D)` if it is routed, else of width D."""
+        """One expert as an MLP; its input has `width(D)` if routed, D if shared."""
         return Mlp(F=self.Fe, layers=None, bias=self.expert_bias, gated=self.gated)
 
     def latents(self, width: int) -> tuple[Matrix, ...]:
-        """The projections into the width of the experts and out of it; none without one.
+        """Projections to the experts' latent width and back; empty without one.
 
-        Every chip has tokens whole, before its experts and after them.
+        Every chip has whole tokens, before its experts and after them.
         """
         if self.latent is None:
             return ()
@@ -366,13 +366,13 @@ class Moe(Entry):
         )
 
     def router(self, width: int) -> Matrix:
-        """The router, with the gate of the shared experts; its scores stay where they are made."""
+        """Router, with the shared experts' gate; its scores stay on the chip, without traffic."""
         scores = self.E + int(self.shared_gate and self.shared > 0)
         return replicated_matrix(ROUTER, width * scores, width, 0)
 
 
 class Shape(Entry):
-    """The shape of a model."""
+    """Architecture (shape) of a model."""
 
     family: Text | None = Field(None, description="the `model_type` of its config.json")
     layers: ModelSize = Field(description="layers [1]")
@@ -457,7 +457,7 @@ class Shape(Entry):
 
     @property
     def mixed_layers(self) -> int:
-        """Layers with attention or a state [1]."""
+        """Layers with attention or an SSM state [1]."""
         parts = (self.mlp, self.moe) if self.single else ()
         return self.layers - sum(part.layers or 0 for part in parts if part is not None)
 
@@ -483,34 +483,34 @@ class Shape(Entry):
 
     @property
     def table(self) -> int:
-        """Elements of the embedding table [1]."""
+        """Embedding table parameters: V D [1]."""
         return self.V * self.D
 
     @property
     def norm(self) -> int:
-        """Elements of a norm of width D [1]."""
+        """Parameters per norm: D, twice with biases [1]."""
         return self.D * (2 if self.norm_bias else 1)
 
     @property
     def outputs(self) -> int:
-        """Outputs of the head [1]: V of an LM head, the scores of another, 0 without one."""
+        """Head outputs [1]: V for an LM head, the scores for a score head, 0 without a head."""
         return self.V if self.scores is None else self.scores
 
     @property
     def unembedding(self) -> int:
-        """Elements of the head that are stored beside the embedding table [1]."""
+        """Head parameters stored beside the embedding table; 0 where tied [1]."""
         return 0 if self.tied and self.scores is None else self.outputs * self.D
 
     @property
     def headless(self) -> str | None:
-        """Why the model generates no tokens; None: it does."""
+        """Reason why the model generates no tokens; None: it does."""
         if self.scores is None:
             return None
         return "has a score head" if self.scores else "has no LM head"
 
     @property
     def attentions(self) -> tuple[AttentionLayers, ...]:
-        """Layers with attention by how far they attend; those that attend to all come first."""
+        """Attention layers by window; layers that attend to all tokens come first."""
         parts = (self.window, self.sparse)
         limited = sum(part.layers for part in parts if part is not None)
         groups = [
@@ -530,18 +530,18 @@ class Shape(Entry):
 
     @property
     def attention_windows(self) -> tuple[AttentionWindow, ...]:
-        """How far tokens attend, each once; indexers attend to all."""
+        """Distinct attention windows; indexers add the one over all tokens."""
         windows = [AttentionWindow()] if self.sparse is not None else []
         return tuple(dict.fromkeys([*windows, *(part.window for part in self.attentions)]))
 
 
 class AttentionLayers(NamedTuple):
-    """Layers with one attention.
+    """Layers with the same attention and window.
 
     Attributes:
-        layers: How many [1].
-        attention: The attention.
-        window: How far they attend.
+        layers: Number of layers [1].
+        attention: GQA or MLA.
+        window: Tokens that a token attends to.
     """
 
     layers: int
@@ -550,7 +550,7 @@ class AttentionLayers(NamedTuple):
 
 
 def check_phase(phase: str) -> None:
-    """Refuse a text that is no phase.
+    """Refuse an unknown phase.
 
     Raises:
         RooflinesError: It is neither decode nor prefill.

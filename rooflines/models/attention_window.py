@@ -1,7 +1,7 @@
-"""How far the tokens of a layer attend, and what follows: entries kept and moved, pairs of tokens.
+"""Attention windows: KV cache entries kept and moved, and token pairs.
 
-A token attends to all tokens before it, to those of a window that ends with it, or to those of its
-chunk: chunks are consecutive, so that the first token of each attends to itself alone.
+A token attends to all tokens before it, to a window that ends with it, or to its chunk. Chunks are
+consecutive, so the first token in a chunk attends to itself alone.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CHUNK = "chunk-"
-"""What the names of chunks begin with."""
+"""Prefix in names of chunked windows."""
 
 
 class EntryLine(NamedTuple):
-    """Contexts S of decode steps over which the entries moved are constant + slope * S.
+    """KV cache entries moved by a decode step, as constant + slope * S over a range of contexts.
 
     Attributes:
-        first, last: The contexts, both included; None: without end [1].
-        constant, slope: Of the entries [1].
+        first, last: Contexts S, both included; None: without end [1].
+        constant, slope: Coefficients [1].
     """
 
     first: int
@@ -30,11 +30,11 @@ class EntryLine(NamedTuple):
 
 
 class AttentionWindow(NamedTuple):
-    """How far a token attends.
+    """Tokens that a token attends to.
 
     Attributes:
-        tokens: Tokens of the window, or of a chunk; None: all before it [1].
-        chunked: Whether they are those since the last multiple of `tokens`, not the last ones.
+        tokens: Size of the window, or chunk; None: all tokens before it [1].
+        chunked: Whether tokens count since the last multiple of `tokens`, instead of the last ones.
     """
 
     tokens: int | None = None
@@ -42,42 +42,42 @@ class AttentionWindow(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in extents: `4096`, `chunk-8192`; empty for all tokens."""
+        """Name in extents: `4096`, `chunk-8192`; empty for all tokens."""
         return f"{CHUNK if self.chunked else ''}{self.tokens or ''}"
 
     @property
     def extent_names(self) -> tuple[str, str]:
-        """Its extents: pairs of tokens, and entries that are moved."""
+        """Names for two extents: token pairs, and KV cache entries moved."""
         return f"pairs:{self.name}", f"entries:{self.name}"
 
     @property
     def draft_extent(self) -> str:
-        """The extent of a layer that drafts: its pairs, as many as its entries."""
+        """Name for the extent in an MTP layer: pairs, equal to entries."""
         return f"drafts:{self.name}"
 
     @classmethod
     def from_name(cls, name: str) -> AttentionWindow:
-        """The reach of a name."""
+        """Parse the window from `name`."""
         size = name.removeprefix(CHUNK)
         return cls(int(size) if size else None, name.startswith(CHUNK))
 
     def cached_entries(self, context: int) -> int:
-        """Entries of one sequence that a layer needs room for [1].
+        """KV cache entries that a layer reserves per sequence: min(S, tokens) [1].
 
-        Those of a chunk are dropped at its end: there is room for the longest so far.
+        A chunk's entries are dropped at its end, but the room stays for the longest so far.
 
         Args:
-            context: S, tokens of the sequence so far [1].
+            context: S, tokens in the sequence so far [1].
         """
         return context if self.tokens is None else min(context, self.tokens)
 
     def entries(self, context: int, new: int) -> int:
-        """Entries of one sequence that a layer reads or writes in a step [1].
+        """KV cache entries that a layer reads or writes per sequence and step [1].
 
         Earlier entries that new tokens attend to are read once, new ones are written once.
 
         Args:
-            context: S, tokens of the sequence after the step [1].
+            context: S, tokens in the sequence after the step [1].
             new: T, new tokens [1].
         """
         earlier = context - new
@@ -86,20 +86,19 @@ class AttentionWindow(NamedTuple):
         return new + (earlier % self.tokens if self.chunked else min(earlier, self.tokens - 1))
 
     def pairs(self, context: int, new: int) -> int:
-        """Pairs of a new token and a token that it attends to, in one sequence and layer [1].
+        """Attended pairs (new token, earlier or same token) per sequence and layer [1].
 
         Args:
-            context: S, tokens of the sequence after the step [1].
+            context: S, tokens in the sequence after the step [1].
             new: T, new tokens [1].
 
         Returns:
-            The sum over the new tokens of min(position, window), or of their positions in their
-            chunks, exact.
+            Sum over new tokens: min(position, window), or position in the chunk; exact.
         """
         return self._pairs_up_to(context) - self._pairs_up_to(context - new)
 
     def _pairs_up_to(self, last: int) -> int:
-        """Pairs of the first tokens of a sequence [1]."""
+        """Pairs among the first `last` tokens of a sequence [1]."""
         if self.tokens is None:
             return _triangle(last)
         if self.chunked:
@@ -109,7 +108,7 @@ class AttentionWindow(NamedTuple):
         return _triangle(growing) + (last - growing) * self.tokens
 
     def extents(self, context: int, new: int) -> dict[str, int]:
-        """The extents of a step by name [1].
+        """Values for `extent_names` and `draft_extent` in a step [1].
 
         Args:
             context: S [1].
@@ -120,7 +119,7 @@ class AttentionWindow(NamedTuple):
         return {**dict(zip(self.extent_names, values, strict=True)), self.draft_extent: draft_pairs}
 
     def lines(self) -> Iterator[EntryLine]:
-        """The entries that decode steps of one token move, as lines in S; of chunks the first."""
+        """Entries moved by decode steps with T = 1, as lines in S; for chunks, in the first."""
         size = self.tokens
         if size is None:
             yield EntryLine(1, None, 0, 1)
@@ -131,9 +130,9 @@ class AttentionWindow(NamedTuple):
 
 
 FULL_ATTENTION = AttentionWindow()
-"""All tokens before a token."""
+"""Window over all tokens before a token."""
 
 
 def _triangle(count: int) -> int:
-    """The sum of 1 to a number."""
+    """Triangular number: 1 + 2 + ... + count."""
     return count * (count + 1) // 2

@@ -1,8 +1,8 @@
-"""A model as groups: what runs as one kernel, and how often. Costs are exact polynomials.
+"""Kernel groups of a model: one fused kernel each, with layer counts and exact polynomial costs.
 
-Tensors that are made and used up inside a group cost no memory traffic. Softmax, norms, rotary
-embeddings and biases are not counted as work. A cost is a sum of products of extents, as in
-`rooflines.theory.costs`; its variables are those of `StepExtents`.
+Intermediate tensors inside a group cause no memory traffic. Softmax, norms, rotary embeddings and
+biases count as no work. A cost is a sum of products of extents, as in `rooflines.theory.costs`,
+with the variables in `StepExtents`.
 """
 
 from __future__ import annotations
@@ -38,44 +38,44 @@ if TYPE_CHECKING:
     from rooflines.models.state_layers import State
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
-"""Which experts the tokens of a step choose: each one equally likely; all the same k; every one."""
+"""Routing of tokens to experts: uniform at random; all to the same k; every expert activated."""
 
 MAX_EXACT_TOKENS = 64
-"""Tokens up to which the experts that they use are an exact rational; its digits grow with them
-[1]."""
+"""Largest token count with an exact rational for activated experts: its digits grow [1]."""
 
 DECIMALS = Context(prec=60)
-"""For more tokens, or a fraction of one."""
+"""Precision beyond `MAX_EXACT_TOKENS`, and for fractional token counts."""
 
 Terms = dict[tuple[str, ...], Fraction]
-"""A cost: the coefficient of every product of extents."""
+"""Cost: coefficient by product of extents."""
 
 NO_EXTENT: tuple[str, ...] = ()
 SEQUENCES = ("B",)
 TOKENS = ("B", "T")
 
 DRAFT = "draft-"
-"""What the names of kernels begin with that draft tokens."""
+"""Prefix in names of MTP kernels, which draft tokens."""
 
 MATMUL_LAYOUTS = ("column", "row")
-"""The layouts of groups with weights that are one matmul."""
+"""Layouts of groups that are one matmul with weights."""
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
-"""The costs of a group, fields of `Group`."""
+"""Costs: fields of `Group`."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """The sizes of a step.
+    """Sizes of a step.
 
     Attributes:
         B: Sequences [1].
-        S: Tokens of each sequence after the step [1].
-        T: New tokens of each sequence [1].
-        routing: Which experts the tokens choose: `uniform`, `same` or `all`.
+        S: Tokens in each sequence after the step [1].
+        T: New tokens in each sequence [1].
+        routing: Routing to experts: `uniform`, `same` or `all`.
 
     Raises:
-        RooflinesError: A size is no whole number above zero, T is more than S, or no such routing.
+        RooflinesError: A size is no whole number above zero, T exceeds S, or the routing is
+            unknown.
     """
 
     B: int
@@ -96,31 +96,31 @@ class Step:
 
     @classmethod
     def prefill(cls, sequences: int, prompt: int, routing: str = UNIFORM) -> Step:
-        """A step that reads whole prompts."""
+        """Build a step that reads whole prompts: S = T = prompt."""
         return cls(sequences, prompt, prompt, routing)
 
 
 @dataclass(frozen=True)
 class Group:
-    """One kernel of a model, and how many layers have it.
+    """One kernel of a model, with the number of layers that run it.
 
     Attributes:
-        name: Its name: `embed`, `qkv`, `attention`, ...
+        name: Name, such as `embed`, `qkv` or `attention`.
         count: Layers with it [1].
-        tensors: The class of its weights; None without weights.
-        weights: Elements of the weights that a step reads [1].
+        tensors: Class of its weights; None without weights.
+        weights: Weight elements that a step reads [1].
         flops: Floating-point operations, a multiply-add counted as two [FLOP].
-        cache: Elements of the cache that are read or written [1].
-        reads: Elements of activations read from memory [1].
-        writes: Elements of activations written to memory [1].
-        moe: The experts, for their number and those per token; None without experts.
-        layout: How the chips of a tensor-parallel group share it.
-        copied: Its parts that fewer chips can share, of which there are copies.
-        heads: Parts that its cache can be split into by heads [1].
-        bits: Bits of an element of its cache; None: as the dtype of the cache.
+        cache: KV cache or state elements read and written [1].
+        reads: Activation elements read from memory [1].
+        writes: Activation elements written to memory [1].
+        moe: The experts, for E and k; None without experts.
+        layout: Layout over the chips of a tensor-parallel group.
+        copied_parts: Parts with copies, since fewer chips can share them.
+        heads: Parts that a split by heads makes from its KV cache [1].
+        bits: Bits per cached element; None: the KV cache dtype's.
         attends: The phase, of grouped-query attention; else None.
-        context: Tokens of a sequence that attention reads; empty for other groups [1].
-        tokens: The sizes whose product is its tokens.
+        context: Tokens per sequence that attention reads; empty for other groups [1].
+        tokens: Extents whose product is its token count.
     """
 
     name: str
@@ -142,19 +142,19 @@ class Group:
 
     @property
     def depth(self) -> Fraction | None:
-        """Elements that it contracts, if it is one matmul with weights [1]."""
+        """Contracted size, if the group is one matmul with weights; else None [1]."""
         if not self.weights or self.layout not in MATMUL_LAYOUTS:
             return None
         (elements,) = self.reads.values()
         return elements
 
     def share(self, cost: str, tp: int, *, sequences: bool = False) -> Fraction:
-        """The share of a cost that one chip of a tensor-parallel group has, copies included [1].
+        """Share of a cost on one chip in a tensor-parallel group, copies included [1].
 
         Args:
-            cost: `weights`, `reads` or `writes`; FLOPs are shared as weights are.
-            tp: Chips of the group [1].
-            sequences: Whether chips share the tokens of what they have whole, as FLOPs of training.
+            cost: `weights`, `reads` or `writes`; FLOPs are shared like weights.
+            tp: Chips in the group [1].
+            sequences: Whether chips split the tokens of fully copied parts, as training FLOPs do.
         """
         if self.layout == "whole":
             return Fraction(1)
@@ -166,25 +166,25 @@ class Group:
         return even + excess / sum(terms.values()) if excess else even
 
     def layer_cost(self, cost: str, step: Step) -> Fraction:
-        """A cost of the group in one layer, exact.
+        """Evaluate a cost in one layer, exact.
 
         Args:
             cost: One of `COSTS`.
-            step: The sizes.
+            step: Sizes of the step.
         """
         terms: Terms = getattr(self, cost)
         return Poly(terms).at(StepExtents(step))
 
 
 class StepExtents(dict[str, int | Fraction]):
-    """The extents of a step by name, computed when first asked for."""
+    """Extents of a step by name, computed on first access."""
 
     def __init__(self, step: Step) -> None:
         super().__init__({"B": step.B, "T": step.T})
         self._step = step
 
     def __missing__(self, name: str) -> int | Fraction:
-        """An extent that depends on sizes."""
+        """Compute an extent from the sizes."""
         kind, _, argument = name.partition(":")
         step, value = self._step, Fraction(0)
         if kind == ACTIVATED:
@@ -207,17 +207,17 @@ class StepExtents(dict[str, int | Fraction]):
 def activated_experts(
     experts: int, per_token: int, tokens: int | Fraction, routing: str = UNIFORM
 ) -> Fraction:
-    """Experts of one layer that the tokens of a step use [1].
+    """Activated experts in one layer, given the tokens in a step [1].
 
     Args:
         experts: E [1].
         per_token: k [1].
-        tokens: Tokens of the step, of which a replica may have a fraction [1].
+        tokens: Tokens in the step; a replica may have a fractional number [1].
         routing: `uniform`, `same` or `all`.
 
     Returns:
-        uniform: the expectation E (1 - (1 - k/E)^tokens), exact for a whole number of tokens up to
-        `MAX_EXACT_TOKENS`, else to `DECIMALS` digits; same: k, which nothing is below; all: E.
+        uniform: the expectation E (1 - (1 - k/E)^tokens), exact for whole tokens up to
+        `MAX_EXACT_TOKENS`, else to `DECIMALS` digits; same: k, the minimum; all: E.
     """
     if routing == SAME:
         return Fraction(per_token)
@@ -236,17 +236,17 @@ def activated_experts(
 def rank_hit_probability(
     experts: int, per_token: int, parts: int, routing: str = UNIFORM
 ) -> Fraction:
-    """The chance that a token has an expert on one of equal parts of the experts, on another chip.
+    """Probability that a token needs some expert on one given other rank of n equal ranks [1].
 
     Args:
         experts: E [1].
         per_token: k [1].
-        parts: n, which divides E [1].
+        parts: n, ranks that share the experts; divides E [1].
         routing: `uniform`, `same` or `all`.
 
     Returns:
-        uniform: 1 - C(E - E/n, k) / C(E, k), exact; same: of the fewest parts, ceil(k n / E), one
-        is the token's own, the others are among n - 1; all: 1.
+        uniform: 1 - C(E - E/n, k) / C(E, k), exact; same: (ceil(k n / E) - 1) / (n - 1), for k
+        experts on as few ranks as possible, one being the token's own; all: 1.
     """
     if routing == ALL or parts == 1:
         return Fraction(1)
@@ -257,16 +257,16 @@ def rank_hit_probability(
 
 
 def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[Group, ...]:
-    """The groups of a model in the order in which they run; those of all layers one after another.
+    """Groups of a model in run order; a group's layers come together.
 
     Args:
         shape: The model.
-        phase: `decode`, or `prefill` of whole prompts (T = S); they differ for MLA only.
-        scores_all: Whether the unembedding is of every token, as in training and where drafts are
-            checked; else of the last one of each sequence.
+        phase: `decode`, or `prefill` with whole prompts (T = S); they differ for MLA only.
+        scores_all: Whether the LM head scores every token, as in training and where drafts are
+            checked; else the last token in each sequence.
 
     Raises:
-        RooflinesError: There is no such phase.
+        RooflinesError: The phase is unknown.
     """
     with at_path("phase"):
         check_phase(phase)
@@ -292,11 +292,11 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
 
 
 def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
-    """The groups of the layer for multi-token prediction, which drafts tokens one by one.
+    """Groups of the MTP layer, which drafts tokens one by one.
 
     Args:
-        shape: The model, which has one.
-        tokens: Those that it drafts for each sequence [1]: how often it runs in a step.
+        shape: A model with an MTP layer.
+        tokens: Drafted tokens per sequence, so runs of the layer per step [1].
     """
     embed, *layer_groups = groups_of(with_mtp_layer(shape, standalone=True), DECODE)
     merge = replicated_matrix("merge", 2 * shape.D * shape.D, 2 * shape.D, shape.D)
@@ -316,7 +316,7 @@ def draft_groups(shape: Shape, tokens: int) -> Iterator[Group]:
 
 
 def _mean_draft_cost(terms: Terms, runs: int) -> Terms:
-    """A cost of one run for a token of each sequence, in the mean over all runs."""
+    """Average a cost over runs with one token per sequence each."""
     mean_terms: Terms = {}
     for product, coefficient in terms.items():
         names = [extent for extent in product if extent != "T"]
@@ -334,15 +334,15 @@ def _mean_draft_cost(terms: Terms, runs: int) -> Terms:
 
 
 def work(groups: Iterable[Group], cost: str, step: Step) -> Fraction:
-    """A cost of all groups, over all layers, exact.
+    """Sum a cost over all groups and layers, exact.
 
     Args:
         groups: The groups.
         cost: One of `COSTS`.
-        step: The sizes.
+        step: Sizes of the step.
 
     Raises:
-        RooflinesError: There is no such cost.
+        RooflinesError: The cost is unknown.
     """
     with at_path("cost"):
         check_choice(cost, COSTS, "no cost of a group")
@@ -365,7 +365,7 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
 
 
 def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
-    """Attention by how far it attends, with an indexer before it; then layers with a state."""
+    """Attention groups by window, with indexers before them; then layers with a state."""
     parts_by_attention: dict[Attention, list[AttentionLayers]] = {}
     for part in shape.attentions:
         parts_by_attention.setdefault(part.attention, []).append(part)
@@ -398,16 +398,16 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
 
 
 def _attention_name(window: AttentionWindow) -> str:
-    """The name of the group of attention that reaches so far."""
+    """Group name for attention with this window."""
     if window.tokens is None:
         return "attention"
     return "attention-chunk" if window.chunked else "attention-window"
 
 
 def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
-    """The indexers of sparse attention: their projections, and their attention to all tokens.
+    """Indexer groups for sparse attention: projections, and scores against all tokens.
 
-    Chips do not share its heads, whose scores are summed: they would send them, of every pair.
+    Every chip has all heads: scores sum over heads, and sharing would send them for every pair.
 
     Source: `Indexer` in vLLM and SGLang.
     """
@@ -428,7 +428,7 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
 
 
 def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
-    """Layers with a state, and the inputs of its short convolution, in elements of the state."""
+    """Groups for SSM layers; state and convolution inputs count in elements of `bits` bits."""
     into, out = state.matrices(width)
     yield _linear(into, state.layers)
     flops, reads, writes = state.core()

@@ -1,7 +1,7 @@
-"""The matrices of a model's layers, each with its width in and out: what a sweep's shapes name.
+"""Weight matrices in a model's layers, with widths in and out, for `shapes` in a sweep.
 
-`groups` has the kernels of a step, as a serving engine fuses them. Here each matrix has a name of
-its own, with the fused ones beside their parts, so that one can compare them.
+`groups` has a step's kernels, as a serving engine fuses them. Here every matrix is named, with
+fused ones beside their parts for comparison.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Mlp, Shape
 
 Sizes = dict[str, tuple[int, int]]
-"""D, the contracted width, and F, the output width, by layer [1]."""
+"""D (contracted width) and F (output width) by layer [1]."""
 
 LAYERS = {
     "q": "the queries' projection",
@@ -36,11 +36,11 @@ LAYERS = {
     "expert-down": "from one expert back to the width",
     "unembed": "the last matmul, to the vocabulary, padded as in the checkpoint",
 }
-"""The layers that a model can have, in the order of `layers_of`, and what they are."""
+"""Matrices that a model can have, with descriptions, in the order of `layers_of`."""
 
 
 def layers_of(shape: Shape) -> Sizes:
-    """The matrices that a model has.
+    """Matrices in a model.
 
     Args:
         shape: The model.
@@ -63,7 +63,7 @@ def layers_of(shape: Shape) -> Sizes:
 
 
 def _mlp(mlp: Mlp, width: int) -> Sizes:
-    """The matrices of an MLP, for width D [1], and those before its activation in one matmul."""
+    """MLP matrices for width D, with gate and up also as one matmul [1]."""
     matrices = dict(mlp.projections(width))
     return {**matrices, "gate-up": (width, 2 * mlp.F)} if mlp.gated else matrices
 
@@ -74,13 +74,13 @@ STATE_MODULES = {
     "mamba2": "mixer",
     "short-conv": "conv",
 }
-"""The module of a layer with a state, as transformers calls it."""
+"""Module names for SSM layers, as in transformers."""
 
 MIXER = "mixer"
-"""The module of every layer of models whose layers are one part each."""
+"""Module name for every layer in models whose layers have one part each."""
 
 LATENT_MODULES = ("fc1_latent_proj", "fc2_latent_proj")
-"""The modules of projections into and out of the width of experts."""
+"""Module names for projections to the latent width and back."""
 
 ATTENTION_MODULES = {
     **{name: f"{name}_proj" for name in "qkvo"},
@@ -89,18 +89,18 @@ ATTENTION_MODULES = {
     "kv-a": "kv_a_proj_with_mqa",
     "kv-b": "kv_b_proj",
 }
-"""The modules of the projections of attention."""
+"""Module names for attention projections."""
 
 CROSS_ATTENTION = "cross_attn"
-"""The module of cross-attention to images."""
+"""Module name for cross-attention to images."""
 
 EXPERT_MODULES = {"gemma4_text": ("experts.0", "mlp")}
-"""The modules of routed and shared experts, of families that do not call them as DeepSeek does."""
+"""Module names for routed and shared experts, where families differ from DeepSeek."""
 
 
 @cache
 def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int], ...]:
-    """The matrices of a layer by module, as files of checkpoints call them.
+    """Matrices in a layer by module name, as in checkpoint files.
 
     Args:
         shape: The model.
@@ -108,8 +108,8 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
         mlp: `dense`, `moe` or `none`.
 
     Returns:
-        Modules, of all experts the first, each with its class of tensors and its elements, of all
-        experts together [1].
+        (module, tensor class, elements [1]) per matrix; experts are one module, the first
+        expert's, with all experts' elements.
     """
     modules = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
     modules += _mlp_modules(shape, mlp)
@@ -121,7 +121,7 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
 
 
 def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:
-    """The modules of an MLP or of experts, with their class and elements [1]."""
+    """Modules in an MLP or MoE, with tensor class and elements [1]."""
     modules: list[tuple[str, str, int]] = []
     if mlp == "dense" and shape.mlp is not None:
         projections = shape.mlp.projections(shape.D)
@@ -145,7 +145,7 @@ def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:
 
 
 def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
-    """The modules of attention or of a state, with their elements [1]."""
+    """Modules in attention or an SSM layer, with elements [1]."""
     if mixer == "state" and shape.state is not None:
         for name, size in shape.state.modules(shape.D).items():
             yield f"{STATE_MODULES[shape.state.kind]}.{name}", size

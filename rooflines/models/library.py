@@ -1,4 +1,4 @@
-"""Models by name: of the catalogue, `config/models.yaml`, of a config.json, or written out."""
+"""Models by name: from the catalogue `config/models.yaml`, a config.json, or written out."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ MODELS_FILE = CONFIG_DIR / "models.yaml"
 
 Convention = Literal["active", "active_with_embedding", "active_without_tables"]
 CONVENTIONS: tuple[Convention, ...] = ("active", "active_with_embedding", "active_without_tables")
-"""What counts of active parameters include: the unembedding, both token tables, or neither."""
+"""Conventions for active parameters: with the LM head, with both token tables, or without."""
 
 
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
 Printed = int | str
-"""A count: a whole number, or as it is printed, such as 1026.41B."""
+"""Count: a whole number, or as printed, such as 1026.41B."""
 
 
 class PublishedCounts(Entry):
-    """The publisher's own counts."""
+    """Parameter counts that the publisher prints."""
 
     total: Printed = Field(description="all parameters, as printed [1]")
     active: Printed | None = Field(None, description="active parameters, as printed [1]")
@@ -62,7 +62,7 @@ class PublishedCounts(Entry):
 
 
 class ModelEntry(Shape):
-    """A model of the catalogue."""
+    """Model in the catalogue."""
 
     name: Text = Field(description="its name for readers")
     aliases: list[Text] = Field(
@@ -74,15 +74,15 @@ class ModelEntry(Shape):
     note: Text | None = Field(None, description="what else to know")
 
     def model(self, name: str) -> Model:
-        """The model under a name."""
+        """Build the model under a name."""
         return Model(name, self, self.dtypes, self.note)
 
 
 def checked_model_name(name: object) -> None:
-    """Refuse what cannot name a model.
+    """Refuse an invalid model name.
 
     Raises:
-        RooflinesError: It is no text of lower-case letters, digits, dots and hyphens.
+        RooflinesError: It has more than lower-case letters, digits, dots and hyphens.
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise RooflinesError(
@@ -94,10 +94,10 @@ def checked_model_name(name: object) -> None:
 
 @cache
 def model_entries() -> dict[str, ModelEntry]:
-    """The models of the catalogue by id.
+    """Catalogue models by id.
 
     Raises:
-        RooflinesError: The file is wrong.
+        RooflinesError: The file is invalid.
     """
     content = read_yaml(MODELS_FILE)
     with in_file(MODELS_FILE, "models"), Mistakes() as mistakes:
@@ -109,11 +109,11 @@ def model_entries() -> dict[str, ModelEntry]:
 
 
 def load(name: str) -> Model:
-    """A model of the catalogue.
+    """Load a model from the catalogue.
 
     Args:
-        name: Its id, such as `llama-3.1-70b`, or a name that it is published under, such as
-            `meta-llama/Llama-3.1-70B`, also without the publisher; in any case, hyphens or none.
+        name: Its id, such as `llama-3.1-70b`, or a published name, such as
+            `meta-llama/Llama-3.1-70B`, also without the publisher; case and hyphens do not count.
 
     Raises:
         RooflinesError: The catalogue has no such model; the message lists close names.
@@ -123,11 +123,11 @@ def load(name: str) -> Model:
 
 
 def catalogue_model(name: object, otherwise: str) -> Model:
-    """A model of the catalogue; as `load`, but errors have no key path.
+    """Find a model in the catalogue; as `load`, but errors have no key path.
 
     Args:
-        name: As of `load`.
-        otherwise: What else to do where there is none of that name.
+        name: As for `load`.
+        otherwise: Alternative for the error message, where the catalogue has no such name.
     """
     if model_id := _ids().get(normalize_name(str(name))):
         return model_entries()[model_id].model(model_id)
@@ -141,7 +141,7 @@ def catalogue_model(name: object, otherwise: str) -> Model:
 
 @cache
 def _ids() -> dict[str, str]:
-    """The id of every model, by its names, squeezed; published ones also without the publisher."""
+    """Model ids by squeezed name; published names also without the publisher."""
     return {
         normalize_name(name): model_id
         for model_id, entry in model_entries().items()
@@ -151,12 +151,12 @@ def _ids() -> dict[str, str]:
 
 
 def is_named(text: str) -> bool:
-    """Whether a text is the name of a model of the catalogue."""
+    """Check for the name of a catalogue model."""
     return normalize_name(text) in _ids()
 
 
 def close_models(name: object) -> list[str]:
-    """Ids of models close to a name, which may be a published one."""
+    """Model ids close to a name, which may be a published one."""
     text = str(name)
     close = close_to(text, model_entries())
     close += [_ids()[name] for name in close_to(normalize_name(text).rpartition("/")[2], _ids())]
@@ -167,15 +167,15 @@ def close_models(name: object) -> list[str]:
 
 
 def find_model(text: str, dtypes: object = None, family: str | None = None) -> Model:
-    """A model by its id, a published name, or the path of a config.json or of its folder.
+    """Find a model by id, published name, or path: a config.json or its folder.
 
     Args:
         text: The name or path.
-        dtypes: Those of the question, if it states any; then a file's are not read.
-        family: The family that a file is read as; None: that of the file.
+        dtypes: Dtypes that the question states, if any; then the file's are not read.
+        family: Family to read a file as; None: as the file says.
 
     Raises:
-        RooflinesError: There is none; the message lists close names.
+        RooflinesError: There is no such model; the message lists close names.
     """
     if is_path(text):
         return from_hf(text, None if dtypes is None else SKIP_DTYPES, family=family)
@@ -187,7 +187,7 @@ def find_model(text: str, dtypes: object = None, family: str | None = None) -> M
 
 
 def is_path(text: str) -> bool:
-    """Whether a text is the path of a JSON file, or of a folder with a config.json."""
+    """Check for the path of a JSON file, or a folder with a config.json."""
     try:
         names = (Path(text) / name for name in (CONFIG_JSON, PARAMS_JSON))
         return text.endswith(".json") or any(name.is_file() for name in names)
@@ -199,12 +199,12 @@ def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, 
     """Models by their name in tables.
 
     Args:
-        forms: Ids or published names, `{name: , hf: }`, or `{name: , layers: , ...}` in the form of
+        forms: Ids or published names, `{name: , hf: }`, or `{name: , layers: , ...}` as in
             `config/models.yaml`.
-        folder: Where paths of a config.json start; by default the working folder.
+        folder: Base for relative config.json paths; by default the working folder.
 
     Raises:
-        RooflinesError: A model is unknown or wrong, or two have one name.
+        RooflinesError: A model is unknown or invalid, or two have one name.
     """
     models: dict[str, Model] = {}
     with Mistakes() as mistakes:

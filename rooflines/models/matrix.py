@@ -1,4 +1,4 @@
-"""A matrix multiplication of a layer, by its elements and how chips share it; sizes of models."""
+"""Matmuls in a layer: elements, layout over chips, copied parts; and types for model sizes."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from rooflines.basics.numbers import whole
 from rooflines.hardware.entry_forms import PositiveInt
 
 MAX_SIZE = 2**40
-"""No size of a model is as large [1]."""
+"""Largest size that a model may have [1]."""
 
 Layout = Literal["column", "row", "heads", "fused", "whole"]
-"""How chips share a kernel in tensor parallelism: column has the input whole and splits the output;
-row splits the input and sums the outputs; heads splits both; fused is column, then row; whole is
-the same on every chip."""
+"""Tensor-parallel layout: column takes the whole input and splits the output; row splits the input
+and sums the outputs; heads splits both; fused is column, then row; whole is the same everywhere."""
 
 
 class CopiedPart(NamedTuple):
-    """A part of a kernel that fewer chips can share than others: there it has copies.
+    """Part of a kernel with copies, since fewer chips can share it than the rest.
 
     Attributes:
-        part: What it is; empty: all of the kernel.
-        shards: Chips that can share it: heads, or 1 where every chip needs all of it [1].
-        weights: Elements of its weights [1].
-        reads: Elements of its input per token, where the layout splits the input [1].
-        writes: Elements of its output per token [1].
-        heads: Whether it is heads, which attention has of all tokens; in training chips share the
-            tokens of what is none.
+        part: Name; empty: the whole kernel.
+        shards: Chips that can share it: its heads, or 1 where every chip needs it whole [1].
+        weights: Weight elements [1].
+        reads: Input elements per token, where the layout splits the input [1].
+        writes: Output elements per token [1].
+        heads: Whether the part is heads, which need all tokens; in training, chips share the
+            tokens of other parts.
     """
 
     part: str
@@ -43,21 +42,21 @@ class CopiedPart(NamedTuple):
     heads: bool = False
 
     def excess_share(self, tp: int) -> Fraction:
-        """What each of tp chips has of it beyond an even share [1]."""
+        """Share per chip beyond an even one: 1 / min(tp, shards) - 1 / tp [1]."""
         return Fraction(1, min(tp, self.shards)) - Fraction(1, tp)
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """A matrix multiplication of a layer, or several in one kernel.
+    """A matmul in a layer, or several fused in one kernel.
 
     Attributes:
-        name: Its group.
-        weights: Elements of the weights [1].
-        reads: Elements of the input per token [1].
-        writes: Elements of the output per token [1].
-        layout: How chips share it.
-        copied: Its parts that fewer chips can share, of which there are copies.
+        name: Name of its group.
+        weights: Weight elements [1].
+        reads: Input elements per token [1].
+        writes: Output elements per token [1].
+        layout: Layout over tensor-parallel chips.
+        copied_parts: Parts with copies, since fewer chips can share them.
     """
 
     name: str
@@ -69,26 +68,26 @@ class Matrix:
 
 
 def replicated_matrix(name: str, weights: int, reads: int, writes: int) -> Matrix:
-    """A matrix that every chip of a tensor-parallel group has whole, as of `Matrix`."""
+    """Build a `Matrix` that every tensor-parallel chip has whole."""
     return Matrix(
         name, weights, reads, writes, copied_parts=(CopiedPart("", 1, weights, writes=writes),)
     )
 
 
 Widths = Mapping[str, tuple[int, int]]
-"""The width of the input and of the output of every projection, by its name [1]."""
+"""(input width, output width) by projection [1]."""
 
 
 def fused_matrix(
     name: str, widths: Widths, layout: Layout = "column", shards: Mapping[str, int] | None = None
 ) -> Matrix:
-    """Projections of the same input as one matrix.
+    """Fuse projections with the same input into one matrix.
 
     Args:
-        name: Its group.
-        widths: Their widths in and out, by name [1].
-        layout: How chips share it.
-        shards: Chips that can share a projection, by its name; of others all can [1].
+        name: Name of its group.
+        widths: Widths in and out, by projection [1].
+        layout: Layout over tensor-parallel chips.
+        shards: Chips that can share a projection, by name; by default all chips [1].
     """
     parts_by_shards: dict[int, list[str]] = {}
     for part, chips in (shards or {}).items():

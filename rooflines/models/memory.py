@@ -1,4 +1,4 @@
-"""What a model takes of the memory of chips: parameters, and the caches of sequences."""
+"""Memory per chip for a model: weights, KV cache and SSM states."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
 
 class CachedTensor(NamedTuple):
-    """What some layers keep of a sequence.
+    """Tensor that some layers keep for every sequence.
 
     Attributes:
-        layers: How many [1].
-        elements: Of an entry, or of a state [1].
-        window: How far tokens attend, which says how many entries are kept.
-        heads: Parts that it can be split into by heads [1].
-        bits: Bits of an element; None: as the dtype of the cache.
-        state: Whether it is of one size, whatever the tokens.
+        layers: Number of layers [1].
+        elements: Elements per entry, or per state [1].
+        window: Attention window, which determines the number of entries.
+        heads: Parts that a split by heads makes [1].
+        bits: Bits per element; None: the KV cache dtype's.
+        state: Whether its size is independent of the context.
     """
 
     layers: int
@@ -40,13 +40,13 @@ class CachedTensor(NamedTuple):
     state: bool = False
 
     def elements_at(self, context: int) -> int:
-        """Elements of a sequence of S tokens in all its layers [1]."""
+        """Elements per sequence of S tokens, in all its layers [1]."""
         entries = 1 if self.state else self.window.cached_entries(context)
         return self.layers * self.elements * entries
 
 
 def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
-    """What a sequence keeps: entries of attention and of indexers, states, inputs of convolutions.
+    """Tensors kept per sequence: KV cache, indexer keys, SSM states and convolution inputs.
 
     Sparse attention keeps every entry, and reads some.
     """
@@ -68,12 +68,12 @@ def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
 
 
 def kv_cache_elements(shape: Shape, context: int, *, local: bool | None = None) -> int:
-    """Cache elements of one sequence in all layers, states apart [1].
+    """KV cache elements per sequence in all layers, without SSM states [1].
 
     Args:
         shape: The model.
-        context: S, tokens of the sequence [1].
-        local: Whether of layers with a window or chunks, or of the others; None: of both.
+        context: S, tokens in the sequence [1].
+        local: True: layers with a window or chunks; False: layers over all tokens; None: all.
 
     Raises:
         RooflinesError: S is no whole number above zero.
@@ -88,7 +88,7 @@ def kv_cache_elements(shape: Shape, context: int, *, local: bool | None = None) 
 
 
 def state_bytes(shape: Shape) -> Fraction:
-    """Bytes of a sequence whatever its tokens [byte]: states, and inputs of convolutions."""
+    """SSM states and convolution inputs per sequence, for any length [byte]."""
     sizes = (
         tensor.elements_at(1) * (tensor.bits or 0)
         for tensor in cached_tensors(shape)
@@ -98,19 +98,19 @@ def state_bytes(shape: Shape) -> Fraction:
 
 
 def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
-    """Shards of a tensor with this number of heads over tp chips [1]; the rest is replicated."""
+    """Shards of a tensor over tp chips: min(tp, heads), or tp by batch; the rest are copies [1]."""
     return tp if cache_split == BY_BATCH else min(tp, heads)
 
 
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
-    """Bytes of the parameters that one chip holds [byte], exact, copies included.
+    """Weights per chip, copies included [byte], exact.
 
-    Embedding and unembedding count once where tied.
+    Tied token tables count once.
 
     Args:
         shape: The model.
-        bits: Bits per element by class of tensors, as of `ModelDtypes.bits` [bit].
-        split: How chips share the model.
+        bits: Bits per element by tensor class, from `ModelDtypes.bits` [bit].
+        split: Split over chips.
     """
     classes = parameters_of(shape).by_class
     shares = (count * bits[name] * split.share(name) for name, count in classes.items())
@@ -127,17 +127,17 @@ def cache_on_chip(
     split: Split,
     cache_split: str = BY_HEADS,
 ) -> Fraction:
-    """Bytes that the cache of one sequence takes on each chip of its replica [byte], exact.
+    """KV cache per sequence and chip, SSM states included [byte], exact.
 
     Args:
         shape: The model.
-        context: S, tokens of the sequence [1].
-        bits: Bits per element by class of tensors, with those of the cache [bit].
-        split: How chips share the model.
+        context: S, tokens in the sequence [1].
+        bits: Bits per element by tensor class, with the KV cache's [bit].
+        split: Split over chips.
         cache_split: `heads` or `batch`; by batch this is the average over the replica.
 
     Raises:
-        RooflinesError: An argument is invalid, or the bits have none for the cache.
+        RooflinesError: An argument is invalid, or the bits lack the KV cache's.
     """
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
@@ -148,13 +148,13 @@ def cache_on_chip(
 
 
 class CacheUnits(NamedTuple):
-    """What a sequence takes of a chip in whole units, so that batches are exact.
+    """KV cache per chip in whole units, so that the largest batch is exact.
 
     Attributes:
-        unit: Bytes of a unit [byte].
-        full: Units of an element in layers that keep every token [1].
-        local: Units of an element in layers with a window or chunks [1].
-        state: Units of all states [1].
+        unit: Bytes per unit [byte].
+        full: Units per element in layers that keep every token [1].
+        local: Units per element in layers with a window or chunks [1].
+        state: Units for all SSM states [1].
     """
 
     unit: Fraction
@@ -163,11 +163,11 @@ class CacheUnits(NamedTuple):
     state: int
 
     def sequence_units(self, full: int, local: int) -> int:
-        """The units of a sequence [1].
+        """Units per sequence [1].
 
         Args:
-            full: Its cache elements in layers that keep every token [1].
-            local: Those in other layers [1].
+            full: KV cache elements in layers that keep every token [1].
+            local: KV cache elements in layers with a window or chunks [1].
         """
         return full * self.full + local * self.local + self.state
 
@@ -175,12 +175,12 @@ class CacheUnits(NamedTuple):
 def cache_units(
     shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS
 ) -> CacheUnits:
-    """The units of a sequence on a chip: elements of both kinds, and states.
+    """Units per element and chip: the greatest common divisor of their bytes.
 
     Args:
         shape: The model.
-        bits: Bits per element by class of tensors, with those of the cache [bit].
-        split: How chips share the model; checked.
+        bits: Bits per element by tensor class, with the KV cache's [bit].
+        split: Split over chips; checked.
         cache_split: `heads` or `batch`.
     """
     sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}

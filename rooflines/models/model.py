@@ -1,4 +1,4 @@
-"""A model: its shape with a name, and the questions that its shape answers."""
+"""A model: architecture, name and dtypes, with methods for parameters, KV cache and memory."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MTP_NOTES = (
     "without the layers for multi-token prediction",
     "without the layer for multi-token prediction",
 )
-"""Notes that do not hold where that layer drafts tokens."""
+"""Notes to drop where the MTP layer drafts tokens."""
 
 
 @dataclass(frozen=True, repr=False)
 class Model:
-    """A decoder-only transformer.
+    """Decoder-only transformer.
 
     Attributes:
-        name: Its id, or the file that it was read from.
-        shape: Its layers and sizes.
-        dtypes: The dtypes that it is published in; None where its source does not say.
-        note: What its shape leaves out, and what is assumed; several with `; ` between.
+        name: Id, or the file that it was read from.
+        shape: Architecture: layers and sizes.
+        dtypes: Published dtypes; None where the source states none.
+        note: Omissions and assumptions, joined by `; `.
         weight_only: Whether it is published with weights alone quantized, and no activations.
     """
 
@@ -46,7 +46,7 @@ class Model:
     weight_only: bool = False
 
     def __repr__(self) -> str:
-        """Name, parameters, layers and cache, in one line."""
+        """Name, parameters, layers and KV cache, in one line."""
         total, per_token = self.parameters().total, memory.kv_cache_elements(self.shape, 1)
         return (
             f"<Model {self.name}: {count(total)} parameters, {self.shape.layers} layers, "
@@ -54,30 +54,30 @@ class Model:
         )
 
     def notes(self, *, drafts: bool = False) -> tuple[str, ...]:
-        """What an answer leaves out or assumes, each by itself.
+        """Omissions and assumptions, one text each.
 
         Args:
-            drafts: Whether the layer for multi-token prediction is counted, as it drafts tokens.
+            drafts: Whether the MTP layer is counted, as it drafts tokens.
         """
         notes = (self.note or "").split("; ")
         obsolete = MTP_NOTES if drafts and self.shape.mtp else ()
         return tuple(note for note in notes if note and note not in obsolete)
 
     def parameters(self) -> Parameters:
-        """Its parameters by part, with `.total`, `.active` and two other conventions [1]."""
+        """Count parameters by part, with `.total`, `.active` and two more conventions [1]."""
         return parameters_of(self.shape)
 
     def kv_cache_elements(self, S: int) -> int:  # noqa: N803, the letter of the docs
-        """Cache elements of one sequence of S tokens [1]."""
+        """KV cache elements per sequence of S tokens [1]."""
         return memory.kv_cache_elements(self.shape, S)
 
     def kv_cache_bytes(self, S: int, dtype: str) -> int | Fraction:  # noqa: N803, the same
-        """Bytes of the cache of one sequence of S tokens, states included [byte], exact.
+        """KV cache per sequence of S tokens, SSM states included [byte], exact.
 
         Args:
-            S: Tokens of the sequence [1].
-            dtype: A format of the dtype catalogue; scales of blocks are counted. States and keys of
-                indexers have dtypes of their own.
+            S: Tokens in the sequence [1].
+            dtype: A format in the dtype catalogue; block scales count. States and indexer keys have
+                separate dtypes.
 
         Raises:
             RooflinesError: S or the dtype is invalid.
@@ -90,17 +90,17 @@ class Model:
         return _int_if_whole(size)
 
     def state_bytes(self) -> int | Fraction:
-        """Bytes of the cache of one sequence that do not depend on its tokens [byte], exact."""
+        """SSM states and convolution inputs per sequence, for any length [byte], exact."""
         return _int_if_whole(memory.state_bytes(self.shape))
 
     def weights_bytes(self, dtypes: object = None) -> int | Fraction:
-        """Bytes of all parameters [byte], exact.
+        """Memory for all parameters [byte], exact.
 
         Args:
             dtypes: A format, or `{weights: , experts: , head: }`; by default as published.
 
         Raises:
-            RooflinesError: A dtype is unknown, or the published ones are.
+            RooflinesError: A dtype is unknown, or none is published.
         """
         one_chip = validate_entry(Split, {})
         size = memory.weights_on_chip(self.shape, self._dtypes(dtypes).bits(), one_chip)
@@ -116,22 +116,22 @@ class Model:
         dp: int = 1,
         cache_split: str = BY_HEADS,
     ) -> int:
-        """The most sequences of S tokens whose caches fit beside the weights [1], exact.
+        """Largest batch whose KV cache fits beside the weights [1], exact.
 
         Args:
-            capacity: Memory of one chip [byte].
-            S: Tokens of each sequence [1].
+            capacity: Memory per chip [byte].
+            S: Tokens in each sequence [1].
             dtypes: A format, or `{weights: , experts: , head: , cache: }`; by default as published.
-            tp: Chips that share the weights of a replica [1].
+            tp: Chips that share a replica's weights [1].
             dp: Replicas [1].
             cache_split: `heads`: split by KV heads, replicated beyond them; `batch`: by sequences.
 
         Returns:
-            dp * floor((capacity - weights on a chip) / cache of one sequence on a chip); 0 if the
-            weights alone do not fit. Activations and the runtime's own memory are not counted.
+            dp * floor((capacity - weights per chip) / KV cache per sequence and chip); 0 if the
+            weights alone do not fit. Activations and runtime memory are not counted.
 
         Raises:
-            RooflinesError: An argument is invalid, or the dtypes have none for the cache.
+            RooflinesError: An argument is invalid, or the dtypes lack one for the KV cache.
         """
         with at_path("capacity"):
             capacity_bytes = capacity if isinstance(capacity, Fraction) else exact(capacity)
@@ -144,13 +144,13 @@ class Model:
         return dp * max(int(free_bytes // sequence_bytes), 0)
 
     def groups(self, phase: Phase) -> tuple[Group, ...]:
-        """What runs as one kernel, with exact costs, in the order in which it runs.
+        """Kernel groups with exact costs, in run order.
 
         Args:
             phase: `decode` or `prefill`.
 
         Raises:
-            RooflinesError: There is no such phase.
+            RooflinesError: The phase is unknown.
         """
         return groups_of(self.shape, phase)
 
@@ -165,5 +165,5 @@ class Model:
 
 
 def _int_if_whole(size: Fraction) -> int | Fraction:
-    """A number as an int where it is whole."""
+    """Convert a whole fraction to an int."""
     return int(size) if size.denominator == 1 else size

@@ -1,4 +1,4 @@
-"""One model on a sheet, number by number; and the models of the catalogue as rows."""
+"""Sheet of one model, number by number; and table of the catalogue's models."""
 
 from __future__ import annotations
 
@@ -18,27 +18,26 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
 
 DTYPES = ("bf16", "fp8", "int4")
-"""Dtypes of weights on the sheet."""
+"""Weight dtypes on the sheet."""
 
 CACHE_DTYPES = ("bf16", "fp8")
-"""Dtypes of caches on the sheet, and of both where the sheet has the batch on one chip."""
+"""KV cache dtypes on the sheet; also for weights in the batch on one chip."""
 
 CONTEXTS = (8192, 32768, 131072)
-"""Contexts of caches on the sheet [1]."""
+"""KV cache contexts on the sheet [1]."""
 
 BATCH_CONTEXT = CONTEXTS[0]
-"""Context of the largest batch on one chip [1]."""
+"""Context for the largest batch on one chip [1]."""
 
 
 def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
-    """The numbers of a model.
+    """Compute the numbers on a model's sheet.
 
     Yields:
-        What each is, such as `parameters.total` or `kv_cache_bytes.bf16.8192`, the number, and its
-        unit, 1 or byte: the context that it is trained for, if known; parameters by part and by
-        convention; states, if any; the cache of a sequence of one token and at three contexts,
-        states included; weights by dtype; and the largest batch on each chip of the catalogue that
-        holds the model.
+        Name, such as `parameters.total` or `kv_cache_bytes.bf16.8192`, number, and unit (1 or
+        byte): training context, if known; parameters by part and by convention; SSM states, if any;
+        KV cache per sequence at one token and at three contexts, states included; weights by
+        dtype; and the largest batch on each catalogue chip that holds the model.
     """
     if model.shape.context is not None:
         yield "context", model.shape.context, "1"
@@ -65,11 +64,11 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
 
 
 def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:
-    """Chips of the catalogue, variants left out, that hold the model and a cache alone.
+    """Find catalogue chips, without variants, that alone hold the model and a KV cache.
 
     Yields:
-        The chip; the capacity of its main memory [byte]; the largest batch by dtype of weights and
-        cache, at a context of `BATCH_CONTEXT` [1]. Only chips with a batch in some dtype.
+        Chip; main memory capacity [byte]; largest batch by dtype (weights and KV cache), at a
+        context of `BATCH_CONTEXT` [1]. Only chips with a batch in some dtype.
     """
     for chip in base_chips():
         level = chip_entries()[chip].memory.get(MAIN_MEMORY)
@@ -84,7 +83,7 @@ def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]
 
 
 def shape_rows() -> list[dict[str, Any]]:
-    """A row for each model of the catalogue, with the columns of `MODEL_SHAPES`."""
+    """Rows for the catalogue's models, with the columns `MODEL_SHAPES`."""
     return [_row(name, entry) for name, entry in model_entries().items()]
 
 

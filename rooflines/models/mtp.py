@@ -1,8 +1,7 @@
-"""The layer for multi-token prediction of a model, which drafts tokens and is in no count.
+"""MTP layer (multi-token prediction), which drafts tokens and is in no parameter count.
 
-It reads the embedding of a token and the last state of the model, projects both to width D, and is
-then a layer as the last one with attention to all or to chosen tokens. The token tables are those
-of the model.
+It reads a token's embedding and the model's last hidden state, projects both to width D, and
+continues like the last layer with full or sparse attention. It shares the model's token tables.
 
 Sources: DeepSeek-V3 (arXiv 2412.19437), "Multi-Token Prediction"; `mtp` in config/models.yaml.
 """
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def with_mtp_layer(shape: Shape, *, standalone: bool = False) -> Shape:
-    """A model with the layer as one more, or the layer as a model of its own.
+    """Add the MTP layer to a model, or build it as a model by itself.
 
     Args:
         shape: The model.
-        standalone: Whether it is without the model's layers.
+        standalone: Whether to leave out the model's layers.
     """
     counts = {"moe": shape.moe_layers} if shape.moe_layers else {"mlp": shape.mlp_layers}
     parts: dict[str, object] = {
@@ -39,10 +38,10 @@ def with_mtp_layer(shape: Shape, *, standalone: bool = False) -> Shape:
 
 
 def merge_elements(shape: Shape, share: Fraction) -> Fraction:
-    """What a chip holds of the layer besides: a projection of 2 D x D, whole, and three norms [1].
+    """Parameters per chip in the MTP layer's merge: 2 D x D, copied, and three norms [1].
 
     Args:
         shape: The model.
-        share: The share of the norms that the chip holds [1].
+        share: Share of the norms on the chip [1].
     """
     return 2 * shape.D * shape.D + 3 * shape.D * share

@@ -1,4 +1,4 @@
-"""Parameters of a model by part, and the active ones by the three conventions in print."""
+"""Parameter counts by part, and active parameters in the three published conventions."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
 
 
 OUTSIDE_TOTAL = ("idle", "table", "matrices")
-"""Numbers that are no part of all parameters."""
+"""Fields outside the total."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers of parameters [1].
+    """Parameter counts [1].
 
     Attributes:
-        embedding: Of the embedding table, and of learned positions.
-        attention: Of the projections of all layers: attention, indexers and states.
-        mlp: Of the MLPs of layers without experts.
-        experts: Of all routed experts.
-        shared: Of the shared experts.
-        router: Of the routers, and of the projections into and out of a latent width.
-        norms: Of all norms.
-        biases: Of all biases, sinks of attention, and the vectors and convolutions of states.
-        unembedding: Of the unembedding, or of a score head; 0 where it is the embedding table.
-        crossed: Of layers with cross-attention to images.
-        idle: Of the routed experts that a token does not use, biases included, and of `crossed`.
-        table: Of the unembedding or the score head, tied or not.
-        matrices: Of the matrices of layers, but routed experts and routers.
+        embedding: Embedding table and learned positions.
+        attention: Projections in attention, indexers and SSM layers.
+        mlp: MLPs in layers without experts.
+        experts: All routed experts.
+        shared: Shared experts.
+        router: Routers, and projections to the latent width and back.
+        norms: All norms.
+        biases: All biases, attention sinks, and the vectors and convolutions of SSM layers.
+        unembedding: LM head or score head; 0 where tied.
+        crossed: Layers with cross-attention to images.
+        idle: Routed experts that a token does not use, with biases; and `crossed`.
+        table: LM head or score head, tied or not.
+        matrices: Layer matrices, except routed experts and routers.
     """
 
     embedding: int
@@ -54,35 +54,35 @@ class Parameters:
 
     @cached_property
     def groups(self) -> Mapping[str, int]:
-        """The parts that are not empty; their sum is `total`."""
+        """Nonzero parts; they add up to `total`."""
         names = [field.name for field in fields(self) if field.name not in OUTSIDE_TOTAL]
         return {name: getattr(self, name) for name in names if getattr(self, name)}
 
     @property
     def total(self) -> int:
-        """All parameters, embeddings once where tied."""
+        """All parameters; tied tables count once."""
         return sum(self.groups.values())
 
     @property
     def active_with_embedding(self) -> int:
-        """Those that a token uses, with the embedding table and the unembedding."""
+        """Active parameters, with the embedding table and LM head: total - idle."""
         return self.total - self.idle
 
     @property
     def active(self) -> int:
-        """Those that a token uses, with the unembedding: what a step multiplies by, and vectors."""
+        """Active parameters, with the LM head: all that a step multiplies by, and vectors."""
         return self.active_without_tables + self.table
 
     @property
     def active_without_tables(self) -> int:
-        """Those that a token uses, without embedding and unembedding."""
+        """Active parameters, without embedding table and LM head."""
         return self.active_with_embedding - self.embedding - self.unembedding
 
     @property
     def by_class(self) -> Mapping[str, int]:
-        """All parameters by the class of tensors that shares a dtype.
+        """Parameters by tensor class, which shares a dtype.
 
-        Norms, biases and routers are `rest`, the embedding is `head`, a tied one too.
+        Norms, biases and routers are `rest`; the embedding is `head`, also where tied.
         """
         experts_and_tables = self.experts + self.embedding + self.unembedding
         return {
@@ -95,7 +95,7 @@ class Parameters:
 
 
 def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
-    """The projections of attention, indexers and states, each with the layers that have it."""
+    """Projections in attention, indexers and SSM layers, each with its number of layers."""
     for layers, attention, _ in shape.attentions:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
     if shape.sparse is not None:
@@ -106,42 +106,42 @@ def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
 
 
 def _routing_matrices(shape: Shape) -> Iterator[Matrix]:
-    """The router of a layer with experts, and the projections into and out of a latent width."""
+    """Router in a MoE layer, and projections to the latent width and back."""
     if (moe := shape.moe) is not None:
         yield moe.router(shape.D)
         yield from moe.latents(shape.D)
 
 
 def copied_weights(shape: Shape, tp: int) -> Fraction:
-    """What one chip holds beyond its even share of the weights: parts that fewer can share [1].
+    """Weights per chip beyond an even share: copied parts in all layers [1].
 
     Args:
         shape: The model.
-        tp: Chips of a tensor-parallel group [1].
+        tp: Chips in a tensor-parallel group [1].
     """
     mixers = sum(count * _excess_weights(matrix, tp) for count, matrix in _mixer_matrices(shape))
     return mixers + shape.moe_layers * copied_routing_weights(shape, tp)
 
 
 def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
-    """The same of what one layer has beside its experts: the router, and latent projections [1]."""
+    """Weights per chip beyond an even share in one layer's router and latent projections [1]."""
     return sum((_excess_weights(matrix, tp) for matrix in _routing_matrices(shape)), Fraction(0))
 
 
 def copied_router_weights(shape: Shape, tp: int) -> Fraction:
-    """The same of the router of one layer alone [1]."""
+    """Weights per chip beyond an even share in one layer's router [1]."""
     return Fraction(0) if shape.moe is None else _excess_weights(shape.moe.router(shape.D), tp)
 
 
 def _excess_weights(matrix: Matrix, tp: int) -> Fraction:
-    """What one of tp chips holds of a matrix beyond an even share [1]."""
+    """Weights in one matrix per chip beyond an even share [1]."""
     return sum((part.weights * part.excess_share(tp) for part in matrix.copied_parts), Fraction(0))
 
 
 def _cross_attention(shape: Shape) -> tuple[int, int]:
-    """Matrices, and all parameters, of layers with cross-attention [1].
+    """Matrix parameters, and all parameters, in cross-attention layers [1].
 
-    Each has two norms of width D, those of a head of queries and of keys, and two gates.
+    A layer has two norms of width D, one query and one key head norm, and two gates.
     """
     attention, mlp = shape.attention, shape.mlp
     if not shape.crossed or mlp is None or attention.kind != "gqa":
@@ -154,7 +154,7 @@ def _cross_attention(shape: Shape) -> tuple[int, int]:
 
 
 def parameters_of(shape: Shape) -> Parameters:
-    """The parameters of a shape, exact."""
+    """Count the parameters of a model, exact."""
     width, mlp, moe = shape.D, shape.mlp, shape.moe
     matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
     norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm

@@ -1,4 +1,4 @@
-"""How the chips of a system share a model: tensor, data and expert parallelism."""
+"""Split of a model over chips: tensor, data and expert parallelism."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
 
 BY_HEADS, BY_BATCH = CACHE_SPLITS = ("heads", "batch")
-"""How the chips of a tensor-parallel group split the cache: by KV heads, the rest replicated; or by
+"""Split of the KV cache within a tensor-parallel group: by KV heads, with copies beyond them; or by
 sequences, each on one chip."""
 
 ONE_CHIP = 1
 
 TRAINING_KEYS = ("pp", "cp")
-"""Numbers of chips that plans of training have besides."""
+"""Chip counts that only training plans have."""
 
 KEYS = ("tp", "dp", "ep", *TRAINING_KEYS)
-"""Every number of chips that the name of a split can have."""
+"""All chip counts in names of splits and plans."""
 
 CHIPS_PATTERN = re.compile(r"([a-z]{2})(\d[\dx]*)")
-"""A number of chips in the name of a split: the key, and chips, perhaps along axes."""
+"""Pattern for one chip count in a split's name: key, then chips, perhaps along axes."""
 
 
 def chips_along_axes(value: object) -> int | str:
-    """A number of chips, or those along each axis of a torus, such as `4x4` [1].
+    """Parse a chip count, or chips along torus axes, such as `4x4` [1].
 
     Raises:
-        RooflinesError: It is neither, or they are too many.
+        RooflinesError: It is neither, or too large.
     """
     if not isinstance(value, str) or not any(sign in value for sign in "xX*×"):
         return whole(value)
@@ -64,16 +64,15 @@ AlongAxes = Annotated[int | str, BeforeValidator(chips_along_axes), WithJsonSche
 
 
 def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
-    """Refuse a number of chips that does not share the heads of a model evenly.
+    """Refuse a tp that does not divide the model's heads evenly.
 
     Args:
         shape: The model.
-        tp: Chips of a tensor-parallel group [1].
-        cache_split: `heads`: min(tp, K), and 1 for MLA, whose entries are for all heads; `batch`:
-            tp.
+        tp: Chips in a tensor-parallel group [1].
+        cache_split: KV cache shards: `heads`, min(tp, K), and 1 for MLA; `batch`, tp.
 
     Raises:
-        RooflinesError: tp does not divide the heads evenly, or is no number of chips.
+        RooflinesError: tp does not divide the heads, or is no chip count.
     """
     with at_path("cache_split"):
         check_choice(cache_split, CACHE_SPLITS, "no split of the cache")
@@ -97,7 +96,7 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
 
 
 class Split(Entry):
-    """A split over tp * dp chips."""
+    """Split over tp * dp chips."""
 
     tp: AlongAxes = Field(
         1,
@@ -117,20 +116,20 @@ class Split(Entry):
 
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
-        """The key and the value of a part of a name, such as `tp2`; None: it is no such part."""
+        """Key and value of one part in a split's name, such as `tp2`; None: it is no such part."""
         match = CHIPS_PATTERN.fullmatch(part)
         return (match[1], match[2]) if match and match[1] in KEYS else None
 
     @classmethod
     def keys_of(cls, name: str) -> dict[str, str] | None:
-        """The keys of a split by its name in tables, such as `tp2-dp4`; None: it is no name."""
+        """Parse a split's name, such as `tp2-dp4`, into keys; None: it is no such name."""
         keys = [cls.key_of(part) for part in name.lower().split("-")]
         values = {key[0]: key[1] for key in keys if key}
         return values if len(values) == len(keys) else None
 
     @classmethod
     def keys_from_name(cls, name: str) -> dict[str, str]:
-        """The keys of a split by its name.
+        """Parse a split's name into keys.
 
         Raises:
             RooflinesError: It is no name of a split.
@@ -172,17 +171,17 @@ class Split(Entry):
 
     @property
     def axes(self) -> tuple[int, ...]:
-        """Chips of tensor parallelism along each axis [1]."""
+        """Tensor-parallel chips along each axis [1]."""
         return parse_axes(self.tp)
 
     @property
     def experts_axes(self) -> tuple[int, ...]:
-        """Chips of expert parallelism along each axis [1]."""
+        """Expert-parallel chips along each axis [1]."""
         return parse_axes(self.ep)
 
     @property
     def parts(self) -> int:
-        """Parts of the experts that chips hold: ep [1]."""
+        """Parts that the experts are split into: ep [1]."""
         return math.prod(self.experts_axes)
 
     @property
@@ -192,17 +191,17 @@ class Split(Entry):
 
     @property
     def chips(self) -> int:
-        """All chips [1]."""
+        """All chips: tp * dp [1]."""
         return self.shards * self.dp
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """The groups of chips that a network has to join, by their axes."""
+        """Chip groups that a network has to join, by their axes."""
         return self.axes, self.experts_axes
 
     @property
     def name(self) -> str:
-        """Its name in tables, such as `tp2-dp4`."""
+        """Name in tables, such as `tp2-dp4`."""
         optional = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
         return "-".join([f"tp{self.tp}", *optional])
 
@@ -210,7 +209,7 @@ class Split(Entry):
         """Refuse a split that a model does not allow.
 
         Raises:
-            RooflinesError: tp does not share the heads evenly, or ep the experts.
+            RooflinesError: tp does not divide the heads, or ep the experts.
         """
         check_shares(shape, self.shards, cache_split)
         if self.parts == 1:
@@ -225,6 +224,6 @@ class Split(Entry):
             )
 
     def share(self, tensors: str) -> Fraction:
-        """The share of a class of tensors that one chip holds [1]."""
+        """Share of a tensor class on one chip: 1 / tp, or 1 / ep for experts [1]."""
         is_expert_parallel = tensors == "experts" and self.parts > 1
         return Fraction(1, self.parts if is_expert_parallel else self.shards)

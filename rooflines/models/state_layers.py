@@ -1,4 +1,4 @@
-"""Layers whose cache is a state of one size, with the inputs of a short convolution beside it."""
+"""SSM layers and linear attention: a state of constant size, and short-convolution inputs."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from rooflines.hardware.entry_forms import Entry
 from rooflines.models.matrix import CopiedPart, Matrix, ModelSize
 
 CONV_INPUT_BITS = 16
-"""Bits of an input of a short convolution, which engines keep in bf16 beside any state [bit]."""
+"""Bits per short-convolution input, which engines keep in bf16 for any state dtype [bit]."""
 
 
 SHORT_CONV = "short-conv"
-"""A gated short convolution, without a state: its inputs are all that a sequence keeps."""
+"""Gated short convolution without a state: a sequence keeps its inputs only."""
 
 
 class State(Entry):
-    """Layers whose cache is a state of one size: linear attention, or a state-space model.
+    """Layers with a state of constant size: linear attention, or a state-space model.
 
     Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba-2 (arXiv
-    2405.21060); the classes of transformers under `qwen3_next`, `kimi_linear`, `nemotron_h` and
+    2405.21060); the transformers classes under `qwen3_next`, `kimi_linear`, `nemotron_h` and
     `lfm2`.
     """
 
@@ -47,32 +47,32 @@ class State(Entry):
 
     @property
     def elements(self) -> int:
-        """Elements of the state of one sequence in one layer [1]; a convolution alone has none."""
+        """State elements per sequence and layer: heads * key * value; 0 if `short-conv` [1]."""
         return 0 if self.kind == SHORT_CONV else self.heads * self.key * self.value
 
     @property
     def qk_elements(self) -> int:
-        """Elements of a token's queries and keys, of all key heads [1]."""
+        """Query and key elements per token, all key heads: 2 * groups * key [1]."""
         return 0 if self.kind == SHORT_CONV else 2 * self.groups * self.key
 
     @property
     def conv_channels(self) -> int:
-        """Channels of the short convolution [1]."""
+        """Short-convolution channels [1]."""
         return self.qk_elements + self.heads * self.value
 
     @property
     def conv_inputs(self) -> int:
-        """Inputs of the short convolution that a sequence keeps in one layer [1].
+        """Short-convolution inputs kept per sequence and layer: (conv - 1) * channels [1].
 
-        Those of the last conv - 1 tokens, each of `CONV_INPUT_BITS`.
+        They belong to the last conv - 1 tokens, with `CONV_INPUT_BITS` each.
         """
         return (self.conv - 1) * self.conv_channels
 
     def moved_elements(self, *, decode: bool) -> Fraction:
-        """Elements of one sequence in one layer that a step reads and writes [1], of `bits` each.
+        """Elements that a step reads and writes per sequence and layer, in units of `bits` [1].
 
-        Decode reads and writes the state, reads the inputs of the convolution and writes one new
-        token of them, which is the least. Prefill writes both.
+        Decode reads and writes the state, reads the convolution inputs and writes one new token's:
+        the minimum. Prefill writes both.
         """
         share = Fraction(CONV_INPUT_BITS, self.bits)
         if decode:
@@ -80,9 +80,9 @@ class State(Entry):
         return self.elements + self.conv_inputs * share
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
-        """The projections in and out, for width D [1]; low ranks are part of the first one.
+        """Input and output projections, for width D [1]; low ranks belong to the first.
 
-        Every chip has the key heads that its heads share, and the low ranks whole.
+        Every chip has the key heads that its heads share, and whole low ranks.
         """
         out = self.heads * self.value
         if self.kind == SHORT_CONV:
@@ -108,7 +108,7 @@ class State(Entry):
         )
 
     def modules(self, width: int) -> dict[str, int]:
-        """Elements of the projections by module, as files of checkpoints call them [1].
+        """Projection elements by module name, as in checkpoint files [1].
 
         Args:
             width: D [1].
@@ -130,10 +130,10 @@ class State(Entry):
         return {**elements, "o_proj": last.weights}
 
     def core(self) -> tuple[int, int, int]:
-        """FLOP per token [FLOP]; elements read and written per token [1].
+        """FLOPs per token [FLOP]; elements read and written per token [1].
 
-        The recurrent count, which is the least: three products of the delta rule, two of Mamba-2.
-        Chunked kernels of prefill do more.
+        The recurrent form, the minimum: 2 * products * state elements, with three products for the
+        delta rule and two for Mamba-2. Chunked prefill kernels do more.
         """
         if self.kind == SHORT_CONV:
             return 2 * self.conv * self.conv_channels, 3 * self.conv_channels, self.conv_channels
@@ -141,7 +141,7 @@ class State(Entry):
         return 2 * products * self.elements, self.conv_channels, self.heads * self.value
 
     def vector_elements(self) -> int:
-        """Elements of convolutions, decays, steps and norms in one layer [1]."""
+        """Parameters in convolutions, decays, steps and norms per layer [1]."""
         convolution = self.conv_channels * self.conv
         if self.kind == SHORT_CONV:
             return convolution

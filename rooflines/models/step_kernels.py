@@ -1,6 +1,6 @@
-"""The kernels of a step on one chip of a split: exact works, and what the chips send.
+"""Kernels of a step on one chip of a split: exact works and collectives.
 
-A kernel is a group of a model on one chip. Shares such as B / dp are real numbers: all chips are
+A kernel is a model's group on one chip. Shares such as B / dp are real numbers: all chips are
 equally busy.
 """
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How chips share a model and store its tensors.
+    """Split over chips, with dtypes and routing.
 
     Attributes:
         split: The split.
-        bits: Bits per element of each class of tensors [bit].
-        compute: The compute dtypes of linear kernels and of attention.
+        bits: Bits per element by tensor class [bit].
+        compute: Compute dtypes: linear kernels, attention.
         cache_split: `heads` or `batch`.
-        routing: Which experts tokens choose.
+        routing: Routing to experts.
     """
 
     split: Split
@@ -59,23 +59,23 @@ class Sharing:
     routing: str
 
     def bytes_of(self, tensors: str, bits: int | None = None) -> Fraction:
-        """Bytes per element of a class of tensors [byte].
+        """Bytes per element in a tensor class: bits / 8 [byte].
 
         Args:
             tensors: The class.
-            bits: Bits of tensors that have a dtype of their own; None: that of the class [bit].
+            bits: Bits per element with a separate dtype; None: the class's [bit].
         """
         return Fraction(bits or self.bits[tensors]) / BITS_PER_BYTE
 
 
 class Copies(NamedTuple):
-    """What the chips of a tensor-parallel group have in copies.
+    """Weights with copies within a tensor-parallel group.
 
     Attributes:
         group: The kernel.
-        part: The part of it; empty: all.
-        shards: Chips that share it; 1: each chip has it whole [1].
-        copies: How many there are [1].
+        part: Its copied part; empty: the whole kernel.
+        shards: Chips that share it; 1: every chip has it whole [1].
+        copies: Number of copies: tp / shards [1].
     """
 
     group: str
@@ -85,7 +85,7 @@ class Copies(NamedTuple):
 
 
 def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
-    """What the chips of a tensor-parallel group have in copies, of groups of a model."""
+    """Find weights with copies within a tensor-parallel group."""
     tp = sharing.split.shards
     for group in groups:
         if group.cache and sharing.cache_split == BY_BATCH:
@@ -96,36 +96,36 @@ def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
 
 
 def token_share(split: Split) -> Fraction:
-    """Share of a step's tokens that choose among the experts that a chip reads [1]."""
+    """Share of a step's tokens routed among a chip's experts: 1 with ep, else 1 / dp [1]."""
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
 
 SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
-"""The kernels of shared experts, whose outputs are summed with those of routed ones."""
+"""Kernels of shared experts; one all-reduce sums their outputs with routed experts'."""
 
 WHOLE_INPUT: frozenset[Layout] = frozenset(("column", "fused", "whole"))
-"""Layouts whose input every chip of a tensor-parallel group reads whole."""
+"""Layouts whose whole input every tensor-parallel chip reads."""
 
 WHOLE_OUTPUT: frozenset[Layout] = frozenset(("row", "fused", "whole"))
-"""Those whose output every chip writes whole."""
+"""Layouts whose whole output every tensor-parallel chip writes."""
 
 PARTIAL_SUMS: frozenset[Layout] = frozenset(("row", "fused"))
-"""Those of whose output each chip has a sum, which are added up."""
+"""Layouts whose outputs are partial sums, for an all-reduce."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepKernels:
-    """The kernels of a step, whose works are the same on all chips.
+    """Kernels of a step, with the same works on all chips.
 
     Attributes:
         shape: The model.
         phase: `decode` or `prefill`.
-        sharing: How chips share it; checked by `Split.check`.
-        scores_all: Whether the unembedding is of every token, as of drafts; else of the last one.
-        engine: Whether to add what an engine does in decode besides these kernels.
-        mtp_tokens: Tokens of each sequence that the model's own layer drafts before a step [1].
-        sibling_phase: The same in another phase: groups that are equal in both share their kernels.
-        fastest_axes: Whether plain numbers of chips take the fastest axes of a torus.
+        sharing: Split and dtypes; checked by `Split.check`.
+        scores_all: Whether the LM head scores every token, as with drafts; else the last one.
+        engine: Whether to add engine overheads in decode.
+        mtp_tokens: Tokens per sequence that the model's MTP layer drafts before a step [1].
+        sibling_phase: Kernels in another phase; groups equal in both share their kernels.
+        fastest_axes: Whether plain chip counts take the fastest torus axes.
     """
 
     shape: Shape
@@ -139,17 +139,17 @@ class StepKernels:
 
     @cached_property
     def prefill(self) -> StepKernels:
-        """The kernels of a prefill with the same dtypes and split."""
+        """Kernels of a prefill with the same dtypes and split."""
         return replace(self, phase=PREFILL, mtp_tokens=0, sibling_phase=self)
 
     @property
     def resident_shape(self) -> Shape:
-        """The layers that chips hold."""
+        """Architecture resident in memory: with the MTP layer where it drafts."""
         return with_mtp_layer(self.shape) if self.mtp_tokens else self.shape
 
     @cached_property
     def local_kernels(self) -> tuple[tuple[Group, Kernel], ...]:
-        """The groups, each with its kernel where nothing is sent."""
+        """Groups, each with its kernel without collectives."""
         groups = groups_of(self.shape, self.phase, scores_all=self.scores_all)
         if self.mtp_tokens:
             groups = (*groups, *draft_groups(self.shape, self.mtp_tokens))
@@ -162,12 +162,12 @@ class StepKernels:
 
     @cached_property
     def _kernels_by_links(self) -> dict[tuple[Link, ...], tuple[Kernel, ...]]:
-        """The kernels of a chip by its interconnects."""
+        """Cache of `kernels_on`, by links."""
         return {}
 
     @cached_property
     def works(self) -> Mapping[str, Poly]:
-        """The works of all kernels and layers where nothing is sent [FLOP or byte]."""
+        """Works summed over kernels and layers, without collectives [FLOP or byte]."""
         kernels = [kernel for _, kernel in self.local_kernels]
         return {
             column: total(kernel.work(column) * kernel.count for kernel in kernels)
@@ -176,21 +176,21 @@ class StepKernels:
 
     @property
     def copies(self) -> Iterator[Copies]:
-        """What the chips of a tensor-parallel group have in copies."""
+        """Weights with copies within a tensor-parallel group."""
         return copies_of((group for group, _ in self.local_kernels), self.sharing)
 
     def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
-        """The kernels of one chip in the order in which they run, with what it sends.
+        """Kernels on one chip in run order, with their collectives.
 
         Args:
-            links: The interconnects, inner first; none where nothing is sent.
+            links: The interconnects, inner first; empty for one chip.
         """
         if links not in self._kernels_by_links:
             self._kernels_by_links[links] = tuple(self._kernels_with_transfers(links))
         return self._kernels_by_links[links]
 
     def _kernels_with_transfers(self, links: tuple[Link, ...]) -> Iterator[Kernel]:
-        """The kernels, each with what it sends over interconnects."""
+        """Kernels with their transfers over the links."""
         split, sibling_kernels = self.sharing.split, dict[Kernel, Kernel]()
         if self.sibling_phase:
             local_kernels = (kernel for _, kernel in self.sibling_phase.local_kernels)
@@ -214,12 +214,12 @@ class StepKernels:
 
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:
-    """A group on one chip, before anything is sent."""
+    """Build a group's kernel on one chip, without collectives."""
     split, is_expert_parallel = sharing.split, _is_expert_parallel(group, sharing)
     tokens = Fraction(1) if is_expert_parallel else Fraction(1, split.dp)
 
     def extent(name: str) -> str:
-        """The extent, of experts that the tokens of a replica touch."""
+        """Extent, with activated experts counted for one replica's tokens."""
         if not name.startswith(ACTIVATED):
             return name
         experts, per_token, _, *sizes = name.split(",")
@@ -244,7 +244,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
 
     def activation_traffic(cost: str, terms: Terms, whole: Collection[Layout]) -> Poly:
-        """Bytes of activations; what is whole is so on all chips that do not share experts."""
+        """Activation traffic [byte]; layouts in `whole` repeat it per chip, but not under ep."""
         part = Fraction(1) if group.layout in whole else group.share(cost, split.shards)
         replica = Fraction(1, split.chips if is_expert_parallel else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
@@ -281,12 +281,12 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
 
 
 def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator[Kernel]:
-    """What an engine does in a step besides its kernels: for layers, experts and sequences.
+    """Engine overheads of a step as kernels: per layer, MoE layer and sequence.
 
     Args:
         shape: The model.
-        sharing: How chips share it.
-        mtp_tokens: Runs of a layer of its own that drafts, which is as the last one [1].
+        sharing: Split and dtypes.
+        mtp_tokens: Runs of the MTP layer, which counts as the last layer [1].
     """
     experts = shape.moe_layers + mtp_tokens if shape.moe_layers else 0
     once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
@@ -301,21 +301,21 @@ def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator
 
 
 def _is_expert_parallel(group: Group, sharing: Sharing) -> bool:
-    """Whether all chips share the experts of a group."""
+    """Check for a group of routed experts under expert parallelism."""
     return group.moe is not None and sharing.split.parts > 1
 
 
 def _transfers(
     shape: Shape, group: Group, sharing: Sharing, route: Route, expert_route: Route
 ) -> Iterator[Transfer]:
-    """What the chips send after a kernel, or for an attention around it.
+    """Transfers after a kernel; for attention with a KV cache split by batch, around it.
 
     Args:
         shape: The model.
         group: The kernel.
-        sharing: How chips share it.
-        route: Between the chips of tensor parallelism.
-        expert_route: Between all that share the experts.
+        sharing: Split and dtypes.
+        route: Route between tensor-parallel chips.
+        expert_route: Route between expert-parallel chips.
     """
     split, size = sharing.split, sharing.bytes_of("activations")
     is_expert_parallel = _is_expert_parallel(group, sharing)

@@ -1,4 +1,4 @@
-"""The dtypes that the tensors of a model are stored in, by class of tensors."""
+"""Storage and compute dtypes of a model, by tensor class."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import TensorClass
 
 CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
-"""The classes of tensors with weights."""
+"""Tensor classes with weights."""
 
 LM_HEAD = "lm_head"
-"""The class of the unembedding, where it has another format than the embedding."""
+"""Tensor class of the LM head, where its format differs from the embedding's."""
 
 REST = "rest"
-"""The class of what is no matrix of a layer, and of routers, where it has a format of its own."""
+"""Tensor class of norms, biases and routers, where their format differs from the weights'."""
 
 MAX_ELEMENTS = 2**200
-"""More elements than a class of tensors has, whatever its sizes [1]."""
+"""Upper limit on elements in a tensor class [1]."""
 
 
 def _weight_class(value: object) -> str:
@@ -47,7 +47,7 @@ WeightClass = Annotated[str, BeforeValidator(_weight_class)]
 
 
 class ModelDtypes(Entry):
-    """Storage dtypes of a model: formats of the dtype catalogue."""
+    """Storage dtypes of a model: formats in the dtype catalogue."""
 
     weights: Dtype = Field(description="of all tensors without a class of their own")
     experts: Dtype | None = Field(default=None, description="of routed experts; null: as weights")
@@ -78,13 +78,13 @@ class ModelDtypes(Entry):
         lm_head: str | None = None,
         rest: str | None = None,
     ) -> ModelDtypes:
-        """Dtypes of a checkpoint from the elements of each format.
+        """Build a checkpoint's dtypes from its elements by format.
 
         Args:
-            elements: By class of tensors, then by format [1].
-            cache: The format of the cache; None: not stated.
-            lm_head: The format of the unembedding; None: there is none, or it is tied.
-            rest: That of norms, biases and routers; None: as weights.
+            elements: Elements by tensor class, then by format [1].
+            cache: KV cache format; None: not stated.
+            lm_head: LM head format; None: there is none, or it is tied.
+            rest: Format of norms, biases and routers; None: as weights.
         """
         main = {tensors: max(sums, key=sums.__getitem__) for tensors, sums in elements.items()}
         mixed = {
@@ -104,20 +104,20 @@ class ModelDtypes(Entry):
         )
 
     def dtype_of(self, tensors: TensorClass) -> str:
-        """The dtype of a class of tensors."""
+        """Dtype of a tensor class."""
         return getattr(self, tensors) or self.weights
 
     def joined_names(self, tensors: str) -> str:
-        """The dtype of a class of tensors, or its dtypes with `+`."""
+        """Dtype of a tensor class; several are joined by `+`."""
         return "+".join(self.mixed.get(tensors, [self.storage_dtypes[tensors]]))
 
     def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
-        """Bits per element of each class of tensors as stored, block scales included [bit].
+        """Stored bits per element by tensor class, block scales included [bit].
 
         Classes with several formats have their average; `lm_head` and `rest` are always there.
 
         Args:
-            formats: Those of a dtype catalogue; by default of the project's.
+            formats: Formats in a dtype catalogue; by default the project's.
         """
         catalogue = dtype_entries().formats if formats is None else formats
         average = {}
@@ -130,7 +130,7 @@ class ModelDtypes(Entry):
         return {LM_HEAD: bits["head"], REST: bits["weights"], **bits}
 
     def mixed_notes(self) -> Iterator[str]:
-        """What to say of each class with several formats, and of an LM head with its own."""
+        """Notes for classes with several formats, and for an LM head with a separate one."""
         if self.lm_head is not None:
             yield f"the embedding is {self.dtype_of('head')}, the LM head {self.lm_head}"
         for name, sums in self.mixed.items():
@@ -140,24 +140,24 @@ class ModelDtypes(Entry):
 
     @property
     def storage_dtypes(self) -> dict[str, str]:
-        """The dtype of each class of tensors; without the cache where it is not given."""
+        """Dtype by tensor class; without the KV cache where it is not given."""
         optional = {LM_HEAD: self.lm_head, REST: self.rest, "cache": self.cache}
         stated = {name: dtype for name, dtype in optional.items() if dtype is not None}
         return {name: self.dtype_of(name) for name in CLASSES} | stated
 
 
 TRAINING_CLASSES = ("gradients", "master", "moments", "saved")
-"""The classes of tensors that only training has."""
+"""Tensor classes that only training has."""
 
 WIDE, WIDE_BITS = "bf16", 16
-"""Formats of fewer bits are of linear kernels in training, all else is in this one [bit]."""
+"""Training format for all but linear kernels, where those have fewer bits [bit]."""
 
 STATE_DTYPE = "fp32"
-"""Of gradients and of the states of the optimizer, unless dtypes say otherwise."""
+"""Default dtype for gradients and optimizer states."""
 
 
 class StepDtypes(ModelDtypes):
-    """Dtypes of a step: of all tensors that it moves, and of what it computes in."""
+    """Dtypes of a step: storage of all tensors that it moves, and compute."""
 
     name: Text | None = Field(default=None, description="its name in tables")
     cache: Dtype = Field(description="of the cache")
@@ -184,7 +184,7 @@ class StepDtypes(ModelDtypes):
 
     @property
     def label(self) -> str:
-        """Its name in tables: as given, or the dtypes."""
+        """Name in tables: as given, or the joined dtypes."""
         if self.name is not None:
             return self.name
         extra_classes = (
@@ -200,7 +200,7 @@ class StepDtypes(ModelDtypes):
 
     @property
     def storage_dtypes(self) -> dict[str, str]:
-        """The dtype of each class of tensors, activations among them."""
+        """Dtype by tensor class, activations included."""
         combine = self.combine or self.activations
         training_classes = {
             key: value for key in TRAINING_CLASSES if (value := getattr(self, key)) is not None
@@ -214,17 +214,17 @@ class StepDtypes(ModelDtypes):
 
     @property
     def compute_dtypes(self) -> tuple[str, str]:
-        """The compute dtypes: of linear kernels, and of attention."""
+        """Compute dtypes: linear kernels, attention."""
         return self.compute, self.attention or self.compute
 
 
 def step_dtypes(form: object) -> StepDtypes:
-    """Dtypes of a step from a name, or by class of tensors.
+    """Parse dtypes of a step from a name, or by tensor class.
 
     Args:
-        form: A format, which then holds for everything; or a combination of the dtype catalogue,
-            such as w4a16: its weights, its compute dtype, and its result's format for token tables,
-            activations, caches and the products of attention. Or dtypes by class.
+        form: A format, for everything; or a combination in the dtype catalogue, such as w4a16: its
+            weights, its compute dtype, and its output format for token tables, activations, KV
+            cache and attention. Or dtypes by class.
 
     Raises:
         RooflinesError: It is none of these, or a key is missing.
@@ -254,11 +254,11 @@ def step_dtypes(form: object) -> StepDtypes:
 
 
 def training_dtypes(form: object) -> StepDtypes:
-    """Dtypes of a step of training, with all classes that it has.
+    """Parse dtypes of a training step, with all its tensor classes.
 
     Args:
-        form: A format, which weights are read and multiplied in; embedding, unembedding, attention
-            and activations are bf16 where it is narrower. Or dtypes by class.
+        form: A format, for weights and their matmuls; token tables, attention and activations are
+            bf16 where it is narrower. Or dtypes by class.
 
     Raises:
         RooflinesError: As `step_dtypes`.
@@ -278,7 +278,7 @@ def training_dtypes(form: object) -> StepDtypes:
 
 
 def bits_of(dtype: str) -> Fraction:
-    """Bits per element of a format, its share of a block's scale included [bit].
+    """Bits per element in a format, with its share of the block scale [bit].
 
     Raises:
         RooflinesError: The dtype catalogue has no such format.
@@ -289,7 +289,7 @@ def bits_of(dtype: str) -> Fraction:
 
 
 def model_dtypes(form: object) -> ModelDtypes:
-    """Dtypes from a format's name, which then holds for all tensors, or from dtypes by class.
+    """Parse dtypes from a format, for all tensors, or by tensor class.
 
     Raises:
         RooflinesError: It is neither, or names no format of the dtype catalogue.

@@ -121,7 +121,7 @@ class TrainingCase(StepCase):
     def _apart(self, resource: Resource, runs: KernelRuns) -> TimeTerms:
         known, key = self.place.known, (resource.name, runs)
         if key not in known:
-            known[key] = runs.apart(resource, self.machine)
+            known[key] = runs.time_terms(resource, self.machine)
         return known[key]
 
     @cached_property

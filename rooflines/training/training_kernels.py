@@ -137,7 +137,7 @@ class KernelRuns:
     def _works(self) -> dict[str, Poly]:
         return {}
 
-    def apart(self, resource: Resource, machine: ChipRates) -> TimeTerms:
+    def time_terms(self, resource: Resource, machine: ChipRates) -> TimeTerms:
         """Times on a resource, all stages together; see `resources.time_terms`."""
         return sum_time_terms(
             (runs_per_step, time_terms(resource, parts, machine))
