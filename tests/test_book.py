@@ -17,7 +17,7 @@ from small_config import matmul
 
 import rooflines
 
-CLOSE = Fraction(2, 100)
+TIE_SHARE = Fraction(2, 100)
 """How far a number that comes out may be from the printed one [1]."""
 
 NUMBERS = case("book-models")
@@ -28,7 +28,7 @@ def comes_out(printed, found):
     text, digits = Decimal(printed), Decimal(float(found))
     last = Decimal(1).scaleb(int(text.as_tuple().exponent))
     same = {digits.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_DOWN)}
-    return text in same or abs(found / Fraction(text) - 1) <= CLOSE
+    return text in same or abs(found / Fraction(text) - 1) <= TIE_SHARE
 
 
 def test_numbers_come_out_or_have_a_reason():

@@ -12,7 +12,7 @@ from serving_tables import model_sweep
 import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.evaluation.row_frames import StepTable
-from rooflines.evaluation.sawtooth import ContextTime, sum_of_largest
+from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.models.architecture import Shape
 from rooflines.models.model import Model
 
@@ -45,7 +45,7 @@ def test_a_sum_over_chunks_is_that_of_every_context(times, chunk, first, more):
         for context in range(first, first + more + 1)
     )
     wanted = sum(each, Fraction(0))
-    found = sum_of_largest(times, first, first + more, chunk)
+    found = sum_of_maxima(times, first, first + more, chunk)
     assert abs(Fraction(found) - wanted) <= Fraction(1, 10**12) * wanted
 
 

@@ -52,7 +52,7 @@ def test_footprints_of_caches_with_copies_are_exact(length):
     network = ["nvlink", "infiniband"]
     sweep = sweep_on(form, "h100-sxm", "bf16", phase="decode", network=network, **sizes)
     (case,) = sweep.cases
-    units = Footprint.of(case, case.split).units
+    units = Footprint.from_case(case, case.split).units
     assert units.full > 1
     (row,) = StepTable(sweep).frame().collect().to_dicts()
     (far,), (near,) = (

@@ -11,7 +11,7 @@ from rooflines.basics.numbers import MAX_SIZE
 from rooflines.basics.yaml_file import MAX_DEPTH, MAX_NODES, MAX_YAML_BYTES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
-from rooflines.evaluation.compiler import CLOSE
+from rooflines.evaluation.compiler import TIE_SHARE
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
@@ -111,4 +111,4 @@ def with_reference(page: str) -> str:
 
 def with_tolerances(page: str) -> str:
     """CONTRIBUTING with the current tolerances of rows and thresholds."""
-    return with_values(page, {"tie": f"{CLOSE:g}", "equal": f"{TIE_TOLERANCE:g}"})
+    return with_values(page, {"tie": f"{TIE_SHARE:g}", "equal": f"{TIE_TOLERANCE:g}"})

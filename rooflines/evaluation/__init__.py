@@ -1,1 +1,1 @@
-"""Rows of a sweep as lazy frames: times, bounds, estimates and memory of every case."""
+"""Rows as lazy frames: times, bounds, estimates and memory for every case in a sweep."""

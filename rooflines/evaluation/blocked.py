@@ -17,15 +17,15 @@ import polars as pl
 from rooflines.evaluation.space import AxisColumns, decode, has_one_value, length
 
 BLOCK_ROWS = 2**16
-"""Most rows of a block, so that it stays in the processor's cache; a longer last axis is one block
-[1]."""
+"""Largest number of rows in a block, so that it stays in the processor's cache; a longer last axis
+is one block [1]."""
 
 Expressions = Mapping[str, pl.Expr]
 
 
 @dataclass
 class Factors:
-    """Columns of a blocked product that are computed before its sides are joined.
+    """Factors of a blocked product, columns that are computed before its sides are joined.
 
     Attributes:
         outer_factors: Columns to compute once per outer point.
@@ -37,7 +37,7 @@ class Factors:
 
 
 def block_start(axes: Sequence[AxisColumns]) -> int:
-    """The index of the first inner axis, in a list of axes with the slowest first."""
+    """Index of the first inner axis, in a list of axes with the slowest first."""
     index, rows = len(axes), 1
     while index > 0 and (index == len(axes) or rows * length(axes[index - 1]) <= BLOCK_ROWS):
         index -= 1
@@ -48,10 +48,10 @@ def block_start(axes: Sequence[AxisColumns]) -> int:
 def blocked_product(
     axes: Sequence[AxisColumns], split: int, start: int, stop: int, sums: Factors
 ) -> pl.LazyFrame:
-    """Rows `start` to `stop` of the product of axes, the last axis fastest.
+    """Compute rows `start` to `stop` in the product of axes, the last axis fastest.
 
     Args:
-        axes: The columns of each axis, slowest first.
+        axes: Columns, axis by axis, slowest first.
         split: The index of the first inner axis.
         start: The first row [1].
         stop: The row after the last [1].
@@ -82,7 +82,7 @@ def blocked_product(
 
 
 def _without(axes: Sequence[AxisColumns], fixed: Expressions) -> list[AxisColumns]:
-    """The axes without their columns of one value; an axis of one point has no column left."""
+    """Drop columns with one value from axes; an axis with one point has no column left."""
     varying = [
         {name: values for name, values in axis.items() if name not in fixed} for axis in axes
     ]
@@ -92,12 +92,12 @@ def _without(axes: Sequence[AxisColumns], fixed: Expressions) -> list[AxisColumn
 def _side(
     axes: Sequence[AxisColumns], start: int, stop: int, fixed: Expressions, factors: Expressions
 ) -> pl.LazyFrame:
-    """Rows of a product of axes with factors; columns of one value serve only these."""
+    """Compute rows in a product of axes, with factors; columns with one value serve only these."""
     return decode(axes, start, stop).with_columns(**fixed).with_columns(**factors).drop(fixed)
 
 
 def _pieces(start: int, stop: int, rows: int) -> Iterator[tuple[int, int, int, int]]:
-    """A slice of rows as at most three products of outer points and rows of the block.
+    """Cut a slice of rows into at most three products: outer points times block rows.
 
     Yields:
         The outer points (first, last) and the rows of the block (low, high), half open.

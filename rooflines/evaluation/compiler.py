@@ -1,8 +1,8 @@
-"""The columns of blocks of cases: polynomials and times as expressions, for any kind of case.
+"""Row compiler: polynomials and times of cases as expressions of columns, for any kind of case.
 
-Rows are a blocked product (`evaluation.blocked`): the inner axes are computed once and repeated for
-every point of the outer ones. A quantity is split likewise: what depends on sizes of the side that
-has the cases is computed there, the rest per row.
+Rows are a blocked product (`evaluation.blocked`): inner axes are computed once and repeated for
+every point of the outer axes. A quantity is split likewise: factors that depend on sizes on the
+cases' side are computed there, the rest per row.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ if TYPE_CHECKING:
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time
 
-CLOSE = 1e-13
-"""Times that differ by a smaller share are a tie: each has at most a few dozen roundings of 1.1e-16
-[1]."""
+TIE_SHARE = 1e-13
+"""Largest relative difference between tied times: a time has at most a few dozen roundings, 1.1e-16
+each [1]."""
 
 CASE, CHIP = "#case", "#chip"
-"""The columns with the index of a row's case, and of its block among those computed at once. Names
-with # never leave the package."""
+"""Columns with the index of a row's case, and with the index of its block, among blocks that are
+computed at once. Names with # never leave the package."""
 
 ROWS_AT_ONCE = 2**20
-"""Rows of a slice [1]."""
+"""Rows in a slice [1]."""
 
 TextTypes = Mapping[str, "pl.DataType"]
-"""Types of text columns that are not Categorical."""
+"""Types of text columns, where they are not Categorical."""
 
 
 def extent(name: str) -> pl.Expr:
-    """An extent as an expression of columns, Float64."""
-    kind, _, of = name.partition(":")
+    """Compile an extent into an expression of columns, Float64."""
+    kind, _, arguments = name.partition(":")
     if kind == ACTIVATED:
-        experts, per_token, share, sizes = parse_activated_experts(of)
+        experts, per_token, share, sizes = parse_activated_experts(arguments)
         tokens = reduce(mul, map(extent, sizes.split("*"))) * float(share)
         power = tokens * math.log1p(-per_token / experts)
         return float(experts) * used_share(power)
@@ -65,45 +65,47 @@ def extent(name: str) -> pl.Expr:
 
 
 def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
-    """The Float64 nearest to a dividend over its divisor, the same in every slice of a table.
+    """Divide: the Float64 nearest to dividend / divisor, the same in every slice of a table.
 
-    polars divides by a column of one value by multiplying with its reciprocal, which rounds twice:
-    3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
-    instead, so the last digit would depend on how a table is cut. A divisor that is computed row by
-    row avoids both.
-
+    polars divides by a column with one value by multiplying with its reciprocal, which rounds
+    twice: 3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
+    instead, so that the last digit would depend on the cuts in a table. A divisor that is computed
+    row by row avoids both.
     """
     return dividend / (divisor + dividend * 0.0)
 
 
 def used_share(power: pl.Expr) -> pl.Expr:
-    """1 - exp(power), for a power below zero: without cancellation where it is small."""
+    """Share of activated experts, 1 - exp(power) with power < 0, without cancellation [1]."""
     return (power * -0.5).tanh() * (1.0 + power.exp())
 
 
 class Value(NamedTuple):
-    """A quantity: a part computed on the side of the cases, and one per row; None is zero."""
+    """Quantity: a part computed on the cases' side, plus a part per row; None is zero."""
 
-    early: pl.Expr | None = None
-    late: pl.Expr | None = None
+    per_case: pl.Expr | None = None
+    per_row: pl.Expr | None = None
 
     @property
     def is_zero(self) -> bool:
-        """Whether nothing contributes to it."""
-        return self.early is None and self.late is None
+        """True if the quantity has no part."""
+        return self.per_case is None and self.per_row is None
 
 
-class Sheet:
-    """Columns and expressions of blocks with the same sizes and works.
+class RowCompiler:
+    """Compiler for columns and expressions for blocks with the same sizes and works.
+
+    Independent of other cases, so that results are bit-identical for any selection of chips.
 
     Args:
         blocks: One block, or several whose cases have the same kernels but for their rates.
-        inner: Axes after the cases whose points are the block of inner rows; None: as many as fit.
+        inner: Number of axes after the cases that make the block of inner rows; None: as many as
+            fit.
 
     Attributes:
         cases: All cases.
         factors: Columns to compute per point of the outer axes, and per row of the block.
-        varying: The columns that have a value for each row, in place of one for all.
+        varying: Columns with a value for each row, in place of one value for all.
         shares: Extents computed as a size divided by a number of the case, whole numbers.
     """
 
@@ -114,48 +116,48 @@ class Sheet:
     ) -> None:
         first = blocks[0]
         self.cases = [case for block in blocks for case in block.cases]
-        self._own = len(first.cases)
-        self._several = len(blocks) > 1
-        self._chips = {CHIP: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
-        self._of_cases = {CASE: pl.Series(range(self._own), dtype=pl.UInt32)}
-        self._before, self._after = (
+        self._case_count = len(first.cases)
+        self._has_blocks = len(blocks) > 1
+        self._block_axis = {CHIP: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
+        self._case_axis = {CASE: pl.Series(range(self._case_count), dtype=pl.UInt32)}
+        self._axes_before, self._axes_after = (
             list(map(axis_columns, axes)) for axes in (first.before, first.after)
         )
-        self._names: dict[tuple[float | None, ...], str] = {}
+        self._constant_names: dict[tuple[float | None, ...], str] = {}
         self._gathered: dict[str, pl.Series] = {}
         self._works: dict[str, list[Poly]] = {}
-        self._known: dict[tuple[int, int], str] = {}
+        self._work_columns: dict[tuple[int, int], str] = {}
         self.factors = Factors()
-        single = [*self._before, self._of_cases, *self._after]
-        self._split = block_start(single) if inner is None else len(single) - inner
-        cases_outer = len(self._before) < self._split
-        sides = single[: self._split], single[self._split :]
-        near = sides[0] if cases_outer else sides[1]
-        one = {name for axis in single for name in axis if has_one_value(axis[name])}
-        self._near = {name for axis in near for name in axis} | one
-        here = self.factors.outer_factors, self.factors.inner_factors
-        self._here, self._there = here if cases_outer else here[::-1]
-        self.varying = {name for axis in single for name in axis} - one
+        all_axes = [*self._axes_before, self._case_axis, *self._axes_after]
+        self._split = block_start(all_axes) if inner is None else len(all_axes) - inner
+        cases_outer = len(self._axes_before) < self._split
+        sides = all_axes[: self._split], all_axes[self._split :]
+        case_side = sides[0] if cases_outer else sides[1]
+        single_valued = {name for axis in all_axes for name in axis if has_one_value(axis[name])}
+        self._case_side = {name for axis in case_side for name in axis} | single_valued
+        factors = self.factors.outer_factors, self.factors.inner_factors
+        self._case_factors, self._other_factors = factors if cases_outer else factors[::-1]
+        self.varying = {name for axis in all_axes for name in axis} - single_valued
         for name, values in key_columns(self.cases).items():
             self.put(name, values)
-            self._near.add(name)
+            self._case_side.add(name)
         self.shares: dict[str, pl.Expr] = {}
         for name, (size, _) in self.cases[0].shares.items():
-            each = self.constant([case.shares[name][1] for case in self.cases])
-            self.shares[name] = (pl.col(size) / each).round()
-            self._near.add(name)
+            divisor = self.constant([case.shares[name][1] for case in self.cases])
+            self.shares[name] = (pl.col(size) / divisor).round()
+            self._case_side.add(name)
             self.varying.add(name)
 
     @property
     def axes(self) -> list[Mapping[str, pl.Series]]:
-        """The axes, slowest first."""
-        chips = [self._chips] if self._several else []
-        return [*chips, *self._before, self._of_cases, *self._after]
+        """All axes, slowest first."""
+        chips = [self._block_axis] if self._has_blocks else []
+        return [*chips, *self._axes_before, self._case_axis, *self._axes_after]
 
     @property
     def texts(self) -> dict[str, pl.Series]:
-        """The columns of text, Categorical."""
-        columns = [each for axis in (*self.axes, self._gathered) for each in axis.items()]
+        """Text columns, Categorical."""
+        columns = [column for axis in (*self.axes, self._gathered) for column in axis.items()]
         return {name: values for name, values in columns if values.dtype == pl.Categorical}
 
     def frame(
@@ -165,22 +167,24 @@ class Sheet:
         stop: int,
         texts: TextTypes | None = None,
     ) -> pl.LazyFrame:
-        """Some rows with the columns of stages.
+        """Compute rows `start` to `stop` with the columns of stages.
 
         Args:
             stages: The columns.
             start: The first row [1].
             stop: The row after the last [1].
-            texts: The types of text columns that are not Categorical.
+            texts: Types of text columns, where they are not Categorical.
         """
 
         def typed(columns: AxisColumns) -> AxisColumns:
-            kinds = {name: (texts or {}).get(name, each.dtype) for name, each in columns.items()}
-            return {name: each.cast(kinds[name]) for name, each in columns.items()}
+            kinds = {
+                name: (texts or {}).get(name, values.dtype) for name, values in columns.items()
+            }
+            return {name: values.cast(kinds[name]) for name, values in columns.items()}
 
-        split = self._split + self._several  # rows are rounded as those of a block by itself
+        split = self._split + self._has_blocks  # rows are rounded as those of a block by itself
         rows = blocked_product(list(map(typed, self.axes)), split, start, stop, self.factors)
-        index = pl.col(CHIP) * self._own + pl.col(CASE)
+        index = pl.col(CHIP) * self._case_count + pl.col(CASE)
         gathered = {
             name: pl.lit(values[0], dtype=values.dtype)
             if has_one_value(values)
@@ -192,7 +196,7 @@ class Sheet:
         return rows
 
     def slices(self, stages: Sequence[Mapping[str, pl.Expr]], rows: int) -> Iterator[pl.DataFrame]:
-        """All rows with the columns of stages, so many at once that memory does not grow."""
+        """Yield all rows with the columns of stages, in slices that bound memory."""
         for start in range(0, rows, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, rows)
             yield self.frame(stages, start, stop).collect()
@@ -203,199 +207,217 @@ class Sheet:
         """Add a column with a value for each case."""
         if not has_one_value(values):
             self.varying.add(name)
-        (self._gathered if self._several else self._of_cases)[name] = values
+        (self._gathered if self._has_blocks else self._case_axis)[name] = values
 
     def constant(self, values: Sequence[float | None], *, shared: bool = False) -> pl.Expr:
-        """A column with a number for each case; arguments as of `named_constant`."""
+        """Column with a number for each case; arguments as in `named_constant`."""
         return pl.col(self.named_constant(values, shared=shared))
 
     def named_constant(self, values: Sequence[float | None], *, shared: bool = False) -> str:
-        """The name of such a column; equal ones are one.
+        """Name for a column with a number for each case; equal columns are merged.
 
         Args:
             values: By case.
-            shared: Whether they are those of the cases of a block, the same in all blocks.
+            shared: True for values by case of one block, the same in all blocks.
         """
-        key = (shared and self._several, *values)
-        if key not in self._names:
-            self._names[key] = f"#{len(self._names)}"
+        key = (shared and self._has_blocks, *values)
+        if key not in self._constant_names:
+            self._constant_names[key] = f"#{len(self._constant_names)}"
             column = pl.Series(values, dtype=pl.Float64)
-            if shared and self._several:
-                self._of_cases[self._names[key]] = column
+            if shared and self._has_blocks:
+                self._case_axis[self._constant_names[key]] = column
             else:
-                self.put(self._names[key], column)
-        return self._names[key]
+                self.put(self._constant_names[key], column)
+        return self._constant_names[key]
 
     def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
-        """The quotient by a column, see `quotient`; cheaper where that is computed row by row."""
+        """Divide by a column, see `quotient`; cheaper where the column varies by row."""
         column = pl.col(divisor)
         return dividend / column if divisor in self.varying else quotient(dividend, column)
 
     # ------------------------------------------------------------ quantities
 
     def poly(self, polys: Sequence[Poly | None]) -> Value:
-        """A polynomial of every case; null where it is None.
+        """Compile a polynomial per case; null where it is None.
 
-        One that is a multiple of a work of its case, as its time at a rate is, is that column over
-        a divisor. Other cases have no say in it, so a row has the same last digit beside any.
+        A multiple of a work, such as the time of the work at a rate, becomes the work's column over
+        a divisor. Independent of other cases, so that a row always has the same last digit.
         """
-        of_case = [
-            self._known.get((index, terms_id(each))) if each else None
-            for index, each in enumerate(polys)
+        case_columns = [
+            self._work_columns.get((index, terms_id(poly))) if poly else None
+            for index, poly in enumerate(polys)
         ]
-        columns = dict.fromkeys(column for column in of_case if column is not None)
+        columns = dict.fromkeys(column for column in case_columns if column is not None)
         if not columns:
             return self._sum(polys)
-        quotients = [self._multiple(polys, column, of_case) for column in columns]
+        quotients = [self._work_quotient(polys, column, case_columns) for column in columns]
         rest = [
-            each if column is None else ZERO for each, column in zip(polys, of_case, strict=True)
+            poly if column is None else ZERO
+            for poly, column in zip(polys, case_columns, strict=True)
         ]
-        early, late = self._sum(rest) if any(rest) else Value()
-        return Value(early, reduce(add, quotients if late is None else [*quotients, late]))
+        per_case, per_row = self._sum(rest) if any(rest) else Value()
+        return Value(per_case, reduce(add, quotients if per_row is None else [*quotients, per_row]))
 
-    def _multiple(
-        self, polys: Sequence[Poly | None], column: str, of_case: Sequence[str | None]
+    def _work_quotient(
+        self, polys: Sequence[Poly | None], column: str, case_columns: Sequence[str | None]
     ) -> pl.Expr:
-        """The multiples of a work, of the cases that have one of this column; 0 in the others."""
+        """Quotient of a work column, in cases with a multiple of it; 0 in other cases."""
         divisors: list[float | None] = []
-        for each, work, own in zip(polys, self._works[column], of_case, strict=True):
-            if each and own == column:
-                divisors.append(float(work.scale / each.scale))
+        for poly, work, case_column in zip(polys, self._works[column], case_columns, strict=True):
+            if poly and case_column == column:
+                divisors.append(float(work.scale / poly.scale))
             else:
-                divisors.append(None if each is None else math.inf if work else 1.0)
+                divisors.append(None if poly is None else math.inf if work else 1.0)
         if all(divisor == 1.0 for divisor in divisors):
             return pl.col(column)
         return self.quotient(pl.col(column), self.named_constant(divisors))
 
-    def know(self, column: str, polys: Sequence[Poly]) -> None:
-        """Have later polynomials that are multiples of these use a column."""
+    def reuse_work(self, column: str, polys: Sequence[Poly]) -> None:
+        """Register a work column; later multiples of it become quotients."""
         self._works[column] = list(polys)
-        for index, each in enumerate(polys):
-            if each:
-                self._known.setdefault((index, terms_id(each)), column)
+        for index, poly in enumerate(polys):
+            if poly:
+                self._work_columns.setdefault((index, terms_id(poly)), column)
 
     def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
-        """A sum of products of extents; coefficients are multiplied by `parts`."""
+        """Compile sums over products of extents; coefficients are multiplied by `parts`."""
         if parts is not None:
             scaled = zip(polys, parts, strict=True)
-            polys = [each and each.scaled(each.scale * part) for each, part in scaled]
-        own = [None if each is None else each.floats for each in polys]
+            polys = [poly and poly.scaled(poly.scale * part) for poly, part in scaled]
+        coefficients = [None if poly is None else poly.floats for poly in polys]
         constant = partial(self.constant, shared=parts is not None)
-        early: list[pl.Expr] = []
-        late: dict[tuple[str, ...], list[pl.Expr]] = {}
-        for product in sorted({name for each in own if each for name in each}):
-            values = [None if each is None else each.get(product, 0.0) for each in own]
-            if not product and self._several and parts is None:
-                return Value(late=constant(values))
-            near = [self._extent(name) for name in product if sizes_of(name) <= self._near]
-            far = tuple(name for name in product if not sizes_of(name) <= self._near)
-            (late.setdefault(far, []) if far else early).append(
-                reduce(mul, [*near, constant(values)])
+        per_case: list[pl.Expr] = []
+        per_row: dict[tuple[str, ...], list[pl.Expr]] = {}
+        for product in sorted({name for terms in coefficients if terms for name in terms}):
+            values = [None if terms is None else terms.get(product, 0.0) for terms in coefficients]
+            if not product and self._has_blocks and parts is None:
+                return Value(per_row=constant(values))
+            near_extents = [
+                self._extent(name) for name in product if sizes_of(name) <= self._case_side
+            ]
+            far = tuple(name for name in product if not sizes_of(name) <= self._case_side)
+            (per_row.setdefault(far, []) if far else per_case).append(
+                reduce(mul, [*near_extents, constant(values)])
             )
-        if not early and not late and None in polys:
-            early.append(constant([None if each is None else 0.0 for each in polys]))
-        rows = [self._extents(far) * self._early(reduce(add, each)) for far, each in late.items()]
-        return Value(reduce(add, early) if early else None, reduce(add, rows) if rows else None)
+        if not per_case and not per_row and None in polys:
+            per_case.append(constant([None if poly is None else 0.0 for poly in polys]))
+        rows = [
+            self._extents(far) * self._case_column(reduce(add, summands))
+            for far, summands in per_row.items()
+        ]
+        return Value(
+            reduce(add, per_case) if per_case else None, reduce(add, rows) if rows else None
+        )
 
     def _extent(self, name: str) -> pl.Expr:
-        """An extent as an expression, Float64."""
+        """Compile an extent, or a share of a size, Float64."""
         return self.shares[name] if name in self.shares else extent(name)
 
-    def _early(self, expression: pl.Expr) -> pl.Expr:
-        """A column of the cases' side."""
-        name = f"#early{len(self._here)}"
-        self._here[name] = expression
+    def _case_column(self, expression: pl.Expr) -> pl.Expr:
+        """Add a column on the cases' side."""
+        name = f"#early{len(self._case_factors)}"
+        self._case_factors[name] = expression
         return pl.col(name)
 
     def _extents(self, far: tuple[str, ...]) -> pl.Expr:
-        """A product of extents of the other side, computed there if it needs nothing else."""
+        """Product over extents on the other side, computed there if it needs no case column."""
         product = reduce(mul, map(self._extent, far))
-        if any(sizes_of(name) & self._near for name in far):
+        if any(sizes_of(name) & self._case_side for name in far):
             return product
         name = f"#extents:{'*'.join(far)}"
-        self._there[name] = product
+        self._other_factors[name] = product
         return pl.col(name)
 
     def total(self, value: Value) -> pl.Expr:
-        """A quantity as an expression of a row; what the cases decide is a column."""
-        early = [] if value.early is None else [self._early(value.early)]
-        late = [] if value.late is None else [value.late]
-        return reduce(add, [*late, *early]) if early or late else pl.lit(0.0)
+        """Expression of a quantity in a row; its part on the cases' side is a column."""
+        per_case = [] if value.per_case is None else [self._case_column(value.per_case)]
+        per_row = [] if value.per_row is None else [value.per_row]
+        return reduce(add, [*per_row, *per_case]) if per_case or per_row else pl.lit(0.0)
 
     @staticmethod
     def sum(values: Iterable[Value]) -> Value:
-        """The sum of quantities."""
-        listed = list(values)
-        early = [each.early for each in listed if each.early is not None]
-        late = [each.late for each in listed if each.late is not None]
-        return Value(reduce(add, early) if early else None, reduce(add, late) if late else None)
+        """Sum over quantities."""
+        quantities = list(values)
+        per_case = [value.per_case for value in quantities if value.per_case is not None]
+        per_row = [value.per_row for value in quantities if value.per_row is not None]
+        return Value(
+            reduce(add, per_case) if per_case else None, reduce(add, per_row) if per_row else None
+        )
 
-    def chosen(self, choose: Callable[..., pl.Expr], values: Iterable[Value]) -> Value:
-        """The largest or least of quantities; zeros among them are left out."""
+    def extreme(self, choose: Callable[..., pl.Expr], values: Iterable[Value]) -> Value:
+        """Maximum or minimum over quantities; zeros are left out."""
         present = [value for value in values if not value.is_zero]
         if len(present) < 2:  # noqa: PLR2004, one or none
             return present[0] if present else Value()
-        if all(value.late is None for value in present):
-            return Value(choose([value.early for value in present]))
-        return Value(late=choose([self.total(value) for value in present]))
+        if all(value.per_row is None for value in present):
+            return Value(choose([value.per_case for value in present]))
+        return Value(per_row=choose([self.total(value) for value in present]))
 
     def largest(self, values: Iterable[Value]) -> Value:
-        """The largest of quantities that are not negative."""
-        return self.chosen(pl.max_horizontal, values)
+        """Maximum over quantities that are not negative."""
+        return self.extreme(pl.max_horizontal, values)
 
-    def _least(self, leasts: Sequence[Sequence[Poly | None]], count: int) -> Value:
-        """The least of a few polynomials in every case; null where there are none."""
-        values = [self.poly([each and each * count for each in polys]) for polys in leasts]
+    def _minimum(self, leasts: Sequence[Sequence[Poly | None]], count: int) -> Value:
+        """Minimum over polynomials, case by case; null where there are none."""
+        values = [self.poly([poly and poly * count for poly in polys]) for polys in leasts]
         if any(value.is_zero for value in values):
             return Value()  # none is negative
-        return self.chosen(pl.min_horizontal, values)
+        return self.extreme(pl.min_horizontal, values)
 
-    def time(self, found: Sequence[Time | None], count: int = 1) -> Value:
-        """A time of every case, a number of times; null where it is None [s]."""
-        summands = [None if each is None else each.terms for each in found]
+    def time(self, times: Sequence[Time | None], count: int = 1) -> Value:
+        """Compile `count` times a time per case; null where it is None [s]."""
+        summands = [None if time is None else time.terms for time in times]
         return self.sum(
             self.largest(
-                self._least(leasts, count)
+                self._minimum(leasts, count)
                 for leasts in align_pieces(
                     [
-                        None if each is None else each[i] if i < len(each) else NO_TIME
-                        for each in summands
+                        None if terms is None else terms[i] if i < len(terms) else NO_TIME
+                        for terms in summands
                     ]
                 )
             )
-            for i in range(max((len(each) for each in summands if each), default=0))
+            for i in range(max((len(terms) for terms in summands if terms), default=0))
         )
 
     # ------------------------------------------------------------ works
 
     def works(self, columns: Iterable[str], *, exact: bool = True) -> dict[str, pl.Expr]:
-        """Works by column; later quantities that are multiples of one use its column.
+        """Compile works by column; later multiples of a work use its column.
 
         Args:
-            columns: Their names.
-            exact: Whether whole numbers below 2^53 are exact: 1/3 is not in Float64, so
-                coefficients are scaled by the lcm of their odd denominators, and the sum is divided
-                once.
+            columns: The works' names.
+            exact: Make whole numbers below 2^53 exact: 1/3 is not in Float64, so coefficients are
+                scaled by the lcm of their odd denominators, and the sum is divided once.
         """
         summed = self._exact if exact else lambda polys: self.total(self._sum(polys))
-        found: dict[str, pl.Expr] = {}
+        works: dict[str, pl.Expr] = {}
         for name in columns:
             polys = [case.work(name) for case in self.cases]
-            earlier = next((each for each in found if same(self._works[each], polys)), None)
-            found[name] = summed(polys) if earlier is None else found[earlier]
-            self.know(name, polys)
-            if self._moves(polys):
+            earlier = next(
+                (
+                    earlier_name
+                    for earlier_name in works
+                    if have_same_terms(self._works[earlier_name], polys)
+                ),
+                None,
+            )
+            works[name] = summed(polys) if earlier is None else works[earlier]
+            self.reuse_work(name, polys)
+            if self._varies(polys):
                 self.varying.add(name)
-        return found
+        return works
 
     def _exact(self, polys: Sequence[Poly]) -> pl.Expr:
-        """A work of all cases, which is the same in every block."""
-        own = polys[: self._own]
+        """Exact work of all cases, the same in every block."""
+        block_polys = polys[: self._case_count]
         parts = [
-            math.lcm(*(odd_part(each.denominator) for each in poly.coefficients.values()))
-            for poly in own
+            math.lcm(
+                *(odd_part(coefficient.denominator) for coefficient in poly.coefficients.values())
+            )
+            for poly in block_polys
         ]
-        total = self.total(self._sum(own, parts))
+        total = self.total(self._sum(block_polys, parts))
         if all(part == 1 for part in parts):
             return total
         name = self.named_constant([float(part) for part in parts], shared=True)
@@ -403,43 +425,46 @@ class Sheet:
             self.varying.add(name)
         return self.quotient(total, name)
 
-    def _moves(self, polys: Sequence[Poly]) -> bool:
-        """Whether a work has a value for each row, in place of one for all."""
+    def _varies(self, polys: Sequence[Poly]) -> bool:
+        """True if a work varies by row, in place of one value for all."""
         extents = {name for poly in polys for product in poly.terms for name in product}
         if any(not self.varying.isdisjoint(sizes_of(name)) for name in extents):
             return True
         first = polys[0]
-        alike = (same([first], [poly]) or first.coefficients == poly.coefficients for poly in polys)
-        return not all(alike)
+        equals_first = (
+            have_same_terms([first], [poly]) or first.coefficients == poly.coefficients
+            for poly in polys
+        )
+        return not all(equals_first)
 
 
-def same(polys: Sequence[Poly], others: Sequence[Poly]) -> bool:
-    """Whether polynomials are equal because they share their terms."""
-    pairs = zip(polys, others, strict=True)
+def have_same_terms(polys: Sequence[Poly], other_polys: Sequence[Poly]) -> bool:
+    """True if polynomials are equal because they share their terms."""
+    pairs = zip(polys, other_polys, strict=True)
     return all(terms_id(a) == terms_id(b) and a.scale == b.scale for a, b in pairs)
 
 
 def terms_id(poly: Poly) -> int:
-    """What is the same for polynomials that share their terms; 0 for those without any."""
+    """Identity of a polynomial's terms, the same if they are shared; 0 without terms."""
     return id(poly.terms) if poly.terms else 0
 
 
 class Keyed(Protocol):
-    """What has values in key columns."""
+    """Object with values in key columns."""
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
-        """Its values in the key columns of tables."""
+        """Values in tables' key columns."""
 
 
 def key_columns(cases: Sequence[Keyed]) -> dict[str, pl.Series]:
-    """The keys of cases: Categorical, numbers Int64."""
+    """Key columns, by case: texts Categorical, numbers Int64."""
     keys = [case.keys for case in cases]
     if not keys:
         return {}
     return {
         name: pl.Series(
-            [each[name] for each in keys],
+            [case_keys[name] for case_keys in keys],
             dtype=pl.Int64 if isinstance(first, int) else pl.Categorical,
         )
         for name, first in keys[0].items()
@@ -447,16 +472,16 @@ def key_columns(cases: Sequence[Keyed]) -> dict[str, pl.Series]:
 
 
 def first_longest(seconds: Mapping[str, pl.Expr], longest: pl.Expr, kind: pl.DataType) -> pl.Expr:
-    """The first bound whose time is the longest, ties within `CLOSE` included.
+    """First bound with the longest time, ties within `TIE_SHARE` included.
 
     Args:
         seconds: The times by bound, in the order that decides ties [s].
-        longest: The longest of them [s].
-        kind: The type of the column.
+        longest: The longest time [s].
+        kind: The column's type.
     """
-    *others, last = seconds
+    *earlier, last = seconds
     label: pl.Expr = pl.lit(last, dtype=kind)
-    for bound in reversed(others):
-        near = seconds[bound] >= longest * (1.0 - CLOSE)
+    for bound in reversed(earlier):
+        near = seconds[bound] >= longest * (1.0 - TIE_SHARE)
         label = pl.when(near).then(pl.lit(bound, dtype=kind)).otherwise(label)
     return label

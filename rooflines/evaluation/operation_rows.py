@@ -1,4 +1,4 @@
-"""The rows of one kernel as stages of expressions: of an operation, and the estimate of any."""
+"""Rows of one kernel as stages of expressions: operations, and estimates of any kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rooflines.theory.times import Time
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.evaluation.compiler import Sheet
+    from rooflines.evaluation.compiler import RowCompiler
     from rooflines.sweep.cases import Case
     from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.theory.times import Times
@@ -33,75 +33,80 @@ ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The estimate and its band [s]."""
 
 ENGINE_AND_SIZES, OTHER_ENGINE, OTHER_SIZES = "engine, sizes", "engine", "sizes"
-BEYOND = pl.Enum([OTHER_SIZES, OTHER_ENGINE, ENGINE_AND_SIZES])
-"""What the timings of a calibration are beyond: the sizes, the engine, or both."""
+EXTRAPOLATION = pl.Enum([OTHER_SIZES, OTHER_ENGINE, ENGINE_AND_SIZES])
+"""Kinds of extrapolation from a calibration's timings: other sizes, another engine, or both."""
 
 
-def resource_times(sheet: Sheet, cases: Sequence[Case]) -> dict[str, pl.Expr]:
-    """The nominal times of all resources [s].
+def resource_times(compiler: RowCompiler, cases: Sequence[Case]) -> dict[str, pl.Expr]:
+    """Nominal time of every resource [s].
 
     Args:
-        sheet: The columns of the cases.
+        compiler: Row compiler for the cases.
         cases: The cases.
     """
     return {
-        f"t_{each.name}_s": sheet.total(
-            sheet.time([case.times.by_bound[each.bound] for case in cases])
+        f"t_{resource.name}_s": compiler.total(
+            compiler.time([case.times.by_bound[resource.bound] for case in cases])
         )
-        for each in RESOURCES
+        for resource in RESOURCES
     }
 
 
-def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
-    """The columns of rows of operations but their keys and sizes.
+def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> Stages:
+    """Columns for operation rows, without keys and sizes.
+
+    t_lower_s = max over resources; t_upper_s = sum over resources, collectives one after another;
+    utilization = FLOPs / peak / t_lower_s; intensity = FLOPs / bytes.
 
     Args:
-        sheet: The columns of the cases.
+        compiler: Row compiler for the cases.
         cases: The cases.
 
     Returns:
-        Works, estimates, times, intensities and shares of the peak. A resource without work in any
-        case has times of 0, and no intensity.
+        Works, estimates, times, intensities, utilization. A resource without work in any
+        case has zero times, and no intensity.
     """
-    resources = [(each, [case.work(each.work) for case in cases]) for each in RESOURCES]
-    used = [each for each, polys in resources if any(polys)]
-    works = dict.fromkeys([*cases[0].kernels[0].works, *(each.work for each in RESOURCES)])
-    stages: Stages = [sheet.works(works)]
-    stages += estimate_stages(sheet, [case.kernel_estimates[0] for case in cases])
-    seconds = resource_times(sheet, cases)
-    times = {each.bound: pl.col(f"t_{each.name}_s") for each in used}
+    resources = [(resource, [case.work(resource.work) for case in cases]) for resource in RESOURCES]
+    used = [resource for resource, polys in resources if any(polys)]
+    works = dict.fromkeys([*cases[0].kernels[0].works, *(resource.work for resource in RESOURCES)])
+    stages: Stages = [compiler.works(works)]
+    stages += estimate_stages(compiler, [case.kernel_estimates[0] for case in cases])
+    seconds = resource_times(compiler, cases)
+    times = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in used}
     upper = {**times}
     if any(len(case.kernels[0].transfers) > 1 for case in cases):
-        in_turn = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
-        upper[NETWORK.bound] = sheet.total(sheet.time(in_turn))
+        serial_collectives = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
+        upper[NETWORK.bound] = compiler.total(compiler.time(serial_collectives))
     lower = pl.max_horizontal(*times.values())
-    if any(each.work in sheet.varying for each in used):
-        sheet.varying.add("t_lower_s")
+    if any(resource.work in compiler.varying for resource in used):
+        compiler.varying.add("t_lower_s")
     peaks = [float(case.peak) for case in cases]
-    reached = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
-    peak = sheet.named_constant(peaks)
+    attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
+    peak = compiler.named_constant(peaks)
     useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
-    at_peak = sheet.quotient(pl.col(useful), peak)
-    if peaks == reached and useful == MATH.work:  # the time at the peak
+    at_peak = compiler.quotient(pl.col(useful), peak)
+    if peaks == attainable_peaks and useful == MATH.work:  # the time at the peak
         at_peak = pl.col(f"t_{MATH.name}_s")
     capacities = [case.machine.level.capacity_bytes for case in cases]
-    capacity = sheet.constant([None if each is None else float(each) for each in capacities])
+    capacity = compiler.constant(
+        [None if capacity_bytes is None else float(capacity_bytes) for capacity_bytes in capacities]
+    )
     intensities = {}
-    for each, polys in resources:
-        if each is MATH:
+    for resource, polys in resources:
+        if resource is MATH:
             continue
-        ratio = sheet.quotient(pl.col(MATH.work), each.work)
+        ratio = compiler.quotient(pl.col(MATH.work), resource.work)
         if not all(polys):
-            ratio = pl.when(pl.col(each.work) > 0).then(ratio)
-        none = pl.lit(None, dtype=pl.Float64)
-        intensities[f"{each.name}_intensity"] = ratio if each in used else none
+            ratio = pl.when(pl.col(resource.work) > 0).then(ratio)
+        no_ratio = pl.lit(None, dtype=pl.Float64)
+        intensities[f"{resource.name}_intensity"] = ratio if resource in used else no_ratio
     return [
         *stages,
         seconds,
         {"t_lower_s": lower, "t_upper_s": reduce(add, upper.values())},
         {
             **intensities,
-            "utilization": sheet.quotient(at_peak, "t_lower_s"),
+            "utilization": compiler.quotient(at_peak, "t_lower_s"),
             "bound": first_longest(times, pl.col("t_lower_s"), BOUND),
             "fits": pl.col("footprint_bytes") <= capacity,
         },
@@ -109,34 +114,44 @@ def operation_stages(sheet: Sheet, cases: Sequence[OperationCase]) -> Stages:
     ]
 
 
-def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
-    """The estimate of one layer of a kernel, its bound and its band; null without a calibration.
+def estimate_stages(compiler: RowCompiler, estimates: Sequence[Times | None]) -> Stages:
+    """Estimate of a kernel in one layer, its bound and band; null without a calibration.
+
+    t_estimate_s = max over pieces + overhead; its band is the estimate times p10 and p90.
 
     Args:
-        sheet: The columns of the cases.
-        found: The estimate in every case.
+        compiler: Row compiler for the cases.
+        estimates: The estimate, by case.
     """
-    if not any(found):
+    if not any(estimates):
         none = dict.fromkeys(ESTIMATES, pl.lit(None, dtype=pl.Float64))
-        texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_extrapolated": BEYOND}
+        texts = {"estimate_bound": ESTIMATE_BOUND, "estimate_extrapolated": EXTRAPOLATION}
         return [{**none, **{name: pl.lit(None, dtype=kind) for name, kind in texts.items()}}]
-    present = [bound for bound in BOUNDS if any(each and bound in each.by_bound for each in found)]
+    present = [
+        bound for bound in BOUNDS if any(times and bound in times.by_bound for times in estimates)
+    ]
     pieces = {}
     for bound in present:
-        absent = [None if each is None else each.by_bound.get(bound, Time()) for each in found]
-        pieces[f"#piece_{bound}"] = sheet.total(sheet.time(absent))
-    common = sheet.total(sheet.poly([None if each is None else each.common for each in found]))
+        bound_times = [
+            None if times is None else times.by_bound.get(bound, Time()) for times in estimates
+        ]
+        pieces[f"#piece_{bound}"] = compiler.total(compiler.time(bound_times))
+    common = compiler.total(
+        compiler.poly([None if times is None else times.common for times in estimates])
+    )
     largest = pl.col("#largest")
-    wider = _wider(sheet, found)
+    extrapolation = _extrapolation_bands(compiler, estimates)
     bands = []
     for side, widest in ((0, pl.min_horizontal), (1, pl.max_horizontal)):
         share: pl.Expr = pl.lit(None, dtype=pl.Float64)
         for bound in present:
-            known = [None if each is None else each.bands.get(bound) for each in found]
-            here = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
-            column = sheet.constant([None if each is None else each[side] for each in known])
-            share = pl.when(here).then(column).otherwise(share)
-        ends = [share, *(pl.when(each.where).then(each.band[side]) for each in wider)]
+            case_bands = [None if times is None else times.bands.get(bound) for times in estimates]
+            is_bound = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
+            column = compiler.constant(
+                [None if band is None else band[side] for band in case_bands]
+            )
+            share = pl.when(is_bound).then(column).otherwise(share)
+        ends = [share, *(pl.when(band.is_outside).then(band.band[side]) for band in extrapolation)]
         bands.append(pl.col("t_estimate_s") * pl.when(share.is_not_null()).then(widest(*ends)))
     label = first_longest(
         {bound: pl.col(f"#piece_{bound}") for bound in present}, largest, ESTIMATE_BOUND
@@ -151,69 +166,73 @@ def estimate_stages(sheet: Sheet, found: Sequence[Times | None]) -> Stages:
         },
         {
             **dict(zip(ESTIMATES[1:], bands, strict=True)),
-            "estimate_extrapolated": pl.when(estimated).then(_beyond(wider)),
+            "estimate_extrapolated": pl.when(estimated).then(_extrapolation(extrapolation)),
         },
     ]
 
 
-class Wider(NamedTuple):
-    """Where estimates are beyond the timings of a calibration, and the band there.
+class ExtrapolationBand(NamedTuple):
+    """Band of estimates that extrapolate from a calibration's timings.
 
     Attributes:
-        of: `OTHER_SIZES` or `OTHER_ENGINE`.
-        where: Whether a row is.
-        band: Its ends.
+        kind: `OTHER_SIZES` or `OTHER_ENGINE`.
+        is_outside: True in rows that extrapolate.
+        band: Ends of the band.
     """
 
-    of: str
-    where: pl.Expr
+    kind: str
+    is_outside: pl.Expr
     band: tuple[pl.Expr, pl.Expr]
 
 
-def _wider(sheet: Sheet, found: Sequence[Times | None]) -> list[Wider]:
-    """Where the estimates of cases are beyond the timings of their calibrations."""
-    wider = []
+def _extrapolation_bands(
+    compiler: RowCompiler, estimates: Sequence[Times | None]
+) -> list[ExtrapolationBand]:
+    """Bands for estimates that extrapolate from their calibrations' timings."""
+    extrapolation = []
     for bound in ("", NETWORK.bound):
-        cases = [each.ranges.get(bound) if each else None for each in found]
-        if not any(cases):
+        ranges = [times.ranges.get(bound) if times else None for times in estimates]
+        if not any(ranges):
             continue
 
         def ends(pairs: Sequence[tuple[float, float] | None]) -> tuple[pl.Expr, pl.Expr]:
             low, high = (
-                sheet.constant([pair and float(pair[side]) for pair in pairs]) for side in (0, 1)
+                compiler.constant([pair and float(pair[side]) for pair in pairs]) for side in (0, 1)
             )
             return low, high
 
-        beyond = [pl.lit(value=False)]
-        for name in dict.fromkeys(name for each in cases if each for name in each.sizes):
-            size = sheet.total(sheet.poly([each and each.sizes.get(name) for each in cases]))
-            low, high = ends([each and each.fit_range.sizes.get(name) for each in cases])
-            beyond += [size < low, size > high]
-        foreign = sheet.constant(
-            [float(each.fit_range.from_other_engine) if each else 0.0 for each in cases]
+        is_beyond = [pl.lit(value=False)]
+        for name in dict.fromkeys(name for sized in ranges if sized for name in sized.sizes):
+            size = compiler.total(
+                compiler.poly([sized and sized.sizes.get(name) for sized in ranges])
+            )
+            low, high = ends([sized and sized.fit_range.sizes.get(name) for sized in ranges])
+            is_beyond += [size < low, size > high]
+        from_other_engine = compiler.constant(
+            [float(sized.fit_range.from_other_engine) if sized else 0.0 for sized in ranges]
         )
         binds = pl.lit(value=True)
         if bound:
             binds = pl.col("estimate_bound") == pl.lit(bound, dtype=ESTIMATE_BOUND)
-        outside, elsewhere = (
-            ends([each and getattr(each.fit_range, name) for each in cases])
+        out_of_range_band, other_engine_band = (
+            ends([sized and getattr(sized.fit_range, name) for sized in ranges])
             for name in ("out_of_range_band", "other_engine_band")
         )
-        sizes = pl.any_horizontal(*beyond).fill_null(value=False)
-        wider += [
-            Wider(OTHER_SIZES, sizes & binds, outside),
-            Wider(OTHER_ENGINE, (foreign > 0) & binds, elsewhere),
+        sizes = pl.any_horizontal(*is_beyond).fill_null(value=False)
+        extrapolation += [
+            ExtrapolationBand(OTHER_SIZES, sizes & binds, out_of_range_band),
+            ExtrapolationBand(OTHER_ENGINE, (from_other_engine > 0) & binds, other_engine_band),
         ]
-    return wider
+    return extrapolation
 
 
-def _beyond(wider: Sequence[Wider]) -> pl.Expr:
-    """What estimates are beyond; null within."""
-    if not wider:
-        return pl.lit(None, dtype=BEYOND)
+def _extrapolation(extrapolation: Sequence[ExtrapolationBand]) -> pl.Expr:
+    """Kind of extrapolation; null within the timings."""
+    if not extrapolation:
+        return pl.lit(None, dtype=EXTRAPOLATION)
     sizes, engine = (
-        pl.any_horizontal(each.where for each in wider if each.of == of)
-        for of in (OTHER_SIZES, OTHER_ENGINE)
+        pl.any_horizontal(band.is_outside for band in extrapolation if band.kind == kind)
+        for kind in (OTHER_SIZES, OTHER_ENGINE)
     )
     return (
         pl.when(sizes & engine)
@@ -223,5 +242,5 @@ def _beyond(wider: Sequence[Wider]) -> pl.Expr:
         .when(sizes)
         .then(pl.lit(OTHER_SIZES))
         .otherwise(None)
-        .cast(BEYOND)
+        .cast(EXTRAPOLATION)
     )

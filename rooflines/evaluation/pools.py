@@ -1,7 +1,7 @@
-"""Prefill on chips of its own: what a server of it takes, beside servers that decode.
+"""Disaggregated serving: prefill on servers apart from the servers that decode.
 
-A server is the chips of a split. Times are those of kernels one after another. Handing caches over
-overlaps with computing, so that its time is stated and not added.
+A server is the chips of a split. Times are serialized. The transfer of KV caches overlaps with
+computing, so that its time is a column and not added.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import polars as pl
 
 from rooflines.evaluation.compiler import quotient
 from rooflines.evaluation.footprints import Footprint
-from rooflines.evaluation.requests import RequestSheet, first_token
+from rooflines.evaluation.requests import RequestCompiler, first_token
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
@@ -27,30 +27,35 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
-HANDED_OVER = ("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s")
-"""Columns with a number of every request of every case."""
+PREFILL_COLUMNS = ("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s")
+"""Columns of prefill and transfer, with a number for every request in every case."""
 
-WHOLE = Split.model_validate({})
-"""On one chip, whose cache has no copies."""
+ONE_CHIP = Split.model_validate({})
+"""Split over one chip, without copies of the KV cache."""
 
 
-class PoolSheet(RequestSheet):
-    """The columns of rows of requests whose prompts are read by servers of their own."""
+class PoolCompiler(RequestCompiler):
+    """Compiler for request rows with prompts on separate prefill servers."""
 
     def stages(self) -> Stages:
-        """The columns but keys and sizes; null where the pool lacks a dtype."""
+        """All columns but keys and sizes; null where the pool lacks a dtype.
+
+        Prefill servers per decode server: (ttft_pool_s / dp) / (output * tpot_serial_s / B).
+        """
         prices = self.config.prices
         prompt_s = quotient(
-            pl.col("ttft_pool_s"), self._of_servers(lambda each: float(each.split.dp))
+            pl.col("ttft_pool_s"), self._server_constant(lambda server: float(server.split.dp))
         )
         answer_s = pl.col("output").cast(pl.Float64) * quotient(
             pl.col("tpot_serial_s"), pl.col("B").cast(pl.Float64)
         )
-        chips = self._of_servers(lambda each: float(each.split.chips))
-        usd_per_s = self._of_servers(lambda each: cost_columns([each], prices)["#usd_per_s"][0])
+        chips = self._server_constant(lambda server: float(server.split.chips))
+        usd_per_s = self._server_constant(
+            lambda server: cost_columns([server], prices)["#usd_per_s"][0]
+        )
         return [
             *super().stages(),
-            self._prompts_apart(),
+            self._prefill_and_transfer(),
             {"prefill_servers": quotient(prompt_s, answer_s)},
             {
                 "tokens_per_s_per_chip_pools": quotient(
@@ -64,36 +69,37 @@ class PoolSheet(RequestSheet):
         ]
 
     def footprints(self) -> Stages:
-        """What chips hold, and whether it fits: there, and a prompt where it is read."""
-        room: list[bool | None] = []
+        """Footprints; `fits` holds for decode, and for a prompt on its prefill server."""
+        has_room: list[bool | None] = []
         for server, request in product(self.servers, self.requests):
             if server is None:
-                room.append(True)
+                has_room.append(True)
                 continue
             shape = server.workload.resident_shape
-            far, near = (
-                kv_cache_elements(shape, request.input, local=each) for each in (False, True)
+            full, local = (
+                kv_cache_elements(shape, request.input, local=is_local)
+                for is_local in (False, True)
             )
-            most = Footprint.of(server, server.split).sequences(far, near)
-            room.append(None if most is None else most > 0)
-        reads = self.of_requests(room, pl.Boolean)
+            max_prompts = Footprint.from_case(server, server.split).max_batch(full, local)
+            has_room.append(None if max_prompts is None else max_prompts > 0)
+        reads = self.request_column(has_room, pl.Boolean)
         return [*super().footprints(), {"fits": pl.col("fits") & reads}]
 
     @cached_property
     def servers(self) -> list[StepCase | None]:
-        """What prefills for every case; None where the pool lacks a dtype."""
+        """Prefill server for every case; None where the pool lacks a dtype."""
         pool = cast("ModelSweep", self.cases[0].place.sweep).prefill_pool
-        known = {_served(case): case for case in pool.cases} if pool else {}
-        return [known.get(_served(case)) for case in self.cases]
+        by_model = {_model_key(case): case for case in pool.cases} if pool else {}
+        return [by_model.get(_model_key(case)) for case in self.cases]
 
-    def _of_servers(self, number: Callable[[StepCase], float | None]) -> pl.Expr:
-        """A number of the server of every case."""
-        return self.sheet.constant(
-            [None if each is None else number(each) for each in self.servers]
+    def _server_constant(self, number: Callable[[StepCase], float | None]) -> pl.Expr:
+        """Column with a number from every case's prefill server."""
+        return self.compiler.constant(
+            [None if server is None else number(server) for server in self.servers]
         )
 
-    def _prompts_apart(self) -> dict[str, pl.Expr]:
-        """The time of a prompt, and the caches that change servers."""
+    def _prefill_and_transfer(self) -> dict[str, pl.Expr]:
+        """Columns with the prefill time, and the KV caches that change servers."""
         rows: list[tuple[float | None, ...]] = []
         for (case, server), request in product(
             zip(self.cases, self.servers, strict=True), self.requests
@@ -101,25 +107,31 @@ class PoolSheet(RequestSheet):
             if server is None:
                 rows.append((None, None, None))
                 continue
-            moved = cache_on_chip(server.model.shape, request.input, server.sharing.bits, WHOLE)
-            longest = kv_transfer_s(moved, [server, case])
-            first_s = first_token(server, request).ops
-            rows.append((first_s, float(moved), None if longest is None else float(longest)))
-        columns = zip(HANDED_OVER, zip(*rows, strict=True), strict=True)
-        return {name: self.of_requests(values) for name, values in columns}
+            kv_cache_bytes = cache_on_chip(
+                server.model.shape, request.input, server.sharing.bits, ONE_CHIP
+            )
+            longest = kv_transfer_s(kv_cache_bytes, [server, case])
+            first_s = first_token(server, request).serial
+            rows.append(
+                (first_s, float(kv_cache_bytes), None if longest is None else float(longest))
+            )
+        columns = zip(PREFILL_COLUMNS, zip(*rows, strict=True), strict=True)
+        return {name: self.request_column(values) for name, values in columns}
 
 
-def _served(case: StepCase) -> tuple[str, str, str]:
-    """What the servers of a row have in common: its model, memory level and dtypes."""
+def _model_key(case: StepCase) -> tuple[str, str, str]:
+    """Model, memory level and dtypes, which the servers of a row share."""
     return case.name, case.memory, case.dtypes.label
 
 
-def kv_transfer_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
-    """How long caches take between servers, over the interconnect around their first one [s].
+def kv_transfer_s(kv_cache_bytes: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
+    """KV cache transfer time between servers: bytes / (links * bandwidth * chips) [s].
+
+    The interconnect is the second, around the first, if there are two.
 
     Args:
-        moved: The caches [byte].
-        ends: The servers; each of the chips of a replica moves its part, and the slower counts.
+        kv_cache_bytes: The caches [byte].
+        ends: The servers; every chip of a replica moves its part, and the slower end counts.
 
     Returns:
         None where a chip has no interconnect.
@@ -130,5 +142,5 @@ def kv_transfer_s(moved: Fraction, ends: Sequence[StepCase]) -> Fraction | None:
         _, links, missing = interconnects(entry, [*entry.networks][:2][-1:])
         if missing:
             return None
-        times.append(moved / (links[0].bytes_per_s * links[0].links * end.split.shards))
+        times.append(kv_cache_bytes / (links[0].bytes_per_s * links[0].links * end.split.shards))
     return max(times)

@@ -1,9 +1,10 @@
 """Requests: a prompt, then tokens one by one. Sums over the decode steps are closed forms.
 
 A decode step with context S moves min(S, w) entries of a cache with window w, or as many as its
-chunk has so far. Works and times are linear in them, so that their means over the steps are their
-values at the mean number of entries. A mean of the largest of several times is a sum of arithmetic
-series: one is the largest up to a context, then another; `evaluation.sawtooth` has those of chunks.
+chunk has so far. Works and times are linear in the entries, so that their means over the steps are
+their values at the mean number of entries. The mean of a maximum over several times is a sum of
+arithmetic series: one time is the largest up to a context, then another; for chunks see
+`evaluation.sawtooth`.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.evaluation.compiler import CASE, Value, quotient
-from rooflines.evaluation.sawtooth import ContextTime, sum_of_largest
-from rooflines.evaluation.step_rows import StepSheet, band_columns
+from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
+from rooflines.evaluation.step_rows import StepCompiler, band_columns
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.groups import StepExtents
 from rooflines.sweep.step_sweep import REQUEST
@@ -35,17 +36,17 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Time, Times
 
 
-PROMPTS = "prefill_estimate_s"
-"""The column of what prompts add to the estimate of a token [s]."""
+PREFILL_COLUMN = "prefill_estimate_s"
+"""Column with the time that prompts add to the estimate of a token [s]."""
 
 
 class ContextLine(NamedTuple):
-    """A time against the context.
+    """Time as a line in cache entries: once + full * S + windowed * entries.
 
     Attributes:
-        once: Independent of the context [s].
-        full: Per entry of the layers whose tokens attend to all [s].
-        windowed: Per entry of the layers with a window or chunks [s].
+        once: Without the context [s].
+        full: Per entry of layers with full attention [s].
+        windowed: Per entry of layers with a window or chunks [s].
     """
 
     once: pl.Expr
@@ -53,8 +54,8 @@ class ContextLine(NamedTuple):
     windowed: pl.Expr
 
 
-class RequestSheet(StepSheet):
-    """The columns of rows of requests: means over the decode steps.
+class RequestCompiler(StepCompiler):
+    """Compiler for request rows: means over the decode steps.
 
     Args:
         block: The cases and their sizes.
@@ -66,14 +67,14 @@ class RequestSheet(StepSheet):
     def __init__(self, block: Block[StepCase]) -> None:
         super().__init__(block)
         self.requests: Sequence[Request] = self.config.requests or ()
-        self.prior = [{}, {}, {}]
-        reaches = self.cases[0].model.shape.attention_windows
-        self._reach = next(
-            (reach for reach in reaches if reach.tokens is not None), AttentionWindow()
+        self.intermediate = [{}, {}, {}]
+        windows = self.cases[0].model.shape.attention_windows
+        self._window = next(
+            (window for window in windows if window.tokens is not None), AttentionWindow()
         )
 
     def stages(self) -> Stages:
-        """The columns but keys and sizes; S is null."""
+        """All columns but keys and sizes; S is null."""
         prompts = self._prompts()
         return [
             *super().stages(),
@@ -83,125 +84,129 @@ class RequestSheet(StepSheet):
                 "tpot_s": pl.col("t_lower_s"),
                 "tpot_serial_s": pl.col("t_serial_s"),
             },
-            {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS].fill_null(0.0)},
+            {"t_estimate_s": pl.col("t_estimate_s") + prompts[PREFILL_COLUMN].fill_null(0.0)},
             band_columns(),
         ]
 
-    def of_requests(
+    def request_column(
         self, values: Sequence[float | None], dtype: type[pl.DataType] = pl.Float64
     ) -> pl.Expr:
-        """A value of every request of every case, requests faster."""
+        """Column with a value for every request in every case, requests faster."""
         index = pl.col(CASE).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
         return pl.lit(pl.Series(values, dtype=dtype)).gather(index)
 
     def lower(self) -> pl.Expr:
-        """The mean `t_lower_s` of the steps, from the times of its resources."""
+        """Mean `t_lower_s` over the steps, from the times of resources."""
         return self._mean(zip(*(case.times.by_bound.values() for case in self.cases), strict=True))
 
     def kernel_seconds(self, index: int) -> tuple[Value, Value]:
-        """The mean times of a kernel; see `StepSheet.kernel_seconds`."""
+        """Mean kernel times; see `StepCompiler.kernel_seconds`."""
         longest, sent = super().kernel_seconds(index)
         times = [case.kernel_times[index] for case in self.cases]
-        if not any(_follows_context(each) for each in times):
+        if not any(_depends_on_context(kernel_times) for kernel_times in times):
             return longest, sent
         count = self.cases[0].kernels[index].count
         by = {
-            bound: [each.with_activation_traffic[bound] for each in times]
+            bound: [kernel_times.with_activation_traffic[bound] for kernel_times in times]
             for bound in times[0].by_bound
         }
-        return Value(late=self._mean(by.values(), count)), sent
+        return Value(per_row=self._mean(by.values(), count)), sent
 
-    def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
-        """The mean of the largest piece of a kernel; see `StepSheet.kernel_estimate`."""
-        if not any(each and _follows_context(each) for each in found):
-            return super().kernel_estimate(found, kernel)
-        bounds = dict.fromkeys(bound for each in found if each for bound in each.by_bound)
+    def kernel_estimate(self, estimates: Sequence[Times | None], kernel: Kernel) -> Value:
+        """Mean of a kernel's largest piece; see `StepCompiler.kernel_estimate`."""
+        if not any(times and _depends_on_context(times) for times in estimates):
+            return super().kernel_estimate(estimates, kernel)
+        bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
         by = {
-            bound: [None if each is None else each.by_bound.get(bound) for each in found]
+            bound: [None if times is None else times.by_bound.get(bound) for times in estimates]
             for bound in bounds
         }
-        return Value(late=self._mean(by.values(), kernel.count))
+        return Value(per_row=self._mean(by.values(), kernel.count))
 
-    def _mean(self, by: Iterable[Sequence[Time | None]], count: int = 1) -> pl.Expr:
-        """The mean over the steps of the largest of several times of every case [s]."""
+    def _mean(self, times_by_bound: Iterable[Sequence[Time | None]], count: int = 1) -> pl.Expr:
+        """Mean over the steps: max over several times, by case [s]."""
         lines = []
-        for found in by:
-            polys = _one_poly(found)
+        for times in times_by_bound:
+            polys = _single_polys(times)
             if polys is None:
-                value = self.sheet.total(self.sheet.time(found, count))
+                value = self.compiler.total(self.compiler.time(times, count))
                 lines.append(ContextLine(value, pl.lit(0.0), pl.lit(0.0)))
             else:
-                lines.append(self._line([each and each * count for each in polys]))
+                lines.append(self._line([poly and poly * count for poly in polys]))
         steps = pl.col("output").cast(pl.Float64)
         first = pl.col("input").cast(pl.Float64) + 1.0
         last = pl.col("input").cast(pl.Float64) + steps
-        if self._reach.chunked:
+        if self._window.chunked:
             return quotient(self._sum_over_chunks(lines), steps)
         sums = []
-        for entries in self._reach.lines():
+        for entries in self._window.lines():
             along = [
                 (
-                    each.once + each.windowed * float(entries.constant),
-                    each.full + each.windowed * float(entries.slope),
+                    line.once + line.windowed * float(entries.constant),
+                    line.full + line.windowed * float(entries.slope),
                 )
-                for each in lines
+                for line in lines
             ]
             since = pl.max_horizontal(first, float(entries.first))
             until = last if entries.last is None else pl.min_horizontal(last, float(entries.last))
-            sums.append(self._sum_of_largest(along, since, until))
+            sums.append(self._sum_of_maxima(along, since, until))
         return quotient(reduce(add, sums), steps)
 
     def _sum_over_chunks(self, lines: Sequence[ContextLine]) -> pl.Expr:
-        """The sum of the largest of several times over the steps, where layers attend in chunks."""
-        sizes, chunk = ("input", "output"), self._reach.tokens or 1
+        """Sum over the steps: max over several times, where layers attend in chunks."""
+        sizes, chunk = ("input", "output"), self._window.tokens or 1
         times = [
-            each.cast(pl.Float64).alias(f"{index}:{part}")
+            value.cast(pl.Float64).alias(f"{index}:{part}")
             for index, line in enumerate(lines)
-            for part, each in zip(ContextTime._fields, line, strict=True)
+            for part, value in zip(ContextTime._fields, line, strict=True)
         ]
 
         def summed(rows: pl.Series) -> pl.Series:
-            """The sums of rows with the sizes, then the three parts of every time."""
-            found: list[float | None] = []
+            """Sums, from rows with the sizes, then the three parts of every time."""
+            sums: list[float | None] = []
             for prompt, answer, *parts in rows.struct.unnest().iter_rows():
                 if None in parts:
-                    found.append(None)
+                    sums.append(None)
                     continue
-                each = [ContextTime(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
-                found.append(sum_of_largest(each, prompt + 1, prompt + answer, chunk))
-            return pl.Series(found, dtype=pl.Float64)
+                row_times = [ContextTime(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
+                sums.append(sum_of_maxima(row_times, prompt + 1, prompt + answer, chunk))
+            return pl.Series(sums, dtype=pl.Float64)
 
-        of_rows = pl.struct(*sizes, *times)
-        return of_rows.map_batches(summed, return_dtype=pl.Float64, is_elementwise=True)
+        row_values = pl.struct(*sizes, *times)
+        return row_values.map_batches(summed, return_dtype=pl.Float64, is_elementwise=True)
 
-    def _sum_of_largest(
+    def _sum_of_maxima(
         self, lines: Sequence[tuple[pl.Expr, pl.Expr]], first: pl.Expr, last: pl.Expr
     ) -> pl.Expr:
-        """The sum of the largest of several lines, over whole numbers.
+        """Sum over whole numbers: max over several lines.
 
-        Between two neighbours of the numbers from which on one line overtakes another one, one line
-        is the largest throughout: that with the largest sum.
+        Turns are the numbers from which on one line overtakes another. Between neighbouring turns
+        one line is the largest throughout: the one with the largest sum.
 
         Args:
-            lines: Constant and slope of each.
+            lines: Constants and slopes.
             first: The first number.
             last: The last number; the sum is 0 if it is less than the first.
         """
-        lined, listed, numbered = self.prior
-        name = f"#turns{len(listed)}"
+        line_columns, turn_lists, turn_columns = self.intermediate
+        name = f"#turns{len(turn_lists)}"
         for index, line in enumerate(lines):
-            lined |= {f"{name}:{part}{index}": each for part, each in zip("cs", line, strict=True)}
+            line_columns |= {
+                f"{name}:{part}{index}": value for part, value in zip("cs", line, strict=True)
+            }
         columns = [
             (pl.col(f"{name}:c{index}"), pl.col(f"{name}:s{index}")) for index in range(len(lines))
         ]
         stop = pl.max_horizontal(last + 1.0, first)
         turns = []
-        for (one, slope), (other, more) in combinations(columns, 2):
-            real = ((one - other) / (more - slope)).fill_nan(float("-inf"))
+        for (constant_1, slope), (constant_2, slope_2) in combinations(columns, 2):
+            real = ((constant_1 - constant_2) / (slope_2 - slope)).fill_nan(float("-inf"))
             turns.append(pl.min_horizontal(stop, pl.max_horizontal(first, real.ceil())))
-        listed[name] = pl.concat_list(first, *turns, stop).list.sort()
+        turn_lists[name] = pl.concat_list(first, *turns, stop).list.sort()
         numbers = [f"{name}:{index}" for index in range(len(turns) + 2)]
-        numbered |= {each: pl.col(name).list.get(index) for index, each in enumerate(numbers)}
+        turn_columns |= {
+            number_name: pl.col(name).list.get(index) for index, number_name in enumerate(numbers)
+        }
         return pl.sum_horizontal(
             pl.max_horizontal(
                 (end - start) * (constant + slope * (start + end - 1.0) / 2.0)
@@ -211,88 +216,93 @@ class RequestSheet(StepSheet):
         )
 
     def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
-        """The line of a time, from its polynomial in every case."""
-        parts = zip(*map(_parts, polys), strict=True)
-        return ContextLine(*(self.sheet.total(self.sheet.poly(each)) for each in parts))
+        """Line for a time, from its polynomial in every case."""
+        parts = zip(*map(_context_parts, polys), strict=True)
+        return ContextLine(*(self.compiler.total(self.compiler.poly(polys)) for polys in parts))
 
     def _prompts(self) -> dict[str, pl.Expr]:
-        """The times to the first token of every case and request: of a prompt on every replica.
+        """Columns with the time to first token, case by request: a prompt on every replica.
 
-        With `PROMPTS`, what prompts that are read between tokens add to each by estimate; null
-        where prompts have servers of their own.
+        Also `PREFILL_COLUMN`, the estimated time that prompts between steps add to a token; null
+        where prompts have separate servers.
         """
         pairs = list(product(self.cases, self.requests))
-        found = [first_token(case, request) for case, request in pairs]
-        read: list[float | None] = []
-        for (case, request), first in zip(pairs, found, strict=True):
-            engine, each = case.engine, None
+        first_tokens = [first_token(case, request) for case, request in pairs]
+        prefill_times: list[float | None] = []
+        for (case, request), first in zip(pairs, first_tokens, strict=True):
+            engine, prefill_s = case.engine, None
             if engine and first.estimate is not None and self.config.pools is None:
-                each = engine.prompts * first.estimate / (case.split.dp * request.output)
-            read.append(each)
-        lower, ops, estimates = zip(*found, strict=True)
+                prefill_s = engine.prompts * first.estimate / (case.split.dp * request.output)
+            prefill_times.append(prefill_s)
+        lower, serial, estimates = zip(*first_tokens, strict=True)
         return {
-            "ttft_s": self.of_requests(lower),
-            "ttft_serial_s": self.of_requests(ops),
-            "ttft_estimate_s": self.of_requests(estimates),
-            PROMPTS: self.of_requests(read) * pl.col("B").cast(pl.Float64),
+            "ttft_s": self.request_column(lower),
+            "ttft_serial_s": self.request_column(serial),
+            "ttft_estimate_s": self.request_column(estimates),
+            PREFILL_COLUMN: self.request_column(prefill_times) * pl.col("B").cast(pl.Float64),
         }
 
 
 class FirstToken(NamedTuple):
-    """The time to the first token of a request, of a prompt on every replica.
+    """Time to first token for a request, with a prompt on every replica.
 
     Attributes:
-        lower: The bound [s].
-        ops: Kernels one after another [s].
-        estimate: The calibrated time [s]; None without a calibration.
+        lower: Bound [s].
+        serial: Serialized time, kernels one after another [s].
+        estimate: Calibrated time [s]; None without a calibration.
     """
 
     lower: float
-    ops: float
+    serial: float
     estimate: float | None
 
 
 def first_token(case: StepCase, request: Request) -> FirstToken:
-    """The time to the first token of a request."""
+    """Compute a request's time to first token."""
     prefill = case.prefill
     extents = StepExtents(prefill.step(case.split.dp, request.input))
-    ops = sum(
+    serial = sum(
         kernel.count * times.at(extents).serial
         for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
     )
-    known = [times for times in prefill.kernel_estimates if times is not None]
+    calibrated = [times for times in prefill.kernel_estimates if times is not None]
     estimate = None
-    if len(known) == len(prefill.kernels):
+    if len(calibrated) == len(prefill.kernels):
         estimate = float(
             sum(
                 kernel.count * (times.common.at(extents) + times.at(extents).lower)
-                for kernel, times in zip(prefill.kernels, known, strict=True)
+                for kernel, times in zip(prefill.kernels, calibrated, strict=True)
             )
         )
-    return FirstToken(float(prefill.times.at(extents).lower), float(ops), estimate)
+    return FirstToken(float(prefill.times.at(extents).lower), float(serial), estimate)
 
 
-def _parts(poly: Poly | None) -> tuple[Poly | None, ...]:
-    """The parts of a time, as those of `ContextLine`."""
+def _context_parts(poly: Poly | None) -> tuple[Poly | None, ...]:
+    """Parts of a time, as in `ContextLine`."""
     if poly is None:
         return None, None, None
     line = poly.affine_in("S")
     full = {
-        name: each for name, each in line.per_tile.items() if name in FULL_ATTENTION.extent_names
+        name: coefficient
+        for name, coefficient in line.per_tile.items()
+        if name in FULL_ATTENTION.extent_names
     }
-    windowed = (each for name, each in line.per_tile.items() if name not in full)
+    windowed = (coefficient for name, coefficient in line.per_tile.items() if name not in full)
     return line.constant, total(full.values()), total(windowed)
 
 
-def _follows_context(times: Times) -> bool:
-    """Whether a time depends on the context."""
-    polys = (poly for time in times.by_bound.values() for least in time.pieces for poly in least)
+def _depends_on_context(times: Times) -> bool:
+    """True if a time depends on the context."""
+    polys = (poly for time in times.by_bound.values() for polys in time.pieces for poly in polys)
     return any(poly.affine_in("S").per_tile for poly in polys)
 
 
-def _one_poly(found: Sequence[Time | None]) -> list[Poly | None] | None:
-    """The polynomials of times that are one each; None if one has several pieces."""
-    pieces = [None if each is None else each.pieces for each in found]
-    if any(each is not None and (len(each) > 1 or len(each[0]) > 1) for each in pieces):
+def _single_polys(times: Sequence[Time | None]) -> list[Poly | None] | None:
+    """Polynomials, for times with a single piece; None if a time has several pieces."""
+    pieces = [None if time is None else time.pieces for time in times]
+    if any(
+        time_pieces is not None and (len(time_pieces) > 1 or len(time_pieces[0]) > 1)
+        for time_pieces in pieces
+    ):
         return None
-    return [None if each is None else each[0][0] for each in pieces]
+    return [None if time_pieces is None else time_pieces[0][0] for time_pieces in pieces]

@@ -1,6 +1,6 @@
-"""The rows of sweeps as lazy frames: of operations, of steps of models, and of their kernels.
+"""Rows of sweeps as lazy frames: operations, model steps, and their kernels.
 
-A table is an index space: row i is decoded from i alone, so any slice is computed by itself.
+A table is an index space: row i is decoded from i alone, so any slice is computed independently.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.dictionary.columns import SKIPPED
-from rooflines.evaluation.compiler import Sheet
+from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.operation_rows import operation_stages
-from rooflines.evaluation.pools import PoolSheet
-from rooflines.evaluation.requests import RequestSheet
-from rooflines.evaluation.step_rows import INNER_AXES, KernelCase, StepSheet, kernel_stages
-from rooflines.evaluation.training_rows import TrainingSheet
+from rooflines.evaluation.pools import PoolCompiler
+from rooflines.evaluation.requests import RequestCompiler
+from rooflines.evaluation.step_rows import INNER_AXES, KernelCase, StepCompiler, kernel_stages
+from rooflines.evaluation.training_rows import TrainingCompiler
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
@@ -36,35 +36,35 @@ Group = list["Block[Any]"]
 """Blocks that are computed at once."""
 
 GROUP_ROWS = 2**16
-"""Most rows of several blocks that are computed at once [1]."""
+"""Limit on rows of several blocks that are computed at once [1]."""
 
 Unit = TypeVar("Unit")
 SweepT = TypeVar("SweepT", bound="BaseSweep[Any]")
 
 
 class SweepTable(ABC, Generic[SweepT]):
-    """A table of a sweep.
+    """Table of a sweep.
 
     Attributes:
         sweep: The sweep.
-        columns: Its columns, in order.
-        stored: Those that the sweep's config chooses.
+        columns: All columns, in order.
+        stored: Columns that the sweep's config chooses.
     """
 
     def __init__(self, sweep: SweepT) -> None:
         self.sweep, self.columns, self.stored = sweep, sweep.columns, sweep.stored
 
     def groups(self) -> Sequence[Group]:
-        """The blocks of the sweep, those together that are computed at once."""
+        """Blocks of the sweep, in groups that are computed at once."""
         return [[block] for block in self.sweep.blocks]
 
-    def rows_of(self, group: Group) -> int:
-        """The rows of a group [1]."""
+    def count_rows(self, group: Group) -> int:
+        """Count a group's rows [1]."""
         return sum(block.rows for block in group)
 
     @abstractmethod
-    def computed(self, group: Group) -> tuple[Sheet, Stages]:
-        """The sheet of a group, and its columns but keys and sizes."""
+    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+        """Compile a group: a row compiler, and all columns but keys and sizes."""
 
     def frame(
         self,
@@ -74,51 +74,52 @@ class SweepTable(ABC, Generic[SweepT]):
         *,
         enums: bool = False,
     ) -> pl.LazyFrame:
-        """Rows `start` to `stop`; concatenated in order, slices equal the whole table.
+        """Compute rows `start` to `stop`; concatenated in order, slices equal the whole table.
 
         Args:
             start: The first row [1].
             stop: The row after the last; the end by default [1].
             columns: Their names, in order; all by default.
-            enums: Whether text is Enum of the values that occur, which costs a fifth of Categorical
-                to write.
+            enums: Make text Enum, over the values that occur: to write it costs a fifth of
+                Categorical.
 
         Returns:
             The columns. Times, intensities and works are Float64, exact to a few roundings.
         """
         names = [column.name for column in self.columns] if columns is None else columns
-        groups = [(group, self.rows_of(group)) for group in self.groups()]
+        groups = [(group, self.count_rows(group)) for group in self.groups()]
         end = sum(rows for _, rows in groups) if stop is None else stop
         pieces = [
-            (*self.computed(group), low, high) for group, low, high in pieces_of(groups, start, end)
+            (*self.compile_group(group), low, high)
+            for group, low, high in slice_units(groups, start, end)
         ]
-        texts = enums_of(sheet.texts for sheet, *_ in pieces) if enums else {}
+        texts = enum_types(compiler.texts for compiler, *_ in pieces) if enums else {}
         return pl.concat(
-            sheet.frame(stages, low, high, texts).select(names)
-            for sheet, stages, low, high in pieces
+            compiler.frame(stages, low, high, texts).select(names)
+            for compiler, stages, low, high in pieces
         )
 
     def stored_frame(self) -> pl.LazyFrame:
-        """All rows of the columns that are stored."""
+        """Compute all rows, with the stored columns."""
         return self.frame(columns=[column.name for column in self.stored])
 
 
 def skipped_frame(records: Sequence[JSON], columns: Sequence[Column] = SKIPPED) -> pl.DataFrame:
-    """A frame of what is skipped, by default of `recipes.skipped_records`: names and numbers.
+    """Frame of skipped rows, names and numbers; by default with the columns of `skipped_records`.
 
     Args:
-        records: A row each; a column that a record lacks is null.
-        columns: Its columns; those with a unit are whole numbers.
+        records: Rows; a column that a record lacks is null.
+        columns: Columns; a column with a unit has whole numbers.
     """
     kinds = {column.name: pl.Int64 if column.unit else pl.String for column in columns}
     rows = [{**dict.fromkeys(kinds), **record} for record in records]
     return pl.DataFrame(rows, schema=kinds, orient="row")
 
 
-def pieces_of(
+def slice_units(
     units: Iterable[tuple[Unit, int]], start: int, stop: int
 ) -> Iterator[tuple[Unit, int, int]]:
-    """The pieces of a slice of rows, one per unit: (start, stop) of its rows."""
+    """Cut a slice of rows into pieces, one per unit: (start, stop) among the unit's rows."""
     offset = 0
     for unit, rows in units:
         low, high = max(start - offset, 0), min(stop - offset, rows)
@@ -127,11 +128,11 @@ def pieces_of(
         offset += rows
 
 
-def enums_of(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataType]:
-    """The Enum of every text column: the values that occur in some columns of that name."""
+def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataType]:
+    """Enum type of every text column, over the values that occur under its name."""
     values: dict[str, list[pl.Series]] = {}
-    for each in columns:
-        for name, series in each.items():
+    for text_columns in columns:
+        for name, series in text_columns.items():
             values.setdefault(name, []).append(series.cast(pl.String))
     return {
         name: pl.Enum(pl.concat(several).drop_nulls().unique().sort())
@@ -143,56 +144,61 @@ def enums_of(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataTyp
 
 
 class OperationTable(SweepTable[Sweep]):
-    """The rows of a sweep of one operation."""
+    """Table for a sweep over one operation."""
 
     def groups(self) -> Sequence[Group]:
-        """The groups of blocks: a frame for each block would take long."""
+        """Groups of blocks: a frame for each block would take long."""
         return block_groups(self.sweep.blocks)
 
-    def computed(self, group: Group) -> tuple[Sheet, Stages]:
-        """The sheet of a group, and its columns but keys and sizes."""
-        sheet = Sheet(group)
-        return sheet, operation_stages(sheet, [case for block in group for case in block.cases])
+    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+        """Compile a group: a row compiler, and all columns but keys and sizes."""
+        compiler = RowCompiler(group)
+        return compiler, operation_stages(
+            compiler, [case for block in group for case in block.cases]
+        )
 
 
 def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
-    """Neighbours whose times are multiples of the same works, of at most `GROUP_ROWS` rows."""
-    found: list[Group] = []
-    before: object = None
+    """Group neighbours whose times are multiples of the same works, up to `GROUP_ROWS` rows."""
+    groups: list[Group] = []
+    previous: object = None
     for block in blocks:
-        alike = None
+        variants = None
         several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
         if not several and not any(case.estimate for case in block.cases):
-            alike = [(case.variant, id(case.workload)) for case in block.cases]
-        if alike is not None and alike == before and len(found[-1]) < GROUP_ROWS // block.rows:
-            found[-1].append(block)
+            variants = [(case.variant, id(case.workload)) for case in block.cases]
+        if (
+            variants is not None
+            and variants == previous
+            and len(groups[-1]) < GROUP_ROWS // block.rows
+        ):
+            groups[-1].append(block)
         else:
-            found.append([block])
-        before = alike
-    return found
+            groups.append([block])
+        previous = variants
+    return groups
 
 
 # ------------------------------------------------------------ models
 
 
 class StepTable(SweepTable[ModelSweep]):
-    """The rows of a sweep of models: steps, or requests."""
+    """Table for a sweep over models: steps, or requests."""
 
-    def computed(self, group: Group) -> tuple[Sheet, Stages]:
-        """The sheet of a block, and its columns but keys and sizes."""
+    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+        """Compile a block: a row compiler, and all columns but keys and sizes."""
         (block,), config = group, self.sweep.config
-        kind = StepSheet
+        kind = StepCompiler
         if config.requests:
-            kind = RequestSheet if config.pools is None else PoolSheet
-        steps = TrainingSheet(block) if isinstance(self.sweep, TrainingSweep) else kind(block)
-        return steps.sheet, steps.stages()
+            kind = RequestCompiler if config.pools is None else PoolCompiler
+        steps = TrainingCompiler(block) if isinstance(self.sweep, TrainingSweep) else kind(block)
+        return steps.compiler, steps.stages()
 
 
 class KernelTable(SweepTable[ModelSweep]):
-    """The kernels of the rows of a sweep of models: of every case one kernel after another.
+    """Table of kernels in a sweep over models: case by case, one kernel after another.
 
-    Values are of one layer. A value of the sweep's row is the sum over its kernels of `count` times
-    that of the kernel.
+    Values are for one layer. The value in a row of the sweep is sum(count * value) over kernels.
     """
 
     def __init__(self, sweep: ModelSweep) -> None:
@@ -204,23 +210,23 @@ class KernelTable(SweepTable[ModelSweep]):
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
 
-    def rows_of(self, group: Group) -> int:
-        """The rows of a block: one for every kernel [1]."""
+    def count_rows(self, group: Group) -> int:
+        """Count a block's rows, one for every kernel [1]."""
         (block,) = group
         return block.points * sum(len(case.kernels) for case in block.cases)
 
-    def computed(self, group: Group) -> tuple[Sheet, Stages]:
-        """The sheet of the kernels of a block, and their columns but keys and sizes."""
+    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+        """Compile the kernels of a block: a row compiler, and all columns but keys and sizes."""
         (block,) = group
         kernels = tuple(
             KernelCase(case.place, case, index)
             for case in block.cases
             for index in range(len(case.kernels))
         )
-        sheet = Sheet([Block(block.before, kernels, block.after)], INNER_AXES)
-        return sheet, kernel_stages(sheet, kernels)
+        compiler = RowCompiler([Block(block.before, kernels, block.after)], INNER_AXES)
+        return compiler, kernel_stages(compiler, kernels)
 
 
 def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:
-    """The table of the rows of a sweep."""
+    """Table of a sweep's rows."""
     return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)

@@ -1,7 +1,7 @@
-"""Times of training with kernels one after another: each kernel once, then sums for every plan.
+"""Serialized times of training: each kernel once, then sums for every plan.
 
-Plans have most of their kernels in common. A kernel's times in a micro-batch are computed once at
-every context; what a stage takes is a sum of them, and a line in the micro-batches.
+Plans share most kernels. A kernel's times in a micro-batch are computed once at every context; the
+time of a stage is their sum, a line in the micro-batches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from rooflines.evaluation.compiler import Sheet
+from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.step_rows import INNER_AXES, kernel_times
 from rooflines.sweep.cases import Block, Case
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from rooflines.training.stage_memory import Stage
     from rooflines.training.training_kernels import KernelRun
 
-IN_TURN = ("t_serial_s", "t_upper_s")
-"""The times of a kernel: of its slowest resource, and of all of them, one after another."""
+SERIAL_TIMES = ("t_serial_s", "t_upper_s")
+"""Columns with the times of a kernel: max over resources, and sum over resources."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunCase(Case):
-    """A kernel in one layer and micro-batch, as a case of its own.
+    """Case: one kernel in one layer and micro-batch.
 
     Attributes:
         kernel: The kernel.
-        micro_batch: Sequences of a micro-batch [1].
+        micro_batch: Sequences in a micro-batch [1].
     """
 
     kernel: Kernel
@@ -42,21 +42,21 @@ class RunCase(Case):
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
-        """The sequences, which are an extent."""
+        """Sequences in a micro-batch, which are an extent."""
         return {MICRO_BATCH: self.micro_batch}
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernel."""
+        """Kernels: only this one."""
         return (self.kernel,)
 
 
 class LineSeconds(NamedTuple):
-    """A time as a line in the micro-batches of a step, at every context [s].
+    """Time as a line in the micro-batches of a step, at every context [s].
 
     Attributes:
-        slope, start: What each micro-batch takes, and what is added once.
-        once: What is taken once after the last micro-batch.
+        slope, start: Time per micro-batch, and time that is added once.
+        once: Time that is added once after the last micro-batch.
     """
 
     slope: list[float]
@@ -65,11 +65,11 @@ class LineSeconds(NamedTuple):
 
     @classmethod
     def total(cls, parts: Sequence[tuple[float, LineSeconds]]) -> LineSeconds:
-        """The sum of lines, each a number of times."""
+        """Weighted sum over lines, sum(count * line)."""
 
         def summed(*lists: list[float]) -> list[float]:
             return [
-                fsum(times * each for (times, _), each in zip(parts, values, strict=True))
+                fsum(count * value for (count, _), value in zip(parts, values, strict=True))
                 for values in zip(*lists, strict=True)
             ]
 
@@ -77,13 +77,13 @@ class LineSeconds(NamedTuple):
 
 
 def run_seconds(sweep: TrainingSweep, points: Axis) -> RunSeconds:
-    """Times of the kernels of a sweep at some contexts, which its plans have in common."""
+    """Kernel times of a sweep at some contexts, shared by its plans."""
     key = *points.columns, *points.columns["S"]
     return cast("RunSeconds", sweep.run_times.setdefault(key, RunSeconds(points)))
 
 
 class RunSeconds:
-    """Times of kernels at some contexts; those of earlier plans are kept.
+    """Kernel times at some contexts, with a memo over plans.
 
     Args:
         points: The contexts.
@@ -91,56 +91,66 @@ class RunSeconds:
 
     def __init__(self, points: Axis) -> None:
         self._points = points
-        self._known: dict[Placed, list[tuple[KernelRun, list[LineSeconds]]]] = {}
+        self._lines: dict[Placed, list[tuple[KernelRun, list[LineSeconds]]]] = {}
 
     def add(self, placed: Iterable[Placed]) -> None:
-        """Compute the times of kernels."""
-        new = [key for key in dict.fromkeys(placed) if key not in self._known]
-        runs = [RunCase(at, run.kernel, size) for at, of, size in new for run in of.runs]
+        """Compute kernel times, unless an earlier plan had them."""
+        new = [key for key in dict.fromkeys(placed) if key not in self._lines]
+        runs = [
+            RunCase(place, run.kernel, size)
+            for place, kernel_runs, size in new
+            for run in kernel_runs.runs
+        ]
         if not runs:
             return
-        sheet = Sheet([Block((), tuple(runs), (self._points,))], INNER_AXES)
-        by = kernel_times(sheet, [each.place.times(each.kernel) for each in runs]).values()
-        times = sheet.total(sheet.largest(by)), sheet.total(sheet.sum(by))
-        stage, rows = dict(zip(IN_TURN, times, strict=True)), len(runs) * self._points.count
-        frame = sheet.frame([stage], 0, rows).select(IN_TURN).collect()
-        columns, number = [frame[name].to_list() for name in IN_TURN], self._points.count
+        compiler = RowCompiler([Block((), tuple(runs), (self._points,))], INNER_AXES)
+        by_bound = kernel_times(compiler, [run.place.times(run.kernel) for run in runs]).values()
+        times = compiler.total(compiler.largest(by_bound)), compiler.total(compiler.sum(by_bound))
+        stage, rows = dict(zip(SERIAL_TIMES, times, strict=True)), len(runs) * self._points.count
+        frame = compiler.frame([stage], 0, rows).select(SERIAL_TIMES).collect()
+        columns, number = [frame[name].to_list() for name in SERIAL_TIMES], self._points.count
         start = 0
         for key in new:
-            alike: dict[object, list[tuple[KernelRun, list[LineSeconds]]]] = {}
+            first_runs: dict[object, KernelRun] = {}
+            lines_by_part: dict[object, list[list[LineSeconds]]] = {}
             for run in key[1].runs:
-                own = [_line(run, values[start : start + number]) for values in columns]
-                alike.setdefault((run.stage_part, run.share, run.only_stage), []).append((run, own))
+                part = run.stage_part, run.share, run.only_stage
+                first_runs.setdefault(part, run)
+                lines = [_line(run, values[start : start + number]) for values in columns]
+                lines_by_part.setdefault(part, []).append(lines)
                 start += number
-            self._known[key] = [
-                (
-                    found[0][0],
-                    [
-                        LineSeconds.total([(1.0, line) for line in lines])
-                        for lines in zip(*(each for _, each in found), strict=True)
-                    ],
-                )
-                for found in alike.values()
+            self._lines[key] = [
+                (run, [_line_sum(lines) for lines in zip(*lines_by_part[part], strict=True)])
+                for part, run in first_runs.items()
             ]
 
     def on_stage(self, placed: Iterable[Placed], stage: Stage) -> list[LineSeconds]:
-        """The times of kernels on a stage, as of `IN_TURN`."""
+        """Kernel times on a stage, in the order of `SERIAL_TIMES`."""
         parts = [
-            (float(times), lines)
+            (float(repeats), lines)
             for key in placed
-            for run, lines in self._known[key]
-            if (times := run.repeats_on(stage))
+            for run, lines in self._lines[key]
+            if (repeats := run.repeats_on(stage))
         ]
         return [
-            LineSeconds.total([(times, lines[index]) for times, lines in parts])
-            for index in range(len(IN_TURN))
+            LineSeconds.total([(repeats, lines[index]) for repeats, lines in parts])
+            for index in range(len(SERIAL_TIMES))
         ]
+
+
+def _line_sum(lines: Sequence[LineSeconds]) -> LineSeconds:
+    """Sum over lines."""
+    return LineSeconds.total([(1.0, line) for line in lines])
 
 
 def _line(run: KernelRun, values: list[float]) -> LineSeconds:
-    """The times of a kernel in one layer as lines [s]."""
-    none = [0.0] * len(values)
+    """Kernel times in one layer, as a line in the micro-batches [s]."""
+    zeros = [0.0] * len(values)
     if run.only_stage is not None:
-        return LineSeconds(none, none, values)
-    slope, start = (float(run.runs_per_step.terms.get(of, 0)) for of in ((MICRO_BATCHES,), ()))
-    return LineSeconds([slope * each for each in values], [start * each for each in values], none)
+        return LineSeconds(zeros, zeros, values)
+    slope, start = (
+        float(run.runs_per_step.terms.get(extents, 0)) for extents in ((MICRO_BATCHES,), ())
+    )
+    return LineSeconds(
+        [slope * value for value in values], [start * value for value in values], zeros
+    )

@@ -1,4 +1,4 @@
-"""A sweep as an index space: row i is decoded from i alone, so slices are computed in any order."""
+"""Index space of a sweep: row i is decoded from i alone, so slices are computed in any order."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 SMALL_INDEX = 2**32
 
 AxisColumns = Mapping[str, pl.Series]
-"""Columns that change together along one axis, all of one length."""
+"""Columns that change together along one axis, all with the same length."""
 
 
-MOST = 2**126
-"""More elements than the caches of all sequences ever have [1]."""
+MAX_ELEMENTS = 2**126
+"""Clip for numbers: more elements than all KV caches ever have [1]."""
 
 
 def axis_columns(axis: Axis) -> AxisColumns:
-    """The columns of an axis: sizes are whole numbers, extents by window Float64."""
+    """Axis as columns: sizes are whole numbers, extents by attention window Float64."""
     return {name: _axis_column(name, values) for name, values in axis.columns.items()}
 
 
@@ -38,8 +38,10 @@ def _axis_column(name: str, values: Sequence[Any]) -> pl.Series:
 
 
 def whole_numbers(values: Sequence[int | None]) -> pl.Series:
-    """Whole numbers of any size as a column; of more than 64 bits only where it takes them."""
-    clipped = [None if value is None else max(min(value, MOST), -MOST) for value in values]
+    """Whole numbers as a column: Int64, or Int128 where a number needs it."""
+    clipped = [
+        None if value is None else max(min(value, MAX_ELEMENTS), -MAX_ELEMENTS) for value in values
+    ]
     largest = max((abs(value) for value in clipped if value is not None), default=0)
     return pl.Series(clipped, dtype=pl.Int64 if largest <= MAX_COUNT else pl.Int128)
 
@@ -50,7 +52,7 @@ def length(columns: AxisColumns) -> int:
 
 
 def has_one_value(values: pl.Series) -> bool:
-    """Whether all values of a column are equal."""
+    """True if all values in a column are equal."""
     first, nulls = values[0], values.null_count()
     if first != values[-1] or 0 < nulls < len(values):
         return False
@@ -58,15 +60,15 @@ def has_one_value(values: pl.Series) -> bool:
 
 
 def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
-    """Rows `start` to `stop` of the product of axes, the last axis fastest.
+    """Decode rows `start` to `stop` in the product of axes, the last axis fastest.
 
     Args:
-        axes: The columns of each axis, slowest first.
+        axes: Columns, axis by axis, slowest first.
         start: The first row [1].
         stop: The row after the last [1].
 
     Returns:
-        One column for each of the axes' columns.
+        A column for every column of an axis.
     """
     row = pl.col("#row")
     dtype = pl.UInt32 if stop < SMALL_INDEX else pl.Int64
@@ -93,5 +95,5 @@ def decode(axes: Sequence[AxisColumns], start: int, stop: int) -> pl.LazyFrame:
 
 
 def odd_part(number: int) -> int:
-    """A number without its factors of two."""
+    """Divide a number by its largest power of two."""
     return number // (number & -number)

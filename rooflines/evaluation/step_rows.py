@@ -1,4 +1,4 @@
-"""The rows of steps of models, and of their kernels: works, times and what follows, as stages."""
+"""Rows of model steps and of their kernels: works, times and derived metrics, as stages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.dictionary.columns import SERIAL_SUFFIX, UNTIMED_PREFIX
-from rooflines.evaluation.compiler import Sheet, Value, first_longest, quotient
+from rooflines.evaluation.compiler import RowCompiler, Value, first_longest, quotient
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND, estimate_stages, resource_times
 from rooflines.sweep.cases import Case
@@ -39,18 +39,18 @@ WORKS = dict.fromkeys(
         *(resource.work for resource in RESOURCES),
     ]
 )
-"""The columns of works."""
+"""Columns of works."""
 
-IN_TURN = "#in_turn"
-"""The time of the collectives of a step, one after another [s]."""
+SERIAL_COLLECTIVES = "#in_turn"
+"""Column with the time of a step's collectives, one after another [s]."""
 
 INNER_AXES = 1
-"""Contexts, or requests, are the block of inner rows: what does not depend on them is computed once
-per case and batch."""
+"""Number of inner axes: contexts, or requests. Terms without them are computed once per case and
+batch."""
 
 
-class StepSheet:
-    """The columns of rows of steps.
+class StepCompiler:
+    """Compiler for step rows.
 
     Args:
         block: The cases and their sizes.
@@ -61,167 +61,179 @@ class StepSheet:
     """
 
     def __init__(self, block: Block[StepCase]) -> None:
-        self.sheet = Sheet([block], INNER_AXES)
+        self.compiler = RowCompiler([block], INNER_AXES)
         self.cases = block.cases
         self.config: ModelSweepConfig = block.place.sweep.config
-        self.prior: Stages = []
+        self.intermediate: Stages = []
 
     def stages(self) -> Stages:
-        """The columns but keys and sizes."""
-        sheet, cases = self.sheet, self.cases
+        """All columns but keys and sizes."""
+        compiler, cases = self.compiler, self.cases
         # Before works, so that no time of a kernel is a multiple of these: a sum over kernels would
         # have other early and late parts, and another last digit, with other cases beside it.
-        in_turn, lower = self.in_turn(), self.lower()
-        works = sheet.works(WORKS, exact=False)
-        seconds = resource_times(sheet, cases)
-        activation = sheet.total(sheet.poly([case.times.activation for case in cases]))
-        seconds |= {"t_activation_s": activation, **in_turn, **self.own()}
+        serial_times, lower = self.serial_times(), self.lower()
+        works = compiler.works(WORKS, exact=False)
+        seconds = resource_times(compiler, cases)
+        activation = compiler.total(compiler.poly([case.times.activation for case in cases]))
+        seconds |= {"t_activation_s": activation, **serial_times, **self.phase_columns()}
         ends = zip(*(case.band for case in cases), strict=True)
-        bands = dict(zip(BANDS.values(), map(sheet.constant, ends), strict=True))
+        bands = dict(zip(BANDS.values(), map(compiler.constant, ends), strict=True))
         for name, values in cost_columns(cases, self.config.prices).items():
-            sheet.put(name, values)
+            compiler.put(name, values)
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
         if self.config.draft is not None:
             tokens *= self.config.draft.yielded
-        longest = pl.max_horizontal(*OF_RESOURCES.values())
+        longest = pl.max_horizontal(*RESOURCE_TIMES.values())
         return [
             works,
-            *self.prior,
+            *self.intermediate,
             seconds,
             *self.footprints(),
-            {"t_lower_s": lower, "#tokens": tokens, **self.with_memory(), **bands},
+            {"t_lower_s": lower, "#tokens": tokens, **self.derived_times(), **bands},
             band_columns(),
             {
-                "bound": first_longest(OF_RESOURCES, longest, BOUND),
+                "bound": first_longest(RESOURCE_TIMES, longest, BOUND),
                 **self._per_token("", "t_lower_s"),
                 **self._per_token(SERIAL_SUFFIX, "t_serial_s"),
             },
         ]
 
-    def in_turn(self) -> dict[str, pl.Expr]:
-        """The times of kernels one after another, and their estimate."""
-        sheet = self.sheet
+    def serial_times(self) -> dict[str, pl.Expr]:
+        """Serialized kernel times, and their estimate."""
+        compiler = self.compiler
         kernels = [self.kernel_seconds(index) for index in range(len(self.cases[0].kernels))]
         return {
-            IN_TURN: sheet.total(sheet.sum(sent for _, sent in kernels)),
-            "t_serial_s": sheet.total(sheet.sum(longest for longest, _ in kernels)),
+            SERIAL_COLLECTIVES: compiler.total(compiler.sum(sent for _, sent in kernels)),
+            "t_serial_s": compiler.total(compiler.sum(longest for longest, _ in kernels)),
             "t_estimate_s": self.estimate(),
         }
 
-    def own(self) -> dict[str, pl.Expr]:
-        """Columns of its kind of steps, besides times."""
+    def phase_columns(self) -> dict[str, pl.Expr]:
+        """Columns for one kind of step, besides times."""
         return {}
 
     def footprints(self) -> Stages:
-        """What chips hold, and whether it fits."""
+        """Footprints and `fits`."""
         for name, values in footprint_columns(self.cases).items():
-            self.sheet.put(name, values)
+            self.compiler.put(name, values)
         return footprint_stages()
 
-    def with_memory(self) -> dict[str, pl.Expr]:
-        """The time without overlap."""
-        parts = [pl.col(f"t_{each.name}_s") for each in RESOURCES if each is not NETWORK]
-        return {"t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(IN_TURN)])}
+    def derived_times(self) -> dict[str, pl.Expr]:
+        """Time without overlap: t_upper_s = sum over resources, collectives one after another."""
+        parts = [
+            pl.col(f"t_{resource.name}_s") for resource in RESOURCES if resource is not NETWORK
+        ]
+        return {
+            "t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(SERIAL_COLLECTIVES)])
+        }
 
     def lower(self) -> pl.Expr:
-        """`t_lower_s` of a row, from the times of its resources."""
-        return pl.max_horizontal(*OF_RESOURCES.values())
+        """Bound of a row: t_lower_s = max over resources."""
+        return pl.max_horizontal(*RESOURCE_TIMES.values())
 
     def kernel_seconds(self, index: int) -> tuple[Value, Value]:
-        """The time of a kernel in all its layers, and of its collectives one after another [s]."""
-        sheet, count = self.sheet, self.cases[0].kernels[index].count
-        by = kernel_times(sheet, [case.kernel_times[index] for case in self.cases], count)
-        return sheet.largest(by.values()), by[NETWORK.bound]
+        """Kernel time in all layers, max over resources, and time for collectives alone [s]."""
+        compiler, count = self.compiler, self.cases[0].kernels[index].count
+        by = kernel_times(compiler, [case.kernel_times[index] for case in self.cases], count)
+        return compiler.largest(by.values()), by[NETWORK.bound]
 
     def estimate(self) -> pl.Expr:
-        """The sum of the calibrated times of all kernels [s]; null where one has none."""
-        sheet, parts = self.sheet, list[Value]()
-        known = [None not in case.kernel_estimates for case in self.cases]
-        if not any(known):
+        """Estimate: sum over kernels' calibrated times [s]; null if a kernel has none."""
+        compiler, parts = self.compiler, list[Value]()
+        is_calibrated = [None not in case.kernel_estimates for case in self.cases]
+        if not any(is_calibrated):
             return pl.lit(None, dtype=pl.Float64)
         for index, kernel in enumerate(self.cases[0].kernels):
-            found = [case.kernel_estimates[index] for case in self.cases]
-            common = [None if each is None else each.common * kernel.count for each in found]
-            parts.extend((sheet.poly(common), self.kernel_estimate(found, kernel)))
-        estimated = sheet.constant([0.0 if each else None for each in known])
-        return sheet.total(sheet.sum(parts)) + estimated
+            estimates = [case.kernel_estimates[index] for case in self.cases]
+            common = [None if times is None else times.common * kernel.count for times in estimates]
+            parts.extend((compiler.poly(common), self.kernel_estimate(estimates, kernel)))
+        estimated = compiler.constant([0.0 if calibrated else None for calibrated in is_calibrated])
+        return compiler.total(compiler.sum(parts)) + estimated
 
-    def kernel_estimate(self, found: Sequence[Times | None], kernel: Kernel) -> Value:
-        """The largest piece of the estimate of a kernel in all its layers [s]."""
-        bounds = dict.fromkeys(bound for each in found if each for bound in each.by_bound)
-        return self.sheet.largest(
-            self.sheet.time(
-                [None if each is None else each.by_bound.get(bound) for each in found], kernel.count
+    def kernel_estimate(self, estimates: Sequence[Times | None], kernel: Kernel) -> Value:
+        """Largest piece of a kernel's estimate, in all layers [s]."""
+        bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
+        return self.compiler.largest(
+            self.compiler.time(
+                [None if times is None else times.by_bound.get(bound) for times in estimates],
+                kernel.count,
             )
             for bound in bounds
         )
 
     def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
-        """Metrics per token and shares of peaks at a time of a step."""
-        sheet, cases = self.sheet, self.cases
-        over, tokens = pl.col(seconds), pl.col("#tokens")
+        """Metrics per token, and shares of peaks, at one step time.
 
-        def reached(name: str) -> pl.Expr:
-            return sheet.constant([float(case.machine.efficiency[name]) for case in cases])
+        tokens_per_s = tokens / t, mfu = FLOPs / peak / t, mbu = bytes / bandwidth / t.
+        """
+        compiler, cases = self.compiler, self.cases
+        time, tokens = pl.col(seconds), pl.col("#tokens")
 
-        per_token = quotient(over, tokens)
-        found = {
-            "tokens_per_s": quotient(tokens, over),
-            "tokens_per_s_per_chip": quotient(tokens, over * pl.col("chips")),
-            "mfu": quotient(pl.col("t_math_s") * reached(MATH.name), over),
-            "mbu": quotient(pl.col("t_memory_s") * reached(MEMORY.name), over),
+        def efficiency(name: str) -> pl.Expr:
+            return compiler.constant([float(case.machine.efficiency[name]) for case in cases])
+
+        per_token = quotient(time, tokens)
+        metrics = {
+            "tokens_per_s": quotient(tokens, time),
+            "tokens_per_s_per_chip": quotient(tokens, time * pl.col("chips")),
+            "mfu": quotient(pl.col("t_math_s") * efficiency(MATH.name), time),
+            "mbu": quotient(pl.col("t_memory_s") * efficiency(MEMORY.name), time),
             "usd_per_mtok": where_fits(pl.col("#usd_per_s") * 1e6 * per_token),
             "j_per_token": where_fits(pl.col("#watts") * per_token),
         }
-        return {f"{name}{suffix}": each for name, each in found.items()}
+        return {f"{name}{suffix}": value for name, value in metrics.items()}
 
 
 def where_fits(value: pl.Expr) -> pl.Expr:
-    """A price or an energy; null where the memory is too small, for nothing then runs."""
+    """Price or energy; null where memory is too small, since nothing runs."""
     return pl.when(pl.col("fits").fill_null(value=True)).then(value)
 
 
-OF_RESOURCES = {each.bound: pl.col(f"t_{each.name}_s") for each in RESOURCES}
-"""The columns of the resources' times, by bound."""
+RESOURCE_TIMES = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in RESOURCES}
+"""Columns with the resources' times, by bound."""
 
 
 BANDS = {"t_estimate_p10_s": "#p10", "t_estimate_p90_s": "#p90"}
-"""The columns of the band of an estimate, and those of its ends over the estimate."""
+"""Columns of an estimate's band, and columns with p10 and p90 of measured over estimated time."""
 
 
 def band_columns() -> dict[str, pl.Expr]:
-    """The band of the estimate of a step [s]."""
+    """Band of a step's estimate [s]."""
     return {name: pl.col("t_estimate_s") * pl.col(end) for name, end in BANDS.items()}
 
 
-def kernel_times(sheet: Sheet, found: Sequence[Times], count: int = 1) -> dict[str, Value]:
-    """The times of a kernel by bound; what it hands over is part of its memory traffic [s].
+def kernel_times(
+    compiler: RowCompiler, case_times: Sequence[Times], count: int = 1
+) -> dict[str, Value]:
+    """Kernel times by bound; activation traffic is part of its memory time [s].
 
     Args:
-        sheet: The columns of the cases.
-        found: Its times in every case.
+        compiler: Row compiler for the cases.
+        case_times: Kernel times, by case.
         count: Layers [1].
     """
     by = {
-        each.bound: sheet.time([times.by_bound[each.bound] for times in found], count)
-        for each in RESOURCES
+        resource.bound: compiler.time(
+            [times.by_bound[resource.bound] for times in case_times], count
+        )
+        for resource in RESOURCES
     }
-    handed = sheet.poly([times.activation * count for times in found])
-    return {**by, MEMORY.bound: sheet.sum([by[MEMORY.bound], handed])}
+    activation = compiler.poly([times.activation * count for times in case_times])
+    return {**by, MEMORY.bound: compiler.sum([by[MEMORY.bound], activation])}
 
 
-def cost_columns(cases: Sequence[StepCase], wanted: Prices | None) -> dict[str, pl.Series]:
-    """Prices and powers of cases.
+def cost_columns(cases: Sequence[StepCase], price_choice: Prices | None) -> dict[str, pl.Series]:
+    """Prices and powers, by case.
 
     Args:
         cases: The cases.
-        wanted: Which of a chip's prices to use; None: the lowest.
+        price_choice: Provider and kind of price to use; None: the lowest price.
 
     Returns:
         `#usd_per_s` [USD/s] and `#watts` [W] of all chips, `price_provider` and `price_date`; null
-        where they are not known.
+        where a chip has none.
     """
-    provider, kind = (wanted.provider, wanted.kind) if wanted else (None, None)
+    provider, kind = (price_choice.provider, price_choice.kind) if price_choice else (None, None)
     chips = [case.place.entry for case in cases]
     prices = [chip.lowest_price(provider, kind) for chip in chips]
     usd_per_s = [
@@ -247,11 +259,11 @@ def cost_columns(cases: Sequence[StepCase], wanted: Prices | None) -> dict[str, 
 
 @dataclass(frozen=True, eq=False)
 class KernelCase(Case):
-    """One layer of a kernel of a step, as a case of its own.
+    """Case: one kernel of a step, in one layer.
 
     Attributes:
         step: The step.
-        index: The position of the kernel.
+        index: The kernel's position.
     """
 
     step: StepCase
@@ -259,11 +271,11 @@ class KernelCase(Case):
 
     @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
-        """Its values in the key columns of tables."""
+        """Values in tables' key columns."""
         kernel = self.step.kernels[self.index]
-        known = self.step.kernel_estimates[self.index] is not None
+        is_calibrated = self.step.kernel_estimates[self.index] is not None
         choice = self.step.choice
-        fits = " + ".join(choice.fits_of_kernel(kernel)) if known else ""
+        fits = " + ".join(choice.fits_of_kernel(kernel)) if is_calibrated else ""
         if fits and not choice.is_timed(kernel):
             fits = f"{UNTIMED_PREFIX}, by {fits}"
         return {
@@ -275,47 +287,50 @@ class KernelCase(Case):
 
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
-        """Those of the step; see `Case.shares`."""
+        """Shares of the step; see `Case.shares`."""
         return self.step.shares
 
     @property
     def runs(self) -> Poly:
-        """How often a layer runs it in a step [1]."""
+        """Runs per layer and step [1]."""
         return self.step.runs_of(self.index)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernel, in one layer."""
+        """Kernels: only this one, in one layer."""
         return (replace(self.step.kernels[self.index], count=1),)
 
     @cached_property
     def times(self) -> Times:
-        """Its nominal times; its collectives follow one another."""
+        """Nominal times, collectives one after another."""
         return self.step.kernel_times[self.index]
 
 
-def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
-    """The columns of rows of kernels but keys and sizes: values of one layer.
+def kernel_stages(compiler: RowCompiler, cases: Sequence[KernelCase]) -> Stages:
+    """Columns for kernel rows, without keys and sizes: values in one layer.
 
     Args:
-        sheet: The columns of the kernels.
+        compiler: Row compiler for the kernels.
         cases: The kernels.
     """
-    works = sheet.works(WORKS, exact=False)
-    activation = sheet.poly([case.times.activation for case in cases])
+    works = compiler.works(WORKS, exact=False)
+    activation = compiler.poly([case.times.activation for case in cases])
     estimates = [case.step.kernel_estimates[case.index] for case in cases]
-    runs, often = [case.runs for case in cases], dict[str, pl.Expr]()
-    if any(each is not ONE for each in runs):
-        often["runs"] = sheet.total(sheet.poly(runs)).cast(pl.Int64)
-    parts = {**OF_RESOURCES, MEMORY.bound: OF_RESOURCES[MEMORY.bound] + pl.col("t_activation_s")}
+    runs, runs_columns = [case.runs for case in cases], dict[str, pl.Expr]()
+    if any(poly is not ONE for poly in runs):
+        runs_columns["runs"] = compiler.total(compiler.poly(runs)).cast(pl.Int64)
+    parts = {
+        **RESOURCE_TIMES,
+        MEMORY.bound: RESOURCE_TIMES[MEMORY.bound] + pl.col("t_activation_s"),
+    }
     return [
         works,
         {
-            **often,
-            **resource_times(sheet, cases),
-            "t_activation_s": sheet.total(activation),
+            **runs_columns,
+            **resource_times(compiler, cases),
+            "t_activation_s": compiler.total(activation),
         },
-        *estimate_stages(sheet, estimates),
+        *estimate_stages(compiler, estimates),
         {"collectives_estimate_s": _collectives_estimate(estimates)},
         {
             "t_serial_s": pl.max_horizontal(*parts.values()),
@@ -326,7 +341,7 @@ def kernel_stages(sheet: Sheet, cases: Sequence[KernelCase]) -> Stages:
 
 
 def _collectives_estimate(estimates: Sequence[Times | None]) -> pl.Expr:
-    """The calibrated time of the collectives of a kernel, from the pieces of its estimate [s]."""
-    if any(each and NETWORK.bound in each.by_bound for each in estimates):
+    """Calibrated time of a kernel's collectives, from the pieces of its estimate [s]."""
+    if any(times and NETWORK.bound in times.by_bound for times in estimates):
         return pl.col(f"#piece_{NETWORK.bound}")
     return pl.when(pl.col("t_estimate_s").is_not_null()).then(0.0)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, UNKNOWN, WITHOUT_END
-from rooflines.evaluation.compiler import Sheet, quotient
+from rooflines.evaluation.compiler import RowCompiler, quotient
 from rooflines.solvers.crossover import MAX_SLACK, ROUNDING, TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_sweep import OperationCase
@@ -221,7 +221,7 @@ class SplitLines:
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
         block = Block((), tuple(cases), sweep.size_axes)
-        self.rows, self._sheet = block.rows, Sheet([block], inner=len(block.after))
+        self.rows, self._compiler = block.rows, RowCompiler([block], inner=len(block.after))
         numbers = [find_chip_numbers(case.place.links) for case in cases]
         case_segments = [
             {segment.name: segment for segment in chip_numbers.segments} for chip_numbers in numbers
@@ -234,7 +234,7 @@ class SplitLines:
         names = dict.fromkeys(name for lines in case_lines for name in lines)
         for name, power in product(names, POWERS):
             polys = [lines.get(name, zeros)[power] for lines in case_lines]
-            self._columns[f"#{name}:{power}"] = self._sheet.total(self._sheet.poly(polys))
+            self._columns[f"#{name}:{power}"] = self._compiler.total(self._compiler.poly(polys))
             if any(polys) and power == POWERS[-1]:
                 self.quadratic_lines.add(name)
         self.segments = [
@@ -260,7 +260,7 @@ class SplitLines:
         self._put("unpublished", [not chip_numbers.is_published for chip_numbers in numbers])
 
     def _put(self, name: str, values: Iterable[float]) -> None:
-        self._sheet.put(f"#{name}", pl.Series(list(map(float, values)), dtype=pl.Float64))
+        self._compiler.put(f"#{name}", pl.Series(list(map(float, values)), dtype=pl.Float64))
 
     def names_of(self, resources: Iterable[Resource], *segments: str) -> list[str]:
         """Names of resources' lines on segments."""
@@ -273,7 +273,7 @@ class SplitLines:
         names = self.names_of([MATH], *self.segments)
         math = [f"#{name}:{power}" for name in names for power in POWERS]
         shared = {name: quotient(pl.col(name), pl.lit(float(share))) for name in math}
-        return self._sheet.slices([self._columns, shared, *stages], self.rows)
+        return self._compiler.slices([self._columns, shared, *stages], self.rows)
 
 
 # ------------------------------------------------------------ the largest number

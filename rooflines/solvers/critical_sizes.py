@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.evaluation.compiler import quotient
-from rooflines.evaluation.footprints import footprint_columns, most_sequences
+from rooflines.evaluation.footprints import footprint_columns, max_sequences
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers
 from rooflines.solvers.plateau import MAX_SIZE, plateau_sizes
@@ -187,7 +187,7 @@ def batch_thresholds(
     for name, values in footprint_columns(cases).items():
         thresholds.axis_lines.put(name, values)
     for lines in thresholds.frames():
-        frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=most_sequences())
+        frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=max_sequences())
         if targets is None:
             yield frame
             continue

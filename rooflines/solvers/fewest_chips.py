@@ -43,15 +43,15 @@ def fewest_chips(
         distinct_cases.setdefault(keys, case)
     for case in distinct_cases.values():
         splits, beyond = tp_splits(case)
-        footprints = [(split.shards, Footprint.of(case, split)) for split in splits]
+        footprints = [(split.shards, Footprint.from_case(case, split)) for split in splits]
         shape = case.workload.resident_shape
         fits = {}
         for context in contexts:
-            far, near = (
+            full, local = (
                 kv_cache_elements(shape, context, local=is_local) for is_local in (False, True)
             )
             fits[context] = [
-                (chips, footprint.sequences(far, near)) for chips, footprint in footprints
+                (chips, footprint.max_batch(full, local)) for chips, footprint in footprints
             ]
         for batch, context in product(batches, contexts):
             solution, max_batch = _fewest(batch, fits[context], beyond)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
-from rooflines.evaluation.compiler import Sheet, quotient
+from rooflines.evaluation.compiler import RowCompiler, quotient
 from rooflines.solvers.crossover import TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
 from rooflines.theory.resources import MATH, NON_MATH, RATES, RESOURCES, Resource
@@ -134,17 +134,17 @@ def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, 
     """
     cases = sweep.cases
     block = Block((), cases, sweep.size_axes)
-    sheet = Sheet([block], inner=len(block.after))
-    works, times = sheet.works([resource.work for resource in RESOURCES]), dict[str, pl.Expr]()
+    compiler = RowCompiler([block], inner=len(block.after))
+    works, times = compiler.works([resource.work for resource in RESOURCES]), dict[str, pl.Expr]()
     for resource in RESOURCES:
-        case_times = sheet.time([case.times.by_bound[resource.bound] for case in cases])
-        times[f"#t_{resource.name}"] = sheet.total(case_times)
+        case_times = compiler.time([case.times.by_bound[resource.bound] for case in cases])
+        times[f"#t_{resource.name}"] = compiler.total(case_times)
         latencies = [
             max((poly.at({}) for poly in case.apart(resource)[1]), default=0) for case in cases
         ]
-        times[f"#latency_{resource.name}"] = sheet.constant(list(map(float, latencies)))
+        times[f"#latency_{resource.name}"] = compiler.constant(list(map(float, latencies)))
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}
-        for frame in sheet.slices([works, times, shared, solve_rate(target)], block.rows):
+        for frame in compiler.slices([works, times, shared, solve_rate(target)], block.rows):
             yield share, frame

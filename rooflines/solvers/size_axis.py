@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.evaluation.compiler import Sheet, used_share
+from rooflines.evaluation.compiler import RowCompiler, used_share
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.sweep.cases import Block, Case
 from rooflines.theory.poly import ZERO, AffineInSize, Poly, parse_activated_experts
@@ -99,7 +99,7 @@ class AxisLines:
         block = Block((), tuple(cases), tuple(axes))
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
         self.windows: set[str] = set()
-        self._sheet = Sheet([block], inner=len(block.after))
+        self._compiler = RowCompiler([block], inner=len(block.after))
         self._case_spans = spans or [1] * len(cases)
         self._lines: dict[tuple[int, int], tuple[Poly, AffineInSize]] = {}
         self._parts: dict[str, list[str]] = {}
@@ -108,7 +108,7 @@ class AxisLines:
 
     def put(self, name: str, values: pl.Series) -> None:
         """Add a column with a value for each case."""
-        self._sheet.put(name, values)
+        self._compiler.put(name, values)
 
     def add_lines(self, polys_by_name: Mapping[str, Sequence[Poly]]) -> None:
         """Add the lines of polynomials; multiples of earlier polynomials become a quotient.
@@ -138,14 +138,14 @@ class AxisLines:
             self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
             for part, part_polys in parts.items():
                 column = f"#{part}:{name}"
-                columns[column] = self._sheet.total(self._sheet.poly(part_polys))
+                columns[column] = self._compiler.total(self._compiler.poly(part_polys))
                 polys_by_column[column] = part_polys
             self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
             self.windows |= {extent for extent in parts if ":" in extent}
             columns |= self._experts(name, lines)
         self._stages.append(columns)
         for column, polys in polys_by_column.items():
-            self._sheet.know(column, polys)
+            self._compiler.reuse_work(column, polys)
 
     def add_time(
         self, name: str, times: Sequence[Time | None], transform: Callable[[Poly], Poly] = identity
@@ -194,12 +194,12 @@ class AxisLines:
         """Yield all lines that were added, in slices."""
         stages = [*self._stages]
         if self.has_experts:
-            used = self._sheet.constant(self._decays)
+            used = self._compiler.constant(self._decays)
             decays = pl.col("T").cast(pl.Float64) * used, used
             stages.append(
                 {f"{DECAY}:{part}": by for part, by in zip(EXPERT_TERMS, decays, strict=True)}
             )
-        return self._sheet.slices(stages, self.rows)
+        return self._compiler.slices(stages, self.rows)
 
     def _spans_of(self, extent: str) -> Spans:
         sizes, _, span = extent.partition("/")
@@ -224,7 +224,8 @@ class AxisLines:
         used_parts = {part: values for part, values in seconds.items() if any(values)}
         self._parts[name] += used_parts
         return {
-            f"#{part}:{name}": self._sheet.constant(values) for part, values in used_parts.items()
+            f"#{part}:{name}": self._compiler.constant(values)
+            for part, values in used_parts.items()
         }
 
     # ------------------------------------------------------------ values at a size

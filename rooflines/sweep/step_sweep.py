@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Seconds
 
 
-ELEMENTS, NEAR = "#elements", "#near_elements"
+FULL_ELEMENTS, LOCAL_ELEMENTS = "#full_elements", "#local_elements"
 """The columns with the cache elements of a sequence: of layers that keep every token, and of those
 with a window [1]."""
 
@@ -405,7 +405,7 @@ def step_axis(
         drafts: Whether a layer of the model drafts tokens.
 
     Returns:
-        `T`, `S`, the extents of every reach, `ELEMENTS` and `NEAR`.
+        `T`, `S`, the extents of every reach, `FULL_ELEMENTS` and `LOCAL_ELEMENTS`.
     """
     sizes = [(s, s) for s in contexts]
     if phase != PREFILL:
@@ -424,7 +424,10 @@ def step_axis(
 def _held(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence[int]]:
     """Cache elements of a sequence: of layers that keep all tokens, and of those with a window."""
     near = [kv_cache_elements(shape, s, local=True) for s in contexts]
-    return {ELEMENTS: [kv_cache_elements(shape, s, local=False) for s in contexts], NEAR: near}
+    return {
+        FULL_ELEMENTS: [kv_cache_elements(shape, s, local=False) for s in contexts],
+        LOCAL_ELEMENTS: near,
+    }
 
 
 def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
@@ -435,8 +438,8 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         requests: The requests.
 
     Returns:
-        `REQUEST`, `input`, `output`, `T`, the mean extents of every reach, and `ELEMENTS` and
-        `NEAR` after the last step.
+        `REQUEST`, `input`, `output`, `T`, the mean extents of every reach, and `FULL_ELEMENTS` and
+        `LOCAL_ELEMENTS` after the last step.
     """
     columns: dict[str, Sequence[object]] = {
         REQUEST: range(len(requests)),

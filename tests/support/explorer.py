@@ -338,7 +338,7 @@ def verdict(page, value):
     return text
 
 
-CLOSE = 1e-6
+TIE_SHARE = 1e-6
 """Largest relative difference: coefficients of estimates have seven digits [1]."""
 
 FORMS = {"time": "s", "share": "%"}
@@ -353,7 +353,7 @@ def close(seen, value):
     if isinstance(value, list) and isinstance(seen, list):
         return all(close(a, b) for a, b in zip(seen, value, strict=True))
     if isinstance(value, float) and isinstance(seen, int | float):
-        return math.isclose(seen, value, rel_tol=CLOSE)
+        return math.isclose(seen, value, rel_tol=TIE_SHARE)
     return seen == value
 
 
