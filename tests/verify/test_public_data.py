@@ -16,8 +16,11 @@ from late_models import READ, assert_as_printed
 from polars.testing import assert_frame_equal
 
 from benchmarks import measured as benchmark
+from benchmarks.calibration import served_runs
 from benchmarks.measured import public_timings, quantiles
 from rooflines import RooflinesError, models
+from rooflines.fits.calibration_files import STEP_NUMBERS, shipped_calibrations
+from rooflines.fits.engine_overhead import step_fits
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
 from rooflines.measured.join import join_timings
@@ -89,6 +92,24 @@ def test_public_timings_below_the_bound_are_explained():
 def test_no_public_run_is_below_the_bound():
     (served,) = (path for path in public_timings() if path.suffix == ".csv")
     assert benchmark.joined(served)["ratio_lower"].gt(1).all()
+
+
+@timings
+def test_shipped_fits_of_steps_follow_from_public_runs():
+    """By the present kernels: a change of these asks for a new fit."""
+    shipped_fits = shipped_calibrations()
+    (served,) = (path for path in public_timings() if path.suffix == ".csv")
+    runs = served_runs(served, shipped_fits.model_copy(update={"steps": {}}))
+    fitted, _ = step_fits(runs, "", "")
+    assert fitted.keys() == shipped_fits.steps.keys()
+    for key, by_phase in shipped_fits.steps.items():
+        again, step = fitted[key]["decode"], by_phase["decode"]
+        for name in STEP_NUMBERS:
+            assert getattr(again, name) == pytest.approx(getattr(step, name), rel=1e-4), key
+        assert again.bands["step"] == pytest.approx(step.bands["step"], rel=1e-4)
+        assert again.held_out is not None
+        assert step.held_out is not None
+        assert again.held_out.median == pytest.approx(step.held_out.median, rel=1e-4)
 
 
 @timings
