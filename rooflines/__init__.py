@@ -1,12 +1,11 @@
-"""Rooflines of whole grids at once.
+"""Roofline bounds and calibrated estimates for whole grids at once.
 
 At which size is an operation compute-bound, on which chip, and what would change it?
 
-
     >>> import rooflines
     >>> config = rooflines.load_config()                   # the default, or a path, or a mapping
-    >>> rooflines.rows(config, "book-matmul").collect()      # the rows of a sweep
-    >>> rooflines.thresholds(config)                       # from which size it is compute-bound
+    >>> rooflines.rows(config, "book-matmul").collect()      # bounds, a row per case
+    >>> rooflines.thresholds(config)                       # critical sizes
 
 Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
 """

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 
 def rows(config: Config, sweep: str) -> pl.LazyFrame:
-    """The rows of a sweep of an operation or of whole models, not yet computed.
+    """Rows in a sweep (operation or whole models) as a lazy frame: times [s], bounds, estimates.
 
     Args:
         config: From `load_config`.
         sweep: The sweep's name.
 
     Returns:
-        A lazy frame with the columns of the table that the workflow would write, in its order;
-        `columns()` explains them. Works and footprints are those of one chip.
+        A lazy frame with the columns that the workflow writes, in its order; `columns()` explains
+        them. FLOPs, bytes and footprints are per chip.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -46,19 +46,18 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
 
 
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
-    """Critical sizes, in closed form, without a table.
+    """Critical sizes, in closed form: where t_math overtakes every other time.
 
-    Of operations, those from which they are compute-bound; of whole models, critical batches and
-    contexts, and the fewest chips that hold them.
+    For operations, the smallest compute-bound size along each axis; for whole models, critical
+    batches and contexts, and the fewest chips that hold weights and KV cache.
 
     Args:
         config: From `load_config`.
-        sweep: A sweep's name, of either kind; by default all sweeps of operations, or, without
-            any, all of whole models.
+        sweep: A sweep's name; by default all operation sweeps or, if there are none, all model
+            sweeps.
 
     Returns:
-        A row for each combination of fixed values and each axis solved for; `columns()` explains
-        the columns.
+        One row per combination and solved axis; `columns()` explains the columns.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -70,15 +69,15 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
 
 
 def model_layers(config: Config, sweep: str) -> pl.LazyFrame:
-    """The kernels of a sweep of whole models, not yet computed.
+    """Kernels in a model sweep as a lazy frame: times [s] per layer.
 
     Args:
         config: From `load_config`.
         sweep: The sweep's name.
 
     Returns:
-        A row for each kernel of each of its `rows`, with values of one layer: the row is the sum
-        of `count` times these. `columns()` explains the columns.
+        One row per kernel and step, with values for one layer: a step sums `count` times these.
+        `columns()` explains the columns.
 
     Raises:
         RooflinesError: There is no such sweep.
@@ -92,14 +91,14 @@ def skipped(config: Config) -> pl.DataFrame:
 
 
 def measurements(config: Config, name: str) -> pl.DataFrame:
-    """The timings of a set joined with the model.
+    """Timings in a set, beside bound and estimate [s].
 
     Args:
         config: From `load_config`.
         name: The name of the set.
 
     Returns:
-        A row for each timing that has a row of the model; `columns()` explains the columns.
+        One row per timing that the model covers; `columns()` explains the columns.
 
     Raises:
         RooflinesError: There is no such set, or its timings cannot be joined.
@@ -108,15 +107,14 @@ def measurements(config: Config, name: str) -> pl.DataFrame:
 
 
 def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
-    """Errors of the bound and of estimates at timings.
+    """Errors at timings, for bound and estimates: |predicted / measured - 1| by region.
 
     Args:
         config: From `load_config`, with measurements.
-        name: The name of a set; all of them by default.
+        name: A set's name; by default all sets.
 
     Returns:
-        A row for each set, chip, software, dtypes, split and region; `columns()` explains the
-        columns.
+        One row per set, chip, software, dtypes, split and region; `columns()` explains them.
 
     Raises:
         RooflinesError: There is no such set, or its timings cannot be joined.
@@ -136,17 +134,17 @@ def measured_summary(config: Config, name: str | None = None) -> pl.DataFrame:
 def profiled_kernels(
     path: str | Path, chip: str, dtype: str | None = None, config: Config | None = None
 ) -> pl.DataFrame:
-    """The kernels of a profile on the roofline of a chip.
+    """Profiled kernels on a chip's roofline: FLOPs, bytes, time [s] and bound [s] per kernel.
 
     Args:
         path: The CSV that `ncu --csv` prints, of the page `raw` or `details`, or the counters of
             rocprof-compute (pmc_perf.csv, or its folder) or rocprofv3 (counter_collection.csv).
         chip: Its id in the catalogue, or in the config.
         dtype: The dtype that tensor cores compute in; by default that of their counters.
-        config: Adds the config's own chips to those of the catalogue.
+        config: Adds the config's own chips to the catalogue.
 
     Returns:
-        A row for each kernel, those that take most time first; `columns()` explains the columns.
+        One row per kernel, most time first; `columns()` explains the columns.
 
     Raises:
         RooflinesError: The file lacks counters, or the chip the dtype, or there is no such chip.
@@ -171,10 +169,10 @@ def model_shapes() -> pl.DataFrame:
 
 
 def chips(config: Config | None = None) -> pl.DataFrame:
-    """The chips, a row for every number of every chip.
+    """Chips: one row per number, with unit and source.
 
     Args:
-        config: Adds the config's own chips to those of the catalogue.
+        config: Adds the config's own chips to the catalogue.
 
     Returns:
         `chip`, `name`, `vendor`, `base` (null: no variant), `path` (such as

@@ -1,4 +1,4 @@
-"""A validated config: its sweeps, of operations and of whole models, chips and charts."""
+"""Validated config: sweeps, chips, calibrations and charts."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Config:
 
     Attributes:
         file: Its name in messages.
-        every: The sweeps of operations and of whole models by name.
-        measurements: The sets of timings by name.
-        chips: All chips by id, those of the catalogue and the config's own.
-        calibrations: Those of the package and of the config's files, which win.
+        every: All sweeps (operations and whole models) by name.
+        measurements: Timing sets by name.
+        chips: All chips by id: the catalogue's and the config's own.
+        calibrations: Shipped calibrations, and those in the config's files, which win.
         charts: The charts to draw, all choices made.
-        formats: The formats of their pictures.
-        site: What the site says of itself and links to, without what is not given.
+        formats: Picture formats.
+        site: Texts and links on the site, without empty ones.
         plain: The config as JSON, as it was written.
     """
 
@@ -110,11 +110,11 @@ class Config:
         return _of_kind(ModelSweep, self.every)
 
     def sweep(self, name: str, kind: type[Any] = BaseSweep) -> Any:  # noqa: ANN401, of this kind
-        """One of the sweeps.
+        """Sweep by name.
 
         Args:
             name: Its name.
-            kind: `Sweep` or `ModelSweep`, to refuse those of the other kind.
+            kind: `Sweep` or `ModelSweep`, to refuse the other kind.
 
         Raises:
             RooflinesError: There is none of that name.
@@ -124,7 +124,7 @@ class Config:
         return self._named(key, named, name)
 
     def measurement(self, name: str) -> MeasuredSet:
-        """One of the sets of timings.
+        """Timing set by name.
 
         Raises:
             RooflinesError: There is none of that name.
@@ -147,13 +147,13 @@ def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, Swe
 def load_config(
     source: str | Path | Mapping[str, Any] | None = None, *, needs_sweeps: bool = True
 ) -> Config:
-    """The config in a file or a mapping.
+    """Load and validate a config from a file or a mapping.
 
     Args:
         source: A path, a mapping of the same form, or None for the default config. Paths in a file
             start at its folder, paths in a mapping at the working folder.
         needs_sweeps: Whether it is refused without sweeps and measurements; its chips and
-            calibrations may be all that is read of it.
+            calibrations may be all that is needed.
 
     Returns:
         The config, fully validated: what it describes can be computed.
@@ -163,8 +163,8 @@ def load_config(
             to fix it.
 
     Warns:
-        PlausibilityWarning: A number of one of its own chips is probably a slip, or a context is
-            longer than a model is trained for.
+        PlausibilityWarning: A number in its own chips is probably a slip, or a context is
+            longer than a model's training context.
     """
     line_of = None
     if isinstance(source, Mapping):
@@ -193,7 +193,7 @@ def _check_thresholds(solutions: int, most: int) -> None:
 def _checked(
     file: str, content: object, folder: Path, *, needs_sweeps: bool
 ) -> tuple[Config, list[RooflinesError]]:
-    """The config, and likely slips in it.
+    """Config with its likely slips.
 
     Args:
         file: Its name in messages.
@@ -202,7 +202,7 @@ def _checked(
         needs_sweeps: As of `load_config`.
 
     Raises:
-        RooflinesError: All mistakes of its form; or, where that has none, all others.
+        RooflinesError: All mistakes in its form or, if there are none, all others.
     """
     top, form_chips = _form(content)
     if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
@@ -241,10 +241,10 @@ def _checked(
 
 
 def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
-    """The keys of a config, each checked by itself, and all chips by id.
+    """Config keys, each checked by itself, and all chips by id.
 
     Raises:
-        RooflinesError: All mistakes of keys, of chips, and of names.
+        RooflinesError: All mistakes in keys, chips and names.
     """
     given = content if isinstance(content, Mapping) else {}
     with Mistakes() as mistakes:
@@ -283,7 +283,7 @@ def _sweeps(
     folder: Path,
     mistakes: Mistakes,
 ) -> dict[str, AnySweep]:
-    """The valid sweeps of operations and of whole models."""
+    """Valid sweeps by name."""
     sweeps: dict[str, AnySweep] = {}
     for key, configs, most in (
         ("sweeps", top.sweeps, MAX_THRESHOLDS),
@@ -338,7 +338,7 @@ def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str
 def _models(
     name: str, config: ModelSweepConfig, top: ConfigFile, folder: Path, mistakes: Mistakes
 ) -> Mapping[str, Model]:
-    """The models of a sweep of whole models."""
+    """Models in a model sweep."""
     if name in top.sweeps:
         problem = "is the name of a sweep of operations, too"
         mistakes.add(RooflinesError("", problem, "choose another name: both have folders of it"))
@@ -350,7 +350,7 @@ def _models(
 def _calibrated(
     config: SweepConfig | ModelSweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
 ) -> Calibrations:
-    """The calibrations of a sweep; unknown software is a mistake, unless a file of them is."""
+    """Calibrations for a sweep; unknown software is a mistake, unless its file has one."""
     if calibrations is not None:
         with mistakes.at("calibration"):
             calibrations.check_softwares(config.calibration or ())
@@ -382,10 +382,10 @@ def _measurements(
 
 
 def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value
-    """The chips of the config.
+    """Chips defined in the config.
 
     Raises:
-        RooflinesError: Entries are wrong, or one has the id of a chip of the catalogue.
+        RooflinesError: Entries are wrong, or an id is in the catalogue already.
     """
     catalogue = chip_entries()
     with Mistakes() as mistakes:
@@ -408,7 +408,7 @@ def _priced(chips: Mapping[str, Chip], prices: Mapping[str, float]) -> dict[str,
 
 
 def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Calibrations | None:
-    """The calibrations of the package and of the config's files, which win; None if one fails."""
+    """Shipped calibrations and those in the config's files, which win; None if one fails."""
     parts = [shipped_calibrations()]
     with mistakes.at("calibrations") as part:
         for index, path in enumerate(top.calibrations):
