@@ -115,14 +115,14 @@ def test_a_screen_has_the_best_twenty_splits_and_counts_the_others(capsys):
         row["split"] for row in rows[:20]
     ]
     large = sum(not row["fits"] for row in rows[20:])
-    rest = f"{len(rows) - 20} more, {large} of them too large for the memory"
+    rest = f"{len(rows) - 20} more splits, {large} of which do not fit"
     assert f"{rest}: --csv and --json have all." in screen.splitlines()
 
 
 def test_a_screen_says_that_no_split_fits(capsys):
     words = "explain", "h100-sxm", LLAMA, "S=8192", "bf16", "--split", "auto", "--chips", "2"
-    assert said(capsys, *words, "B=64").splitlines()[-1] == "None of them fits."
-    assert "None of them fits." not in said(capsys, *words, "B=1")
+    assert said(capsys, *words, "B=64").splitlines()[-1] == "No split fits."
+    assert "No split fits." not in said(capsys, *words, "B=1")
 
 
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():
@@ -220,7 +220,7 @@ def test_splits_without_a_row_are_named_with_the_reason():
     assert "Left out: dp8: B is no multiple of 8, dp * micro_batch." in found.notes
     asked = read_words(("h100-sxm", "llama-3.1-70b", "S=8192", "bf16"), chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, within=0.02)
-    assert "Left out: tp1-dp8, tp2-dp4: no batch that fits keeps the time." in found.notes
+    assert "Left out: tp1-dp8, tp2-dp4: no batch that fits meets the step time." in found.notes
 
 
 @pytest.mark.parametrize("batch", [24, 56, 64])

@@ -47,7 +47,7 @@ def test_it_prints_errors_and_writes_a_file(capsys):
     assert (entry.source, entry.contents) == ("made up", "scaling of x")
     assert entry.sizes == {size: (GOOD[size].min(), GOOD[size].max()) for size in "BDF"}
     reach = ", ".join(f"{size} {low:,} to {high:,}" for size, (low, high) in entry.sizes.items())
-    assert f"  for {reach}" in printed
+    assert f"  fitted range: {reach}" in printed
 
 
 def test_timings_of_a_weight_only_format_say_that_they_convert_weights(capsys):

@@ -42,18 +42,18 @@ def test_an_explanation_is_the_text_that_was_reviewed(asked, capsys, monkeypatch
     reviewed(asked, text)
     assert max(map(len, text.splitlines())) <= WIDTH
     most = MOST_MODEL_LINES if asked.path.stem.startswith("model-") else MOST_LINES
-    most += MOST_TERM_LINES if "What makes up the estimate:" in text else 0
+    most += MOST_TERM_LINES if "Estimate by kernel:" in text else 0
     assert len(text.splitlines()) <= most
 
 
 def test_what_is_offered_makes_it_faster():
     """No lower peak, and no dtypes that are compute-bound because they compute more slowly."""
     for asked in CASES:
-        remedies = asked.output.partition("all else equal:")[2]
-        assert " at most " not in remedies.partition("Numbers of")[0]
+        remedies = asked.output.partition("each alone:")[2]
+        assert " at most " not in remedies.partition("Sources for")[0]
     found = rooflines.explain("h100-sxm", "256x8192x8192", "bf16-out-fp32")
     slower = [each for each in found.dtypes if each["t_lower_s"] >= found.row["t_lower_s"]]
-    offered = str(found).partition("  dtypes ")[2].partition("Numbers of")[0]
+    offered = str(found).partition("  dtypes ")[2].partition("Sources for")[0]
     assert any(each["bound"] == "compute" for each in slower)
     assert not [each["dtypes"] for each in slower if f" {each['dtypes']} " in offered]
 

@@ -86,7 +86,7 @@ def test_every_command_reads_a_file_or_says_what_it_is(name, command, path_of, c
     status = run([*words, *more])
     printed = capsys.readouterr()
     if of in expected:
-        read = {"judge": "errors", "train": "a step", "config": ""}.get(command, expected[of])
+        read = {"judge": "errors", "train": "per step", "config": ""}.get(command, expected[of])
         text = printed.out + printed.err
         assert read in text or command in SAME_AS
         if of == "join":

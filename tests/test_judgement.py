@@ -96,7 +96,7 @@ def test_judge_writes_errors_and_pairs(tmp_path, capsys):
     assert h100["bare_median"] == pytest.approx(1 - bound / 8e-4)
     out = said(capsys, "measured", "judge", table, "--csv")
     assert out.splitlines()[0].startswith("set,model,chip,software")
-    assert "no pair is ordered wrongly" in said(capsys, "measured", "judge", table, "--wrong")
+    assert "no pair is ranked wrongly" in said(capsys, "measured", "judge", table, "--wrong")
 
 
 def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys):
@@ -117,7 +117,7 @@ def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys
         assert fit.held_out.median > fit.fitted.median
         assert (row["low"], row["high"]) == fit.bands["step"]
     printed = said(capsys, "measured", "judge", table)
-    held_out, in_sample = printed.index("Held out: "), printed.index("In sample (split fit): ")
+    held_out, in_sample = printed.index("Held out: "), printed.index("In-sample (split fit): ")
     error = printed.index(f"{rows['all']['median']:.1%}")
     assert held_out < error < in_sample < printed.index("llama-3.1-8b h200-sxm vl")
 

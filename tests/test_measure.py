@@ -298,5 +298,5 @@ def test_the_drift_of_a_session_is_of_its_slowest_time_over_its_fastest(
     made: Any = SimpleNamespace(about=about, frame=frame, path=tmp_path / "m.parquet")
     measure._finish(made, Known)  # noqa: SLF001, what a session ends with
     shown = capsys.readouterr().out
-    assert "fp32: the same matmul took up to 50% longer" in shown
+    assert "fp32: the reference matmul drifted by up to 50%" in shown
     assert "fp64: the same" not in shown

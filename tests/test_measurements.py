@@ -63,11 +63,11 @@ def test_unexplained_timings_can_stop_a_run(folder, capsys):
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     printed = said(capsys, "check", str(folder.write()))
     assert "grid: 1 timing, 0 without an estimate, 1 below the bound, 0 left out" in printed
-    assert "rows that repeat" not in printed
+    assert "duplicate row" not in printed
     again = text + text.removeprefix(HEAD)
     (folder.path / "timed/grid.csv").write_text(again, encoding="utf-8")
     printed = said(capsys, "check", str(folder.write()))
-    assert "grid: rows that repeat another one in all columns: 1" in printed
+    assert "grid: 1 duplicate row" in printed
     (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
     folder.config["measurements"]["grid"]["on_unexplained"] = "error"
     message = refused(capsys, "check", str(folder.write()))

@@ -82,7 +82,7 @@ def test_the_config_of_a_model_can_be_given(tmp_path, capsys):
         shown = said(capsys, "models", str(path))
         assert "parameters.total                  671,026,419,200" in shown
         assert "without the layers for multi-token prediction" in shown
-        assert "No single chip" in shown
+        assert "Fits on no single chip" in shown
         assert "weights_bytes.published" in shown
     file.write_text('{"model_type": "mamba"}')
     assert cli.run(["models", str(file)]) == 2

@@ -95,7 +95,7 @@ def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_sear
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
     lines = said(capsys, *words, "--split", "auto").splitlines()
     assert [line for line in lines if re.match(r"Left out: \d+ splits, .*cannot fill", line)]
-    assert "every split of 24 chips of nvlink+infiniband" in lines[0]
+    assert "every split of 24 chips over nvlink+infiniband" in lines[0]
 
 
 def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():
@@ -133,7 +133,7 @@ def test_an_outer_network_alone_is_taken_only_as_asked_and_the_answer_says_what_
     found = rooflines.explain_model(
         "h100-sxm", LLAMA, B=64, S=8192, split={"tp": 16}, network="infiniband"
     )
-    idle = "infiniband alone, as asked: nvlink, which joins 8 chips, is idle"
+    idle = "infiniband alone, as requested: nvlink (8 chips) is idle"
     assert found.to_dict()["routes"] == [idle]
     for chip in chip_entries().values():
         first, *others = chip.networks or [""]

@@ -63,8 +63,8 @@ def test_the_router_and_the_ranks_of_latent_attention_are_whole_on_each_chip():
             assert on_each[name][work] == alone[name][work]
         assert on_each["q-up"][work] < alone["q-up"][work]
     assert on_each["q-up"]["flops"] == alone["q-up"]["flops"] / 8
-    assert answer.assumptions["split"] == "qkv-down and router whole on each chip"
-    assert "qkv-down and router whole on each chip" in " ".join(str(answer).split())
+    assert answer.assumptions["split"] == "qkv-down and router replicated on each chip"
+    assert "qkv-down and router replicated on each chip" in " ".join(str(answer).split())
     assert answer.to_dict()["assumptions"]["split"] == answer.assumptions["split"]
 
 
@@ -84,7 +84,7 @@ def test_the_router_and_the_ranks_of_latent_attention_are_whole_on_each_chip():
 def test_an_answer_names_what_is_whole_on_each_chip(name, kernels):
     answer = rooflines.explain_model("b200", name, B=8, S=4096, split="tp2")
     split = answer.assumptions.get("split")
-    assert split == (kernels and f"{kernels} whole on each chip")
+    assert split == (kernels and f"{kernels} replicated on each chip")
 
 
 @pytest.mark.parametrize(
@@ -134,10 +134,10 @@ def test_one_narrow_format_of_a_model_is_said_to_hold_for_its_cache_too(capsys, 
     typed = "weights=fp8,head=bf16,cache=bf16,activations=bf16,compute=fp8"
     for more in ([], ["--json"]):
         screen = " ".join(said(capsys, *asked, *more).split())
-        assert "embedding, LM head, KV cache and activations are taken as fp8 too" in screen
-        assert f"type {typed}" in screen
+        assert "fp8 also assumed for embedding, LM head, KV cache and activations" in screen
+        assert f"for bf16 there: {typed}" in screen
     others = [typed if word == "fp8" else word for word in asked]
-    assert "taken as" not in said(capsys, *others)
+    assert "also assumed" not in said(capsys, *others)
 
 
 CATALOGUE = plain_file("models.yaml")["models"]

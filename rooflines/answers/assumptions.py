@@ -84,7 +84,7 @@ def copies_text(copies: Iterable[Copies], *, several: bool = False) -> str:
             beyond = f"copies beyond tp{each.shards}"
             number = beyond if several else f"{significant(each.copies)} copies"
             parts.setdefault(number, []).append(name)
-    found = [f"{_listed(whole)} whole on each chip"] if whole else []
+    found = [f"{_listed(whole)} replicated on each chip"] if whole else []
     found += [f"{_listed(names)} in {number}" for number, names in parts.items()]
     return "; ".join(found)
 
@@ -106,6 +106,6 @@ def one_format(dtypes: StepDtypes) -> str:
     name = dtypes.weights
     typed = f"weights={name},head={WIDE},cache={WIDE},activations={WIDE},compute={name}"
     return (
-        f"embedding, LM head, KV cache and activations are taken as {name} too; "
-        f"for {WIDE} there type {typed}"
+        f"{name} also assumed for embedding, LM head, KV cache and activations; "
+        f"for {WIDE} there: {typed}"
     )

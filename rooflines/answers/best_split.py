@@ -40,7 +40,7 @@ TIE = 1e-9
 """What is no loss, of a step: times of splits are sums of a few thousand kernels [1]."""
 
 CAPACITY = "capacity"
-"""What a split that does not fit loses by."""
+"""Bottleneck of a split that does not fit."""
 
 TIMES = {
     **{resource.name: f"t_{resource.name}_s" for resource in RESOURCES},
@@ -118,14 +118,14 @@ def _ranked(
     trains = options.get("phase") == TRAIN
     if within is not None:
         if trains:
-            problem = "is given, but the batch of a step of training is not searched"
+            problem = "is not for training, whose batch is not searched"
             raise RooflinesError("within", problem, "leave it out, and write B=64")
         if batch_given:
-            problem = "is given, but with a time the batch is what is searched"
-            raise RooflinesError("B", problem, "leave out B, or the time")
+            problem = "is given, but --within searches for the batch"
+            raise RooflinesError("B", problem, "leave out B, or --within")
         asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
     elif not batch_given:
-        longest = "" if trains else ", or the longest time of a step, as --within 0.02"
+        longest = "" if trains else ", or a limit on the step time, such as --within 0.02"
         raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
     runs = options.pop("interleave", None) if trains else None
     one = question_sweep(asked, known, **options)
@@ -175,13 +175,13 @@ def split_cases(
     """
     if split != AUTO:
         named = "--within" if chips is None else "--chips"
-        problem, fix = "is of --split auto, which is not given", "add --split auto, or leave it out"
+        problem, fix = "needs --split auto", "add --split auto, or leave it out"
         raise RooflinesError(named, problem, fix)
     if len(asked.chips) != 1:
         problem = f"is auto, but {counted(len(asked.chips), 'chip')} are named"
         raise RooflinesError("--split", problem, "ask for one kind of chip")
     if chips is None:
-        problem = "is auto, which needs how many chips share the model"
+        problem = "is auto, which needs a number of chips"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
     frame, every = _ranked(asked, known, chips=chips, network=links, **options)
@@ -197,12 +197,12 @@ def split_cases(
         for name, title in titles.items()
         if any(row.get(name) is not None for row in rows)
     }
-    notes = [] if any(row["fits"] is not False for row in rows) else ["None of them fits."]
+    notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
     notes += [f"Route: {route}." for route in routes_of(every)]
     if rest := rows[MOST_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
-        too_large = f", {large} of them too large for the memory" if large else ""
-        notes.append(f"{len(rest)} more{too_large}: --csv and --json have all.")
+        misfits = f", {large} of which do not fit" if large else ""
+        notes.append(f"{len(rest)} more splits{misfits}: --csv and --json have all.")
     notes += _left_out(every, frame)
     notes += map(as_note, assumptions_of(every).items())
     return Cases(head, rows, filled, "B", notes, MOST_SHOWN)
@@ -215,7 +215,7 @@ def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
     missing: dict[str, list[tuple[str, str]]] = {}
     for split in (split.name for split in every.config.splits):
         if split not in ranked:
-            reason = reasons.get(split, "no batch that fits keeps the time")
+            reason = reasons.get(split, "no batch that fits meets the step time")
             missing.setdefault(getattr(reason, "need", reason), []).append((split, reason))
     for splits in missing.values():
         first, reason = splits[0]
@@ -236,15 +236,15 @@ COLUMNS = {
     "split": "split",
     "B": "B",
     "t_estimate_s": "estimate",
-    "t_serial_s": "a step",
+    "t_serial_s": "serialized",
     "t_upper_s": "no overlap",
     "t_lower_s": "at least",
     "bound": "bound",
     "bubble": "bubble",
     RATE: "tokens/s/chip ({})",
     "footprint_bytes": "memory",
-    "bottleneck_vs_best": "loses by",
-    "excess_s": "more time",
+    "bottleneck_vs_best": "slower by",
+    "excess_s": "excess",
 }
 """What is shown of every split, and the titles of the columns; the rate's has its time."""
 
@@ -289,7 +289,7 @@ def _within(every: ModelSweep, targets: Targets) -> pl.DataFrame:
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
     if largest.is_empty():
-        problem = f"is {targets.t_step_s[0]:g} s, which no split keeps with any batch that fits"
+        problem = f"is {targets.t_step_s[0]:g} s, which no split meets with any batch that fits"
         raise RooflinesError("within", problem, "allow more time, or use more chips")
     grid = {**every.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
     rows = StepTable(_changed(every, grid=grid)).frame().collect()

@@ -39,23 +39,23 @@ TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
 
 OF_OPERATIONS = {
-    "t_lower_s": "time",
+    "t_lower_s": "at least",
     "bound": "bound",
     "utilization": "of peak",
     "compute_bound_from": "compute-bound from",
     "fits": "fits",
 }
 OF_MODELS = {
-    "t_serial_s": "a step",
+    "t_serial_s": "serialized",
     "t_lower_s": "at least",
     "bound": "bound",
-    "tokens_per_s_per_chip_serial": "tokens/s/chip (a step)",
-    "mfu_serial": "of peak",
+    "tokens_per_s_per_chip_serial": "tokens/s/chip (serialized)",
+    "mfu_serial": "MFU",
     "compute_bound_from": "compute-bound from",
     "fits": "fits",
     "max_B": "largest B",
     "max_S": "longest S",
-    "usd_per_mtok_serial": "$/Mtok (a step)",
+    "usd_per_mtok_serial": "$/Mtok (serialized)",
 }
 """What is shown of every case, and the titles of the columns."""
 
@@ -112,12 +112,12 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
     """
     keys = split_of(split)
     if not isinstance(keys, dict) or keys.keys() != {"tp"}:
-        problem = f"is {quote(split)}, but chips share a matmul by tp alone"
+        problem = f"is {quote(split)}, but a matmul is split by tp alone"
         raise RooflinesError("split", problem, "write tp=8, or name a model such as llama-3.1-70b")
     given = {**options, "operation": asked.operation}
     for key in ("sharding", "shards", "operation"):
         if given.get(key) is not None:
-            problem = f"stands beside --{key}, which says how a single operation is split"
+            problem = f"excludes --{key}, which shards a single operation"
             raise RooflinesError("split", problem, "leave one of them out")
     tp = keys["tp"]
     shared = [{"shards": tp, "sharding": each} if tp != "1" else {} for each in UP_AND_DOWN]
@@ -133,8 +133,8 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
         case = " ".join(str(row[key]) for key in varied if key != "network")
         times[case] = times.get(case, 0.0) + row["t_lower_s"]
     both = ", ".join(f"{case} {seconds(time_s)}".strip() for case, time_s in times.items())
-    notes = [f"Up and down, one after the other: {both}.", *cases.notes]
-    head = f"{cases.asked} · tp={tp}: up by columns, down with one all-reduce"
+    notes = [f"Up and down, serialized: {both}.", *cases.notes]
+    head = f"{cases.asked} · tp={tp}: up column-parallel, down row-parallel with one all-reduce"
     return replace(cases, asked=head, notes=notes)
 
 
@@ -229,7 +229,7 @@ def _binding(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[s
     if varied != ["memory"]:
         return []
     slowest = max(rows, key=lambda row: row["t_lower_s"])
-    binds = f"{slowest['memory']} binds, if all bytes pass every level"
+    time = seconds(slowest["t_lower_s"])
     if slowest["bound"] != MEMORY.bound:
-        binds = f"No memory level binds: {slowest['bound']}-bound on each"
-    return [f"{binds}: {seconds(slowest['t_lower_s'])}."]
+        return [f"No memory level is the bottleneck: {slowest['bound']}-bound at each, {time}."]
+    return [f"{slowest['memory']} is the bottleneck if all bytes pass through every level: {time}."]

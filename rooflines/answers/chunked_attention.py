@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 TEXTS = {
     FOUND: (
         "≤ {critical}",
-        "with a large batch, at {number:,} of these {among:,} contexts; longer are {limit}-bound",
+        "with a large batch, at {number:,} of {among:,} contexts; longer ones are {limit}-bound",
     ),
     WITHOUT_END: (
         "some",
-        "a large batch is compute-bound at {number:,} of the {among:,} contexts of each chunk",
+        "with a large batch, at {number:,} of the {among:,} contexts in each chunk",
     ),
 }
 """The short answer and the text, by outcome."""

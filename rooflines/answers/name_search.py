@@ -123,6 +123,6 @@ def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Found | None:
         name for name, text in texts.items() if all(part in text.split("-") for part in parts)
     ]
     if len(alike) > 1:
-        problem = f"is {quote(word)}, which {len(alike)} {kind}s have in their names"
+        problem = f"is {quote(word)}, which matches {len(alike)} {kind}s"
         raise RooflinesError(kind, problem, f"type one of them: {', '.join(alike)}")
     return Found(alike[0], f"{word} is taken as {alike[0]}") if alike else None

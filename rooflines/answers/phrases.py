@@ -53,10 +53,10 @@ CENTS = 0.1
 
 PASSES = {
     "fwd": "forward",
-    "again": "again",
+    "again": "recomputed",
     "bwd": "backward",
-    "dgrad": "by input",
-    "wgrad": "by weights",
+    "dgrad": "dgrad",
+    "wgrad": "wgrad",
 }
 """What passes of training are called, by what names of kernels end with."""
 
@@ -66,26 +66,26 @@ UNITS = {"flops": "FLOP"}
 LARGEST = {
     SHARDS: {
         FOUND: ("≤ {critical}", "then {limit}-bound"),
-        ALWAYS: ("≤ {critical}", "all that the network joins"),
+        ALWAYS: ("≤ {critical}", "all chips on the network"),
         WITHOUT_END: ("any", "no upper limit"),
         NEVER: ("never", "{limit}-bound on one chip already"),
     },
     "S": {
         FOUND: ("≤ {critical}", "with a large batch; longer contexts are {limit}-bound"),
-        WITHOUT_END: ("any", "every long context has a compute-bound batch"),
+        WITHOUT_END: ("any", "long contexts are compute-bound with a large batch"),
         NEVER: ("never", "no batch is compute-bound at any context"),
     },
     "tp": {
-        FOUND: ("≤ {critical}", "then its chips gather for longer than they compute"),
+        FOUND: ("≤ {critical}", "beyond it, all-gathers take longer than the math"),
         NEVER: ("never", "the chip has no {limit}"),
     },
 }
 """What is said of the largest number of chips, and the longest context, by outcome."""
 
 BEYOND = {
-    "sizes": "timed at other sizes",
-    "engine": "of another engine than the one named first",
-    "engine, sizes": "of another engine, at other sizes",
+    "sizes": "beyond the timed sizes",
+    "engine": "timed with another engine",
+    "engine, sizes": "timed with another engine, at other sizes",
 }
 """What is said of an estimate that is beyond the timings of its calibration."""
 
@@ -107,7 +107,7 @@ class Section(NamedTuple):
 
 def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None) -> str:
     """The question: chip, operation or model, sizes, dtypes, split."""
-    network = f" of {row['network']}" if row["network"] and row["network_bytes"] else ""
+    network = f" over {row['network']}" if row["network"] and row["network_bytes"] else ""
     if "model" in row:
         what, split = f"{row['model']} {row['phase']}", ""
         if row["chips"] > 1:
@@ -115,32 +115,55 @@ def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | N
     else:
         what, split = row["operation"], ""
         if row["sharding"] != "none":
-            split = f"{row['sharding']} over {row.get(AXES) or row[SHARDS]} chips{network}"
+            split = f"{row['sharding']} on {row.get(AXES) or row[SHARDS]} chips{network}"
     each = (f"{letter}={size}" for letter, size in sizes.items())
-    caches = "caches split by batch" if cache_split == BY_BATCH else ""
+    caches = "KV cache split by batch" if cache_split == BY_BATCH else ""
     parts = [row["chip"], " ".join([what, *each]), row["dtypes"], split, caches]
     return " · ".join(filter(None, parts))
 
 
 def finding(answer: Answer) -> str:
-    """The bottleneck, how fast it is, and the share of the peak; of a model, if it fits."""
+    """Verdict: the estimate where there is one, the bottleneck and bound; or that it does not fit.
+
+    All rates are on one basis: those of the estimate are those serialized * t_serial_s /
+    t_estimate_s.
+    """
     row, capacity = answer.row, answer.capacity_bytes
-    least = seconds(row["t_lower_s"])
+    least, estimate_s = seconds(row["t_lower_s"]), row.get("t_estimate_s")
     if not answer.of_a_model:
+        estimate = "" if estimate_s is None else f"estimate {seconds(estimate_s)}; "
         attained = si(row["attained_flops_per_s"], "FLOP/s")
         share = percent(row["utilization"])
-        return f"{row['bound']}-bound: at least {least}, at most {attained}, {share} of peak"
+        bound = f"{row['bound']}-bound: at least {least}, at most {attained}, {share} of peak"
+        return f"{estimate}{bound}"
     if row["fits"] is False and capacity is not None:
-        what = "states and saved tensors" if answer.trains else "weights and caches"
+        what = "states and activations" if answer.trains else "weights and KV cache"
         held = f"{si(row['footprint_bytes'], 'B')} of {what}{_each_chip(row)}"
         room = f"{si(capacity, 'B')} of {row['memory']}"
         return f"does not fit: {held}, {room}; {_fewest(answer)}"
     published = f"; published in {answer.published}" if answer.published else ""
+    serial_s = row["t_serial_s"]
+    if estimate_s is not None:
+        rates = _rates_per_chip_and_user(answer, serial_s / estimate_s)
+        return (
+            f"estimate {seconds(estimate_s)} per step, {rates}; "
+            f"{row['bound']}-bound: {seconds(serial_s)} serialized, at least {least}{published}"
+        )
     return (
-        f"{row['bound']}-bound: {seconds(row['t_serial_s'])} a step, kernel after kernel, "
-        f"{count(row['tokens_per_s_per_chip_serial'])} tokens/s per chip, "
-        f"{percent(row['mfu_serial'])} of peak; at least {least}{published}"
+        f"{row['bound']}-bound: {seconds(serial_s)} per step, serialized; "
+        f"{_rates_per_chip_and_user(answer)}, {percent(row['mfu_serial'])} MFU; "
+        f"at least {least}{published}"
     )
+
+
+def _rates_per_chip_and_user(answer: Answer, speedup: float = 1.0) -> str:
+    """Tokens/s/chip and, in decode, tokens/s/user: serialized * speedup; a user is a sequence."""
+    row = answer.row
+    rates = f"{count(speedup * row['tokens_per_s_per_chip_serial'])} tokens/s/chip"
+    if row["phase"] != DECODE:
+        return rates
+    per_user = speedup * row["tokens_per_s_serial"] / answer.sizes["B"]
+    return f"{rates}, {significant(per_user)} tokens/s/user"
 
 
 def work_at_rate(used: Use) -> str:
@@ -164,17 +187,16 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     yield "route", "; ".join(answer.routes)
     if of_model:
         if answer.context is not None and answer.sizes["S"] > answer.context:
-            longest = f"{answer.context:,} tokens that the model is made for"
-            yield "context", f"S is beyond the {longest}"
+            yield "context", f"S exceeds the model's context of {answer.context:,} tokens"
         yield from answer.assumptions.items()
         if len(answer.products) > 1:
             yield "peaks", ", ".join(map(_product, answer.products))
-    yield "TTFT" if of_model and row["phase"] == PREFILL else "time", _times(answer)
+    yield _time_label(answer), _times(answer)
     yield "estimate", _estimate(answer)
     if timed := answer.measured:
         low, high = (significant(timed[name]) for name in ("p10", "p90"))
-        of = f"{timed['n']:,} {'steps served' if of_model else 'kernels'}, {timed['software']}"
-        below = "; those below it in cache" if timed["p10"] < 1 else ""
+        of = f"{timed['n']:,} {'served steps' if of_model else 'kernels'}, {timed['software']}"
+        below = "; below 1 from cache" if timed["p10"] < 1 else ""
         yield "measured", f"{low} to {high} times the bound, p10 to p90 ({of}){below}"
     if not of_model:
         for used in answer.uses:
@@ -186,22 +208,22 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
         return
     if answer.trains:
         yield from training_facts.training_facts(answer)
-        yield "quicker", ", ".join(_quicker(answer))
+        yield "faster", ", ".join(_quicker(answer))
         yield "fits", _held(answer, training_facts.held_memory(answer))
         yield from training_facts.limits(answer)
         return
     yield "tokens/s", _tokens(row) + _drafted(answer)
-    yield "quicker", ", ".join(_quicker(answer))
+    yield "faster", ", ".join(_quicker(answer))
     yield "experts", _experts(answer.experts) if answer.experts else ""
     weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "kv_cache"))
-    most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no sequence"
+    most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
     fewer = f"; {_fewest(answer)}" if row["fits"] and row["chips"] > 1 else ""
     yield (
         "fits",
-        _held(answer, f"{weights} of weights, {caches} of caches")
+        _held(answer, f"{weights} of weights, {caches} of KV cache")
         + ("" if answer.capacity_bytes is None else f"{most}{fewer}"),
     )
-    yield "costs", ", ".join(_costs(row))
+    yield "cost", "; ".join(_costs(row))
 
 
 def _product(product: Mapping[str, Any]) -> str:
@@ -211,8 +233,8 @@ def _product(product: Mapping[str, Any]) -> str:
 
 def _each_chip(row: Mapping[str, Any]) -> str:
     if "model" in row:
-        return " on each chip" if row["chips"] > 1 else ""
-    return " of each chip" if row[SHARDS] > 1 else ""
+        return " per chip" if row["chips"] > 1 else ""
+    return " per chip" if row[SHARDS] > 1 else ""
 
 
 def _held(answer: Answer, held: str) -> str:
@@ -220,17 +242,25 @@ def _held(answer: Answer, held: str) -> str:
     row, capacity = answer.row, answer.capacity_bytes
     held = f"{held}{_each_chip(row)}"
     if capacity is None:
-        return f"not known: {held}, capacity of {row['memory']} not published"
+        return f"unknown: {held}, {row['memory']} capacity not published"
     return f"{'yes' if row['fits'] else 'no'}: {held}, {si(capacity, 'B')} of {row['memory']}"
+
+
+def _time_label(answer: Answer) -> str:
+    """TTFT in prefill, TPOT in decode of one token per sequence, else time."""
+    phase = answer.row.get("phase")
+    if phase == DECODE and answer.row.get("T") in (None, 1):
+        return "TPOT"
+    return "TTFT" if phase == PREFILL else "time"
 
 
 def _times(answer: Answer) -> str:
     """Times with and without overlap, and the least time of hops."""
     row = answer.row
     least, most = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
-    text = f"{least} with full overlap, {most} without"
+    text = f"{least} with full overlap, {most} with none"
     if answer.of_a_model:
-        text = f"{seconds(row['t_serial_s'])} kernel after kernel, {text}"
+        text = f"{seconds(row['t_serial_s'])} serialized, {text}"
     elif row["t_lower_s"] == row["t_upper_s"]:
         text = least
     hops = (f"; hops at least {seconds(u.latency_s)}" for u in answer.uses if u.latency_s)
@@ -243,7 +273,9 @@ def _estimate(answer: Answer) -> str:
     if row.get("t_estimate_s") is None:
         return ""
     low, high = (row.get(f"t_estimate_{band}_s") for band in ("p10", "p90"))
-    ends = "" if low is None or high is None else f", {seconds(low)} to {seconds(high)}"
+    ends = ""
+    if low is not None and high is not None:
+        ends = f" (p10 to p90: {seconds(low)} to {seconds(high)})"
     if of and not answer.of_a_model:
         of = f"{of}; {row['estimate_bound']}-bound"
     includes = "matmuls include" if answer.of_a_model else "includes"
@@ -255,14 +287,14 @@ def _estimate(answer: Answer) -> str:
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
-    of = "" if row["phase"] == DECODE else " of the prompts"
-    room = ", if it had the memory" if row["fits"] is False else ""
+    prompts = "" if row["phase"] == DECODE else " (prompt tokens)"
+    room = ", if it fitted" if row["fits"] is False else ""
     rate, estimated = row["tokens_per_s_serial"], ""
     if (estimate := row["t_estimate_s"]) is not None:
-        estimated = f", {count(rate * row['t_serial_s'] / estimate)} at the estimate"
+        estimated = f", {count(rate * row['t_serial_s'] / estimate)} estimated"
     return (
-        f"{count(rate)}{of} kernel after kernel, {count(row['tokens_per_s'])} with full overlap"
-        f"{estimated}{room}"
+        f"{count(rate)} serialized, {count(row['tokens_per_s'])} with full overlap"
+        f"{estimated}{prompts}{room}"
     )
 
 
@@ -272,9 +304,9 @@ def _drafted(answer: Answer) -> str:
         return ""
     added, computed = answer.draft["accepted"] + 1, answer.row["T"]
     own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
-    taken = f"{seconds(sum(each['count'] * each['t_serial_s'] for each in own))} of it to draft"
-    left_out = "the draft's time left out"
-    return f"; a step adds {significant(added)} of {computed} tokens, {taken if own else left_out}"
+    time = seconds(sum(each["count"] * each["t_serial_s"] for each in own))
+    drafting = f"drafting {time}" if own else "drafting excluded"
+    return f"; {significant(added)} tokens per step, {computed} computed, {drafting}"
 
 
 def _faster(answer: Answer) -> list[Mapping[str, Any]]:
@@ -288,7 +320,7 @@ def _quicker(answer: Answer) -> Iterator[str]:
     for other in _faster(answer)[:MOST_DTYPES]:
         fits = "; fits" if other["fits"] and not answer.row["fits"] else ""
         time = seconds(other["t_lower_s"])
-        yield f"all {other['dtypes']}: {time} ({other['bound']}-bound{fits})"
+        yield f"all {other['dtypes']} (bound {time}, {other['bound']}{fits})"
 
 
 def _experts(experts: Mapping[str, Any]) -> str:
@@ -296,7 +328,7 @@ def _experts(experts: Mapping[str, Any]) -> str:
     some = significant(experts["touched"], DIGITS)
     if some == f"{experts['E']}" and experts["touched"] < experts["E"]:
         some = "almost all"
-    return f"{experts['routing']} routing: {some} of {experts['E']} in a layer are read"
+    return f"{experts['routing']} routing: {some} of {experts['E']} experts read per layer"
 
 
 def _fewest(answer: Answer) -> str:
@@ -305,12 +337,12 @@ def _fewest(answer: Answer) -> str:
         return training_facts.holding(answer)
     (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
     if fewest["outcome"] == FOUND:
-        return f"tp={fewest['critical']} is enough"
+        return f"fits from tp={fewest['critical']}"
     if answer.wider is not None:
-        return f"tp={answer.wider['tp']} over {answer.wider['network']} is enough"
+        return f"fits from tp={answer.wider['tp']} over {answer.wider['network']}"
     if fewest["outcome"] == UNKNOWN:
-        return "not known whether any tp is enough"
-    return f"no tp is enough that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
+        return "unknown whether any tp fits"
+    return f"no tp fits that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
 
 
 def _costs(row: Mapping[str, Any]) -> Iterator[str]:
@@ -322,13 +354,13 @@ def _costs(row: Mapping[str, Any]) -> Iterator[str]:
     estimated = ""
     if (price := row["usd_per_mtok_serial"]) is not None:
         if (estimate := row["t_estimate_s"]) is not None:
-            estimated = f", ${_usd(price * estimate / row['t_serial_s'])} at the estimate"
+            estimated = f", ${_usd(price * estimate / row['t_serial_s'])} estimated"
         yield (
-            f"${_usd(price)} a million tokens kernel after kernel{estimated} "
+            f"${_usd(price)}/Mtok serialized{estimated} "
             f"({row['price_provider']}, {row['price_date']})"
         )
     if row["j_per_token_serial"] is not None:
-        yield f"{significant(row['j_per_token_serial'])} J a token kernel after kernel"
+        yield f"{significant(row['j_per_token_serial'])} J/token serialized"
 
 
 def _usd(price: float) -> str:
@@ -341,29 +373,27 @@ def _usd(price: float) -> str:
 
 def sections(answer: Answer) -> Iterator[Section]:
     """Kernels of a model; from which size on it is compute-bound; what else would make it so."""
-    title = "Compute-bound from this size on, the others as they are:"
+    title = "Compute-bound from this size on, other sizes fixed:"
     if answer.of_a_model:
-        of_groups = "Time by group, kernel after kernel (softmax, norms and rotary left out):"
+        of_groups = "Time by kernel, serialized (softmax, norms and rotary excluded):"
         parts = _passes(answer) if answer.trains else _groups(answer)
         yield Section(of_groups, list(parts))
         if answer.terms:
-            yield Section("What makes up the estimate:", list(_terms(answer)))
+            yield Section("Estimate by kernel:", list(_terms(answer)))
         if answer.fits:
-            yield Section(
-                "It is calibrated to (median errors at what was held out):", [*_fits(answer)]
-            )
+            yield Section("Calibrations (median held-out error):", [*_fits(answer)])
         context = ", and up to this context" if answer.row["phase"] == DECODE else ""
         title = f"Compute-bound from this batch on{context}:"
         if answer.trains:
             title = "Compute-bound from this size on, and up to this tp:"
     yield Section(title, list(_thresholds(answer)))
     if all(change.outcome == ALWAYS for change in answer.changes):
-        yield Section("At these sizes it is compute-bound as it is.", [])
+        yield Section("Already compute-bound at these sizes.", [])
         return
     lines = list(_rates(answer))
     if not answer.of_a_model:
         lines.append(_dtypes(answer))
-    yield Section("or with this, all else equal:", lines)
+    yield Section("Alternatives, each alone:", lines)
 
 
 def _longest(
@@ -417,14 +447,14 @@ def _terms(answer: Answer) -> Iterator[Line]:
     untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED_PREFIX)]
     share = sum(each["count"] * each["t_estimate_s"] for each in untimed) / total
     if share >= LEAST_TERM:
-        text = f"{percent(share)} is of kernels without timings, at the shares that matmuls reach"
+        text = f"{percent(share)} from kernels without timings, assumed at matmul efficiency"
         yield Line(UNTIMED_PREFIX, "", text)
     if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
-        text = f"alone take {seconds(sent)}, within the kernels that they follow"
+        text = f"{seconds(sent)}, included in the kernels above"
         yield Line("collectives", "", text)
     if answer.prompt_s is not None:
         size, time = f"{answer.sizes['S']:,}", seconds(answer.prompt_s)
-        yield Line("prompts", "+", f"one of {size} tokens that is read between steps adds {time}")
+        yield Line("prefill", "+", f"each {size}-token prefill between steps adds {time}")
 
 
 def _fits(answer: Answer) -> Iterator[Line]:
@@ -466,7 +496,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         text = f"{answer.along_axis}{text}" if axis == SHARDS else text
         estimate = ""
         if (size := whole["plateau_estimate"]) is not None:
-            estimate = f"by estimate 90% of its plateau from {size}"
+            estimate = f"estimate: 90% of plateau from {size}"
         shares = (_share(answer, whole, each) for each in less)
         yield Line(axis, value, "; ".join(filter(None, [text, *shares, estimate])))
 
@@ -482,7 +512,7 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
             text += f"; rule of thumb {significant(rule, DIGITS)}"
         fit = threshold.get("max_fit" if answer.trains else "max_B_fit")
         if fit is not None and fit < critical:
-            text += f"; {f'{fit:,}' if fit else 'none'} fit{'s' * (fit <= 1)}"
+            text += f"; fits up to {fit:,}" if fit else "; no size fits"
         return f"{critical}", text
     if outcome == ALWAYS:
         size = "batch" if answer.of_a_model and threshold["axis"] == "B" else "size"
@@ -495,9 +525,10 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
 def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The dp that sends for the least time, and from which batch on math takes as long."""
     dp, least = threshold["critical"], threshold["critical_network"]
-    of = f"sends for the least time, with tp={answer.row['tp'] * answer.row['dp'] // dp}"
-    from_least = f"; with as many micro-batches a mix is compute-bound from B = {least} on"
-    return f"{dp}", of + (from_least if least else "")
+    text = f"minimizes communication (tp={answer.row['tp'] * answer.row['dp'] // dp})"
+    if least:
+        text += f"; at this micro-batch count compute-bound from B = {least}"
+    return f"{dp}", text
 
 
 def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:
@@ -530,7 +561,7 @@ def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
         value, text = LARGEST[axis][outcome]
         return value.format(critical=critical), text.format(limit=threshold["limit"])
     if axis == SHARDS:
-        return "" if critical is None else f"≥ {critical}", f"not known: {outcome}"
+        return "" if critical is None else f"≥ {critical}", f"unknown: {outcome}"
     return _beyond(threshold)
 
 
@@ -562,7 +593,7 @@ def _rates(answer: Answer) -> Iterator[Line]:
             text = f"the {change.limit} takes longer than the math"
             if change.outcome == LATENCY:
                 hops = seconds(latencies[change.resource])
-                text = f"its hops alone take {hops}, longer than the math"
+                text = f"hop latency alone, {hops}, exceeds the math"
             if change.resource != MATH.name:
                 yield Line(label, "no", text)
         elif factor > 1:
@@ -575,14 +606,11 @@ def _dtypes(answer: Answer) -> Line:
     """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
     others = answer.dtypes
     if not others:
-        return Line("dtypes", "no", "the unit computes no others")
+        return Line("dtypes", "no", "no other supported dtype")
     bound = [each for each in _faster(answer) if each["bound"] == MATH.bound]
     if not bound:
-        which, verb = "the only other one", "is not"
-        if len(others) > 1:
-            which, verb = f"none of the {len(others)} others", "is"
-        quicker = f"compute-bound and quicker by a factor of {LEAST_FACTOR}"
-        return Line("dtypes", "no", f"{which} that the unit computes {verb} {quicker}")
+        faster = f"compute-bound and more than {LEAST_FACTOR}× faster"
+        return Line("dtypes", "no", f"no other supported dtype is {faster}")
     more = f", {len(bound) - MOST_DTYPES} more" if len(bound) > MOST_DTYPES else ""
     shown = (
         f"{other['dtypes']} (bound {seconds(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]

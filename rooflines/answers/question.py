@@ -137,7 +137,7 @@ def _of_operation(
     """The config of a question about an operation."""
     if not asked.dtypes:
         asked.dtypes = [FORMAT]
-        asked.notes.append(f"dtypes are {FORMAT}, since none are typed; `rooflines list dtypes`")
+        asked.notes.append(f"dtypes default to {FORMAT}; `rooflines list dtypes`")
     with Mistakes() as mistakes:
         with mistakes.at():
             options = _on_chips(asked, known.chips, options)
@@ -150,7 +150,7 @@ def _of_operation(
         if sharding in UNSPLIT and str(shards) != "1":
             names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
             fix = f"choose a sharding with --sharding: {names}"
-            mistakes.add(RooflinesError("shards", f"is {shards}, but nothing is split", fix))
+            mistakes.add(RooflinesError("shards", f"is {shards}, but no sharding is given", fix))
     return {
         "operation": op.name,
         "unit": op.unit,
@@ -205,8 +205,8 @@ def _of_model(
         forms, of = [own], own
         if not isinstance(own, str):
             of = ", ".join(f"{key} {form}" for key, form in own.items() if isinstance(form, str))
-        why = "as the model is published" if published else "since none are typed"
-        asked.notes.append(f"dtypes are {of}, {why}")
+        chosen = "are {}, as the model is published" if published else "default to {}"
+        asked.notes.append(f"dtypes {chosen.format(of)}")
     keys = {
         "models": [model.name],
         "grid": grid,

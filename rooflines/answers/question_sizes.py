@@ -177,7 +177,7 @@ def _range(text: str) -> Sequence[int]:
         return [_whole(text)]
     first, last = _whole(match[1]), _whole(match[2])
     if first > last:
-        problem = f"is {quote(text)}, whose first is above its last"
+        problem = f"is {quote(text)}, which starts above its end"
         raise RooflinesError("", problem, f"write {match[2]}..{match[1]}")
     if match[3] is not None:
         return range(first, last + 1, _whole(match[3]))[: MOST_SIZES + 1]

@@ -168,7 +168,7 @@ def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
     elif TrainingPlan.keys_of(word):
         known.take("split", word)
     elif (match := CHIPS.fullmatch(word)) and name_search.chip_named(match[2] or match[3], chips):
-        problem = f"is {quote(word)}, but how many chips share a model is its split"
+        problem = f"is {quote(word)}, but --split sets the number of chips"
         fix = f"write {match[2] or match[3]}, and --split tp={match[1] or match[4]}"
         raise RooflinesError("chip", problem, fix)
     elif PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit():

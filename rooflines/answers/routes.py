@@ -35,8 +35,8 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
     first, link = next(iter(place.entry.networks.items()))
     if place.networks[0] != first:
         joined = link.exact.domain if link.exact.domain_known else None
-        chips = f", which joins {joined:,} chips," if joined else ""
-        yield f"{place.network} alone, as asked: {first}{chips} is idle"
+        chips = f" ({joined:,} chips)" if joined else ""
+        yield f"{place.network} alone, as requested: {first}{chips} is idle"
     inner = place.links[0]
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):

@@ -59,10 +59,10 @@ VALUES: Mapping[str, Callable[[float], str]] = {
     "domain": "{:.0f} chips".format,
     "ring_multiple": "rings of {:.0f}".format,
     "watts": "{:,.10g} W".format,
-    "usd_per_hour": "${:,.10g} an hour".format,
+    "usd_per_hour": "${:,.10g}/h".format,
     "overhead_s": lambda value: f"overhead {seconds(value)}",
-    "typical_hop_latency_s": lambda value: f"{seconds(value)} typically",
-    "hop_latency_s": lambda value: f"{seconds(value)} a hop",
+    "typical_hop_latency_s": lambda value: f"{seconds(value)} typical",
+    "hop_latency_s": lambda value: f"{seconds(value)}/hop",
 }
 """Numbers of a chip as text, by their key, that are not a quantity with its unit alone."""
 
@@ -154,7 +154,7 @@ def _labelled(head: str, text: str) -> list[str]:
 
 def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
     """The numbers used, part by part of the chip, with their sources."""
-    yield paint(f"Numbers of {answer.name}:", BOLD)
+    yield paint(f"Sources for {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
     parts = [
         (_name(path), [each for each in numbers if not each["path"].endswith(UNUSED)])
@@ -188,7 +188,7 @@ def _remarks(number: NumberRecord, *, alike: bool) -> Iterator[str | None]:
     """What is said of a part after its sources, where that holds for all of its numbers alike."""
     if alike:
         yield from _read(number)
-    yield "half of the figure with sparsity" if number["halved"] else None
+    yield "half the sparse figure" if number["halved"] else None
     yield "at boost clock" if number["clock"] == "boost" else None
 
 
@@ -205,7 +205,7 @@ def _value(number: NumberRecord, *, alike: bool) -> str:
         return VALUES[key](value)
     if not unit:
         return f"{key} {value:.10g}"
-    link = " a link" if number["path"].startswith("networks.") else ""
+    link = "/link" if number["path"].startswith("networks.") else ""
     label = f"label {number['label']}" if number["label"] else None
     remarks = ", ".join(filter(None, [label, *(() if alike else _read(number))]))
     return f"{si(value, unit, phrases.DIGITS)}{link}{remarks and f' ({remarks})'}"

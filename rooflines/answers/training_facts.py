@@ -19,17 +19,18 @@ Fact = tuple[str, str]
 def training_facts(answer: Answer) -> Iterator[Fact]:
     """How quick a step is."""
     row = answer.row
-    yield "tokens/s", f"{count(row['tokens_per_s_serial'])}, {count(row['tokens_per_s'])} at most"
-    shares = f"{row['mfu_serial']:.1%} mfu, {row['mfu_full_serial']:.1%} with all pairs of tokens"
-    yield "peak", f"{shares}, {row['hfu_serial']:.1%} hfu"
+    serialized, least = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
+    yield "tokens/s", f"{serialized} serialized, at most {least}"
+    shares = f"{row['mfu_serial']:.1%}, {row['mfu_full_serial']:.1%} counting all token pairs"
+    yield "MFU", f"{shares}; HFU {row['hfu_serial']:.1%}, including recomputation"
     runs = f"{row['micro_batches']:,} micro-batches"
-    yield "pipeline", f"waits {row['bubble']:.1%} of a step of {runs}" if row["pp"] > 1 else ""
+    yield "pipeline", f"bubble {row['bubble']:.1%} ({runs})" if row["pp"] > 1 else ""
 
 
 def held_memory(answer: Answer) -> str:
     """What the fullest chip holds."""
     states, saved = (si(answer.row[f"{part}_bytes"], "B") for part in ("state", "saved"))
-    return f"{states} of states, {saved} of saved tensors"
+    return f"{states} of weights, gradients and optimizer states, {saved} of activations"
 
 
 def limits(answer: Answer) -> Iterator[Fact]:
@@ -41,13 +42,13 @@ def limits(answer: Answer) -> Iterator[Fact]:
         yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
     if "days" in row:
         usd = "" if row["usd"] is None else f", ${count(row['usd'])}"
-        yield "training", f"{row['days']:,.1f} days of such steps{usd}"
+        yield "training", f"{row['days']:,.1f} days at this step time{usd}"
 
 
 def holding(answer: Answer) -> str:
     """What would fit in place of a step that does not."""
     (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
-    found = [f"S = {answer.row['max_S']:,}"] if answer.row["max_S"] else []
+    changes = [f"up to S = {answer.row['max_S']:,}"] if answer.row["max_S"] else []
     if fewest["outcome"] == FOUND:
-        found.append(f"{fewest['critical']:,} chips with more replicas")
-    return f"{' or '.join(found)} would" if found else "the states alone do not"
+        changes.append(f"with more replicas from {fewest['critical']:,} chips")
+    return f"fits {' or '.join(changes)}" if changes else "the states alone do not fit"

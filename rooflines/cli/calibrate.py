@@ -35,8 +35,8 @@ REGIONS = {
     "split": "  split",
     "region": "region",
     "n": "n",
-    "bare_median": "bound: median",
-    "median": "estimate: median",
+    "bare_median": "bound: median error",
+    "median": "estimate: median error",
     "mean": "mean",
     "p90": "p90",
 }
@@ -149,16 +149,16 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
     reach = (f"{name} {low:,} to {high:,}" for name, (low, high) in result.entry.sizes.items())
     wider = result.entry.outside
     beyond = (
-        f"; beyond, 8 of 10 take {wider[0]:.3g} to {wider[1]:.3g} times the estimate"
+        f"; beyond it 8 of 10 take {wider[0]:.3g} to {wider[1]:.3g} times the estimate"
         if wider
         else ""
     )
-    yield f"  for {', '.join(reach)}{beyond}"
+    yield f"  fitted range: {', '.join(reach)}{beyond}"
     if result.entry.contents:
         yield f"  timings include {result.entry.contents}"
     if result.entry.held:
         held = ", ".join(result.entry.held)
-        yield f"  kept at the prior, not identifiable from the timings: {held}"
+        yield f"  kept at the prior (not identifiable): {held}"
     yield from (f"  {note}" for note in result.notes)
     rows = ({**row, "split": f"  {row['split']}"} for row in result.regions.to_dicts())
     yield output.table(REGIONS, rows)

@@ -136,5 +136,5 @@ def _timings(config: Config) -> list[str]:
                     f"estimate, {below:,} below the bound, {left_out:,} left out"
                 )
                 if copies := measured_set.timings.copies:
-                    lines.append(f"{name}: rows that repeat another one in all columns: {copies:,}")
+                    lines.append(f"{name}: {counted(copies, 'duplicate row')}")
     return lines

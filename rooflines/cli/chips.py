@@ -74,7 +74,7 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     ]
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
-    hint = "all of one: `rooflines list chips ID`"
+    hint = "`rooflines list chips ID` has all numbers of one"
     shown = output.table(LIST, rows)
     return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 

@@ -118,12 +118,12 @@ def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
         factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} × {SIZE:,})")
     if factors:
         yield ", ".join(factors)
-    yield f"Lowest dated price of an hour: {'; '.join(map(_price, chips, chips.values()))}"
+    yield f"Lowest dated price per hour: {'; '.join(map(_price, chips, chips.values()))}"
 
 
 def _price(name: str, chip: Chip) -> str:
     """The lowest dated price of a chip, or that it has none."""
     price = chip.lowest_price()
     if price is None:
-        return f"none of {name} is known (--config with `prices: {{{name}: 2.5}}` gives one)"
+        return f"{name} unknown (set one in --config: `prices: {{{name}: 2.5}}`)"
     return f"{name} ${price.usd_per_hour:,.4g} ({price.provider}, {price.date})"

@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from rooflines.cli.output import Printed
 
 SHARDINGS = {
-    "batch": "every chip has a part of the rows B, and all weights; nothing is sent",
-    "batch/gather-w": "the same, and the weights are stored in parts and gathered first",
-    "column": "every chip has some columns F of the weights; nothing is sent",
-    "column/gather-x": "the same, and the input is stored in parts and gathered first",
-    "contracting/all-reduce": "every chip has a part of D; the sums of all are added everywhere",
-    "contracting/reduce-scatter": "the same, and every chip keeps a part of the sum",
+    "batch": "each chip has some rows B and all weights; no communication",
+    "batch/gather-w": "the same, but weights are sharded and all-gathered first",
+    "column": "each chip has some columns F of the weights; no communication",
+    "column/gather-x": "the same, but the input is sharded and all-gathered first",
+    "contracting/all-reduce": "each chip has a part of D; partial sums are all-reduced",
+    "contracting/reduce-scatter": "the same, but partial sums are reduce-scattered",
 }
 """What the named shardings mean, of `BD,DF->BF`."""
 
@@ -53,30 +53,30 @@ OF_OPERATIONS = {
 }
 OF_TRAINING = {
     "shard": (
-        "WHAT: In training: what replicas share, none, optimizer (the default), gradients, or "
-        "weights; also zero0 to zero3, or fsdp."
+        "WHAT: In training: states sharded over replicas, none, optimizer (the default), "
+        "gradients or weights; also zero0 to zero3, or fsdp."
     ),
     "recompute": (
-        "WHAT: In training: what is computed again, none (the default), selective (norms, "
+        "WHAT: In training: recomputation, none (the default), selective (norms, "
         "activations), or full."
     ),
-    "micro_batch": "N: In training: sequences that a replica computes at once; 1.",
-    "tokens": "N: In training: tokens of the whole of it, such as 15e12; gives days.",
+    "micro_batch": "N: In training: sequences per micro-batch; default 1.",
+    "tokens": "N: In training: total training tokens, such as 15e12; gives days.",
 }
 OF_MODELS = {
     "chips": "N: Chips of --split auto.",
     "within": (
-        "SECONDS: With --split auto and no B: the largest batch of each whose step takes at most "
-        "this."
+        "SECONDS: With --split auto and no B: limit on the step time; each split gets the largest "
+        "batch that meets it."
     ),
     "phase": "PHASE: Of a model: decode, the default, prefill, or train.",
     **OF_TRAINING,
     "draft": (
-        "DRAFT: Speculative decoding: tokens=3,accepted=1.8, tokens drafted and the mean accepted."
+        "DRAFT: Speculative decoding: tokens=3,accepted=1.8, drafted and mean accepted tokens."
     ),
     "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
-    "routing": "HOW: Experts that tokens choose: uniform, the default, same or all.",
-    "cache_split": "HOW: How tp chips share caches: heads, the default, or batch.",
+    "routing": "HOW: Expert routing: uniform, the default, same or all.",
+    "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",
 }
 OF_BOTH = {
@@ -89,7 +89,7 @@ OF_BOTH = {
         "NAME: The interconnect, by default the chip's first; or two, such as nvlink,infiniband."
     ),
     "memory": (
-        "NAME: The memory level that feeds the unit; default hbm. all: each, and which one binds."
+        "NAME: The memory level that feeds the unit; default hbm. all: each, and the bottleneck."
     ),
     "calibration": (
         "NAME: Software that the estimate is calibrated to, such as trtllm; or several in order."
@@ -202,13 +202,14 @@ def _with_notes(answer: Explanation) -> Mapping[str, Any]:
 
 def _check_options(given: Collection[str], *, of_a_model: bool) -> None:
     """Refuse options of the other kind of question."""
-    refused, what = OF_MODELS, "names no model, but has {} of models"
+    refused, problem = OF_MODELS, "for models only, and no model is named"
     fix = "leave that out, or name a model such as llama-3.1-70b"
     if of_a_model:
-        refused, what = OF_OPERATIONS, "asks for a model, but has {} of operations"
-        fix = "leave that out; chips share a model as --split tp=8 says"
-    if others := [f"--{name.replace('_', '-')}" for name in given if name in refused]:
-        raise RooflinesError("the question", what.format(", ".join(others)), fix)
+        refused, problem = OF_OPERATIONS, "for single operations only"
+        fix = "leave that out; chips share a model by --split, such as tp=8"
+    if names := [f"--{name.replace('_', '-')}" for name in given if name in refused]:
+        verb = "are" if len(names) > 1 else "is"
+        raise RooflinesError(", ".join(names), f"{verb} {problem}", fix)
 
 
 def _long_form(sharding: str) -> object:

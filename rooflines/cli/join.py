@@ -44,10 +44,10 @@ SHOWN = {
     "what": "what",
     "seconds": "measured",
     "t_lower_s": "bound",
-    "ratio_lower": "over bound",
-    "reason": "below it",
+    "ratio_lower": "measured/bound",
+    "reason": "why below",
     "t_estimate_s": "estimate",
-    "ratio_estimate": "over estimate",
+    "ratio_estimate": "measured/estimate",
 }
 """What is shown of a timing, and the titles of the columns."""
 

@@ -24,7 +24,7 @@ MOST_WRONG = 20
 HELD_OUT = {
     "of": "of",
     "n": "runs",
-    "median": "estimate: median",
+    "median": "estimate: median error",
     "p90": "p90",
     "spread": "measured / estimate, 8 of 10",
 }
@@ -32,19 +32,19 @@ ERRORS = {
     "of": "of",
     "split": "split",
     "n": "timings",
-    "bare_median": "bound: median",
-    "estimate_median": "estimate: median",
+    "bare_median": "bound: median error",
+    "estimate_median": "estimate: median error",
     "estimate_p90": "p90",
     "band_coverage": "in band",
 }
 PAIRS = {
     "of": "pairs of",
     "pairs": "all",
-    "apart": "25 % apart",
-    "bound_right": "right by bound",
-    "estimate_right": "by estimate",
-    "bound_tau": "tau of bound",
-    "estimate_tau": "of estimate",
+    "apart": ">25% apart",
+    "bound_right": "bound right",
+    "estimate_right": "estimate right",
+    "bound_tau": "bound tau",
+    "estimate_tau": "estimate tau",
 }
 WRONG = {
     "of": "pairs of",
@@ -113,8 +113,8 @@ def _held_out(errors: pl.DataFrame) -> list[str]:
         {**row, "spread": f"{significant(row['low'])} to {significant(row['high'])}"}
         for row in errors.to_dicts()
     ]
-    head = "Held out: each model by fits of steps that have not seen it"
-    seen = "In sample (split fit): by fits of steps that have seen such runs"
+    head = "Held out: each model by step fits that have not seen it"
+    seen = "In-sample (split fit): by step fits that have seen these runs"
     return [head, table(HELD_OUT, rows), "", seen]
 
 
@@ -126,7 +126,7 @@ def _ratios(whole: dict[str, float | None]) -> list[str]:
         if low is not None and half is not None and high is not None:
             of = "bound" if what == "lower" else "estimate"
             spread = f"{significant(low)} to {significant(high)}"
-            lines.append(f"measured / {of}: median {significant(half)}, 8 of 10 in {spread}")
+            lines.append(f"measured / {of}: median {significant(half)}, 8 of 10 within {spread}")
     return lines
 
 
@@ -144,4 +144,4 @@ def _wrong(pairs: pl.DataFrame) -> list[str]:
         for row in pairs.head(MOST_WRONG).to_dicts()
     ]
     more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
-    return [table(WRONG, rows), *more] if rows else ["no pair is ordered wrongly"]
+    return [table(WRONG, rows), *more] if rows else ["no pair is ranked wrongly"]

@@ -114,18 +114,18 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
     rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]
     total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
-    bound = f"at least {seconds(least)} on {chip}, {least / total:.1%} of it"
-    lines = [f"{kernels} in {seconds(total)}; {bound}"]
+    roofline = f"roofline {seconds(least)} on {chip} ({least / total:.1%})"
+    lines = [f"{kernels}, {seconds(total)} measured; {roofline}"]
     above = frame.filter(frame["roof_share"] > 1).height
     without = int(frame["flops"].null_count())
     if without:
         lines.append(
-            f"{counted(without, 'kernel')} without counters of all operations: the share is of the "
-            "memory bandwidth alone, and nothing says what bounds"
+            f"{counted(without, 'kernel')} without all operation counters: share of memory "
+            "bandwidth only, bottleneck unknown"
         )
     if above:
         lines.append(
             f"{counted(above, 'kernel')} above the roof: another chip or dtype, operands in cache, "
-            "or a clock above that of the peak"
+            "or a clock above the peak's"
         )
     return "\n".join([output.table(SHOWN, rows), "", *lines])

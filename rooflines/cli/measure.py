@@ -124,7 +124,7 @@ def command(  # noqa: PLR0913, the options
             _time(session, multiplier, name, budget, shapes)
     except KeyboardInterrupt:
         count = session.frame.height
-        said = f"Interrupted: {count} timings are in {path}; the same command goes on."
+        said = f"Interrupted: {count} timings are in {path}; run the same command to continue."
         click.echo(said, err=True)
         return INTERRUPTED
     _finish(session, multiplier)
@@ -197,7 +197,7 @@ def _finish(session: Session, multiplier: type[Multiplier]) -> None:
         drift = max(times) / min(times) - 1
         if drift > DRIFT:
             why = "the machine was busy, or its clock changed"
-            click.echo(f"{dtypes}: the same matmul took up to {drift:.0%} longer: {why}")
+            click.echo(f"{dtypes}: the reference matmul drifted by up to {drift:.0%}: {why}")
     click.echo(f"{session.path}: {session.frame.height} timings")
     fits = _calibrate(session, multiplier)
     config = session.path.with_suffix(".yaml")

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SHOWN = {
     **{name: name for name in ("model", "parameters", "active", "layers")},
-    "kv_cache_bytes_per_token_bf16": "cache/token bf16",
+    "kv_cache_bytes_per_token_bf16": "KV cache/token bf16",
     "state_bytes": "state/sequence",
     "match": "count",
     "name": "name",
@@ -71,7 +71,7 @@ def command(model: str | None, family: str | None) -> Printed:
 
 def _list(frame: pl.DataFrame) -> str:
     """A line for each model: its id, parameters, active ones, layers and cache."""
-    hint = "`rooflines list models ID` shows what follows from a shape"
+    hint = "`rooflines list models ID` has parameters, KV cache and chips of one"
     return f"{table(SHOWN, frame.to_dicts())}\n\n{frame.height} models; {hint}"
 
 
@@ -104,7 +104,7 @@ def _chips(model: Model) -> str:
         key = (capacity, *(batches[dtype] for dtype in model_sheet.CACHE_DTYPES))
         by_capacity.setdefault(key, []).append(chip)
     if not by_capacity:
-        return "No single chip of the catalogue holds it in fp8, with a cache of 8k tokens."
+        return "Fits on no single chip of the catalogue in fp8 with one sequence of 8k tokens."
     rows = [
         {"memory": si(capacity, "B"), "chips": ", ".join(chips)}
         | {
@@ -113,7 +113,6 @@ def _chips(model: Model) -> str:
         }
         for (capacity, *most), chips in sorted(by_capacity.items(), reverse=True)
     ]
-    head = (
-        f"One chip holds it with this many caches of {model_sheet.BATCH_CONTEXT // 1024}k tokens:"
-    )
+    context = f"{model_sheet.BATCH_CONTEXT // 1024}k context"
+    head = f"Largest batch on one chip at {context}, by KV cache dtype:"
     return f"{head}\n{table(('memory', *model_sheet.CACHE_DTYPES, 'chips'), rows)}"
