@@ -52,7 +52,7 @@ def test_every_chip_that_is_compared_is_drawn_with_its_unit(by, unit):
     assert all(text.endswith(unit) for text in every["text"])
     shown = {text.text for text in texts(view.spec(), "slide")}
     others = view.data["others"].height
-    assert {*view.data["bars"]["text"], *([f"{others} others"] if others else [])} <= shown
+    assert {*view.data["bars"]["text"], *([f"{others} other chips"] if others else [])} <= shown
 
 
 def test_the_longest_bar_is_the_first_from_above():
@@ -141,7 +141,7 @@ def test_no_line_of_a_front_passes_through_a_text():
     for view in (slow_beside_quick(), *pictures("front", basis="nominal")):
         for size in ("slide", "paper"):
             assert struck(view.spec(), size) == []
-    assert "50 tokens/s a user" in {text.text for text in texts(slow_beside_quick().spec(), "web")}
+    assert "50 tokens/s/user" in {text.text for text in texts(slow_beside_quick().spec(), "web")}
 
 
 def test_a_band_is_fastest_at_the_short_times():

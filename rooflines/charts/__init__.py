@@ -1,4 +1,4 @@
-"""Charts of rooflines: eight kinds, of which one choice is drawn as one Altair chart.
+"""Charts as Altair objects: eight kinds, one chart for each choice in their menus.
 
     >>> from rooflines import charts
     >>> results = charts.on_disk("results")      # or charts.of_config(rooflines.load_config())

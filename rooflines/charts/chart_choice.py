@@ -1,4 +1,4 @@
-"""Which charts are drawn, and of what: those a config lists, or one of each kind that fits it."""
+"""Choice of charts: those that a config lists, or with `auto` one of each kind that fits it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
 
 MAX_NAMED_CHIPS = 12
-"""Most chips of a sweep that counts as naming them; the names of larger sweeps are not counted."""
+"""Chips of the largest sweep whose list counts as naming chips [1]; larger ones list catalogues."""
 
 MAX_MODELS = 4
 """Models that the gallery offers [1]."""
@@ -30,14 +30,14 @@ MAX_MODELS = 4
 ADD_TIMINGS = (
     "describe one under `measurements:` of the config, and add measurements: with its name"
 )
-"""How to fix a chart of timings in a config without timings."""
+"""Hint for a chart of timings in a config without timings."""
 
 SOURCE_NAMES = {
     "sweeps": "no sweep of operations",
     "model_sweeps": "no sweep of whole models",
     "measurements": "no set of timings of this config",
 }
-"""What a message calls a missing source."""
+"""Names of missing sources in messages."""
 
 
 def choose(
@@ -47,20 +47,20 @@ def choose(
     measurements: Mapping[str, MeasuredSet],
     refused: Collection[str] = (),
 ) -> tuple[Spec, ...]:
-    """The charts of a config.
+    """Choose the charts of a config.
 
     Args:
-        charts: What the config lists; None: `auto`.
+        charts: The config's list; None: `auto`.
         sweeps: The config's sweeps of operations.
         model_sweeps: Its sweeps of whole models.
         measurements: Its sets of timings.
         refused: Names of sweeps and sets that were refused; charts of them are left out.
 
     Returns:
-        The charts in order, each with an id of its own.
+        The charts in order, with distinct ids.
 
     Raises:
-        RooflinesError: A chart asks for what its sweep does not have; key paths start at the list.
+        RooflinesError: A chart needs data that its sweep lacks; key paths start at the list.
     """
     sources: dict[str, Mapping[str, Any]] = {
         "sweeps": sweeps,
@@ -88,7 +88,7 @@ def choose(
 
 
 def _count_names(sweeps: Mapping[str, Sweep]) -> Counter[str]:
-    """How often a config names chips, dtypes and models."""
+    """Counts of names of chips, dtypes and models in a config."""
     counts: Counter[str] = Counter()
     for sweep in sweeps.values():
         chips = sweep.config.chips
@@ -102,7 +102,7 @@ def _defaults(
     source: Any,  # noqa: ANN401, of any kind
     counts: Counter[str],
 ) -> tuple[tuple[str, ...], tuple[str, ...], dict[str, tuple[Option, ...]]]:
-    """Chips, dtypes, and models with a typical layer each: those named most often first."""
+    """Default chips, dtypes, and models with a typical layer each, the most often named first."""
 
     def rarity(name: str) -> int:
         return -counts[name]
@@ -110,7 +110,7 @@ def _defaults(
     offered = dtypes_by_chip(source)
     if kind.source == "measurements":
         return tuple(offered), tuple(dict.fromkeys(c.dtypes for c in by_timings(source))), {}
-    chips = sorted(offered, key=rarity)[: kind.most_chips]
+    chips = sorted(offered, key=rarity)[: kind.max_chips]
     usable = [name for name in source.combinations if any(name in offered[c] for c in chips)]
     options: dict[str, tuple[Option, ...]] = {}
     if kind.source == "model_sweeps":
@@ -123,7 +123,7 @@ def _defaults(
 
 
 def _auto_specs(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
-    """One chart of each kind that fits: of the sweep that suits it best."""
+    """Specs of `auto`: for each kind that fits, its preferred sweep."""
     for kind in kinds().values():
         fitting = [
             source
@@ -140,7 +140,7 @@ def _auto_specs(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) 
 
 
 def absent(kind: Kind, source: Any) -> list[str]:  # noqa: ANN401, of any kind
-    """The columns that a kind reads and the sweep does not store."""
+    """Columns that a kind reads but the sweep does not store."""
     stored = getattr(source.config, "columns", None)
     return [name for name in kind.reads if isinstance(stored, list) and name not in stored]
 
@@ -158,7 +158,7 @@ def _check_name(name: object) -> None:
 
 
 def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[str, Any]]) -> Any:  # noqa: ANN401
-    """What a chart of the config is of."""
+    """Source that a chart of the config names: a sweep or a set of timings."""
     key, foreign_key = ("sweep", "measurements")
     if kind.source == "measurements":
         key, foreign_key = foreign_key, key
@@ -179,7 +179,7 @@ def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[st
 def _listed_spec(
     config: ChartConfig, sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]
 ) -> Spec:
-    """A chart that the config lists, checked against its sweep."""
+    """Spec of a chart in the config's list, checked against its sweep."""
     kind = kinds()[config.chart]
     source = _source_of(config, kind, sources)
     kind.check(source, "chart")
@@ -203,7 +203,7 @@ def _view_options(
     source: Any,  # noqa: ANN401, of any kind
     shown: tuple[Sequence[str], Sequence[str]],
 ) -> dict[str, tuple[Option, ...]]:
-    """The options of menus that a chart of the config names, checked."""
+    """Menu options under `view` of a chart in the config, checked."""
     view_options = {menu: tuple(options) for menu, options in (config.view or {}).items()}
     first: dict[str, Option] = {menu: options[0] for menu, options in view_options.items()}
     (chips, dtypes), offered = shown, dtypes_by_chip(source)

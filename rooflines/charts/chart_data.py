@@ -1,4 +1,4 @@
-"""Where charts take their numbers from: the files of a run, or a config computed on demand."""
+"""Numbers behind charts: files of a run, or a config computed on demand."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ TIMING_COLUMNS = (
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """The numbers of a config or of a run.
+    """Tables and sweeps behind charts, from a config or a run.
 
     Attributes:
-        rows: The table of a sweep, of operations or of whole models; of some of its chips.
-        thresholds: The thresholds of a sweep of operations; of some of its chips.
-        sweep: A sweep of operations itself: its rates, costs and axes.
-        model_sweep: A sweep of whole models itself.
+        rows: The table of a sweep of operations or whole models, for some of its chips.
+        thresholds: The thresholds of a sweep of operations, for some of its chips.
+        sweep: A sweep of operations: its rates, costs and axes.
+        model_sweep: A sweep of whole models.
         joined: A set of timings joined with the model.
-        place: The folder or the config they come from.
+        place: The folder or the config that they are from.
         names: The sweeps.
     """
 
@@ -73,22 +73,22 @@ class Results:
     names: tuple[str, ...]
 
     def select(self, sweep: str, chips: Sequence[str], dtypes: Sequence[str]) -> Selection:
-        """Some chips and dtype combinations of a sweep, in this order.
+        """Select chips and dtype combinations in a sweep, in this order.
 
         Raises:
-            RooflinesError: There is no such sweep, it has no such chip or combination, or none of
-                the chips supports one of them.
+            RooflinesError: There is no such sweep, chip or combination, or no chip supports any
+                combination.
         """
         operation_sweep = self.sweep(sweep)
         check_shown(operation_sweep, chips, dtypes)
         return Selection(self, operation_sweep, tuple(chips), tuple(dtypes))
 
     def with_rows_in_memory(self, sweep: str, chips: Sequence[str]) -> Results:
-        """These results, with rows of some chips of a sweep in memory, for many views of them.
+        """Copy with one sweep's rows in memory, for many views.
 
         Args:
             sweep: The sweep.
-            chips: The chips.
+            chips: The chips whose rows are held.
         """
 
         @cache
@@ -101,18 +101,18 @@ class Results:
         return replace(self, rows=from_memory(self.rows), thresholds=from_memory(self.thresholds))
 
     def kernels(self, sweep: str, model: str, chip: str) -> pl.DataFrame:
-        """The kernels of the steps of a model of a sweep on a chip, computed."""
+        """Compute the kernels of a model's steps on a chip."""
         return _kernels(self, sweep, model, chip)
 
     def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
-        """What charts of a kind are of: a sweep, or a set of timings.
+        """Source of a kind's charts: a sweep, or a set of timings.
 
         Args:
             kind: `sweeps`, `model_sweeps` or `measurements`.
             name: Its name.
 
         Raises:
-            RooflinesError: There is none of that name.
+            RooflinesError: No source has that name.
         """
         if kind == "measurements":
             return self.joined(name)
@@ -127,7 +127,7 @@ class Results:
 
 @dataclass(frozen=True, repr=False)
 class Selection:
-    """Some chips and dtype combinations of a sweep, made by `Results.select`."""
+    """Chips and dtype combinations selected in a sweep, from `Results.select`."""
 
     results: Results
     sweep: Sweep
@@ -135,7 +135,7 @@ class Selection:
     dtypes: tuple[str, ...]
 
     def __repr__(self) -> str:
-        """What it selects."""
+        """The sweep with its selected chips and dtypes."""
         return (
             f"<Selection of {self.sweep.name}: {', '.join(self.chips)}; {', '.join(self.dtypes)}>"
         )
@@ -147,15 +147,15 @@ class Selection:
 
     @cached_property
     def by_chip(self) -> Mapping[str, Block[OperationCase]]:
-        """The rows of each chip, from the first of the sweep's memory levels that it has."""
+        """Block of each chip at its first memory level in the sweep."""
         by_chip = {chip_rows.place.chip: chip_rows for chip_rows in reversed(self.sweep.blocks)}
         return {chip: by_chip[chip] for chip in self.chips if chip in by_chip}
 
     @cached_property
     def default_split(self) -> tuple[int, str]:
-        """The number of chips and sharding of charts that show one: the fewest chips.
+        """Chip count and sharding for charts that show one: the fewest chips.
 
-        If several shardings have that number of chips, the sweep's first one.
+        Among shardings with that count, the sweep's first.
         """
         order = list(self.sweep.shardings)
         splits = {
@@ -176,25 +176,25 @@ class Selection:
         return cases
 
     def rows(self) -> pl.LazyFrame:
-        """Their rows of the table."""
+        """Rows of the selected chips and combinations."""
         return self.filter_rows(self.results.rows(self.sweep.name))
 
     def thresholds(self) -> pl.LazyFrame:
-        """Their thresholds for all shares of the attainable peak; 1: compute-bound."""
+        """Their thresholds for all shares of the attainable peak; share 1 is compute-bound."""
         return self.filter_rows(self.results.thresholds(self.sweep.name))
 
     def split_filter(self, split: str | None = None) -> pl.Expr:
-        """Whether a row is of one chip or of a split; None: of `default_split`."""
+        """Filter for rows on one chip or with a split; None: rows with `default_split`."""
         if split:
             return (pl.col("sharding") == split) | (pl.col("shards") == 1)
         shards, sharding = self.default_split
         return (pl.col("sharding") == sharding) & (pl.col("shards") == shards)
 
     def filter_rows(self, frame: pl.LazyFrame) -> pl.LazyFrame:
-        """Rows of the chips and combinations, from one memory level and over one network each.
+        """Filter rows to the selection, each chip at one memory level and over one network.
 
-        Of several forms of a number of chips, such as 16 and 4x4, the sweep's first; `network` then
-        names the axes too, as in `ici 4x4`.
+        If a chip count has several layouts, such as 16 and 4x4, the sweep's first is kept;
+        `network` then names the axes too, as in `ici 4x4`.
         """
         first = {
             key: pl.col("chip").replace_strict(
@@ -230,7 +230,7 @@ def _kernels(results: Results, sweep: str, model: str, chip: str) -> pl.DataFram
 
 
 def on_disk(results: str | Path) -> Results:
-    """The results that a run of the workflow wrote.
+    """Read the results that a workflow run wrote.
 
     Args:
         results: The folder that a run writes to.
@@ -262,14 +262,14 @@ def on_disk(results: str | Path) -> Results:
 
 
 def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
-    """The recipes of the sweeps of a run, by name; those of whole models have thresholds too."""
+    """Recipes of a run's sweeps by name, from the metadata of its threshold files."""
     paths = (Path(results) / name for name in (THRESHOLDS, MODEL_THRESHOLDS))
     paths = (path for path in paths if path.exists())
     return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
 
 
 def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above charts
-    """The results of a config, computed on demand, without the workflow."""
+    """Compute a config's results on demand, without the workflow."""
 
     def joined(name: str) -> MeasuredRows:
         measurement = config.measurement(name)
@@ -293,11 +293,11 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
 
 
 def normalized(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
-    """Names as text and floats as Float64, so that frames of several files can be joined.
+    """Cast names to text and floats to Float64, so that frames from different files join.
 
     Args:
         frame: A table.
-        chips: Those whose rows are kept, which takes a fifth of the time here; none: all.
+        chips: Chips whose rows are kept, at a fifth of the time; none: all chips.
     """
     selectors = pl.selectors
     frame = frame.filter(pl.col("chip").is_in(list(chips))) if chips else frame
@@ -312,12 +312,12 @@ def normalized(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class MeasuredRows:
-    """The timings of a set joined with the model.
+    """Timings of one set, joined with the model.
 
     Attributes:
         name: The set.
         frame: The timings.
-        entries: The entries of their chips.
+        entries: Catalogue entries of their chips.
     """
 
     name: str
@@ -326,10 +326,10 @@ class MeasuredRows:
 
     @cached_property
     def cases(self) -> Sequence[TimedCase]:
-        """What the timings of matmuls are of: chip, software and dtypes, with their number.
+        """Timed (chip, software, dtypes) cases with their counts.
 
         Raises:
-            RooflinesError: They are of collectives.
+            RooflinesError: The set has timings of collectives.
         """
         if "dtypes" not in self.frame.collect_schema():
             problem = f"has timings of collectives in {self.name}, no matmuls"
@@ -339,7 +339,7 @@ class MeasuredRows:
         return [TimedCase(*row) for row in counts.iter_rows()]
 
     def timings_of(self, chip: str, software: str, dtypes: str) -> pl.DataFrame:
-        """The timings of a case, with the columns of `measured/<name>.parquet` that charts read."""
+        """Timings of one case: `CASE` and `TIMING_COLUMNS`, as in `measured/<name>.parquet`."""
         named = pl.col("software").cast(pl.String).fill_null(NO_SOFTWARE)
         texts = pl.col("chip", "dtypes").cast(pl.String)
         case_rows = self.frame.with_columns(texts, named).filter(chip=chip, dtypes=dtypes)
@@ -351,10 +351,10 @@ class MeasuredRows:
 
 
 def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
-    """The timings of a set that a run joined with the model.
+    """Read a set of timings that a run joined with the model.
 
     Raises:
-        RooflinesError: There is no such set.
+        RooflinesError: The run has no such set.
     """
     path = Path(results) / MEASURED / f"{name}.parquet"
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""One chart of a run: its pictures, its specification, its views, and its data."""
+"""Files of one chart: pictures, specification, views and data."""
 
 from __future__ import annotations
 
@@ -36,35 +36,35 @@ if TYPE_CHECKING:
     from rooflines.charts.views import Kind, Spec
 
     Chosen = tuple[Mapping[str, Option], "View | StoredView"]
-    """A choice of a chart's reader, and its view."""
+    """One option for each menu, and the view with them."""
 
 SPEC, VIEWS = ".vl.json", "-views.json"
-"""Endings of the files with the specification of a chart, and with its views."""
+"""File endings of a chart's specification and views."""
 
 
 class StoredView(NamedTuple):
-    """A view that an earlier run drew, as pages have it."""
+    """View from an earlier run, as read from its file."""
 
     layers: Sequence[Layer]
     changes: Mapping[str, Any]
 
     def marks(self) -> Sequence[Layer]:
-        """The marks, as of `View`."""
+        """The marks, as `View.marks`."""
         return self.layers
 
     def delta(self) -> Mapping[str, Any]:
-        """What differs from other views, as of `View`."""
+        """Title, data and parameters, as `View.delta`."""
         return self.changes
 
 
 class StoredViews:
-    """The views of a chart that an earlier run drew.
+    """Views of one chart from an earlier run, by a digest of what they show.
 
     Args:
-        shown: Digests of what the chart shows, as `Plan` has them.
+        shown: Digests of the chart's inputs, from `Plan`.
         name: The id of the chart.
-        folder: Where that run drew it; None: it did not.
-        keys: Those of `key` for its views, in order.
+        folder: The earlier run's folder; None: that run did not draw it.
+        keys: The key of each view, in order.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class StoredViews:
         }
 
     def key(self, choice: Mapping[str, Option]) -> str:
-        """A digest of what a view shows: a chip that the reader chose is all that it is of."""
+        """Digest of a view's inputs and choice; if a chip is chosen, only its inputs count."""
         chip = str(choice.get("chip"))
         digests = {name: self._shown[name] for name in ("", chip)} if chip in self._shown else {}
         content = json.dumps([digests or self._shown, choice], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def find(self, choice: Mapping[str, Option]) -> StoredView | None:
-        """The view of a choice; None if there was none, or it showed something else."""
+        """Find the stored view of a choice; None: no view was stored, or its inputs changed."""
         return self._views.get(self.key(choice))
 
 
@@ -98,20 +98,20 @@ NOTHING = StoredViews({})
 
 
 def draw(results: Results, spec: Spec) -> View:
-    """The first view of a chart of a config, such as one of `Config.charts`.
+    """Draw the first view of a config's chart, such as one of `Config.charts`.
 
     Args:
-        results: Where numbers come from.
+        results: Source of numbers.
         spec: The chart.
     """
     return cast("View", next(views_of(results, spec))[1])  # nothing is stored
 
 
 def views_of(results: Results, spec: Spec, stored: StoredViews = NOTHING) -> Iterator[Chosen]:
-    """The choices of a chart's reader with their views, first that of its picture.
+    """Yield a chart's choices with their views; the first is the picture.
 
     Args:
-        results: Where numbers come from.
+        results: Source of numbers.
         spec: The chart.
         stored: Views that need not be drawn.
 
@@ -151,14 +151,14 @@ def write_chart(
     """Write a chart: its pictures, thumbnails, specification, views and data.
 
     Args:
-        results: Where numbers come from.
-        chart: Which chart.
-        formats: The formats of the pictures, some of `FORMATS`.
-        folder: Where the files go.
-        stored: Views of an earlier run; if its first view is the same, all files of that are.
+        results: Source of numbers.
+        chart: The chart.
+        formats: Picture formats, from `FORMATS`.
+        folder: Destination.
+        stored: Views from an earlier run; if the first is unchanged, its files are linked.
 
     Returns:
-        Its entry in the index of its kind, and `KEYS`. A chart of `auto` with nothing to say, or
+        Its entry in its kind's index, and `KEYS`. An `auto` chart with nothing to say, or
         with more than a page can draw, is left out: then the reason, as `left_out`.
 
     Raises:
@@ -189,7 +189,7 @@ def write_chart(
 def _write_first(
     chart: Spec, view: View, spec: dict[str, Any], formats: Sequence[str], folder: Path
 ) -> None:
-    """Write the first view of a chart: its specification, pictures and data."""
+    """Write a chart's first view: specification, pictures and data."""
     name = chart.id
     write_bytes(folder / f"{name}{SPEC}", dumps(themed(spec, SIZES["web"], dark=False, whole=True)))
     _write_pictures(name, spec, formats, folder)
@@ -199,7 +199,7 @@ def _write_first(
 
 
 def views_file(choices: Sequence[Chosen]) -> dict[str, Any]:
-    """The views of a chart: layers once each, and of every view what differs."""
+    """Views file: distinct layers once, and each view's differences."""
     layers: dict[str, int] = {}
     views = []
     for choice, view in choices:
@@ -210,7 +210,7 @@ def views_file(choices: Sequence[Chosen]) -> dict[str, Any]:
 
 
 def entry_of(kind: Kind, chart: Spec, choices: Sequence[Chosen]) -> dict[str, Any]:
-    """The entry of a chart in the index of its kind."""
+    """Entry in the index of the chart's kind."""
     params = []
     for name in dict.fromkeys(name for choice, _ in choices for name in choice):
         options = list(dict.fromkeys(choice[name] for choice, _ in choices if name in choice))
@@ -241,7 +241,7 @@ def entry_of(kind: Kind, chart: Spec, choices: Sequence[Chosen]) -> dict[str, An
 def _write_pictures(
     name: str, spec: Mapping[str, Any], formats: Sequence[str], folder: Path
 ) -> None:
-    """The pictures of a chart; one drawing gives PNG, SVG and thumbnail."""
+    """Write the pictures; PNG, SVG and thumbnail share one drawing."""
     drawn = svg(spec, FORMATS["svg"])
     pixels = rasterize(drawn)
     write_bytes(folder / f"{name}-small.png", thumbnail(pixels))

@@ -1,9 +1,8 @@
-"""The job that draws all charts of a run, those that changed alone, in several processes.
+"""Job that draws a run's changed charts, in several processes.
 
-Each chart is drawn into a folder of its own, whose name is the digest of everything that the chart
-depends on. The folders of families are put together from these. A chart whose folder is as its
-record says is not drawn again; of one that changed, views of a chip that did not are taken from its
-earlier folder.
+Each chart has its own folder, named by a digest of everything that the chart depends on; family
+folders are assembled from these. A chart whose folder matches its record is not drawn again. If a
+chart changed, views of unchanged chips are taken from its earlier folder.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ if TYPE_CHECKING:
     from rooflines.charts.chart_data import Results
 
 SPECS = TypeAdapter(tuple[Spec, ...])
-"""The charts of a family, as the plan hands them to the job."""
+"""Parser of a family's charts, as the plan serializes them."""
 
 ENTRY = "entry.json"
-"""The file of a drawn chart with its entry in the index of its family, and `KEYS`."""
+"""File with a drawn chart's entry in its family's index, and `KEYS`."""
 
 
 class Task(NamedTuple):
@@ -55,8 +54,8 @@ class Task(NamedTuple):
 
     Attributes:
         chart: The chart.
-        formats: The formats of its pictures.
-        shown: Digests of what it shows, as `Plan` has them.
+        formats: Picture formats.
+        shown: Digests of its inputs, from `Plan`.
     """
 
     chart: Spec
@@ -65,19 +64,19 @@ class Task(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """One digest of all that it depends on."""
+        """One digest over all its inputs."""
         return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
 
 
 def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> None:
-    """Draw the charts of all families: pictures, specification and data of each, and `index.json`.
+    """Draw all families' charts: pictures, specification, data and `index.json`.
 
-    A chart of `auto` that has nothing to say, or holds more than a page can draw, is left out; the
-    job's log names it.
+    An `auto` chart with nothing to say, or with more than a page can draw, is left out and named
+    in the job's log.
 
     Args:
-        spec: What they depend on, from `Plan.charts_spec`.
-        results: The folder that a run writes to; folders of families go into its `charts`.
+        spec: Their inputs, from `Plan.charts_spec`.
+        results: The run's folder; family folders go into its `charts`.
         state: The folder in which each chart is drawn, and kept for later runs.
         processes: Processes that draw [1]. Polars must not have been used before more than one are
             started, since it does not work in the fork of a process that has used it.
@@ -103,14 +102,14 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
 
 
 def _tasks(family: JSON) -> list[Task]:
-    """The charts of a family."""
+    """Drawing tasks of a family."""
     formats, charts = tuple(family["formats"]), SPECS.validate_python(family["charts"])
     pairs = zip(charts, family["shown"], strict=True)
     return [Task(chart, formats, shown) for chart, shown in pairs]
 
 
 def _is_whole(drawn: Path, digest: str) -> bool:
-    """Whether a chart was drawn by the versions that are installed now, and is unchanged."""
+    """Check that a chart was drawn by the installed versions and is undamaged."""
     record = record_of(drawn, drawn / digest)
     return (
         record is not None
@@ -125,7 +124,7 @@ def _draw(tasks: Sequence[Task], results: str, drawn: Path, processes: int) -> N
     Args:
         tasks: The charts.
         results: The folder that a run writes to.
-        drawn: Where the folders are.
+        drawn: Parent of the folders.
         processes: Processes that draw [1].
     """
     import rooflines.charts.chart_files  # noqa: F401, PLC0415 - slow, and imported once for all processes
@@ -156,7 +155,7 @@ def _end_with_parent() -> None:
 
 
 def _earlier(drawn: Path) -> dict[str, tuple[Path, Sequence[str]]]:
-    """The folders of charts that an earlier run drew, with `KEYS`, by the ids of these."""
+    """Earlier folder and view keys by chart id."""
     files = [file for file in drawn.glob(f"*/{ENTRY}") if _is_whole(drawn, file.parent.name)]
     entries = {file.parent: json.loads(file.read_text(encoding="utf-8")) for file in files}
     return {
@@ -182,7 +181,7 @@ def _results(results: str) -> Results:
 
 
 def _publish(drawn: Iterable[Path], folder: Path) -> None:
-    """Write the folder of a family from its drawn charts."""
+    """Assemble a family's folder from its drawn charts."""
     index: list[Mapping[str, Any]] = []
     with atomic_folder(folder) as aside:
         for chart in drawn:
@@ -199,7 +198,7 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
 
 
 def _remove_stale(drawn: Path, digests: Iterable[str]) -> None:
-    """Remove the charts that a run does not show, and what killed jobs left."""
+    """Remove charts that are no longer shown, and remains of killed jobs."""
     names = {*digests, FOLDER}
     for path in drawn.iterdir():
         if path.name not in names:

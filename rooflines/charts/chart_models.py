@@ -22,19 +22,19 @@ STEP_NEEDS = (
     Need("no T in its grid: one new token a step", lambda s: s.new_tokens is None),
     Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
 )
-"""What charts of the steps of whole models need of a sweep."""
+"""Needs of charts of model steps."""
 
 FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)}
-"""The layers that another one contains, of those of `models.layer_matrices`."""
+"""Layers contained in a fused one, by names of `models.layer_matrices`."""
 
 
 def layers_by_model(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:
-    """The name of each layer's shape, by model and layer; shapes without a model are of "".
+    """Shape names by model and layer; the model is "" where a shape names none.
 
-    A shape's `layer` is by default the rest of its name after the model.
+    A shape's `layer` defaults to its name after the model.
 
     Args:
-        shapes: With `name`, and `model` and `layer` if they are stated.
+        shapes: Named shapes; `model` and `layer` are optional.
     """
     models: dict[str, dict[str, str]] = {}
     for shape in shapes:
@@ -44,13 +44,13 @@ def layers_by_model(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:
 
 
 def layers_run(sweep: Sweep, model: str) -> dict[str, str]:
-    """The shapes of a model by layer, without those that another one contains.
+    """A model's shapes by layer, without layers that a fused layer contains.
 
     Nobody runs `up` alone where `gate-up` is one matmul, nor `q` and `k` where `qkv` is.
 
     Args:
-        sweep: Its shapes set every size but that of the first dimension.
-        model: One of its models, as of `layers_by_model`.
+        sweep: A sweep whose shapes set every size except the first dimension's.
+        model: One of its models, as in `layers_by_model`.
     """
     layers = layers_by_model(sweep.config.shapes or ())[model]
     parts = {part for layer in layers for part in FUSED.get(layer, ())}
@@ -58,7 +58,7 @@ def layers_run(sweep: Sweep, model: str) -> dict[str, str]:
 
 
 def typical_layer(layers: Mapping[str, str]) -> str:
-    """The shape shown of a model's layers: the way down in its MLP, else the last."""
+    """Representative shape: the MLP's down projection, else the last layer."""
     return next(
         (layers[name] for name in ("down", "expert-down") if name in layers),
         list(layers.values())[-1],
@@ -66,7 +66,7 @@ def typical_layer(layers: Mapping[str, str]) -> str:
 
 
 def published_in(sweep: ModelSweep, model: str, dtypes: str) -> str | None:
-    """The format that most weights of a model are published in, if it is another."""
+    """Published dtype of most weights, if it differs from these dtypes; else None."""
     entry = model_entries().get(model)
     published = sweep.models[model].dtypes or (entry.dtypes if entry else None)
     if published is None:
@@ -76,6 +76,6 @@ def published_in(sweep: ModelSweep, model: str, dtypes: str) -> str | None:
 
 
 def named_model(sweep: ModelSweep, model: str, dtypes: str) -> str:
-    """A model and its dtypes as titles name them."""
+    """Model and dtypes in titles, with the published dtype if it differs."""
     published = published_in(sweep, model, dtypes)
     return f"{chip_label(model)} in {dtypes}{f', published in {published}' if published else ''}"

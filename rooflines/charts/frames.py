@@ -1,4 +1,4 @@
-"""What several charts share: columns, and the sizes, dtypes and shares that a sweep offers."""
+"""Columns, sizes, dtypes and shares that several kinds of charts read from a sweep."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BAND = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
 """The columns of a calibrated time and of its band."""
 
 NOMINAL, CALIBRATED = BASES = ("nominal", "calibrated")
-"""Source of a chart's numbers: nominal rates or a calibration."""
+"""Sources of a chart's numbers: nominal rates or a calibration."""
 
 CASE = ("chip", "software", "dtypes")
-"""What timings in one picture have in common."""
+"""Columns that are constant within one picture of timings."""
 
 NO_SOFTWARE = "software not stated"
-"""The software of timings that do not state it."""
+"""Software name where timings do not state it."""
 
 TWO = 2
 
@@ -39,19 +39,19 @@ MIN_CURVE_SIZES, MIN_TABLE_SIZES = 8, 3
 
 
 def lowest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
-    """The smallest value of a column, or a default if it has none."""
+    """Smallest value in a column, or a default if it has none."""
     value = frame.select(pl.col(column).cast(pl.Float64).min()).item()
     return otherwise if value is None else float(value)
 
 
 def highest(frame: pl.DataFrame, column: str, otherwise: float = 1.0) -> float:
-    """The largest value of a column, or a default if it has none."""
+    """Largest value in a column, or a default if it has none."""
     value = frame.select(pl.col(column).cast(pl.Float64).max()).item()
     return otherwise if value is None else float(value)
 
 
 def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
-    """Rows of a table with columns that it may not store, then null."""
+    """Add columns that a table may lack, as nulls."""
     absent = {*columns} - {*rows.collect_schema()}
     texts = {name for name in absent if name.endswith("bound")}
     return rows.with_columns(
@@ -61,23 +61,23 @@ def with_missing(rows: pl.LazyFrame, *columns: str) -> pl.LazyFrame:
 
 
 def calibrated_rates(names: Iterable[str]) -> dict[str, pl.Expr]:
-    """What is attained in each time of `BAND`, by these names [FLOP/s]."""
+    """Attained rate at each time in `BAND`: FLOPs / time [FLOP/s], by these names."""
     flops = pl.col("attained_flops_per_s") * pl.col("t_lower_s")
     return {name: flops / pl.col(time) for name, time in zip(names, BAND, strict=True)}
 
 
 def has_bandwidth(entry: Chip) -> bool:
-    """Whether the catalogue has the bandwidth of a chip's main memory."""
+    """Check that a chip's main-memory bandwidth is known."""
     return MAIN_MEMORY in entry.memory and bool(entry.memory[MAIN_MEMORY].bytes_per_s)
 
 
 def chips_with_rows(sweep: Sweep) -> list[str]:
-    """The chips of a sweep that have rows."""
+    """Chips with rows in a sweep."""
     return list(sweep.dtypes_by_chip)
 
 
 def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
-    """The dtype combinations of a sweep that any, or all, of some chips can do."""
+    """Dtype combinations in a sweep that all these chips support; without chips, any chip."""
     by_chip = sweep.dtypes_by_chip
     usable = set().union(*by_chip.values())
     for chip in chips:
@@ -86,18 +86,18 @@ def dtypes_of(sweep: Sweep, chips: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def route_name(case: OperationCase) -> str | None:
-    """The network of a case as charts name it, with several axes, as in `ici 4x4`."""
+    """Network of a case with its axes if there are several, as in `ici 4x4`."""
     along = f" {axes_text(case.axes)}" if len(case.axes) > 1 else ""
     return case.network and case.network + along
 
 
 def shares_below_peak(sweep: Sweep) -> list[float]:
-    """The shares of the peak that a sweep solves for besides 1, the largest first [1]."""
+    """Shares of the peak below 1 that a sweep solves for, the largest first [1]."""
     return sorted((float(share) for share in sweep.config.shares if share < 1), reverse=True)
 
 
 def at_largest(frame: pl.DataFrame, dims: Iterable[str]) -> pl.DataFrame:
-    """The rows at the largest of each size held fixed."""
+    """Rows at the largest value of each fixed size."""
     for dim in dims:
         if frame[dim].n_unique() > 1:
             frame = frame.filter(pl.col(dim) == frame[dim].max())
@@ -105,7 +105,7 @@ def at_largest(frame: pl.DataFrame, dims: Iterable[str]) -> pl.DataFrame:
 
 
 def fixed_text(frame: pl.DataFrame, dims: Iterable[str]) -> str:
-    """The shape, or else the sizes, that all rows share, in words."""
+    """Shape, or else sizes, shared by all rows, as text."""
     shape = frame["shape"].drop_nulls().unique()
     if len(shape) == 1:
         return str(shape[0])
@@ -114,12 +114,12 @@ def fixed_text(frame: pl.DataFrame, dims: Iterable[str]) -> str:
 
 
 def per_expert(layers: pl.Series) -> str:
-    """What titles add to a size where any layer is one of which each expert has its own."""
+    """Suffix of a size in titles: " per expert" if any layer belongs to experts, else ""."""
     return " per expert" if layers.cast(pl.String).str.contains("expert").any() else ""
 
 
 def few_sizes(values: Sequence[int], max_count: int) -> list[int]:
-    """Sizes of a table with few columns: powers of two first, then an even selection."""
+    """At most `max_count` sizes: powers of two if there are any, then an even selection."""
     powers = [value for value in values if value & (value - 1) == 0]
     sizes = powers if len(powers) > 1 else list(values)
     if len(sizes) <= max_count:
@@ -129,20 +129,20 @@ def few_sizes(values: Sequence[int], max_count: int) -> list[int]:
 
 
 def dimension_sizes(sweep: Sweep, dim: str) -> list[int]:
-    """The sizes that a dimension takes."""
+    """Sizes along a dimension, sorted."""
     return sorted({value for axis in sweep.size_axes for value in axis.columns.get(dim, ())})
 
 
 def has_axis(sweep: Sweep, dim: str) -> bool:
-    """Whether a dimension has an axis of its own."""
+    """Check that an axis varies this dimension alone."""
     return any(set(axis.columns) == {dim} for axis in sweep.size_axes)
 
 
 def sweep_axis(sweep: Sweep, *, curve: bool = False) -> str:
-    """The dimension that tables of bottlenecks, or curves, run over.
+    """Dimension along the x axis of bottleneck tables, or of curves.
 
-    The first one that has an axis of its own, a long one, and thresholds; where none has, of these
-    the one with most of the three, in this order. Of curves thresholds count before length.
+    The first dimension with its own axis, at least `MIN_CURVE_SIZES` sizes, and thresholds. If none
+    has all three, the criteria count in this order; for curves thresholds count before length.
     """
 
     def suitability(dim: str) -> tuple[bool, ...]:
@@ -153,7 +153,7 @@ def sweep_axis(sweep: Sweep, *, curve: bool = False) -> str:
 
 
 def matrix_dims(sweep: Sweep) -> list[str]:
-    """The dimensions beside the first that have several sizes; all where these are two."""
+    """Dimensions after the first with several sizes; both if there are just two."""
     further_dims = sweep.op.dims[1:]
     return [
         dim
@@ -163,14 +163,14 @@ def matrix_dims(sweep: Sweep) -> list[str]:
 
 
 def by_timings(timings: Any) -> list[TimedCase]:  # noqa: ANN401, of a config or joined
-    """The cases of a set of timings, those with most first."""
+    """Cases in a set of timings, the most timed first."""
     return sorted(timings.cases, key=lambda case: -case.timings)
 
 
 def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any kind
-    """The dtypes of each chip of a sweep or of a set of timings, those with most timings first.
+    """Dtypes by chip in a sweep or a set of timings, the most timed first.
 
-    Of whole models the chips with a known memory capacity.
+    For whole models only chips with a known memory capacity.
     """
     if hasattr(source, "op"):
         return dict(source.dtypes_by_chip)
@@ -188,16 +188,16 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
 
 
 def able_chips(source: Any, chips: Sequence[str], dtypes: str) -> list[str]:  # noqa: ANN401
-    """Those of some chips that can do a dtype combination."""
+    """Chips that support a dtype combination."""
     by_chip = dtypes_by_chip(source)
     return [chip for chip in chips if dtypes in by_chip.get(chip, ())]
 
 
 def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> None:  # noqa: ANN401
-    """Refuse chips and dtypes that a sweep or a set of timings does not have.
+    """Refuse chips and dtypes that a sweep or a set of timings lacks.
 
     Raises:
-        RooflinesError: It lacks some, or none of the chips can do any of the dtypes.
+        RooflinesError: Some are missing, or no chip supports any of the dtypes.
     """
     offered = dtypes_by_chip(source)
     with Mistakes() as mistakes:
@@ -214,7 +214,7 @@ def check_shown(source: Any, chips: Sequence[str], dtypes: Sequence[str]) -> Non
 
 
 def bases_of(sweep: Sweep, chip: str, dtypes: str) -> tuple[str, ...]:
-    """What numbers of a chip can be by; calibrated ones are of sweeps without tiles alone."""
+    """Bases for a chip's numbers: nominal, and calibrated if a fit exists and nothing is tiled."""
     blocks = [blocks for blocks in sweep.blocks if blocks.place.chip == chip][:1]
     fitted = not sweep.tile and any(
         case.dtypes == dtypes and case.estimate is not None

@@ -1,4 +1,4 @@
-"""The charts as functions: each returns an Altair chart of one choice."""
+"""Charts as functions that return an Altair chart."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Menu]:
-    """What can be chosen in a chart of a sweep; the first option is drawn where nothing is chosen.
+    """Menus of a chart; the first option of each is the default.
 
     Args:
         kind: The kind of chart, such as `roofline`.
-        results: Where numbers come from.
+        results: Source of numbers.
         sweep: The sweep, or the set of timings.
-        choices: What has been chosen.
+        choices: Options already chosen.
     """
     check_choices(kind, kinds(), "no kind of chart")
     chart_kind = kinds()[kind]
@@ -48,16 +48,15 @@ def view(
     title: str | None = None,
     **choices: Option,
 ) -> View:
-    """One choice of a chart: its title, the rows behind it, and its marks.
+    """One view of a chart: title, rows behind it, and marks.
 
     Args:
         kind: The kind of chart, such as `roofline`.
-        results: Where numbers come from.
+        results: Source of numbers.
         sweep: The sweep, or the set of timings.
-        chips: The chips that are compared, by kinds that compare some; the first of the sweep by
-            default.
-        title: Replaces the finding.
-        choices: An option of some menus; the first of the others.
+        chips: Chips to compare, for kinds that compare several; default: the sweep's first.
+        title: Replaces the generated title.
+        choices: Options by menu; a missing menu takes its first.
 
     Raises:
         RooflinesError: There is no such kind, sweep, menu or option.
@@ -69,12 +68,12 @@ def view(
     if chart_kind.name == "roofline" and chips and "chip" not in choices:
         choices["chip"] = ALL if len(chips) > 1 else chips[0]
     case = chart_kind.complete(source, choices)
-    compared = list(chips) or list(dtypes_by_chip(source))[: chart_kind.most_chips]
+    compared = list(chips) or list(dtypes_by_chip(source))[: chart_kind.max_chips]
     return titled(chart_kind.view(results, sweep, compared, case), title)
 
 
 def _drawing(kind: str) -> Callable[..., alt.LayerChart]:
-    """The function that draws a kind of chart."""
+    """Build the function that draws a kind of chart."""
 
     def draw(
         results: Results,
@@ -88,9 +87,9 @@ def _drawing(kind: str) -> Callable[..., alt.LayerChart]:
     draw.__doc__ = f"""{summary}
 
     Args:
-        results: Where numbers come from.
+        results: Source of numbers.
         sweep: The sweep, or the set of timings.
-        choices: As of `view`; `menus` has those of a sweep.
+        choices: As in `view`; `menus` lists a sweep's options.
     """
     return draw
 
@@ -109,10 +108,10 @@ def kernels(
     """Profiled kernels under the roofs of their chip, with areas by their time.
 
     Args:
-        kernels: From `rooflines.profiled_kernels`.
+        kernels: A table from `rooflines.profiled_kernels`.
         chip: The chip that ran them.
-        chips: The chips by id, such as `Config.chips`; by default those of the catalogue.
-        title: Replaces the finding.
+        chips: Chips by id, such as `Config.chips`; default: the catalogue's.
+        title: Replaces the generated title.
 
     Raises:
         RooflinesError: No kernel has both operations and memory traffic.

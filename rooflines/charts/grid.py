@@ -1,4 +1,4 @@
-"""Cells in rows and columns with a number each: critical sizes, and bottlenecks."""
+"""Tables of cells with a number each: critical sizes, and bottlenecks."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.themes import Margins
 
 CELL_TEXT, MIN_CELL_HEIGHT = 0.9, 1.05
-"""Size of text in a cell, and the least height of a cell that holds a number [em]."""
+"""Text size in a cell, and minimum height for a cell with a number [em]."""
 
 SUBTEXT_SIZE, MIN_TWO_LINE_HEIGHT = 0.75, 2.1
-"""Size of the text below a number [1], and the least height of a cell that has such text [em]."""
+"""Size of the text below a number [1], and minimum cell height for both lines [em]."""
 
 NAME_GAP, ROW_NAME_HEIGHT, MIN_NAME_WIDTH = 0.5, 1.35, 4.0
-"""Room between two names of columns, height of the name of a row, and width that the name of a
-column has at least, so that some are left out [em]."""
+"""Gap between column names, height of a row name, and minimum width of a column name, below which
+some names are left out [em]."""
 
 BINARY = 1024
 
 TEXTS = ("chip", "dtypes", "layer", "limit")
-"""Columns of cells that are no sizes."""
+"""Cell columns that hold text, not sizes."""
 
 
 def size_name(size: float) -> str:
-    """A size as an axis names it: multiples of 1,024 with k."""
+    """Axis label of a size: multiples of 1,024 with k."""
     whole = round(size)
     if whole >= BINARY and whole % BINARY == 0:
         return f"{whole // BINARY:,}k"
@@ -42,14 +42,14 @@ def size_name(size: float) -> str:
 
 
 def axis_names(key: str, values: Sequence[Any]) -> list[str]:
-    """The values of a column as an axis names them."""
+    """Axis labels of a column's values."""
     if key == "chip":
         return [chip_label(value) for value in values]
     return [size_name(value) if isinstance(value, int) else str(value) for value in values]
 
 
 def cell_tips(names: Sequence[str]) -> list[Layer]:
-    """Lines of the tooltip of a cell: texts as they are, sizes with all digits."""
+    """Tooltip fields of a cell; sizes show all digits."""
     return [
         kit.nominal_channel(name)
         if name in TEXTS
@@ -61,14 +61,14 @@ def cell_tips(names: Sequence[str]) -> list[Layer]:
 def to_cells(
     frame: pl.DataFrame, column: str, row: str, columns: Sequence[object], rows: Sequence[object]
 ) -> pl.DataFrame:
-    """Rows of a table as cells: `x` and `y`, their places.
+    """Place rows of a table as cells: adds `x` and `y`.
 
     Args:
         frame: The rows.
-        column: The column that goes across.
-        row: The column that goes up or down.
-        columns: Its values from the left.
-        rows: Those of `row` from above.
+        column: The column along x.
+        row: The column along y.
+        columns: Values along x from the left.
+        rows: Values along y from above.
     """
     places = {
         name: pl.DataFrame(
@@ -84,13 +84,13 @@ def to_cells(
 def grid_params(
     margins: Margins, columns: Sequence[str], rows: Sequence[str], room: float
 ) -> dict[str, Any]:
-    """The parameters of a grid: edges, and as many names as there is room for.
+    """Parameters of a grid: edges, and as many names as fit.
 
     Args:
         margins: Room around the plot.
-        columns: Names of columns from the left.
-        rows: Names of rows from above.
-        room: Width of the name of a row [em].
+        columns: Column names from the left.
+        rows: Row names from above.
+        room: Width of a row name [em].
     """
     layouts = {}
     for layout, size in zip(("wide", "narrow"), LAYOUTS.values(), strict=True):
@@ -115,7 +115,7 @@ def grid_params(
 
 
 def grid_axes(across: str, up: str | None) -> tuple[Layer, Layer]:
-    """The channels of the places of cells."""
+    """Position channels of cells, x and y."""
     bare = {"grid": False, "domain": False, "ticks": False}
     names = "(narrow ? plane.narrow : plane.wide)"
     x = kit.axis("x", across, f"{names}.columns[datum.value] || ''", **bare)
@@ -128,7 +128,7 @@ def grid_axes(across: str, up: str | None) -> tuple[Layer, Layer]:
 def with_texts(
     cells: pl.DataFrame, margins: Margins, texts: Sequence[str], below: Sequence[str | None] = ()
 ) -> pl.DataFrame:
-    """Cells with `text` and `below`, and whether these have room, in both layouts."""
+    """Add `text` and `below` to cells, and flags for whether they fit in each layout."""
     lines = list(below) or [None] * len(texts)
     counts = [int(cells[axis].max() or 0) + 1 for axis in "xy"]  # type: ignore[arg-type]
     fits: dict[str, list[bool]] = {}
@@ -154,7 +154,7 @@ def with_texts(
 def cell_layer(
     x: Layer, y: Layer, tips: Sequence[Layer], colour: Mapping[str, Any], where: str = ""
 ) -> Layer:
-    """The cells; without a colour those that are never."""
+    """Layer of cells; without a colour, cells marked "never"."""
     edges = {
         "x": {**x, "field": "left"},
         "x2": {"field": "right"},
@@ -174,7 +174,7 @@ def cell_layer(
 def text_layers(
     x: Layer, y: Layer, style: str, where: str = "true", *, two: bool = True
 ) -> list[Layer]:
-    """The numbers of cells that have room, and the smaller ones below them if there are any."""
+    """Layers of numbers that fit their cells, and of the smaller numbers below them."""
     shown = f"(narrow ? datum.on_narrow : datum.on) && {where}"
     has_two_lines = "(narrow ? datum.two_narrow : datum.two)"
     at = {"x": x, "y": y}

@@ -1,4 +1,4 @@
-"""What a reader chooses in a chart: menus, those that several kinds share, options shown."""
+"""Menus of charts, and which of their options the gallery shows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import Sweep
 
     Menus = Callable[[Mapping[str, "Option"]], Sequence["Menu"]]
-    """The menus of a chart, given what has been chosen."""
+    """Menus of a chart, given the options already chosen."""
 
 Option = str | int
-"""What a reader chooses in a menu."""
+"""Option of a menu."""
 
 TITLES = {
     "chip": "Chip",
@@ -31,28 +31,28 @@ TITLES = {
     "shards": "Chips",
     "by": "By",
 }
-"""What pages call the menus."""
+"""Titles of menus on pages."""
 
 MAX_VIEWS = 20
-"""Views of a chart in the gallery [1]."""
+"""Maximum views of a chart in the gallery [1]."""
 
 CAPS = ((6, 3, 4), (6, 3, 2), (6, 2, 2), (5, 2, 1), (4, 2, 1), (3, 1, 1))
-"""Chips, dtypes, and options of any other menu in the gallery: the first with few views [1]."""
+"""Limits on chips, dtypes, and options of other menus [1]; the first within `MAX_VIEWS` counts."""
 
 ALL = "all"
-"""The option of a menu of chips that shows several together."""
+"""Option of a chip menu that shows several chips together."""
 
 
 KEYS = "keys"
-"""In the entry of a drawn chart: a digest of what each of its views shows."""
+"""Key of view digests in a drawn chart's entry."""
 
 
 class Menu(NamedTuple):
-    """What a reader can choose.
+    """Menu of a chart.
 
     Attributes:
-        name: The name of the choice.
-        options: Its values; the first is shown where nothing is chosen.
+        name: The menu's name.
+        options: Its options; the first is the default.
     """
 
     name: str
@@ -60,43 +60,43 @@ class Menu(NamedTuple):
 
 
 def label(menu: str, option: Option) -> str:
-    """An option as pages name it."""
+    """Label of an option on pages."""
     if menu in ("chip", "model"):
         return chip_label(str(option))
     return option.replace(" x ", " × ") if isinstance(option, str) else f"{option:,}"
 
 
 def chosen_option(choice: Mapping[str, Option], menu: str, options: Sequence[Option]) -> str:
-    """What is chosen in a menu, else its first option, else nothing."""
+    """Chosen option of a menu, else its first, else ""."""
     return str(choice.get(menu, options[0] if options else ""))
 
 
 def shape_menus(sweep: Sweep) -> list[Menu]:
-    """The shapes of a sweep, if it has any."""
+    """Menu of a sweep's shapes, if it has any."""
     shapes = tuple(shape.name for shape in sweep.config.shapes or ())
     return [Menu("shape", shapes)] if shapes else []
 
 
 def split_menus(sweep: Sweep, chip: str) -> list[Menu]:
-    """How a chip shares the work with others."""
+    """Menu of splits that a chip's cases have."""
     used = {case.sharding for case in sweep.cases if case.chip == chip}
     splits = (name for name, sharding in sweep.shardings.items() if sharding.split and name in used)
     return [Menu("split", tuple(splits))]
 
 
 def basis_menus(sweep: Sweep, choice: Mapping[str, Option], dtypes: Sequence[str]) -> list[Menu]:
-    """What the numbers of the chosen chip and dtypes can be by, if that is more than one thing."""
+    """Menu of bases for the chosen chip and dtypes, if there are several."""
     chip = chosen_option(choice, "chip", chips_with_rows(sweep))
     bases = bases_of(sweep, chip, chosen_option(choice, "dtypes", dtypes))
     return [Menu("basis", bases)] if len(bases) > 1 else []
 
 
 def choices_of(menus: Menus, offered: Mapping[str, Sequence[Option]]) -> list[dict[str, Option]]:
-    """The choices of a chart's reader in the gallery, the first option of every menu first.
+    """Choices that the gallery shows, the first option of every menu first.
 
     Args:
-        menus: The menus, given what has been chosen.
-        offered: Options of menus that are offered alone.
+        menus: The menus, given the options already chosen.
+        offered: Allowed options by menu; other menus offer all.
     """
     cached: dict[tuple[tuple[str, Option], ...], Sequence[Menu]] = {}
 
@@ -128,7 +128,7 @@ def _choices(
 def _gallery_options(
     menu: Menu, offered: Mapping[str, Sequence[Option]], caps: tuple[int, int, int]
 ) -> list[Option]:
-    """The options of a menu that the gallery offers; what is first stays first."""
+    """Options of a menu in the gallery; the first stays first."""
     listed = offered.get(menu.name, menu.options)
     options = [option for option in listed if option in menu.options]
     if menu.name in {"by", "basis"}:

@@ -1,4 +1,4 @@
-"""The kinds of charts, from the files in `kinds`, and what names of earlier versions became.
+"""Kinds of charts, from the modules in `kinds`, and replacements for earlier names.
 
 `kinds.json` lists both, with the texts of each kind.
 """
@@ -22,7 +22,7 @@ LISTED: Mapping[str, Any] = json.loads(Path(__file__).with_name("kinds.json").re
 charts of earlier versions that are `replaced`."""
 
 REPLACED: Mapping[str, str] = LISTED["replaced"]
-"""Charts of earlier versions, and what shows the same."""
+"""Replacements for charts of earlier versions."""
 
 
 def _module_of(kind: str) -> str:
@@ -30,7 +30,7 @@ def _module_of(kind: str) -> str:
 
 
 def file_of(kind: str) -> str:
-    """The file of a kind, by its path in the package."""
+    """Path of a kind's module in the package."""
     return f"charts/kinds/{_module_of(kind)}.py"
 
 

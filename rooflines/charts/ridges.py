@@ -1,4 +1,4 @@
-"""Ridges of chips, and what a dollar or a watt buys: numbers of the catalogue."""
+"""Ridges, FLOP per dollar and FLOP/s per watt of catalogue chips."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
 SECONDS_PER_HOUR = 3600
 
 PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
-"""Words of what is sold; `listed` if it has none of them."""
+"""Kinds of price, as words in a SKU; `listed` if it has none."""
 
 MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 
 def preferred(sweep: Sweep) -> tuple[int, ...]:
-    """The sort key of sweeps for charts of the catalogue's rates: matrix units, most chips."""
+    """Sort key that prefers sweeps on matrix units with the most chips."""
     return sweep.unit != "matrix", -len(chips_with_rows(sweep)), not sweep.config.shapes
 
 
 def price_of(entry: Chip, seller: str | None = None) -> Price | None:
-    """The lowest price of a chip at a seller; None: it has none."""
+    """Lowest price of a chip at a seller; None: no price."""
     prices = [price for price in entry.prices or () if seller in (None, seller_of(price))]
     return min(prices, key=lambda price: price.usd_per_hour, default=None)
 
 
 def seller_of(price: Price) -> str:
-    """Provider, kind and month of a price: those with the same can be compared."""
+    """Provider, kind and month of a price; prices with equal values are comparable."""
     month = MONTH.match(price.date)
     kind = kind_of(price)
     words = [price.provider, *([kind] if kind != "listed" else []), month[0] if month else ""]
@@ -50,11 +50,11 @@ def kind_of(price: Price) -> str:
 
 
 def ridge_frame(selection: Selection, seller: str | None = None) -> pl.DataFrame:
-    """Ridge points of chips in dtype combinations, from main memory.
+    """Ridge = peak / main-memory bandwidth [FLOP/byte], by chip and dtype combination.
 
     Args:
         selection: The chips and combinations, from `Results.select`.
-        seller: Whose prices, from `seller_of`; None: the lowest of all.
+        seller: Seller of prices, from `seller_of`; None: the lowest price.
 
     Returns:
         `chip`, `vendor`, `unit`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main

@@ -1,4 +1,4 @@
-"""The roof of one chip: memory levels, links and peaks, with dots of a sweep or of timings."""
+"""Roof of one chip: memory levels, links and peaks, with dots from a sweep or timings."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ ACROSS = "Arithmetic intensity (FLOP per byte moved)"
 SLOPE_ANGLE = (
     "-atan2(height / log(plane.y[1] / plane.y[0]), width / log(plane.x[1] / plane.x[0])) * 180 / PI"
 )
-"""The angle of a slope in the view's plane, as an expression [degree]."""
+"""Angle of slopes in the plot, as a Vega expression [degree]."""
 
 REGIONS = ("memory", "compute")
-"""The bottleneck left and right of the ridge; styles of the same names write it."""
+"""Bottleneck left and right of the ridge; also names of text styles."""
 
 AT_FOOT = [Place(0.0, -1.1, "center")]
 AT_RIDGE = [Place(0.5, -2.8, "left"), Place(-0.5, -2.8, "right")]
@@ -39,12 +39,12 @@ AT_CEILING = [
     Place(-0.25, -0.65, "right"),
     *(Place(-0.25 - step, down, "right") for down in (0.0, 0.65) for step in range(24)),
 ]
-"""Places of the names of regions, beside the line of the ridge, and at the right end of ceilings:
-above it, else left of the names above on the ceiling itself, or below it."""
+"""Places of labels: of regions, beside the ridge line, and at a ceiling's right end: above it, else
+further left on the ceiling itself or below it."""
 
 
 def plain_lines(bytes_per_s: float, peaks: Mapping[str, float]) -> pl.DataFrame:
-    """The lines of a main memory [byte/s] and of peaks by name [FLOP/s], as `Roof` takes them."""
+    """Lines for `Roof`: main memory [byte/s], and peaks by name [FLOP/s]."""
     top = max(peaks.values())
     rows = [("ceiling", name, peak, None, None) for name, peak in peaks.items()]
     main = ("memory", MAIN_MEMORY, top, bytes_per_s, top / bytes_per_s)
@@ -53,18 +53,18 @@ def plain_lines(bytes_per_s: float, peaks: Mapping[str, float]) -> pl.DataFrame:
 
 
 def corners(bytes_per_s: float, peak: float, plane: Plane) -> list[Point]:
-    """The corners of the roof of a bandwidth and a peak in a plot [FLOP/byte, FLOP/s]."""
+    """Corners of a roof, min(peak, intensity * bandwidth), in a plot [FLOP/byte, FLOP/s]."""
     start = max(plane.x[0], plane.y[0] / bytes_per_s)
     return [(start, start * bytes_per_s), (peak / bytes_per_s, peak), (plane.x[1], peak)]
 
 
 class Roof:
-    """The roof of one chip, and its plot.
+    """Roof of one chip, and its plot coordinates.
 
     Args:
         lines: Memory levels, the main one first, networks and ceilings, which is their `kind`, with
             `name`, `flops_per_s`, `bytes_per_s` and `ridge`.
-        dots: Points that are to be in the plot [FLOP/byte, FLOP/s].
+        dots: Points to include in the plot [FLOP/byte, FLOP/s].
     """
 
     def __init__(self, lines: pl.DataFrame, dots: Sequence[Point]) -> None:
@@ -87,7 +87,7 @@ class Roof:
         self.plane = Plane((self.low, self.high), (self.bottom, top))
 
     def path(self, bytes_per_s: float, peak: float) -> list[Point]:
-        """As `corners`."""
+        """Corners of a roof in this plot, by `corners`."""
         return corners(bytes_per_s, peak, self.plane)
 
     def data(
@@ -97,12 +97,12 @@ class Roof:
         *,
         regions: bool = True,
     ) -> dict[str, pl.DataFrame]:
-        """The rows of every layer of `roof_layers`, dots aside.
+        """Rows for each layer of `roof_layers` except dots.
 
         Args:
-            labels: Those of dots, placed after those of peaks; without regions the highest alone.
+            labels: Labels of dots, placed after the peaks; without regions after the highest only.
             dots: The dots, which labels do not cover, and their radii [em].
-            regions: Whether the ridge and what is left and right of it are drawn.
+            regions: Draw the ridge and the regions left and right of it.
         """
         main = self.path(self.main["bytes_per_s"], self.peak)
         slopes, ceilings = [], []
@@ -145,7 +145,7 @@ class Roof:
         return {**drawn, "labels": placed[: len(flat)], "along": placed[len(flat) :]}
 
     def _region_labels(self) -> Iterator[Label]:
-        """The names of regions, and the ridge."""
+        """Labels of regions and of the ridge."""
         main = self.path(self.main["bytes_per_s"], self.peak)
         for region, (left, right) in zip(REGIONS, pairwise(x for x, _ in main), strict=True):
             middle = (math.sqrt(left * right), self.bottom)
@@ -154,14 +154,14 @@ class Roof:
         yield Label(ridge, [(self.main["ridge"], self.bottom)], places=AT_RIDGE)
 
     def _ceiling_labels(self) -> Iterator[Label]:
-        """The peaks."""
+        """Labels of peaks."""
         for peak, names in self.ceilings.items():
             text = f"{', '.join(names)} · {si(peak, 'FLOP/s')}"
             style = "strong" if peak == self.peak else "note"
             yield Label(text, [(self.high, peak)], style, places=AT_CEILING)
 
     def _slope_labels(self) -> Iterator[Label]:
-        """The bandwidths, along the lines."""
+        """Labels of bandwidths, along their lines."""
         for slope in self.slopes:
             text = f"{part_name(slope['name'])} · {si(slope['bytes_per_s'], 'B/s')}"
             style = "strong" if slope["name"] == self.main["name"] else "note"
@@ -170,11 +170,11 @@ class Roof:
 
 
 def roof_layers(up: str, dots: Callable[[Layer], Iterable[Layer]]) -> list[Layer]:
-    """Regions, then lines, then dots and labels.
+    """Layers of a roof: regions, lines, dots and labels.
 
     Args:
-        up: The title of the y axis.
-        dots: The layers of dots, by the channels of their places.
+        up: Title of the y axis.
+        dots: Builds layers of dots from their position channels.
     """
     x = kit.quantitative_channel("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
     y = kit.quantitative_channel("y", **kit.log_axis("y", up))

@@ -1,4 +1,4 @@
-"""What a chart is: a kind with menus, of which one choice is drawn as one view."""
+"""Kinds of charts, and views: the picture for one choice in a kind's menus."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 @dataclass(frozen=True)
 class View:
-    """One picture as data.
+    """Picture as data.
 
     Attributes:
-        says: The title, with the rows behind it.
-        subtitle: The setting.
-        layers: The marks, which read rows and parameters by name.
+        claim: The title, with the rows behind it.
+        subtitle: Setting: chip, dtypes, sizes.
+        layers: Layers, which read rows and parameters by name.
         data: Rows by name.
         margins: Room around the plot.
         rows: The numbers behind the picture; columns are named as in the tables.
         params: Values that layers read.
-        names: Names in the title, which are shortened where it is too long.
+        names: Names in the title, which are shortened if it is too long.
     """
 
     claim: Sentence
@@ -54,7 +54,7 @@ class View:
         return self.claim.text
 
     def datasets(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows of the marks, as JSON has them: floats to seven significant digits."""
+        """Rows of the marks for JSON: floats to seven significant digits."""
         return {name: _rows(frame) for name, frame in self.data.items()}
 
     def marks(self) -> list[Layer]:
@@ -62,7 +62,7 @@ class View:
         return [*self.layers, SUBTITLE]
 
     def spec(self) -> Layer:
-        """Its Vega-Lite specification, without a theme: dimensions in every size are `looks`."""
+        """Vega-Lite specification without a theme; `usermeta.looks` has dimensions by size."""
         sizes = plot_sizes(self.margins)
         web = sizes["web"]
         values = {"em": web["em"], "narrow": False, **self._lines(), **self.params}
@@ -80,7 +80,7 @@ class View:
         }
 
     def delta(self) -> dict[str, Any]:
-        """What differs from the specification of another view of the chart, but for layers."""
+        """Parts that differ between views of a chart, except layers."""
         lines = self._lines()
         return {
             "title": lines["headline"],
@@ -91,7 +91,7 @@ class View:
         }
 
     def _lines(self) -> dict[str, Any]:
-        """Title and subtitle as parameters, as wide as a slide at most."""
+        """Title and subtitle as parameters, fitted to a slide."""
         return {
             "headline": fitted_title(self.title, self.margins, self.names),
             "subline": fitted_subtitle(self.subtitle, self.margins),
@@ -108,15 +108,15 @@ def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Spec:
-    """One chart of a config.
+    """Chart in a config.
 
     Attributes:
-        chart, id: Which kind, which is the folder of its files too, and their name.
-        sweep: The sweep, or the set of timings, that it shows.
-        chips, dtypes: What it compares, or offers in menus.
-        given: Options of further menus, where the config names some.
-        title: Replaces the finding.
-        auto: Whether `auto` chose it: then it is left out where there is nothing to say.
+        chart, id: Kind, which is also the folder of its files, and their name.
+        sweep: The sweep or set of timings that it shows.
+        chips, dtypes: Chips and dtypes that it compares, or offers in menus.
+        given: Options of further menus that the config names.
+        title: Replaces the generated title.
+        auto: Chosen by `auto`, and then left out if there is nothing to say.
     """
 
     chart: str
@@ -137,9 +137,9 @@ class Need(NamedTuple):
     """A condition on a sweep.
 
     Attributes:
-        what: The condition, as a message names it after "needs".
-        met: Whether a sweep meets it.
-        auto: Whether only `auto` asks for it: without it a chart shows little.
+        condition: The condition, as a message names it after "needs".
+        met: Predicate of a sweep.
+        auto: Required by `auto` only: without it a chart shows little.
     """
 
     condition: str
@@ -152,18 +152,18 @@ class Kind:
     """A kind of chart; its file defines it as `KIND`.
 
     Attributes:
-        name: What a config calls it.
-        heading: What the site calls it, from `kinds.json`.
-        caption: How to read it, from there too.
-        source: What it is of: `sweeps`, `model_sweeps` or `measurements`.
-        menus: What can be chosen of a sweep, given what has been chosen.
-        view: The picture of one choice, from the results, the sweep or set of timings, the chips
-            that are compared by kinds that compare some, and an option of each menu.
+        name: Its name in configs.
+        heading: Its heading on the site, from `kinds.json`.
+        caption: Reading guide, from `kinds.json` too.
+        source: Kind of source: `sweeps`, `model_sweeps` or `measurements`.
+        menus: Menus for a sweep, given the options already chosen.
+        view: Draws one choice, from the results, the sweep or set of timings, the chips to compare,
+            and an option for each menu.
         needs: Conditions on the sweep; the first unmet one is reported.
-        reads: Columns of the sweep's table that it reads; empty if thresholds are enough.
+        reads: Columns that it reads in the sweep's table; empty if thresholds are enough.
         preferred: Sort key of sweeps, best first, for `auto`.
-        compares: Whether several chips are in one picture.
-        most_chips: Chips compared of a sweep with more [1].
+        multi_chip: Several chips share one picture.
+        most_chips: Maximum number of chips compared [1].
     """
 
     name: str
@@ -176,18 +176,18 @@ class Kind:
     reads: tuple[str, ...] = ()
     preferred: Callable[[Any], tuple[int, ...]] = lambda _: ()
     multi_chip: bool = False
-    most_chips: int = 6
+    max_chips: int = 6
 
     def unmet_need(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind
-        """What a sweep lacks for this kind, as a message names it after "needs"; None: nothing."""
+        """First unmet need of a sweep, as a message names it after "needs"; None: all met."""
         unmet = (need for need in self.needs if not need.met(sweep) and (auto or not need.auto))
         return next((need.condition for need in unmet), None)
 
     def check(self, sweep: Any, key: str) -> None:  # noqa: ANN401, of any kind
-        """Refuse a sweep that lacks what the kind needs.
+        """Refuse a sweep that does not meet the kind's needs.
 
         Raises:
-            RooflinesError: It lacks something.
+            RooflinesError: A need is not met.
         """
         if condition := self.unmet_need(sweep):
             raise RooflinesError(
@@ -197,7 +197,7 @@ class Kind:
             )
 
     def complete(self, sweep: Any, choice: Mapping[str, Option]) -> dict[str, Option]:  # noqa: ANN401
-        """A choice with the first option of every menu that nothing is chosen in.
+        """Complete a choice with the first option of every other menu.
 
         Raises:
             RooflinesError: There is no such menu or option.
@@ -216,10 +216,10 @@ class Kind:
 
 
 def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
-    """Refuse a choice that a kind has no menu for.
+    """Refuse a choice without a menu.
 
     Raises:
-        RooflinesError: There is none.
+        RooflinesError: The kind has no such menu.
     """
     if name not in menus:
         problem = f"is no choice of {quote(kind.name)}"
@@ -227,5 +227,5 @@ def check_menu(kind: Kind, name: str, menus: Mapping[str, object]) -> None:
 
 
 def titled(view: View, title: str | None) -> View:
-    """A view with a title of the config's own, which claims nothing; unchanged for None."""
+    """Replace the title by the config's, which claims nothing; unchanged for None."""
     return view if title is None else replace(view, claim=Sentence(text=title))

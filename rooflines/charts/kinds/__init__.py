@@ -1,1 +1,1 @@
-"""One file per kind of chart: its menus, its view, what it needs, and the value `KIND`."""
+"""One module per kind of chart: menus, view, needs, and `KIND`."""

@@ -1,4 +1,4 @@
-"""Attained FLOP/s over a size, a curve for each of several shapes or other sizes."""
+"""Attained FLOP/s over a size, with a curve per shape or other size."""
 
 from __future__ import annotations
 
@@ -39,37 +39,34 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Operation
 
 MARGINS, HEADROOM = Margins(left=4.6, right=2.6), 1.12
-"""Room around the plot, and its height over the peak [1]."""
+"""Margins, and plot height / peak [1]."""
 
 NAME_ROOM, MAX_OVERHANG = 14.0, 2.0
-"""Width of a curve's name, and how far a number may reach into the right margin [em]."""
+"""Width of a curve's name, and overhang of a number into the right margin [em]."""
 
 ANCHOR_HEIGHT, ANCHOR_RANGE, MAX_ANCHORS = 0.55, (0.2, 0.95), 12
-"""The best place of a name down the plot, the part of its width that has names, and the points of
-a curve that are tried [1]."""
+"""Preferred height of names in the plot, their horizontal range, and points tried per curve [1]."""
 
 SIDES = ("br", "r", "tl", "l", "b", "t", "tr", "bl")
 AT_PEAK = [Place(0.3, -0.8, "left")]
 FEET = [Place(x * 0.35, -y, "left" if x > 0 else "right") for y in (0.9, 2.2, 3.5) for x in (-1, 1)]
-"""Sides of a point that the name of its curve is tried on, and places at the peak and at the foot
-of a stem."""
+"""Sides tried for a curve's name, and places at the peak and at the foot of a stem."""
 
 Point = tuple[float, ...]
-"""A size, and what it attains in each of some times; null where a time is unknown [FLOP/s]."""
+"""A size and its attained rates, one per time; null where a time is unknown [FLOP/s]."""
 
 MAX_POINTS, MAX_EXACT_POINTS, STEPS = 33, 9, 6
-"""Sizes that a curve is drawn through, where `attained_between` is exact fewer, and straight parts
-between two of them [1]."""
+"""Sizes per curve, sizes if `attained_between` is exact, and segments between two sizes [1]."""
 
 MAX_SERIES, DIGITS = 6, 5
-"""Curves, and significant digits of their points [1]."""
+"""Number of curves, and significant digits of points [1]."""
 
 RATES = ("flops_per_s", "fast", "slow")
-"""What is attained in each time of `BAND` [FLOP/s]."""
+"""Columns of the attained rate at each time in `BAND` [FLOP/s]."""
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """The chip, the dtypes, the model of shapes, and what numbers are by."""
+    """Menus: chip, dtypes, the model of the shapes, and the basis of the numbers."""
     chips = tuple(frames.chips_with_rows(sweep))
     dtypes = frames.dtypes_of(sweep, [chosen_option(choice, "chip", chips)])
     models = tuple(layers_by_model(sweep.config.shapes or ()))
@@ -79,7 +76,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The curves of one chip and dtype combination, of the shapes of a model if one is chosen."""
+    """Draw the curves of one chip and dtype combination, for a chosen model's shapes if any."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     calibrated = choice.get("basis") == CALIBRATED
     selection = results.select(sweep, [chip], [dtypes])
@@ -115,7 +112,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
 
 
 def _rows(selection: Selection, axis: str, model: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Rows of the table, and thresholds, of the shapes that are drawn."""
+    """Table rows and thresholds for the drawn shapes."""
     other_dims = [dim for dim in selection.dims if dim != axis]
     thresholds = selection.thresholds().filter(selection.split_filter(), axis=axis)
     table = frames.with_missing(selection.rows(), *BAND).filter(selection.split_filter())
@@ -149,12 +146,12 @@ def _rows(selection: Selection, axis: str, model: str | None) -> tuple[pl.DataFr
 def _curves(
     points: pl.DataFrame, knees: pl.DataFrame, peak: float, max_points: int
 ) -> dict[str, list[Point]]:
-    """The points of each curve, with that where it meets the peak.
+    """Points by curve, including the point where a curve meets the peak.
 
     Args:
-        points: Curves with their sizes, and what is attained in each time, by rising size.
+        points: Series, size, and attained rate at each time, by rising size.
         knees: The critical sizes.
-        peak: What is attained there [FLOP/s].
+        peak: The rate there [FLOP/s].
         max_points: Sizes of the table that a curve is drawn through [1].
     """
     by_series: dict[str, list[Point]] = {}
@@ -174,7 +171,7 @@ def _curves(
 def _data(
     curves: Mapping[str, Sequence[Point]], knees: pl.DataFrame, peak: float
 ) -> dict[str, pl.DataFrame]:
-    """The rows of the marks, labels aside."""
+    """Rows of all marks except labels."""
     drawn = [(series, *point) for series, points in curves.items() for point in smooth(points)]
     width = max(map(len, drawn), default=len(("series", "size")) + 1)
     columns = {"series": pl.String} | dict.fromkeys(("size", *RATES), pl.Float64)
@@ -207,7 +204,7 @@ def _labels(
     plane: Plane,
     axis: str,
 ) -> pl.DataFrame:
-    """The peak, critical sizes at the feet of their stems, and the names of curves."""
+    """Place labels: the peak, critical sizes at the feet of their stems, and curve names."""
     (low, high), top = plane.x, plane.y[1]
     critical = {
         str(name): at for name, at in knees.filter(share=1.0).select("series", "critical").rows()
@@ -235,7 +232,7 @@ def _labels(
 
 
 def _layers(series: Sequence[str], axis: str, *, calibrated: bool) -> list[Layer]:
-    """The peak, stems from the critical sizes down, bands, curves, dots, and texts."""
+    """Layers: peak, stems down from critical sizes, bands, curves, dots, and texts."""
     title = "Batch size B (tokens)" if axis == "B" else f"Size of {axis}"
     across = kit.log_axis("x", title, kit.COUNT_LABEL, grid=False)
     across["scale"]["base"] = 2
@@ -278,7 +275,9 @@ def _subtitle(
         return f"{about}. Calibrated; bands: p10 to p90. Roof {si(peak, 'FLOP/s')}."
     shares = frames.shares_below_peak(selection.sweep)
     hollow = f", hollow for {100 * shares[0]:g} % of the peak" if shares else ""
-    tiles = " Whole tiles are computed; their padding is no work." if selection.sweep.tile else ""
+    tiles = (
+        " Tiles are computed whole; padding is not counted as work." if selection.sweep.tile else ""
+    )
     return (
         f"{about}, every byte counted. Dots: the first compute-bound {axis}{hollow};"
         f" roof {si(peak, 'FLOP/s')}.{tiles}"
@@ -286,7 +285,7 @@ def _subtitle(
 
 
 def _writes(op: Operation) -> bool:
-    """Whether a batched product of two tensors writes what a fused kernel would keep on chip."""
+    """Check for a batched product whose output a fused kernel would keep on chip."""
     x, w, out = set(op.x), set(op.w), set(op.out)
     return bool(x & w & out and (x - w) & out and (w - x) & out)
 
@@ -300,7 +299,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     *,
     calibrated: bool,
 ) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     chip, dtypes = selection.chips[0], selection.dtypes[0]
     unfused = "Unfused, " if _writes(selection.sweep.op) else ""
     about: dict[str, Any] = {"chosen": chip, "writes": bool(unfused)}
@@ -317,20 +316,20 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     per = frames.per_expert(knees["shape"])
     start = {"starts": int(frames.lowest(rows, axis)), **about}
     if thresholds and not solved:
-        text = f"{unfused}no {axis} makes {dtypes} compute-bound at the sizes shown"
-        yield Sentence(text=text[0].upper() + text[1:], rows=thresholds, **start)
+        text = f"{unfused}{dtypes} is never compute-bound over {axis} at the sizes shown"
+        yield Sentence(text=text, rows=thresholds, **start)
     if solved:
         first = min(solved, key=lambda row: row["critical"])
         last = max(solved, key=lambda row: row["critical"])
         least = f"{sizes_text(axis, [first['critical']])}{per}"
-        needs = f"{unfused}{dtypes} on {chip_label(chip)} needs {least}"
-        more = f"; at {never[-1]['series']} no {axis} is enough" if never else ""
+        needs = f"{unfused}{dtypes} on {chip_label(chip)} is compute-bound from {least}"
+        more = f"; never at {never[-1]['series']}" if never else ""
         if not never and first["critical"] != last["critical"]:
             more = f", {last['critical']:,} at {last['series']}"
         texts = (
             f"{needs} at {first['series']}{more}",
             f"{needs} at {first['series']}",
-            f"{needs} or more",
+            needs,
         )
         claim_rows = [first, never[-1] if never else last]
         for text in texts:
@@ -354,15 +353,15 @@ def _preferred(sweep: Sweep) -> tuple[int, ...]:
 
 
 def series_of(rows: pl.LazyFrame, dims: Sequence[str], max_curves: int) -> pl.DataFrame:
-    """The sizes that get a curve each: named shapes, or sizes of the dimensions.
+    """Choose the curves: named shapes, or sizes of the dimensions.
 
     Args:
         rows: With `shape` and the sizes.
-        dims: The dimensions besides that of the axis.
-        max_curves: The most curves [1].
+        dims: Dimensions other than the axis.
+        max_curves: Maximum number of curves [1].
 
     Returns:
-        `shape` and the sizes; `series`, the shape, or the sizes of which there are several.
+        `shape`, the sizes, and `series`: the shape, or the sizes that vary.
     """
     order = [True] * len(dims)
     unique = rows.select("shape", *dims).unique()
@@ -380,7 +379,7 @@ def series_of(rows: pl.LazyFrame, dims: Sequence[str], max_curves: int) -> pl.Da
 
 
 def thin(points: Sequence[Point], max_points: int) -> list[Point]:
-    """As many points as a curve needs, about even on a log axis."""
+    """Thin points to `max_points`, about evenly on a log axis."""
     sizes = [size for size, *_ in points]
     if len(sizes) <= max_points:
         return [*points]
@@ -391,7 +390,7 @@ def thin(points: Sequence[Point], max_points: int) -> list[Point]:
 
 
 def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:
-    """Points of a curve with further ones between two that differ, by `attained_between`."""
+    """Interpolate a curve by `attained_between` wherever two points differ."""
     curve: list[Point] = []
     for start, end in pairwise(points):
         curve.append(start)
@@ -406,13 +405,12 @@ def smooth(points: Sequence[Point], steps: int = STEPS) -> list[Point]:
 
 
 def attained_between(low: Point, high: Point, size: float) -> float:
-    """What a size between two points of a curve attains, with one bottleneck between them [FLOP/s].
+    """Attained rate at a size between two points with the same bottleneck [FLOP/s].
 
-    The work is proportional to the size, so the size over what it attains is to the time, which is
-    affine in the size.
+    Work is proportional to size, so size / rate is proportional to time, which is affine in size.
 
     Args:
-        low: The lower point: the size, and what it attains [FLOP/s].
+        low: The lower point: size and attained rate [FLOP/s].
         high: The higher point.
         size: The size.
     """

@@ -1,4 +1,4 @@
-"""Chips compared: the ridge, and what a dollar or a watt buys, a bar for each chip."""
+"""Chips compared: ridge, FLOP per dollar, or FLOP/s per watt, one bar per chip."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ MARGINS = Margins(left=10.4, right=8.6)
 NAME_ROOM = 9.5
 
 MAX_ROWS, MAX_DETAILED = 16, 8
-"""Rows that there is room for, and of those with a second line of text [1]."""
+"""Maximum rows, and maximum rows with a second line of text [1]."""
 
 HALF_BAR = 0.31
-"""Half the height of a bar [rows]."""
+"""Half of a bar's height [rows]."""
 
 TIE_FACTOR = 1.2
-"""Factor within which chips are as good as the best: the least that ranks them [1]."""
+"""Factor within which chips tie with the best [1]; a larger gap ranks them."""
 
 
 class Quotient(NamedTuple):
-    """What chips are compared by.
+    """Quantity by which chips are compared.
 
     Attributes:
         column: The column of `ridge_frame`.
         axis: The name of the axis.
         text: A number with its unit.
-        detail: What the number of a row follows from, as short as there is room for.
-        caveat: What the subtitle says of it.
-        key: The entry's key that it needs; "" for none beside the bandwidth.
+        detail: Short text of the input behind a row's number.
+        caveat: Its description in the subtitle.
+        key: Entry key that it needs besides the bandwidth; "" if none.
     """
 
     column: str
@@ -93,7 +93,7 @@ def _has_quotient(entry: Chip, by: str) -> bool:
 
 
 def _sellers(sweep: Sweep) -> tuple[str, ...]:
-    """Those whose prices of two chips or more can be compared, with most chips first."""
+    """Sellers with comparable prices for at least two chips, the most chips first."""
     entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
     sellers = [{ridges.seller_of(price) for price in entry.prices or ()} for entry in entries]
     counts = Counter(name for names in sellers for name in sorted(names))
@@ -101,14 +101,14 @@ def _sellers(sweep: Sweep) -> tuple[str, ...]:
 
 
 def _quotients_of(sweep: Sweep) -> list[str]:
-    """What the chips of a sweep can be compared by."""
+    """Keys of `QUOTIENTS` that at least two chips in a sweep have."""
     entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
     able = [by for by in QUOTIENTS if sum(_has_quotient(entry, by) for entry in entries) > 1]
     return [by for by in able if by != "dollar" or _sellers(sweep)]
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """What is compared, the seller of prices, and one dtype combination of each compute dtype."""
+    """Menus: quantity, seller of prices, and one dtype combination per compute dtype."""
     able = tuple(_quotients_of(sweep))
     dollar = chosen_option(choice, "by", able) == "dollar"
     seller = [Menu("seller", _sellers(sweep))] if dollar else []
@@ -123,7 +123,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """A bar for each chip, the largest on top; where there are too many, lines for the others."""
+    """Draw a bar per chip, the largest on top; beyond `MAX_ROWS` the rest are lines in one row."""
     by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
     quotient = QUOTIENTS[by]
     sweep_chips = frames.chips_with_rows(results.sweep(sweep))
@@ -159,7 +159,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def _rows(chips: pl.DataFrame, quotient: Quotient, row: pl.Expr) -> pl.DataFrame:
-    """Chips with their texts, in rows of the plot from above."""
+    """Bars with their texts, from the top row down."""
     return chips.select(
         "chip",
         low=row - HALF_BAR,
@@ -172,17 +172,17 @@ def _rows(chips: pl.DataFrame, quotient: Quotient, row: pl.Expr) -> pl.DataFrame
 
 
 def _row_names(named: pl.DataFrame, unnamed: pl.DataFrame) -> list[str]:
-    """The names of rows from above."""
+    """Row names from the top down."""
     names = [chip_label(chip) for chip in named["chip"]]
-    return [*names, f"{unnamed.height} others"] if unnamed.height else names
+    return [*names, f"{unnamed.height} other chips"] if unnamed.height else names
 
 
 def _named_chips(compared: pl.DataFrame, chips: Sequence[str]) -> pl.DataFrame:
-    """The chips with a bar of their own: all, or the highest, the lowest, and the first ones.
+    """Chips with their own bar: all, or the highest, the lowest, and the first listed.
 
     Args:
         compared: Their numbers, the highest first.
-        chips: The chips, the first ones first; without an order of theirs some evenly.
+        chips: Chips by priority; if empty, an even selection is named.
     """
     ordered = compared["chip"].to_list()
     if len(ordered) <= MAX_ROWS:
@@ -205,7 +205,7 @@ def _layers(rows: pl.DataFrame, quotient: Quotient) -> list[Layer]:
         "y": kit.quantitative_channel("low", **down),
         "y2": {"field": "high"},
         "color": kit.chip_colour(vendors),
-        "tooltip": kit.tips(chip="chip", value=quotient.axis, detail="follows from"),
+        "tooltip": kit.tips(chip="chip", value=quotient.axis, detail="computed from"),
     }
     at = {"x": x, "y": y, "fill": kit.chip_colour(vendors, letters=True)}
     text, detail = (
@@ -225,7 +225,7 @@ def _layers(rows: pl.DataFrame, quotient: Quotient) -> list[Layer]:
 
 
 def _catalogue_chips(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[str]:
-    """The chips of the catalogue, variants aside, that have the numbers compared."""
+    """Catalogue chips, without variants, that have the compared numbers."""
     compute = sweep.combinations[dtypes].compute
     return {
         chip
@@ -240,7 +240,7 @@ def _catalogue_chips(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> 
 def _sentences(
     compared: pl.DataFrame, every: Collection[str], dtypes: str, by: str, seller: str | None
 ) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     quotient, rows, chips = QUOTIENTS[by], compared.to_dicts(), tuple(every)
     about: dict[str, Any] = {"rows": rows, "every": chips}
     whole = f"all {len(chips)} chips" if len(chips) > 1 else "the chip"
@@ -260,7 +260,7 @@ def _sentences(
         ranks = Ranking(values[0], values[1], money=money)
         yield Sentence(text=f"{best} has {most} of {whole}{at}{bound}", ranks=ranks, **about)
         near = sum(value * TIE_FACTOR >= values[0] for value in values)
-        text = f"{near} of {whole}{at} are within {TIE_FACTOR:g} × of the {most}"
+        text = f"{near} of {whole}{at} are within {TIE_FACTOR:g}× of the {most}"
         yield Sentence(text=text, **about)
     yield Sentence(text=f"{quotient.axis} of {dtypes}, {compared.height} chips")
 
@@ -276,5 +276,5 @@ KIND = Kind(
     ),
     preferred=ridges.preferred,
     multi_chip=True,
-    most_chips=1000,
+    max_chips=1000,
 )

@@ -1,4 +1,4 @@
-"""Critical sizes as a table of cells: over two sizes, layers, dtypes, chips and how many."""
+"""Critical sizes as a table: over two sizes, layers, dtypes, chips, or chip counts."""
 
 from __future__ import annotations
 
@@ -30,31 +30,31 @@ MARGINS, NAME_ROOM = Margins(left=10.4, right=8.6), 9.5
 SIZE_MARGINS = Margins(left=4.2, right=8.6)
 
 SPREAD = 16.0
-"""Above this multiple of the smallest number the colour does not change."""
+"""Multiple of the smallest number at which the colour scale ends [1]."""
 
 DARK_FROM = 0.6
-"""Share of the colour scale from which on numbers have the other colour, for a contrast of 4.5."""
+"""Share of the colour scale beyond which numbers switch colour, for a contrast of 4.5 [1]."""
 
 MAX_ROWS, MAX_COLUMNS, MAX_DTYPES = 14, 14, 9
-"""Rows and columns of a table, and columns of dtypes, whose names are long [1]."""
+"""Maximum rows and columns, and maximum columns of dtypes, whose names are long [1]."""
 
 CHIPS, DTYPES, SPLITS = "layer x chip", "chip x dtypes", "layer x chips each"
 
 
 def _has_shapes(sweep: Sweep) -> bool:
-    """Whether shapes set every dimension but the first, which has an axis of its own."""
+    """Check that shapes set all dimensions except the first, which has its own axis."""
     before, after = sweep.axes
     shaped = all("shape" in axis.columns or axis.count == 1 for axis in after)
     return bool(sweep.config.shapes) and bool(before) and shaped
 
 
 def _solved_dim(sweep: Sweep) -> str:
-    """The dimension that is solved for."""
+    """First dimension with thresholds."""
     return next((dim for dim in sweep.op.dims if dim in sweep.solved), sweep.op.dims[0])
 
 
 def _has_size_grid(sweep: Sweep) -> bool:
-    """Whether two other dimensions have several sizes, each an axis of its own."""
+    """Check for two further dimensions with several sizes and an axis each."""
     pair = matrix_dims(sweep)
     return len(pair) == TWO and all(
         has_axis(sweep, dim) and len(dimension_sizes(sweep, dim)) >= MIN_TABLE_SIZES for dim in pair
@@ -62,7 +62,7 @@ def _has_size_grid(sweep: Sweep) -> bool:
 
 
 def _tables_of(sweep: Sweep) -> list[str]:
-    """The tables that a sweep has."""
+    """Tables available for a sweep."""
     several = len(frames.chips_with_rows(sweep)) > 1
     tables = [" x ".join(matrix_dims(sweep))] if _has_size_grid(sweep) else []
     tables += [CHIPS] if _has_shapes(sweep) and several else []
@@ -73,7 +73,7 @@ def _tables_of(sweep: Sweep) -> list[str]:
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """The table, and what all of its cells share."""
+    """Menus: the table, and choices shared by all cells."""
     able = tuple(_tables_of(sweep))
     by = chosen_option(choice, "by", able)
     tables = [Menu("by", able)]
@@ -89,7 +89,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """A table of critical sizes. Tables of several chips have those of `chips`."""
+    """Draw a table of critical sizes; tables over chips show `chips`."""
     by, split = choice["by"], choice.get("split")
     chip, dtypes, model, shape = map(choice.get, ("chip", "dtypes", "model", "shape"))
     operation_sweep = results.sweep(sweep)
@@ -130,7 +130,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 def _rows(
     selection: Selection, choice: tuple[str | None, str | None, str | None], by: str
 ) -> pl.DataFrame:
-    """Thresholds of the table's cells, with the size for the next share of the peak, `reached`."""
+    """Thresholds by cell; `reached` is the size that attains the largest share below 1."""
     model, shape, split = choice
     axis, other_dims = (
         _solved_dim(selection.sweep),
@@ -165,20 +165,20 @@ def _rows(
 
 
 def _table(selection: Selection, by: str, model: str | None) -> tuple[str, str, str, str | None]:
-    """What goes across and down, and the titles of both; None: names need no title."""
+    """Columns along x and y, and axis titles; None: no title."""
     if by == CHIPS:
         return "layer", "chip", f"Layers of {chip_label(model)}" if model else "Layers", None
     if by == DTYPES:
         return "dtypes", "chip", "Data types", None
     if by == SPLITS:
-        return "shards", "layer", "Chips that share the work", None
+        return "shards", "layer", "Chips", None
     across, down = matrix_dims(selection.sweep)
     meaning = {"D": "D (contracting dimension)", "F": "F (output dimension)"}
     return across, down, meaning.get(across, across), meaning.get(down, down)
 
 
 def _values(selection: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
-    """The values of a column in the order of the table."""
+    """Values of a column in table order."""
     values = rows[key].unique(maintain_order=True).to_list()
     if key == "chip":
         means = rows.group_by("chip").agg(pl.col("critical").mean())
@@ -197,14 +197,14 @@ def _values(selection: Selection, rows: pl.DataFrame, key: str) -> list[Any]:
 
 
 def _lowest(cells: pl.DataFrame) -> float:
-    """The start of the colour scale: the smallest number, rounded down to two digits."""
+    """Start of the colour scale: the smallest number, rounded down to two digits."""
     least = frames.lowest(cells, "critical")
     power = 10.0 ** (math.floor(math.log10(least)) - 1)
     return max(math.floor(least / power) * power, 1.0)
 
 
 def _layers(titles: tuple[str, str | None], axis: str, tips: Sequence[str]) -> list[Layer]:
-    """Cells, never in grey, and their numbers."""
+    """Layers: cells, "never" in grey, and their numbers."""
     x, y = grid.grid_axes(*titles)
     about = grid.cell_tips(tips)
     about += kit.tips(text=f"critical {axis}", exact="exactly", below="for less of the peak")
@@ -237,7 +237,7 @@ def _layers(titles: tuple[str, str | None], axis: str, tips: Sequence[str]) -> l
 
 
 def _subtitle(selection: Selection, cells: pl.DataFrame, axis: str, split: str | None) -> str:
-    """The setting."""
+    """Subtitle: chip, dtypes, split and fixed sizes."""
     chips, dtypes = cells["chip"].unique(), cells["dtypes"].unique()
     on = f" on {on_chips(chips[0], cells['shards'])}" if len(chips) == 1 else ""
     dtype = f" in {dtypes[0]}" if len(dtypes) == 1 else ""
@@ -258,7 +258,7 @@ def _subtitle(selection: Selection, cells: pl.DataFrame, axis: str, split: str |
 def _sentences(
     selection: Selection, cells: pl.DataFrame, by: str, axis: str, model: str | None
 ) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     names = ("chip", "layer", "critical", "limit")
     rows = cells.select(names).to_dicts()
     chips = cells["chip"].unique(maintain_order=True).to_list()
@@ -327,5 +327,5 @@ KIND = Kind(
     ),
     preferred=_preferred,
     multi_chip=True,
-    most_chips=9,
+    max_chips=9,
 )

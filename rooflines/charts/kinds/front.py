@@ -1,4 +1,4 @@
-"""Throughput against interactivity: the best batches and splits of each chip."""
+"""Throughput over interactivity: Pareto front of each chip's batches and splits."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 
 TARGET = 50
-"""Tokens per second and user that titles compare chips at [1/s]."""
+"""Interactivity at which titles compare chips [tokens/s/user]."""
 
 TIME, RATE = "t_serial_s", "tokens_per_s_per_chip_serial"
-"""Kernel after kernel: the least time of a step, and what a chip gives then."""
+"""Columns: serialized step time, and tokens/s/chip at that time."""
 
 AXIS_ROOM, MAX_SLOWDOWN = 1.3, 3.0
-"""Factors by which axes go beyond the values, and beyond the slowest that fits [1]."""
+"""Factors by which axes extend beyond the values, and below the slowest step that fits [1]."""
 
 TEXT_AT = [0.04 + 0.02 * step for step in range(47)]
-"""Shares of the height at which the text of the target may be, best first [1]."""
+"""Heights tried for the target's text, as shares of the plot height, best first [1]."""
 
 FRONT = 2
-"""The state of a point on the front; 1 fits, 0 does not."""
+"""State of a point on the front; 1: fits, 0: does not fit."""
 
 
 def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
-    """The model, dtypes, the context, and what numbers are by."""
+    """Menus: model, dtypes, context, and the basis of the numbers."""
     offered = set().union(*dtypes_by_chip(sweep).values())
     calibrated = bool(sweep.config.calibration)
     return [
@@ -58,12 +58,12 @@ def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The fronts of chips: each with the best of its batches and splits."""
+    """Draw the Pareto front of each chip over its batches and splits."""
     model, dtypes, context = choice["model"], choice["dtypes"], choice["S"]
     basis = choice.get("basis", NOMINAL)
     model_sweep = results.model_sweep(sweep)
     usable = [chip for chip, names in dtypes_by_chip(model_sweep).items() if dtypes in names]
-    shown = [chip for chip in chips if chip in usable] or usable[: KIND.most_chips]
+    shown = [chip for chip in chips if chip in usable] or usable[: KIND.max_chips]
     filters = {"model": model, "dtypes": dtypes, "S": context, "phase": DECODE}
     rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters), basis)
     steps = _with_front(rows)
@@ -91,7 +91,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def _rows(rows: pl.LazyFrame, basis: str) -> pl.DataFrame:
-    """Rows of decode steps, with `user`, tokens per second and user, and `rate` [1/s]."""
+    """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s]."""
     estimate = frames.BAND[0]
     rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
     rows = rows.unique(["chip", "split", "B"], keep="first", maintain_order=True)
@@ -106,7 +106,7 @@ def _rows(rows: pl.LazyFrame, basis: str) -> pl.DataFrame:
 
 
 def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
-    """Adds `state`: 0 does not fit, 1 fits, 2 is on the front of its chip."""
+    """Add `state`: 0 does not fit, 1 fits, 2 is on its chip's front."""
     order = rows.sort("user", "rate", descending=[True, True])
     best = pl.when("fits").then("rate").cum_max().forward_fill().shift().over("chip")
     front = pl.col("fits") & (best.is_null() | (pl.col("rate") > best))
@@ -114,7 +114,7 @@ def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _at_target(steps: pl.DataFrame) -> dict[str, float]:
-    """The largest throughput of each chip at `TARGET` or more a user, the largest first [1/s]."""
+    """Largest throughput by chip at `TARGET` tokens/s/user or more, largest first [1/s]."""
     reaching = steps.filter(pl.col("fits"), pl.col("user") >= TARGET)
     rates = (
         reaching.group_by("chip")
@@ -125,7 +125,7 @@ def _at_target(steps: pl.DataFrame) -> dict[str, float]:
 
 
 def _plane(steps: pl.DataFrame) -> Plane:
-    """The axes; they go on somewhat beyond what fits."""
+    """Plot coordinates, extended somewhat beyond the steps that fit."""
     fitting = steps.filter("fits")
     low, high = frames.lowest(steps, "user"), frames.highest(steps, "user")
     if fitting.height:
@@ -135,7 +135,7 @@ def _plane(steps: pl.DataFrame) -> Plane:
 
 
 def _fronts(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """The points of the fronts, each with its overlap count."""
+    """Front points, with the overlap count of their line."""
     fronts = steps.filter(state=FRONT).sort("chip", "user")
     paths = fronts.group_by("chip", maintain_order=True).agg("user", "rate")
     points = [list(zip(*row, strict=True)) for row in paths.select("user", "rate").iter_rows()]
@@ -148,10 +148,10 @@ def _fronts(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
 
 
 def _target(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """The target, with its text beside the line, where no front and no point is; none outside."""
+    """Place the target's text beside its line, clear of fronts and points; none if off the plot."""
     low, high = plane.y
     heights = [low * (high / low) ** share for share in TEXT_AT]
-    text = f"{TARGET} tokens/s a user"
+    text = f"{TARGET} tokens/s/user"
     points = [(float(TARGET), height) for height in heights]
     label = Label(text, points, style="note", sides=("r", "l"), distance=0.5)
     fronts = steps.filter(state=FRONT).sort("chip", "user").group_by("chip", maintain_order=True)
@@ -165,7 +165,7 @@ def _target(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
 
 
 def _names(steps: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) -> pl.DataFrame:
-    """Names right of the plot, with what each chip gives at the target."""
+    """Place chip names right of the plot, with throughput at the target."""
     chips = steps["chip"].unique(maintain_order=True).to_list()
     least = steps.filter("fits").group_by("chip").agg(pl.col("rate").min())
     lowest = dict(least.iter_rows())
@@ -186,13 +186,11 @@ def _names(steps: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
 
 
 def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
-    """Points, fronts, the target, and names at the right edge."""
+    """Layers: points, fronts, target, and names at the right edge."""
     x = kit.quantitative_channel(
-        "user", **kit.log_axis("x", "Tokens per second and user", "format(datum.value, ',~g')")
+        "user", **kit.log_axis("x", "Tokens/s/user", "format(datum.value, ',~g')")
     )
-    y = kit.quantitative_channel(
-        "rate", **kit.log_axis("y", "Tokens per second and chip", kit.SHORT_LABEL)
-    )
+    y = kit.quantitative_channel("rate", **kit.log_axis("y", "Tokens/s/chip", kit.SHORT_LABEL))
     named = {
         "x": {"value": kit.expr("width")},
         "y": y,
@@ -207,11 +205,11 @@ def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
 
 
 def _points(at: Layer, colour: Layer) -> list[Layer]:
-    """What does not fit, what does, and the fronts."""
+    """Layers of points that do not fit, points that fit, and fronts."""
     tips = kit.tips(
         **{name: name for name in ("chip", "split", "chips", "B")},
-        user="tokens/s a user",
-        rate="tokens/s per chip",
+        user="tokens/s/user",
+        rate="tokens/s/chip",
     )
     point = {**at, "tooltip": [*tips, *kit.tips(max_B="largest B that fits")]}
     front = {**at, **colour, "tooltip": tips}
@@ -233,17 +231,17 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
 def _subtitle(
     sweep: ModelSweep, steps: pl.DataFrame, case: tuple[str, str, int], basis: str
 ) -> str:
-    """The setting."""
+    """Subtitle: model, dtypes, context, basis and routing."""
     model, dtypes, context = case
-    times = "least times, kernel after kernel" if basis == NOMINAL else "calibrated"
+    times = "bounds, serialized" if basis == NOMINAL else "calibrated"
     moe = sweep.models[model].shape.moe is not None
     experts = f" Experts: {sweep.config.routing} routing." if moe else ""
     published = published_in(sweep, model, dtypes)
     weights = f" (published in {published})" if published else ""
-    hollow = "; hollow: too large for the memory" if not steps["fits"].all() else ""
+    hollow = "; hollow: does not fit in memory" if not steps["fits"].all() else ""
     return (
         f"{chip_label(model)} in {dtypes}{weights}, decode at S = {context:,}; {times}.{experts}"
-        f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s a user."
+        f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s/user."
     )
 
 
@@ -255,37 +253,39 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
     steps: pl.DataFrame,
     basis: str,
 ) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     chips = steps["chip"].unique(maintain_order=True).to_list()
     every = [chip for chip, names in dtypes_by_chip(sweep).items() if dtypes in names]
     if basis != NOMINAL:
         every = [chip for chip in every if chip in chips]  # those that have a calibration
     published, named = published_in(sweep, model, dtypes), named_model(sweep, model, dtypes)
     about: dict[str, Any] = {"rows": [{"chip": chip} for chip in chips], "every": every}
-    at = f"at {TARGET} tokens/s a user"
+    at = f"at {TARGET} tokens/s/user"
     if not steps["fits"].any():
-        yield Sentence(text=f"{named} fits the memory of none", published=published, **about)
+        yield Sentence(text=f"{named} fits none of these chips", published=published, **about)
     elif not at_target:
-        text = f"{named}: none reaches {TARGET} tokens/s a user"
+        text = f"{named}: no chip reaches {TARGET} tokens/s/user"
         yield Sentence(text=text, published=published, **about)
     elif len(at_target) > 1 and basis == NOMINAL:
         best, first = next(iter(at_target.items()))
         second = list(at_target.values())[1]
         factor = significant(first / second)
-        text = f"By its bound {chip_label(best)} gives {factor} × the next {at}"
+        text = f"By bounds {chip_label(best)} gives {factor}× the next chip {at}"
         yield Sentence(text=text, ranks=Ranking(first, second), **about)
         near = [chip for chip, rate in at_target.items() if rate * LEAST_FACTOR > first]
         words = " and ".join(chip_label(chip) for chip in near[:2])
         text = f"{len(near)} chips" if len(near) > 2 else words  # noqa: PLR2004
-        factor = f"{LEAST_FACTOR:g} ×"
-        yield Sentence(text=f"{text} lead {at}, bounds within {factor}", **about)
+        factor = f"{LEAST_FACTOR:g}×"
+        yield Sentence(text=f"{text} lead {at} (bounds within {factor})", **about)
     if at_target:
         low, high = significant(min(at_target.values())), significant(max(at_target.values()))
         few = len(at_target) < len(chips)
         whole = f"{len(at_target)} of {len(chips)} chips" if few else f"All {len(chips)} chips"
-        text = f"{whole} reach {TARGET} tokens/s a user, with {low} to {high} per chip"
+        text = f"{whole} reach {TARGET} tokens/s/user, with {low} to {high} tokens/s/chip"
         if len(chips) == 1:
-            text = f"{chip_label(chips[0])} reaches {TARGET} tokens/s a user, with {low} per chip"
+            text = (
+                f"{chip_label(chips[0])} reaches {TARGET} tokens/s/user, with {low} tokens/s/chip"
+            )
         yield Sentence(text=text, **about)
     yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=published)
 
@@ -302,5 +302,5 @@ KIND = Kind(
     ),
     reads=(TIME, RATE, "fits", "max_B"),
     multi_chip=True,
-    most_chips=8,
+    max_chips=8,
 )

@@ -1,6 +1,6 @@
-"""Timings beside the model: dots under the roof, or measured over predicted time by size.
+"""Timings beside the model: dots under the roof, or measured / predicted time over the bound.
 
-The kernels of a profile are dots under the roofs of their chip.
+Profiled kernels are dots under the roofs of their chip.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ ROOF, RATIO = "roof", "ratio"
 RATIO_MARGINS = Margins(left=4.2, right=7.8)
 
 MAX_DOTS = 600
-"""Timings drawn as dots [1]."""
+"""Maximum number of timings drawn as dots [1]."""
 
 BINS_PER_DECADE, MIN_TIMINGS = 6, 10
-"""Bins of timings per factor of ten, and timings from which on quantiles are stated [1]."""
+"""Bins per factor of ten, and minimum timings for stated quantiles [1]."""
 
 REFERENCES = {"ratio_lower": "bound", "ratio_estimate": "estimate"}
-"""What each ratio divides the measured time by."""
+"""Denominator of each ratio; the numerator is the measured time."""
 
 STYLES = {
     "ratio_lower": ("to-bound", "roof", "strong"),
     "ratio_estimate": ("to-estimate", "estimate", "estimate-text"),
 }
-"""Styles of the dots, the line and the text of each ratio."""
+"""Styles for dots, line and text by ratio."""
 
 SECONDS_LABEL = "replace(format(datum.value, '~s'), regexp('([mµn]?)$'), ' $1s')"
 RATIO_LABEL = "format(datum.value, '~g')"
 
 
 def menus(source: MeasuredRows, choice: Mapping[str, Option]) -> list[Menu]:
-    """How timings are shown, the chip, dtypes, and the software: with most timings first."""
+    """Menus: kind of plot, chip, dtypes and software, the most timed first."""
     chosen = {key: choice[key] for key in CASE if key in choice}
     timing_menus = [Menu("by", (RATIO, ROOF))]
     for key in ("chip", "dtypes", "software"):
@@ -76,7 +76,7 @@ def menus(source: MeasuredRows, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The timings of one chip, software and dtypes."""
+    """Draw the timings of one chip, software and dtype combination."""
     by, chip, dtypes, software = (choice[menu] for menu in ("by", "chip", "dtypes", "software"))
     joined = results.joined(sweep)
     timings = joined.timings_of(chip, software, dtypes)
@@ -100,12 +100,12 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
 
 
 def sample(part: pl.DataFrame, x: str, y: str, max_count: int = MAX_DOTS) -> pl.DataFrame:
-    """At most `max_count` timings, thinned evenly in the order of two columns."""
+    """Thin timings evenly to at most `max_count`, in the order of two columns."""
     return part.sort(x, y).gather_every(max(1, math.ceil(part.height / max_count)))
 
 
 def _dots_text(drawn: int, total: int) -> str:
-    """What a subtitle says of the dots."""
+    """Number of dots drawn, for the subtitle."""
     chosen = ", evenly chosen" if drawn < total else ""
     return f"Dots: {drawn:,} of {counted(total, 'timing')}{chosen}"
 
@@ -113,7 +113,7 @@ def _dots_text(drawn: int, total: int) -> str:
 def _roof_plot(
     timings: pl.DataFrame, machine: ChipRates
 ) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
-    """What timings attain over their intensity, under the bound."""
+    """Layers, data, plane and words of attained FLOP/s over intensity, under the bound."""
     peak = float(machine.peaks[timings["compute"][0]])
     rate = float(machine.level.bytes_per_s)
     dots = timings.select(
@@ -135,7 +135,7 @@ def _roof_plot(
 
 
 def _timing_layers(at: Layer) -> list[Layer]:
-    """Timings under the roof."""
+    """Layers of timings under the roof; hollow dots if the operands fit the cache."""
     tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", flops_per_s="FLOP/s")
     encoding = {**_at_dots(at), "tooltip": tips}
     return [
@@ -152,12 +152,12 @@ def _timing_layers(at: Layer) -> list[Layer]:
 
 
 def _at_dots(at: Layer) -> Layer:
-    """The places of dots in the plot of a roof."""
+    """Position channels of dots in a roof's plot."""
     return {"x": {**at["x"], "field": "intensity"}, "y": {**at["y"], "field": "flops_per_s"}}
 
 
 def _ratio_plot(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFrame], Plane, str]:
-    """Measured over predicted time by the size of the bound."""
+    """Layers, data, plane and words of measured / predicted time over the bound."""
     drawn = sample(timings, "t_lower_s", "ratio_lower").select(
         *"BDF", "seconds", "t_lower_s", *REFERENCES
     )
@@ -171,7 +171,7 @@ def _ratio_plot(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFr
     ends_of = pl.DataFrame(
         {
             "ratio": [last[name] for name in names],
-            "text": [f"over {REFERENCES[name]}" for name in names],
+            "text": [f"/ {REFERENCES[name]}" for name in names],
             "style": [STYLES[name][2] for name in names],
         }
     )
@@ -182,13 +182,11 @@ def _ratio_plot(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFr
         "names": ends_of.hstack(at_ends(RATIO_MARGINS, plane, ends_of["ratio"].to_list())),
     }
     x = kit.quantitative_channel(
-        "t_lower_s", **kit.log_axis("x", "Bound of the time", SECONDS_LABEL)
+        "t_lower_s", **kit.log_axis("x", "Lower bound on time", SECONDS_LABEL)
     )
-    y = kit.log_axis("y", "Measured over predicted time", RATIO_LABEL)
+    y = kit.log_axis("y", "Measured / predicted time", RATIO_LABEL)
     tips = kit.tips(B="B", D="D", F="F", seconds="measured, s", t_lower_s="bound, s")
-    tips += kit.tips(
-        **{name: f"measured over {reference}" for name, reference in REFERENCES.items()}
-    )
+    tips += kit.tips(**{name: f"measured / {reference}" for name, reference in REFERENCES.items()})
     layers = [kit.layer("one", "rule", "rule", {"y": kit.quantitative_channel("one", **y)})]
     for name, (dot, _, _) in STYLES.items():
         at = {"x": x, "y": kit.quantitative_channel(name, **y), "tooltip": tips}
@@ -205,7 +203,7 @@ def _ratio_plot(timings: pl.DataFrame) -> tuple[list[Layer], dict[str, pl.DataFr
 
 
 def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     chip, dtypes = timings.row(0, named=True)["chip"], timings["dtypes"][0]
     ratio, rows = timings["ratio_lower"], [{"chip": chip}]
     where = f"{dtypes} on {chip_label(chip)}"
@@ -224,14 +222,13 @@ def _sentences(timings: pl.DataFrame, by: str) -> Iterator[Sentence]:
 # ------------------------------------------------------------ profiled kernels
 
 MAX_KERNELS, MAX_NAMES = 500, 12
-"""Kernels that are drawn, and of these that are named, those that take most time [1]."""
+"""Maximum kernels drawn, and named: those with the longest time [1]."""
 
 MAX_AREA, MIN_AREA, NAME_DISTANCE = 2.4, 0.14, 0.35
-"""Area of the dot with the largest share and the least area of a dot [em^2]; from it to its
-name [em]."""
+"""Area for the largest share of time, and minimum area [em^2]; distance from dot to name [em]."""
 
 MAX_NAME_WIDTH, MAX_NAME_CHARACTERS = 15.0, 200
-"""Width of the name of a kernel [em], and its characters; names of templates may have thousands."""
+"""Maximum width of a kernel's name [em], and characters kept; template names may have thousands."""
 
 
 def kernels_view(
@@ -240,7 +237,7 @@ def kernels_view(
     chips: Mapping[str, Chip] | None = None,
     title: str | None = None,
 ) -> View:
-    """Kernels of a profile under the roofs that they are compared with; as of `charts.kernels`."""
+    """Draw profiled kernels under their roofs; arguments as in `charts.kernels`."""
     shown = kernels.filter(pl.col("memory_intensity") > 0, pl.col("flops_per_s") > 0)
     if shown.is_empty():
         problem = "has no kernel with both operations and memory traffic"
@@ -285,7 +282,7 @@ def kernels_view(
 
 
 def _kernel_lines(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """The main memory, and the peak of each unit and dtype that kernels are compared with."""
+    """Roof lines: main memory, and the peak of every unit and dtype in the profile."""
     compared = kernels.drop_nulls("compute").select("unit", "compute").unique(maintain_order=True)
     peaks = {
         f"{compute}, {unit}": float(entry.units[unit][compute].exact)
@@ -295,7 +292,7 @@ def _kernel_lines(kernels: pl.DataFrame, entry: Chip) -> pl.DataFrame:
 
 
 def _kernel_layers(at: Layer) -> list[Layer]:
-    """A line from every dot to its roof, and the dots."""
+    """Layers: a line from each dot to its roof, and the dots."""
     tips = kit.tips(
         kernel="kernel",
         launches="launches",
@@ -315,7 +312,7 @@ def _kernel_layers(at: Layer) -> list[Layer]:
 
 
 def _claim(kernels: pl.DataFrame, chip: str, title: str | None) -> Sentence:
-    """The share of the roof that all kernels reach together."""
+    """Share of the roofline over all kernels: sum of bounds / sum of measured times."""
     share = float(kernels["t_lower_s"].sum()) / float(kernels["seconds"].sum())
     number = counted(kernels.height, "kernel")
     text = f"{number} at {significant(100 * share)} % of the roofline of {chip_label(chip)}"
@@ -323,11 +320,11 @@ def _claim(kernels: pl.DataFrame, chip: str, title: str | None) -> Sentence:
 
 
 def _subtitle(kernels: pl.DataFrame, dots: pl.DataFrame, entry: Chip) -> str:
-    """How to read it, and what is not drawn."""
+    """Subtitle: reading guide, and kernels that are not drawn."""
     rate = si(float(entry.memory[MAIN_MEMORY].exact.bytes_per_s), "B/s")
     words = (
-        f"Least over measured time of all; {part_name(MAIN_MEMORY)} at {rate}. Area and number of "
-        "a dot: share of the time. Dashed: to its roof."
+        f"Bound / measured time of all kernels; {part_name(MAIN_MEMORY)} at {rate}. Area and "
+        "number of a dot: share of the time. Dashed: to its roof."
     )
     if left_out := kernels.height - dots.height:
         time = 100 * (1 - float(dots["time_share"].sum()))

@@ -1,4 +1,4 @@
-"""The roofline: one chip with its memory levels, links and peaks, or several chips together."""
+"""Roofline: one chip with memory levels, links and peaks, or several chips."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
 MULTI_CHIP_MARGINS, NAME_ROOM = Margins(left=4.2, right=15.6), 14.9
 
 RIDGE_SIDES = ("br", "tl", "b", "t", "tr", "bl")
-"""Sides of a ridge that its number is tried on, best first."""
+"""Sides tried for a ridge's number, best first."""
 
 ESTIMATES = ("estimate", "fast", "slow")
-"""What a point attains calibrated, and at p10 and p90 of the time [FLOP/s]."""
+"""Columns of the calibrated rate, and of the rate at p10 and p90 of the time [FLOP/s]."""
 
 POINT_SIDES = ("tl", "br", "b", "t", "r", "l")
 
@@ -55,11 +55,11 @@ COLUMNS = {
     "shape": str,
     **dict.fromkeys(ESTIMATES, float),
 }
-"""The columns of the rows of one chip."""
+"""Columns of the rows of a one-chip view, with their types."""
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """A chip or all together, dtypes; of one chip also a shape, and the source of its points."""
+    """Menus: a chip or all chips, and dtypes; for one chip also shape and basis."""
     chips = [
         chip for chip in frames.chips_with_rows(sweep) if frames.has_bandwidth(sweep.chips[chip])
     ]
@@ -74,7 +74,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The roofline of a chip, or those of several. Points are rows of the sweep."""
+    """Draw the roofline of one chip with points of the sweep, or the rooflines of several chips."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     if chip == ALL:
         return _multi_chip_view(
@@ -88,14 +88,14 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def _able_chips(results: Results, sweep: str, chips: Sequence[str], dtypes: str) -> list[str]:
-    """The chips compared that can do the dtypes; all of the sweep's if none of them can."""
+    """Compared chips that support the dtypes; if none does, the sweep's first that do."""
     operation_sweep = results.sweep(sweep)
     usable = frames.able_chips(operation_sweep, frames.chips_with_rows(operation_sweep), dtypes)
-    return [chip for chip in chips if chip in usable] or usable[: KIND.most_chips]
+    return [chip for chip in chips if chip in usable] or usable[: KIND.max_chips]
 
 
 def _multi_chip_view(selection: Selection, dtypes: str) -> View:
-    """The main roof of each chip."""
+    """Draw the main-memory roof of each chip."""
     rows = ridges.ridge_frame(selection).sort("flops_per_s", "ridge", descending=[True, False])
     left, right = frames.lowest(rows, "ridge") / 12, frames.highest(rows, "ridge") * 6
     bottom = left * frames.lowest(rows, "bytes_per_s") * 0.8
@@ -136,7 +136,7 @@ def _multi_chip_view(selection: Selection, dtypes: str) -> View:
 
 
 def _multi_chip_layers(vendors: Mapping[str, str | None]) -> list[Layer]:
-    """The roofs of chips in their colours, names at their right ends, and ridges."""
+    """Layers: roofs in chip colours, names at their right ends, and ridges."""
     line, letters = (kit.chip_colour(vendors, letters=as_text) for as_text in (False, True))
     across = "Arithmetic intensity (FLOP per byte of main memory)"
     x = kit.quantitative_channel("x", **kit.log_axis("x", across, kit.SHORT_LABEL))
@@ -160,7 +160,7 @@ def _multi_chip_layers(vendors: Mapping[str, str | None]) -> list[Layer]:
 
 
 def _lines(selection: Selection) -> pl.DataFrame:
-    """Ceilings and slopes of a chip: `kind` is `memory`, `network` or `ceiling`."""
+    """Ceilings and slopes of one chip; `kind` is `memory`, `network` or `ceiling`."""
     (case,) = selection.cases()
     entry = selection.sweep.chips[case.chip]
     key = {"chip": case.chip, "dtypes": case.dtypes}
@@ -180,9 +180,9 @@ def _lines(selection: Selection) -> pl.DataFrame:
 def _bandwidths(
     entry: Chip, rows: Block[OperationCase], case: OperationCase
 ) -> Iterator[dict[str, Any]]:
-    """Memory levels, the case's own first, and networks, with their rates.
+    """Bandwidths of memory levels, the case's level first, and of networks.
 
-    The network of the sweep's split is at the rate of its largest split, others at that of a pair.
+    A network used by the sweep's splits has the rate of its largest split, others that of a pair.
     """
     machine, compute = case.machine, case.combination.compute
     peak = float(math_rate(machine, compute).per_s)
@@ -203,7 +203,7 @@ def _bandwidths(
 
 
 def _pair_bandwidths(entry: Chip, machine: ChipRates) -> dict[str, float]:
-    """The rates of interconnects to one other chip [byte/s]."""
+    """Bandwidth of each interconnect between two chips [byte/s]."""
     share = machine.efficiency["network"]
     pairs = {
         name: NetworkLevel(interconnect.exact, (PAIR,))
@@ -217,7 +217,7 @@ def _pair_bandwidths(entry: Chip, machine: ChipRates) -> dict[str, float]:
 
 
 def _split_bandwidth(cases: Sequence[OperationCase]) -> dict[str, float]:
-    """The rate of a chip's network in the largest split that sends something [byte/s]."""
+    """Bandwidth of the network in the largest split that sends bytes, by route name [byte/s]."""
     largest = max(
         (case for case in cases if case.route and case.scheme.transfers),
         key=lambda case: case.shards,
@@ -231,7 +231,7 @@ def _split_bandwidth(cases: Sequence[OperationCase]) -> dict[str, float]:
 
 
 def _points(selection: Selection, shape: str | None) -> pl.DataFrame:
-    """Rows on one chip as points, at powers of eight of the first dimension of several sizes."""
+    """One-chip rows as points, at powers of eight along the first dimension with several sizes."""
     several = (dim for dim in selection.dims if len(dimension_sizes(selection.sweep, dim)) > 1)
     axis = next(several, selection.dims[0])
     other_dims = [dim for dim in selection.dims if dim != axis]
@@ -254,7 +254,7 @@ def _points(selection: Selection, shape: str | None) -> pl.DataFrame:
 
 
 def _one_chip_view(selection: Selection, rows: pl.DataFrame, basis: str) -> View:
-    """The roofline of one chip."""
+    """Draw the roofline of one chip."""
     points = rows.filter(kind="point")
     places = points.select("intensity", "flops_per_s").rows()
     roof = roofline_layers.Roof(rows, places)
@@ -290,7 +290,7 @@ def _one_chip_view(selection: Selection, rows: pl.DataFrame, basis: str) -> View
 
 
 def _point_layers(at: Layer, *, calibrated: bool) -> list[Layer]:
-    """Operating points; calibrated ones with their bands, the nominal pale."""
+    """Layers of operating points; if calibrated, with bands, and nominal points pale."""
     tips = kit.tips(shape="shape", size="size", x="FLOP/byte", y="attained FLOP/s")
     if not calibrated:
         return [kit.layer("point", "point", "ink-dot", {**at, "tooltip": tips})]

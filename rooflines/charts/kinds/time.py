@@ -1,4 +1,4 @@
-"""Where the time of a model's step goes: its kernels over the batch, or the resources of each."""
+"""Step time of a model: by kernel over the batch, or by kernel and resource."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ KERNEL, RESOURCE = "kernel", "resource"
 PROJECTIONS, COLLECTIVES, ENGINE = "qkv, o", "collectives", "engine"
 OPTIMIZER = "optimizer"
 COLLECTIVES_OPTIMIZER = f"{COLLECTIVES}, {OPTIMIZER}"
-"""What training does besides the passes of its layers: one of the colours is for both."""
+"""Training work outside the passes of layers; both share one colour."""
 
 STAGE_SUFFIX = r"-(fwd|again|bwd|dgrad|wgrad|wgrad-add|[0-9]+)$"
-"""What follows the name of a kernel in training: its pass, or the kind of stage."""
+"""Suffix of a training kernel's name: its pass, or its kind of stage."""
 
 FAMILIES = {
     **dict.fromkeys(
@@ -47,15 +47,16 @@ FAMILIES = {
     ),
     **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
     **dict.fromkeys(("experts", "router"), "experts"),
-    **dict.fromkeys(("embed", "unembed"), "vocabulary"),
+    **dict.fromkeys(("embed", "unembed"), "LM head"),
     "optimizer": OPTIMIZER,
     **dict.fromkeys(("engine-layers", "engine-experts", "engine-sequences"), ENGINE),
 }
-"""The kernels that are drawn as one; all others multiply by the weights of attention."""
+"""Family of each kernel, drawn as one; the LM head includes the embedding; all other kernels are
+attention's projections."""
 
-FAMILY_ORDER = ("attention", PROJECTIONS, "up, down", "experts", "vocabulary", COLLECTIVES)
-"""What is drawn, in its order; collectives have the time that they take beyond their kernel's.
-Calibrated kernels include them, and what an engine does besides has their place."""
+FAMILY_ORDER = ("attention", PROJECTIONS, "up, down", "experts", "LM head", COLLECTIVES)
+"""Drawn families in order; `collectives` is the time exposed beyond the kernel's. Kernels with a
+calibration include their collectives; then engine overhead has that place."""
 
 PLACES = {
     **{name: place for place, name in enumerate(FAMILY_ORDER)},
@@ -63,14 +64,14 @@ PLACES = {
 }
 
 MAX_ROWS, MAX_TIMED_ROWS = 11, 4
-"""Rows of batches, and rows of kernels from which on only the bottleneck has its time [1]."""
+"""Maximum rows of batches, and maximum rows of kernels with a time for every resource [1]."""
 
 BAR_THICKNESS = 0.78 / len(RESOURCES)
-"""Thickness of a bar of a resource, as a share of the row's height."""
+"""Thickness of a resource's bar / row height [1]."""
 
 
 def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """What bars are of, the model, the chip, dtypes, the split, the phase, and sizes."""
+    """Menus: kernels or resources, model, chip, dtypes, split, phase, and sizes."""
     by, offered = str(choice.get("by", KERNEL)), dtypes_by_chip(sweep)
     dtypes = offered.get(str(choice.get("chip", next(iter(offered), ""))), set())
     batches = sweep.batches
@@ -91,7 +92,7 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The time of a step of a model: of its kernels over B, or of each resource at one B."""
+    """Draw a model's step time: by kernel over B, or by resource at one B."""
     by, model, chip, dtypes = (choice[menu] for menu in ("by", "model", "chip", "dtypes"))
     basis = choice.get("basis", NOMINAL)
     filters = {menu: choice[menu] for menu in ("chip", "dtypes", "split", "phase", "S")}
@@ -124,7 +125,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
 
 
 def _rows(results: Results, sweep: str, model: str, filters: Mapping[str, Option]) -> pl.DataFrame:
-    """The kernels of the batches that fit, with the `family` and `place` that they are drawn at."""
+    """Kernels of batches that fit, with their `family` and its `place`."""
     steps = results.rows(sweep).filter(model=model, **filters).select("B", "fits").collect()
     fitting = steps.filter(pl.col("fits").fill_null(value=True))["B"].to_list()
     kernels = results.kernels(sweep, model, str(filters["chip"])).filter(**filters)
@@ -151,13 +152,13 @@ def _too_large(model: str, filters: Mapping[str, Option]) -> RooflinesError:
 
 
 def _times() -> dict[str, pl.Expr]:
-    """The time of each resource in a kernel, of one layer, by bottleneck [s]."""
+    """Time of each resource in one layer's kernel, by bottleneck [s]."""
     times = {bound: pl.col(time) for bound, time in TIMES.items()}
     return times | {MEMORY.bound: times[MEMORY.bound] + pl.col("t_activation_s")}
 
 
 def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
-    """Seconds of each family by B; of nominal times those of collectives apart."""
+    """Seconds by family and B; nominal times have exposed collectives as a family."""
     rows = rows.drop_nulls(time)
     if rows.is_empty():
         raise RooflinesError("basis", "has no calibration of all kernels", "choose nominal")
@@ -189,7 +190,7 @@ def _kernels(rows: pl.DataFrame, time: str) -> pl.DataFrame:
 
 
 def _resources(rows: pl.DataFrame) -> pl.DataFrame:
-    """Seconds of each family by resource; the one that takes longest `binds`."""
+    """Seconds by family and resource; the longest `binds`."""
     sums = [(pl.col("count") * time).sum().alias(bound) for bound, time in _times().items()]
     tall = rows.group_by("family", "place").agg(sums).sort("place")
     tall = tall.unpivot(list(TIMES), index="family", variable_name="resource", value_name="seconds")
@@ -198,7 +199,7 @@ def _resources(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
-    """A bar for each family and resource, the bottleneck in full colour."""
+    """Data, parameters and layers: a bar per family and resource, the bottleneck in full colour."""
     families = [name for name in (*FAMILY_ORDER, OPTIMIZER) if name in parts["family"]]
     step = {name: (i - (len(TIMES) - 1) / 2) * BAR_THICKNESS for i, name in enumerate(TIMES)}
     place = {name: float(i) for i, name in enumerate(families)}
@@ -211,7 +212,7 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
         low=pl.col("middle") - BAR_THICKNESS * 0.42, high=pl.col("middle") + BAR_THICKNESS * 0.42
     )
     top = frames.highest(bars, "seconds") * 1.02
-    x, y = kit.bar_axes("Time of each resource, if it were alone", kit.TIME_LABEL)
+    x, y = kit.bar_axes("Time of each resource alone", kit.TIME_LABEL)
     scale = {"domain": list(TIMES), "range": "ordinal"}
     bar = {
         "x": kit.quantitative_channel("seconds", **x),
@@ -239,7 +240,7 @@ def _bars(parts: pl.DataFrame) -> tuple[dict[str, pl.DataFrame], dict[str, Any],
 
 
 def _legend(names: Sequence[str]) -> Layer:
-    """The meaning of colours, above the plot."""
+    """Colour legend above the plot."""
     return {
         "title": None,
         "orient": "none",
@@ -255,7 +256,7 @@ def _legend(names: Sequence[str]) -> Layer:
 def _stacks(
     parts: pl.DataFrame, sizes: Sequence[int]
 ) -> tuple[dict[str, pl.DataFrame], dict[str, Any], list[Layer]]:
-    """The share of each family in the time of all, stacked, by B; and the time of all."""
+    """Data, parameters and layers: stacked shares of step time by family over B, and totals."""
     place = {size: float(i) for i, size in enumerate(sizes)}
     drawn = parts.with_columns(
         row=pl.col("B").replace_strict(place, return_dtype=pl.Float64),
@@ -275,9 +276,7 @@ def _stacks(
     totals = totals.select(
         "row", end=pl.lit(1.0), text=pl.Series([seconds(total) for total in totals["seconds"]])
     )
-    x, y = kit.bar_axes(
-        "Share of the time of a step, which is at the right", "format(datum.value, '.0%')"
-    )
+    x, y = kit.bar_axes("Share of step time (total at right)", "format(datum.value, '.0%')")
     last = next(
         (name for name in (ENGINE, COLLECTIVES_OPTIMIZER) if name in parts["family"]), COLLECTIVES
     )
@@ -315,40 +314,40 @@ def _stacks(
 
 
 def _subtitle(rows: pl.DataFrame, filters: Mapping[str, Option], by: str, basis: str) -> str:
-    """The setting, and what is drawn."""
+    """Subtitle: phase, dtypes, split, context and basis."""
     phase = "Training" if filters["phase"] == TRAIN else str(filters["phase"]).capitalize()
     setting = f"{phase} in {filters['dtypes']}, {filters['split']}, S = {filters['S']:,}"
     least = float((rows["count"] * rows["t_serial_s"]).sum())
     if by == RESOURCE:
-        return f"{setting}. Full colour: the longest; kernel after kernel {seconds(least)}."
+        return f"{setting}. Full colour: the longest; serialized {seconds(least)}."
     if basis != NOMINAL:
-        return f"{setting}. Calibrated, kernels with their collectives."
+        return f"{setting}. Calibrated; kernels include their collectives."
     exposed = "; collectives: exposed time"
     sent = bool(float(rows["t_network_s"].sum()))
-    return f"{setting}. Least times, kernel after kernel{exposed * sent}."
+    return f"{setting}. Bounds, serialized{exposed * sent}."
 
 
 def _kernel_sentences(
     parts: pl.DataFrame, on: str, rows: Sequence[Mapping[str, str]]
 ) -> Iterator[Sentence]:
-    """The kernels that take longest at large batches, and from which on they do."""
+    """Candidate titles: the longest family at large batches, and from which batch on."""
     first = parts.sort("B", "seconds", "place", descending=[False, True, False]).unique(
         "B", keep="first", maintain_order=True
     )
     last = first["family"][-1]
     earlier = first.filter(pl.col("family") != last)["B"].to_list()
     starts = min(size for size in first["B"] if size > max(earlier, default=0))
-    verb = "takes" if last in {"attention", ENGINE, "vocabulary"} else "take"
+    verb = "takes" if last in {"attention", ENGINE, "LM head"} else "take"
     if earlier:
         yield Sentence(text=f"{on}: {last} {verb} longest from B = {starts:,}", rows=rows)
     shares = [f"{100 * share:.0f}" for share in parts.filter(family=last)["share"]]
     low, high = min(shares, key=float), max(shares, key=float)
     span = f"{low} to {high}" if low != high else low
-    yield Sentence(text=f"{on}: {last} {verb} {span} % of the time", rows=rows)
+    yield Sentence(text=f"{on}: {last} {verb} {span} % of step time", rows=rows)
 
 
 def _resource_sentences(rows: pl.DataFrame, on: str) -> Iterator[Sentence]:
-    """The bottleneck that kernels wait for longest, and their share of the time."""
+    """Candidate title: the bottleneck with the most kernel time, and its share."""
     time = pl.col("count") * pl.col("t_serial_s")
     by_bound = rows.group_by(pl.col("bound").cast(pl.String)).agg(seconds=time.sum())
     bound, most = by_bound.sort("seconds", "bound", descending=[True, False]).row(0)

@@ -1,4 +1,4 @@
-"""Who binds: the bottleneck over a size and numbers of chips, another size, or several chips."""
+"""Bottleneck and utilization over a size, by chip count, another size, or chip."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ MARGINS, CHIP_MARGINS, NAME_ROOM = Margins(left=4.6, right=8.2), Margins(left=10
 
 CHIP = "chip"
 MAX_ROWS, MAX_COLUMNS = 14, 17
-"""Rows and columns of the table [1]."""
+"""Maximum rows and columns of the table [1]."""
 
 BOUNDS = tuple(dict.fromkeys((*frames.TIMES, *get_args(Bound))))
-"""The bottlenecks of nominal and of calibrated times; they have colours in this order."""
+"""Bottlenecks of nominal and calibrated times, in the order of their colours."""
 
 
 def _row_axes(sweep: Sweep) -> list[str]:
-    """What the rows of the table can be."""
+    """Possible row axes: chip counts, dimensions, or chips."""
     axis = sweep_axis(sweep)
     several = [SHARDS] if len(sweep.counts) > 1 else []
     chips = [CHIP] if len(frames.chips_with_rows(sweep)) > 1 else []
@@ -63,7 +63,7 @@ def _row_axes(sweep: Sweep) -> list[str]:
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """What goes up, the chip, the dtypes, the split and the shape, and what numbers are by."""
+    """Menus: row axis, chip, dtypes, split, shape, and the basis of the numbers."""
     axes, chips = tuple(_row_axes(sweep)), tuple(frames.chips_with_rows(sweep))
     by, chip = chosen_option(choice, "by", axes), chosen_option(choice, "chip", chips)
     dtypes = frames.dtypes_of(sweep, [] if by == CHIP else [chip])
@@ -75,7 +75,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """The bottleneck of each cell, and the share of the peak that it attains."""
+    """Draw the bottleneck and the utilization of each cell."""
     by, dtypes = choice["by"], choice["dtypes"]
     chip, shape = choice.get("chip"), choice.get("shape")
     calibrated = choice.get("basis") == CALIBRATED
@@ -112,7 +112,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
 
 
 def _percent(value: float) -> str:
-    """A share of the peak in a cell [%]; cut, so that 100 is reached alone."""
+    """Utilization in a cell [%], rounded down, so that 100 means the full peak."""
     share = int(value * 100 + 1e-9)
     return "<1" if not share else str(share)
 
@@ -120,7 +120,7 @@ def _percent(value: float) -> str:
 def _rows(
     selection: Selection, by: str, choice: tuple[str | None, str | None], *, calibrated: bool
 ) -> pl.DataFrame:
-    """Rows of the table, at the largest of all sizes that are neither across nor up."""
+    """Table rows, at the largest size in dimensions that are no axis."""
     split, shape = choice
     axis = sweep_axis(selection.sweep)
     rows = frames.with_missing(
@@ -140,7 +140,7 @@ def _rows(
 
 
 def _thresholds(selection: Selection, cells: pl.DataFrame, by: str, axis: str) -> pl.DataFrame:
-    """The thresholds of the table's rows."""
+    """Thresholds by table row."""
     keys = ["chip", "sharding", "shards", "shape", *(dim for dim in selection.dims if dim != axis)]
     shown = cells.select(*keys, "y").unique(maintain_order=True)
     rows = (
@@ -157,8 +157,8 @@ def _thresholds(selection: Selection, cells: pl.DataFrame, by: str, axis: str) -
 
 
 def _layers(by: str, axis: str, *, calibrated: bool) -> list[Layer]:
-    """Cells in the colour of the bottleneck, and percentages if there is room."""
-    titles = {SHARDS: "Chips that share the work", CHIP: None}
+    """Layers: cells in their bottleneck's colour, and percentages that fit."""
+    titles = {SHARDS: "Chips", CHIP: None}
     across = "Batch size B (tokens)" if axis == "B" else axis
     x, y = grid.grid_axes(across, titles.get(by, by))
     about = [*grid.cell_tips((axis, by)), *kit.tips(bound="bound", utilization="of the peak")]
@@ -177,13 +177,13 @@ def _layers(by: str, axis: str, *, calibrated: bool) -> list[Layer]:
 def _subtitle(
     selection: Selection, cells: pl.DataFrame, by: str, axis: str, *, calibrated: bool
 ) -> str:
-    """The setting; a network is named where it moves bytes."""
+    """Subtitle: chip, dtypes, split and fixed sizes; a network only if it moves bytes."""
     on = chip_label(selection.chips[0]) if by != CHIP else f"{len(selection.chips)} chips"
     split = cells.filter(pl.col("shards") > 1)["sharding"].unique()
     moving = cells.filter(pl.col("network_bytes") > 0)
     across = f", split {split[0]}" if len(split) == 1 else ""
     across += over_text(moving["network"]) if moving.height else ""
-    across += ", no byte over a network" if len(split) and not moving.height else ""
+    across += ", no network traffic" if len(split) and not moving.height else ""
     setting = frames.fixed_text(cells, [dim for dim in selection.dims if dim not in (axis, by)])
     words = f"{selection.dtypes[0]} on {on}{across}{', ' * bool(setting)}{setting}."
     return f"{words} Numbers: % of the peak.{' Calibrated.' * calibrated}"
@@ -198,7 +198,7 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
     *,
     calibrated: bool,
 ) -> Iterator[Sentence]:
-    """What may be said, the strongest first."""
+    """Candidate titles, the strongest first."""
     dtypes = selection.dtypes[0]
     per = frames.per_expert(cells["shape"])
     if by != CHIP and thresholds is not None and not calibrated:
@@ -211,15 +211,15 @@ def _sentences(  # noqa: PLR0913, what is said depends on all
             rows=cells.select("chip", "bound", "shape").to_dicts(),
             chosen=selection.chips[0],
         )
-    yield Sentence(text=f"What binds {dtypes} on {len(selection.chips)} chips, over {axis}")
+    yield Sentence(text=f"Bottlenecks of {dtypes} on {len(selection.chips)} chips, over {axis}")
 
 
 def _threshold_sentences(
     selection: Selection, cells: pl.DataFrame, thresholds: pl.DataFrame, by: str, axis: str
 ) -> Iterator[Sentence]:
-    """Rows that no size makes compute-bound, with the reason and the largest share of the peak.
+    """Titles about rows that are never compute-bound, with limit and best utilization.
 
-    Else where the first and last row are.
+    If every row is compute-bound somewhere: the critical sizes of the first and last row.
     """
     chip, per = selection.chips[0], frames.per_expert(cells["shape"])
     never = thresholds.filter(pl.col("critical").is_null())
@@ -233,7 +233,7 @@ def _threshold_sentences(
         share = f"{_percent(most)} % of peak at any {axis}{per}"
         text = f"{where}: {reasons[0]} limits to {share} shown"
         if not title_fits(text, MARGINS):
-            text = f"On {where} no {axis}{per} is enough: {reasons[0]} limits"
+            text = f"{where}: never compute-bound{per}, {reasons[0]} limits"
         yield Sentence(text=text, rows=rows, chosen=chip, blames=str(reasons[0]))
     solved = thresholds.drop_nulls("critical").sort("up")
     if solved.height > 1 and not never.height:
@@ -271,5 +271,5 @@ KIND = Kind(
     reads=("bound", "utilization"),
     preferred=_preferred,
     multi_chip=True,
-    most_chips=9,
+    max_chips=9,
 )

@@ -27,7 +27,7 @@ FONT_SIZE = 100
 """Font size that widths are measured at [px]."""
 
 MAX_LISTED = 3
-"""Numbers of a list that are all written, even if they double [1]."""
+"""Longest list that is written in full even if its numbers double [1]."""
 
 PARTS = {
     "hbm": "HBM",
@@ -49,19 +49,18 @@ def _face(*, bold: bool) -> ImageFont.FreeTypeFont:
 
 @cache
 def width_em(text: str, *, bold: bool = False) -> float:
-    """Width of a line of text in the vendored font [em]."""
+    """Text width in the vendored font [em]."""
     return float(_face(bold=bold).getlength(text)) / FONT_SIZE
 
 
 def shorten(text: str, max_width: float, *, bold: bool = False, tail: bool = False) -> str:
-    """A line of text cut to a width, with an ellipsis for what is missing.
+    """Shorten a line to a width, with an ellipsis for the missing part.
 
     Args:
         text: One line.
-        max_width: The width available [em].
+        max_width: Available width [em].
         bold: Whether it is set in the heavier weight.
-        tail: Whether its end is kept too, where names often differ, and its words with digits if
-            what is left fits.
+        tail: Keep the end too, where names often differ, and words with digits if the rest fits.
 
     Returns:
         The text itself if it fits.
@@ -81,15 +80,15 @@ def shorten(text: str, max_width: float, *, bold: bool = False, tail: bool = Fal
 
 
 def with_value(name: str, value: str, max_width: float) -> str:
-    """A bold label `name · value` of at most a width [em]; if it does not fit, the name is cut."""
+    """Bold label `name · value` within a width [em]; the name is shortened to fit."""
     tail = f" · {value}"
     return shorten(name, max_width - width_em(tail, bold=True), bold=True, tail=True) + tail
 
 
 def _shorten_between_numbers(text: str, max_width: float, *, bold: bool) -> str | None:
-    """A name without some letters in one place; None if it is still too long.
+    """Shorten a name at one place, keeping words with digits; None if it stays too long.
 
-    Its first word and words with digits are whole.
+    The first word is kept whole too.
     """
     fixed = {at for word in re.finditer(r"\S*\d\S*", text) for at in range(*word.span())}
     fixed.update(range(text.find(" ")))
@@ -105,13 +104,13 @@ def _shorten_between_numbers(text: str, max_width: float, *, bold: bool) -> str 
 
 
 def _elided(text: str, length: int, *, tail: bool) -> str:
-    """A text cut to a number of characters: at its end, or before its last third."""
+    """Cut a text to a number of characters: at its end, or before its last third."""
     end = length // 3 if tail else 0
     return text[: length - end].rstrip() + "…" + (text[-end:].lstrip() if end else "")
 
 
 def wrapped(text: str, max_width: float) -> list[str]:
-    """A subtitle broken into at most two lines of a width [em]."""
+    """Wrap a subtitle into at most two lines of a width [em]."""
     words = [word for word in text.split(" ") if word]
 
     def width(count: int) -> float:
@@ -123,7 +122,7 @@ def wrapped(text: str, max_width: float) -> list[str]:
 
 
 def sizes_text(size: str, values: Iterable[int]) -> str:
-    """A size, or the range of several, with every digit: `B = 246 to 1,250,000`.
+    """Text of a size, or of a range, with all digits: `B = 246 to 1,250,000`.
 
     A range whose ends agree to three digits is one number: `about B = 1,250,000`.
     """
@@ -155,13 +154,13 @@ def listed(values: Iterable[int]) -> str:
 
 
 def on_chips(chip: str, shards: Iterable[int]) -> str:
-    """A chip and how many share the work: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
+    """Chip with its count: `H100 SXM`, `2, 4 or 8 × H100 SXM`."""
     numbers = listed(shards)
     return chip_label(chip) if numbers == "1" else f"{numbers} × {chip_label(chip)}"
 
 
 def over_text(networks: Iterable[str | None]) -> str:
-    """Networks of a split: ` over NVLink + InfiniBand`, ` over ICI link along 4x4`; "" if mixed."""
+    """Phrase of networks: ` over NVLink + InfiniBand`, ` over ICI link along 4x4`; "" if mixed."""
     named = [name.partition(" ") for name in dict.fromkeys(networks) if name]
     if len({name for name, *_ in named}) != 1:
         return ""
@@ -171,10 +170,10 @@ def over_text(networks: Iterable[str | None]) -> str:
 
 
 def chip_label(name: str) -> str:
-    """A chip's or model's id as a name: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
+    """Display name of a chip or model id: `tpu-v5e` is `TPU v5e`, `h100-sxm` is `H100 SXM`.
 
-    What the id of a variant adds is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that
-    begin with no chip of the catalogue, and are no model of it, are returned unchanged.
+    A variant's suffix is in brackets: `h100-sxm-book` is `H100 SXM (book)`. Ids that begin with no
+    catalogue chip and are no catalogue model are returned unchanged.
     """
     short_names = {
         chip: entry.short for chip, entry in chip_entries().items() if entry.base is None
@@ -190,7 +189,7 @@ def chip_label(name: str) -> str:
 
 
 def part_name(name: str) -> str:
-    """A memory level's or interconnect's id as a name: `hbm` is `HBM`, `ici` is `ICI link`.
+    """Display name of a memory level or interconnect: `hbm` is `HBM`, `ici` is `ICI link`.
 
     Two networks are joined by a plus, axes follow: `ici 4x4` is `ICI link 4x4`.
     """

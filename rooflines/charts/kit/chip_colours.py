@@ -1,4 +1,4 @@
-"""The colour of every chip: one of its own, the same in all charts of all configs."""
+"""Chip colours: one per chip, the same in all charts and configs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CHIPS: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
     Path(__file__).with_suffix(".json").read_text(encoding="utf-8")
 )
-"""Light and dark colours of the chips of the catalogue, by vendor.
+"""Light and dark colours of catalogue chips, by vendor.
 
 Google's are blue, NVIDIA's warm, AMD's violet, those of the others green or pink; a TPU7x and an
 A100 SXM 80GB have the colours that they have had. Contrast with the background is 4.5 or more,
@@ -33,14 +33,14 @@ PLACES = {
     chip: place
     for place, chip in enumerate(chip for vendor_chips in CHIPS.values() for chip in vendor_chips)
 }
-"""Where the catalogue's chips are in the order of all."""
+"""Position of each catalogue chip in the colour order."""
 
 
 def shades(ink: str, *, dark: bool) -> list[str]:
-    """The colours of the catalogue's chips in the order of all, then those of their variants.
+    """Colours of catalogue chips in order, then of their variants in the same order.
 
     Args:
-        ink: The colour of text; a variant's is a third of the way from its base's to this.
+        ink: Text colour; a variant's colour is a third of the way from its base's to it.
         dark: Whether the background is dark.
     """
     colours = [pair[dark] for vendor_chips in CHIPS.values() for pair in vendor_chips.values()]
@@ -48,22 +48,22 @@ def shades(ink: str, *, dark: bool) -> list[str]:
 
 
 def in_letters(colours: Iterable[str]) -> list[str]:
-    """Colours as text has them."""
+    """Colours for text: darker where contrast needs it."""
     return [DARKER.get(colour, colour) for colour in colours]
 
 
 def chip_order(vendors: Mapping[str, str | None]) -> list[str]:
-    """All chips in the order of `shades`: those of the catalogue, then others at their places.
+    """Chips in the order of `shades`: the catalogue's, then others at variant positions.
 
-    A variant has a place of its base, as its id says: `<base>-<variant>`. Any other chip has that
-    of a variant of one of its vendor's chips, by a checksum of its id. Of two in one chart with
-    the same place the later takes the next.
+    A variant, `<base>-<variant>`, has its base's variant position. Any other chip takes the variant
+    position of one of its vendor's chips, by a checksum of its id. If a position is taken, the
+    later chip takes the next.
 
     Args:
-        vendors: The chips of a chart with their vendors.
+        vendors: Vendors by chip of a chart.
 
     Returns:
-        Ids, and names without meaning at places that no chip of the chart has.
+        Ids, with placeholder names at unused positions.
     """
     taken = {place: chip for chip, place in PLACES.items()}
     for chip in (chip for chip in vendors if chip not in PLACES):
@@ -75,13 +75,13 @@ def chip_order(vendors: Mapping[str, str | None]) -> list[str]:
 
 
 def _base_of(chip: str, vendor: str | None) -> str:
-    """The chip of the catalogue whose variant a chip looks like."""
+    """Catalogue chip whose variant position a chip takes."""
     bases = [base for base in PLACES if chip.startswith(f"{base}-")]
     alike = list(CHIPS.get(vendor or "", PLACES))
     return max(bases, key=len, default=alike[crc32(chip.encode()) % len(alike)])
 
 
 def _towards(ink: str, colour: str) -> str:
-    """The colour a third of the way to another, `#RRGGBB` each."""
+    """Mix colours, `#RRGGBB`: (2 * colour + ink) / 3."""
     pairs = zip(bytes.fromhex(colour[1:]), bytes.fromhex(ink[1:]), strict=True)
     return f"#{bytes((2 * a + b) // 3 for a, b in pairs).hex().upper()}"

@@ -19,42 +19,41 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 LAYOUTS = {"": SIZES["slide"], "_narrow": SIZES["paper"]}
-"""The layouts that labels are placed in, by the ending of their columns; a slide and a page share
-one."""
+"""Layouts of labels by column suffix; slide and page share one."""
 
 LINE_HEIGHT, PADDING = 1.3, 0.2
-"""Height of a line of text, and room kept free before and after a label [em]."""
+"""Line height, and padding before and after a label [em]."""
 
 DOT = 0.35
 """Radius of a point [em]."""
 
 NEAR, FAR = (1.0, 1.7), (2.4, 3.2, 4.2)
-"""Distances from a point that are tried, in multiples of the label's own [1]; the far ones where
-every near place overlaps something."""
+"""Distances tried from a point, in multiples of the label's `distance` [1]; far ones only if every
+near place overlaps."""
 
 SLIDES = (-0.2, 0.2, -0.4, 0.4)
-"""Shares of its width by which a label above or below its point is moved along [1]."""
+"""Horizontal shifts tried for a label above or below its point, in label widths [1]."""
 
 ALIGN_SHARES = {"left": 0.0, "center": 0.5, "right": 1.0}
-"""The part of a label's width before its point, by alignment [1]."""
+"""Share of a label's width before its point, by alignment [1]."""
 
 LINE_SHARES, END_CLEARANCE, LINE_OFFSET = (
     (0.42, 0.5, 0.34, 0.58, 0.26, 0.66, 0.18, 0.74, 0.82),
     0.8,
     0.75,
 )
-"""Places of a turned text along its line, best first [1]; room left at the line's ends, and from
-the line to the middle of the text [em]."""
+"""Positions of a rotated text along its line, best first [1]; clearance at the line's ends, and
+offset from the line to the text's middle [em]."""
 
 SQUARES = 9
-"""Boxes that a turned text is approximated by [1]."""
+"""Number of boxes that approximate a rotated text [1]."""
 
 END_DISTANCE, END_GAP = 0.6, 1.35
-"""From a line's end to its label, and from one such label to the next below it [em]."""
+"""Distance from a line's end to its label, and spacing of such labels [em]."""
 
 OVERLAP_SHARE, OVERLAP_STEPS, MAX_OVERLAPS = 0.008, 48, 3
-"""Share of the height within which lines hide each other, places compared across the plot, and
-the most lines that count as covered [1]."""
+"""Distance at which lines hide each other, as a share of the plot height; positions compared across
+the plot; and maximum overlap count [1]."""
 
 PARALLEL = 1e-9
 
@@ -65,7 +64,7 @@ Segment = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Plane:
-    """Coordinates of a plot: x is logarithmic, y too unless it is `linear`.
+    """Plot coordinates: x is logarithmic, y too unless `linear`.
 
     Attributes:
         x: Values at the left and the right edge.
@@ -78,7 +77,7 @@ class Plane:
     linear: bool = False
 
     def at(self, plot: Point, x: float, y: float) -> Point:
-        """A point of the data in a plot of this width and height, y downwards [em]."""
+        """Map a data point into a plot (width, height), y downwards [em]."""
         low, high = self.y
         across = _log_share(x, *self.x)
         up = (y - low) / (high - low) if self.linear else _log_share(y, low, high)
@@ -98,7 +97,7 @@ class Box(NamedTuple):
     bottom: float
 
     def overlaps(self, box: Box) -> bool:
-        """Whether the two overlap."""
+        """Check that two boxes overlap."""
         return (
             self.left < box.right
             and box.left < self.right
@@ -107,7 +106,7 @@ class Box(NamedTuple):
         )
 
     def contains(self, box: Box) -> bool:
-        """Whether the other lies inside."""
+        """Check that a box lies inside."""
         return (
             self.left <= box.left
             and self.top <= box.top
@@ -116,7 +115,7 @@ class Box(NamedTuple):
         )
 
     def crosses(self, segment: Segment) -> bool:
-        """Whether a segment, whose bounds this box meets, passes through the interior."""
+        """Check that a segment crosses the interior; its bounds must overlap this box."""
         x1, y1, x2, y2 = segment
         low, high = 0.0, 1.0
         for start, delta, near, far in (
@@ -139,18 +138,18 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Label:
-    """A text, and where it may be.
+    """Text with its candidate places.
 
     Attributes:
         text: The text.
-        points: Points of the data that it may be beside, best first.
-        style: Its style; all but `label` and `note` are of the heavier weight.
-        sides: Sides of a point that are tried, best first: combinations of l, r, t, b.
-        places: What is tried in their place, best first.
-        distance: From the point to the label [em].
-        span: Values of x that the label stays between.
-        past: How far it may reach beyond the right edge [em].
-        to: The other end of a line that the text runs along.
+        points: Data points that it may stand beside, best first.
+        style: Its style; bold unless `label` or `note`.
+        sides: Sides tried, best first: combinations of l, r, t, b.
+        places: Places tried instead of sides, best first.
+        distance: Distance from point to label [em].
+        span: Range of x that the label stays in.
+        overhang: Allowed reach beyond the right edge [em].
+        to: End of a line along which the text runs.
     """
 
     text: str
@@ -165,13 +164,13 @@ class Label:
 
     @property
     def wide(self) -> float:
-        """The width of the text [em]."""
+        """Text width [em]."""
         return width_em(self.text, bold=self.style not in ("label", "note"))
 
     def candidates(self, factors: Sequence[float] = NEAR) -> Sequence[Place]:
-        """Places beside a point, best first: every side near it, then every side farther away.
+        """Candidate places beside a point, best first: all sides near it, then farther away.
 
-        The last ones are above and below it, moved along by `SLIDES`.
+        The last candidates are above and below, shifted by `SLIDES`.
         """
         away = [self.distance * factor for factor in factors]
         beside = [_beside(side, distance) for distance in away for side in self.sides]
@@ -182,7 +181,7 @@ class Label:
         return self.places or [*beside, *slid]
 
     def box(self, at: Point, place: Place) -> Box:
-        """The rectangle that it takes beside a point of the plot."""
+        """Bounding box of the label at a place beside a plot point."""
         left = at[0] + place.dx - ALIGN_SHARES[place.align] * self.wide
         middle = at[1] + place.dy
         return Box(
@@ -195,7 +194,7 @@ class Label:
 
 @cache
 def _beside(side: str, distance: float) -> Place:
-    """The place on a side of a point: t and b are above and below, l and r before and after."""
+    """Place at a side of a point: t above, b below, l left, r right."""
     across = distance if "r" in side else -distance if "l" in side else 0.0
     down = -1.0 if "t" in side else 1.0 if "b" in side else 0.0
     align = "left" if "r" in side else "right" if "l" in side else "center"
@@ -208,13 +207,13 @@ def _beside(side: str, distance: float) -> Place:
 
 
 class LabelPlacer:
-    """A plot in one layout while labels are placed in it, the most important first.
+    """Places labels in one layout of a plot, the most important first.
 
     Args:
         plot: Width and height of the plot [em].
         plane: Its coordinates.
-        lines: Lines better not crossed, by points of the data.
-        dots: Points of the data that are not covered, and their radii [em].
+        lines: Lines to avoid crossing, as data points.
+        dots: Data points that stay uncovered, and their radii [em].
     """
 
     def __init__(
@@ -238,13 +237,13 @@ class LabelPlacer:
         ]
 
     def at(self, point: Point) -> Point:
-        """A point of the data [em]."""
+        """Map a data point into the plot [em]."""
         return self.plane.at(self.plot, *point)
 
     def place(self, label: Label) -> tuple[Point, Place | None]:
-        """The point and the place where a label overlaps nothing and crosses the fewest lines.
+        """Place a label where it overlaps nothing and crosses the fewest lines.
 
-        The place is taken; None: every place overlaps something.
+        Returns point and place, which is then taken; None: every place overlaps something.
         """
         best = self._best(label, NEAR)
         if best is None and label.to is None and not label.places:
@@ -258,7 +257,7 @@ class LabelPlacer:
     def _best(
         self, label: Label, factors: Sequence[float]
     ) -> tuple[Point, Place, list[Box]] | None:
-        """As `place`, at some distances, with what the label takes there."""
+        """Best point, place and boxes at these distances; None: every place overlaps something."""
         best, fewest = None, math.inf
         for point, place, boxes in self._candidates(label, factors):
             dots = [box for dot_point, box in self.dots if dot_point != point and not label.to]
@@ -274,7 +273,7 @@ class LabelPlacer:
     def _candidates(
         self, label: Label, factors: Sequence[float]
     ) -> Iterator[tuple[Point, Place, list[Box]]]:
-        """Points, places, and what a label takes there."""
+        """Yield points, places, and the boxes that a label covers there."""
         if label.to is not None:
             yield from self._along_line(label, label.to)
             return
@@ -289,7 +288,7 @@ class LabelPlacer:
                     yield point, place, [box]
 
     def _along_line(self, label: Label, to: Point) -> Iterator[tuple[Point, Place, list[Box]]]:
-        """Places along a line, turned like it: offsets are along the line and across it."""
+        """Yield places along a line, rotated with it: offsets are along and across the line."""
         (x, y), (end, top) = self.at(label.points[0]), self.at(to)
         angle, length = math.atan2(y - top, end - x), math.hypot(end - x, y - top)
         for share in LINE_SHARES:
@@ -318,7 +317,7 @@ class LabelPlacer:
                 yield label.points[0], Place(along, off, "center"), boxes
 
     def _crossings(self, box: Box, limit: float) -> int:
-        """How many lines pass through a label; `limit` of them are not counted further."""
+        """Number of lines that cross a label; counting stops at `limit`."""
         count = 0
         left, top, right, bottom = box
         for segment, (start, above, end, below) in self.segments:
@@ -336,17 +335,17 @@ def place_labels(
     lines: Sequence[Sequence[Point]] = (),
     dots: Sequence[tuple[Point, float]] = (),
 ) -> pl.DataFrame:
-    """Labels with their places, the first ones first.
+    """Place labels in both layouts, the most important first.
 
     Args:
         margins: Room around the plot.
         plane: Its coordinates.
         labels: The labels, the most important first.
-        lines: Lines better not crossed, by points of the data.
-        dots: Points of the data that are not covered, and their radii [em].
+        lines: Lines to avoid crossing, as data points.
+        dots: Data points that stay uncovered, and their radii [em].
 
     Returns:
-        `text`, `style`, the point `x` and `y`, and the columns of `in_layouts`.
+        `text`, `style`, the point `x`, `y`, and the columns from `in_layouts`.
     """
     points: list[Point] = []
 
@@ -369,15 +368,15 @@ def place_labels(
 
 
 def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None]]) -> pl.DataFrame:
-    """Places of labels in every layout, as columns to stack beside the labels' frame.
+    """Places of labels in each layout, as columns to stack beside the labels' frame.
 
     Args:
         margins: Room around the plot.
-        places: Gives a place for every label in a plot of a width and height [em].
+        places: Function from plot size [em] to a place for each label.
 
     Returns:
-        `dx`, `dy`, `align`, and `on`: whether the label is shown. The columns of the narrow layout
-        end in `_narrow`.
+        `dx`, `dy`, `align`, and `on`, true if the label is shown. Columns for the narrow layout end
+        in `_narrow`.
     """
     schema = {"dx": pl.Float64, "dy": pl.Float64, "align": pl.String, "on": pl.Boolean}
     parts = []
@@ -392,7 +391,7 @@ def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None
 
 
 def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.DataFrame:
-    """Places right of the plot for labels at lines that end at these heights, as `in_layouts`."""
+    """Places right of the plot for labels of lines that end at these y values, as `in_layouts`."""
     return in_layouts(
         margins,
         lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in heights], plot[1]),
@@ -400,14 +399,14 @@ def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.Data
 
 
 def end_places(ends: Sequence[float], down: float) -> list[Place | None]:
-    """Places right of the plot for labels at the ends of lines.
+    """Places right of the plot for labels at line ends.
 
     Args:
-        ends: Heights of the ends, from above [em].
-        down: Height of the plot [em].
+        ends: Heights from the top [em].
+        down: Plot height [em].
 
     Returns:
-        A place for each; if there is not room for all, for as many as fit, evenly chosen.
+        A place for each label; if not all fit, for an even selection of as many as fit.
     """
     max_count = int(down / END_GAP) + 1
     shown = list(range(len(ends)))
@@ -453,7 +452,7 @@ def dodge(wanted: Sequence[float], gap: float, low: float, high: float) -> list[
 
 
 def overlap_counts(paths: Sequence[Sequence[Point]], plane: Plane) -> list[int]:
-    """Overlap counts: later lines that cover a quarter of each line, which is then drawn wider.
+    """Number of later lines that cover over a quarter of each line, which is then drawn wider.
 
     Args:
         paths: Points of each line, by rising x.

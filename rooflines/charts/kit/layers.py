@@ -1,7 +1,7 @@
-"""Layers of marks as Vega-Lite.
+"""Vega-Lite layers.
 
-A layer names its rows and reads the axes from the parameter `plane`; both come with the view, so
-the layers of all views of a chart are mostly equal.
+A layer names its rows and reads the axes from the parameter `plane`. The view provides both, so
+most views of a chart share their layers.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.label_placement import Plane
 
 Layer = dict[str, Any]
-"""A layer, or a channel of one, as Vega-Lite has it."""
+"""Vega-Lite layer, or encoding channel."""
 
 MIN_TICKS_EXCEEDED = 2
-"""Ticks of an axis that are too few [1]."""
+"""Number of ticks that an axis must exceed [1]."""
 
 SHORT_LABEL = (
     "datum.value > 0 && datum.value < 1 ? format(datum.value, '~g') : format(datum.value, '~s')"
@@ -37,21 +37,21 @@ COUNT_LABEL = "datum.value >= 1000000 ? format(datum.value, '~s') : format(datum
 
 
 def expr(text: str) -> Layer:
-    """An expression that is evaluated where the chart is drawn."""
+    """Vega expression, evaluated when the chart is drawn."""
     return {"expr": text}
 
 
 OVERLAP_WIDTH: dict[str, Any] = {"strokeWidth": expr("em * (0.19 + 0.2 * datum.overlap_count)")}
-"""A line is wider where others, `beneath` of them, are drawn over it."""
+"""Line width, wider by the `overlap_count` of lines drawn over it."""
 
 
 def quantitative_channel(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
-    """A channel of numbers."""
+    """Quantitative encoding channel."""
     return {"field": field, "type": "quantitative", **more}
 
 
 def nominal_channel(field: str, **more: Any) -> Layer:  # noqa: ANN401, handed on to Vega-Lite
-    """A channel of names."""
+    """Nominal encoding channel."""
     return {"field": field, "type": "nominal", **more}
 
 
@@ -65,11 +65,11 @@ FORMATS = {
     **dict.fromkeys(("seconds", "t_lower_s"), ".4~s"),
     "exact": ",.4f",
 }
-"""Columns of numbers as tooltips have them; all others are names."""
+"""Tooltip formats of numeric columns; all other columns are nominal."""
 
 
 def tips(**titles: str) -> list[Layer]:
-    """The lines of a tooltip: columns with their titles."""
+    """Tooltip channels: columns with their titles."""
     return [
         (
             quantitative_channel(field, format=FORMATS[field])
@@ -90,14 +90,14 @@ def layer(
     where: str = "",
     **more: Any,  # noqa: ANN401, handed on to Vega-Lite
 ) -> Layer:
-    """A layer of marks.
+    """Layer with one kind of mark.
 
     Args:
         data: The name of its rows.
         mark: The kind of mark.
         style: The style, or several.
         encoding: The channels.
-        where: An expression that shown rows meet.
+        where: Filter expression for rows.
         more: Further properties of the mark.
     """
     styles = style if isinstance(style, str) else list(style)
@@ -117,9 +117,9 @@ def labels(
     where: str = "",
     **mark: Any,  # noqa: ANN401, handed on to Vega-Lite
 ) -> list[Layer]:
-    """Labels at the places of `place.placed`, of rows with its columns and `text`.
+    """Layers of labels for rows with `text` and the columns from `label_placement.in_layouts`.
 
-    With a halo they are two layers, since a stroke drawn over the fill would cover the letters.
+    A halo is a layer beneath, since a stroke drawn over the fill would cover the letters.
     """
     shown = "(narrow ? datum.on_narrow : datum.on)" + (f" && {where}" if where else "")
     placed = {
@@ -147,7 +147,7 @@ def labels(
 
 
 def heading(text: str) -> Layer:
-    """The name of the values, where other charts have the title of their y axis."""
+    """Name of the plotted quantity, at the place of a y-axis title."""
     mark = {"type": "text", "style": "strong", "align": "left", "clip": False, "text": text}
     return {
         "data": {"values": [{}]},
@@ -161,10 +161,10 @@ def axis(
     label: str = SI_LABEL,
     **more: Any,  # noqa: ANN401
 ) -> Layer:
-    """Scale and axis of a side of the view's plane; `plane` has its edges, ticks and type.
+    """Scale and axis along x or y; the parameter `plane` has edges and ticks.
 
     Args:
-        side: Which side.
+        side: `x` or `y`.
         title: Its title.
         label: The expression of its labels.
         more: Further properties of the axis.
@@ -178,7 +178,7 @@ def axis(
 
 
 def log_axis(side: Literal["x", "y"], title: str, label: str = SI_LABEL, **more: Any) -> Layer:  # noqa: ANN401
-    """As `axis`, logarithmic."""
+    """Logarithmic scale and axis; arguments as in `axis`."""
     linear = axis(side, title, label, **more)
     scale = {k: v for k, v in linear["scale"].items() if k != "zero"}
     return {**linear, "scale": {**scale, "type": "log"}}
@@ -187,7 +187,7 @@ def log_axis(side: Literal["x", "y"], title: str, label: str = SI_LABEL, **more:
 def plane_params(
     plane: Plane, across: Sequence[float] | None = None, up: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """The parameter `plane`: edges and ticks, logarithmic ones by default."""
+    """Parameter `plane`: edges and ticks, by default logarithmic ticks."""
     return {
         "plane": {
             "x": list(plane.x),
@@ -199,11 +199,11 @@ def plane_params(
 
 
 RIGHT_OF_BAR: dict[str, Any] = {"align": "left", "clip": False, "dx": expr("em * 0.4")}
-"""A text right of a bar."""
+"""Properties of a text right of a bar."""
 
 
 def bar_axes(title: str | None, label: str) -> tuple[Layer, Layer]:
-    """The axes of bars: values across, names from above, as `bar_params` has them."""
+    """Axes of a bar chart: values along x, names down y, from `bar_params`."""
     bare = {"grid": False, "ticks": False, "domain": False}
     return axis("x", title, label), axis("y", None, "rows[datum.value] || ''", **bare)
 
@@ -211,10 +211,10 @@ def bar_axes(title: str | None, label: str) -> tuple[Layer, Layer]:
 def bar_params(
     names: Sequence[str], room: float, top: float, across: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """The parameters of bars.
+    """Parameters of a bar chart.
 
     Args:
-        names: Names of rows from above.
+        names: Row names from the top.
         room: Width of a name [em].
         top: The value at the right edge.
         across: Ticks; None: even ones.
@@ -231,7 +231,7 @@ def bar_params(
 
 
 def ticks_between(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, or more per decade where those are too few."""
+    """Ticks for a logarithmic axis: powers of ten, or more per decade if those are too few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     ticks: list[float] = []
     for digits in ((1,), (1, 2, 5), range(1, 10), [d / 4 for d in range(4, 40)]):
@@ -245,14 +245,14 @@ def ticks_between(low: float, high: float) -> list[float]:
 
 
 def even_ticks(top: float, max_count: int = 5) -> list[float]:
-    """Ticks of a linear axis from zero: whole multiples of a round step [1]."""
+    """Ticks for a linear axis from zero: multiples of a round step [1]."""
     step = 10.0 ** math.floor(math.log10(top / max_count))
     step *= next(times for times in (1, 2, 5, 10) if top / (step * times) <= max_count)
     return [float(f"{step * index:.6g}") for index in range(math.floor(top / step + 1e-9) + 1)]
 
 
 def powers_of_two(low: float, high: float, max_count: int = 12) -> list[int]:
-    """Powers of two in a range; every n-th of them where there are more than `max_count`."""
+    """Powers of two in a range; every n-th if there are more than `max_count`."""
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
     step = max(1, -(-(last - first + 1) // max_count))
     powers = range(last, max(first, 0) - 1, -step)
@@ -260,11 +260,11 @@ def powers_of_two(low: float, high: float, max_count: int = 12) -> list[int]:
 
 
 def chip_colour(vendors: Mapping[str, str | None], *, letters: bool = False) -> Layer:
-    """The colour of every chip, darker in letters.
+    """Colour channel of chips, darker for text.
 
     Args:
-        vendors: The chips of a chart with their vendors.
-        letters: Whether it is of text.
+        vendors: Vendors by chip of a chart.
+        letters: Colours for text.
     """
     scale = {"domain": chip_order(vendors), "range": "diverging" if letters else "category"}
     return nominal_channel("chip", scale=scale, legend=None)

@@ -1,4 +1,4 @@
-"""Rendering: a chart as specification, PNG, SVG, PDF, HTML and scenegraph."""
+"""Rendering of charts to PNG, SVG, PDF and HTML, and their limits."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
     import altair as alt
 
 MAX_ROWS = 5_000
-"""Rows of all data of a chart that a browser draws within a second [1]."""
+"""Maximum rows in a chart's data, drawn by a browser within a second [1]."""
 
 MAX_BYTES = 250_000
-"""Size of a chart's specification with its data [byte]."""
+"""Maximum size of a specification with its data [byte]."""
 
 PNG_SCALE = 1.5
 COLOURS, FEW_COLOURS = 256, 64
-"""Colours of a picture, and of a thumbnail [1]."""
+"""Palette sizes of a picture and a thumbnail [1]."""
 
 PLACEHOLDER = "rooflines-specification"
-"""The name of an empty specification in whose place that of a chart is put."""
+"""Name of an empty specification that a chart's replaces."""
 
 COMPRESSION = 6
-"""Of PNG: a seventh more bytes than with 9, in an eighth of the time."""
+"""PNG compression level: a seventh more bytes than level 9, in an eighth of the time."""
 
 NUMBERED_PART = re.compile(r"\b(gradient_|clip)\d+\b")
-"""Names of parts of an SVG."""
+"""Numbered names of SVG parts."""
 
 TITLE_SHARE = (Margins().top - UNTITLED_TOP) * SIZES["slide"].em / SIZES["slide"].height
-"""Share of a slide's height that its title takes [1]."""
+"""Height of a slide's title / height of the slide [1]."""
 
 THUMBNAIL_SCALE = 5
 """Scale of a thumbnail [1]: 1920 pixels become 384, four for each of the 96 that it is shown at."""
@@ -69,7 +69,7 @@ def enable_theme(size: str = "web", *, dark: bool = False) -> None:
 
 
 def limited(spec: dict[str, Any], name: str) -> dict[str, Any]:
-    """A specification that a page can draw.
+    """Check that a page can draw a specification, and return it.
 
     Args:
         spec: The specification of a view.
@@ -94,7 +94,7 @@ def limited(spec: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def chart_of(spec: Mapping[str, Any]) -> alt.LayerChart:
-    """A specification as an Altair chart, for a notebook."""
+    """Wrap a specification as an Altair chart, for a notebook."""
     from altair import LayerChart  # noqa: PLC0415, pictures need none of it
 
     chart: alt.LayerChart = LayerChart.from_dict(dict(spec), validate=False)
@@ -102,10 +102,10 @@ def chart_of(spec: Mapping[str, Any]) -> alt.LayerChart:
 
 
 def spec_of(chart: alt.TopLevelMixin, name: str = "chart") -> dict[str, Any]:
-    """The specification of a chart of this package, without a theme.
+    """Specification of a chart from this package, without a theme.
 
     Args:
-        chart: From one of the chart functions.
+        chart: A chart from one of the chart functions.
         name: Its name in messages.
 
     Raises:
@@ -119,7 +119,7 @@ def spec_of(chart: alt.TopLevelMixin, name: str = "chart") -> dict[str, Any]:
 
 
 def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
-    """A specification as compact JSON, its keys sorted: equal for equal specifications."""
+    """Serialize as compact JSON with sorted keys: equal for equal specifications."""
     return json.dumps(
         spec, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False
     )
@@ -128,34 +128,34 @@ def dumps(spec: Mapping[str, Any] | list[Any]) -> str:
 def png(
     spec: Mapping[str, Any], size: str = "slide", *, dark: bool = False, scale: float = PNG_SCALE
 ) -> bytes:
-    """A picture as PNG, its colours reduced to a palette without a visible difference.
+    """Render PNG, with colours reduced to a palette without a visible difference.
 
     Args:
-        spec: The specification of a chart.
+        spec: A chart's specification.
         size: One of `SIZES`.
         dark: Whether the background is dark.
-        scale: Pixels for each of the size [1].
+        scale: Pixels per pixel of the size [1].
     """
     return encode_png(rasterize(svg(spec, size, dark=dark), scale))
 
 
 def rasterize(drawn: str, scale: float = PNG_SCALE) -> Image.Image:
-    """The pixels of a picture that `svg` drew.
+    """Rasterize a picture from `svg`.
 
     Args:
-        drawn: The picture.
-        scale: Pixels for each of its own [1].
+        drawn: The picture as SVG.
+        scale: Pixels per pixel of the picture [1].
     """
     register_fonts()
     return Image.open(io.BytesIO(vlc.svg_to_png(drawn, scale=scale))).convert("RGB")
 
 
 def encode_png(picture: Image.Image, colours: int = COLOURS) -> bytes:
-    """A picture as PNG with a palette, found by median cut.
+    """Encode a picture as PNG with a median-cut palette.
 
     Args:
-        picture: In RGB.
-        colours: Size of the palette [1].
+        picture: An RGB picture.
+        colours: Palette size [1].
     """
     written = io.BytesIO()
     indexed = picture.quantize(colours, dither=Image.Dither.NONE)
@@ -164,14 +164,14 @@ def encode_png(picture: Image.Image, colours: int = COLOURS) -> bytes:
 
 
 def thumbnail(picture: Image.Image) -> bytes:
-    """A small copy of a slide without its title, which the list shows as text beside it."""
+    """Shrink a slide without its title, which pages show as text beside it."""
     top = round(picture.height * TITLE_SHARE)
     plot = picture.crop((0, top, picture.width, picture.height))
     return encode_png(plot.reduce(THUMBNAIL_SCALE), FEW_COLOURS)
 
 
 def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
-    """A picture as SVG, with live text and a name for screen readers; arguments as of `png`."""
+    """Render SVG with live text and a name for screen readers; arguments as in `png`."""
     register_fonts()
     themed_spec = themed(spec, SIZES[size], dark=dark)
     drawn = str(vlc.vegalite_to_svg(themed_spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
@@ -184,10 +184,10 @@ def svg(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> st
 
 
 def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> bytes:
-    """A picture as PDF with embedded fonts; its bytes differ from run to run.
+    """Render PDF with embedded fonts; its bytes differ from run to run.
 
     Args:
-        spec: The specification of a chart.
+        spec: A chart's specification.
         size: One of `SIZES`.
         dark: Whether the background is dark.
     """
@@ -199,14 +199,14 @@ def pdf(spec: Mapping[str, Any], size: str = "paper", *, dark: bool = False) -> 
 def picture(
     spec: Mapping[str, Any], form: str, size: str, *, dark: bool = False, scale: float = PNG_SCALE
 ) -> bytes | str:
-    """A picture in one of `FORMATS`.
+    """Render a picture in one of `FORMATS`.
 
     Args:
-        spec: The specification of a chart.
+        spec: A chart's specification.
         form: The format.
         size: One of `SIZES`.
         dark: Whether the background is dark.
-        scale: Pixels of PNG for each of the size [1].
+        scale: PNG pixels per pixel of the size [1].
     """
     match form:
         case "png":
@@ -220,10 +220,10 @@ def picture(
 
 
 def html(spec: Mapping[str, Any], size: str = "web", *, dark: bool = False) -> str:
-    """A page with the chart, its menus and its tooltips, which needs no other file.
+    """Render a self-contained page with the chart and its tooltips.
 
     Args:
-        spec: The specification of a chart.
+        spec: A chart's specification.
         size: One of `SIZES`.
         dark: Whether the background is dark.
     """

@@ -1,4 +1,4 @@
-"""Themes: light and dark, each in three sizes, for one specification.
+"""Themes, light and dark, in three sizes.
 
 A chart's specification has no colours, fonts or sizes of its own: it names styles and ranges, and
 its offsets are in em. A size defines the picture and one em in pixels; a theme defines styles and
@@ -40,13 +40,13 @@ class Margins:
 
 @dataclass(frozen=True)
 class Size:
-    """A size of the whole picture.
+    """Size of a picture.
 
     Attributes:
         width, height: Dimensions of the picture [px].
-        em: Font size of plain text, and the unit of every offset [px].
-        narrow: Whether labels are at their places of the narrow layout.
-        titled: Whether title and subtitle are drawn; in a paper the caption has them.
+        em: Font size of plain text, and unit of offsets [px].
+        narrow: Labels take their places in the narrow layout.
+        titled: Title and subtitle are drawn; in a paper the caption has them.
     """
 
     width: int
@@ -61,14 +61,14 @@ SIZES = {
     "web": Size(896, 504, 14),
     "paper": Size(460, 300, 10, narrow=True, titled=False),
 }
-"""A slide, a web page, and a column of a paper; the first two differ in scale only."""
+"""Slide, web page and paper column; the first two differ in scale only."""
 
 UNTITLED_TOP = 2.6
-"""Room above a plot without a title, for the name of the y axis [em]."""
+"""Margin above a plot without a title, for the y axis's name [em]."""
 
 
 def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
-    """Width and height of the plot inside its margins [em]."""
+    """Plot width and height inside the margins [em]."""
     top = margins.top if size.titled else UNTITLED_TOP
     return (
         size.width / size.em - margins.left - margins.right,
@@ -77,7 +77,7 @@ def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
 
 
 def plot_sizes(margins: Margins) -> dict[str, dict[str, Any]]:
-    """The plot's dimensions in every size, as `usermeta.looks` of a specification has them."""
+    """Plot dimensions in each size [px], for `usermeta.looks` in a specification."""
     sizes = {}
     for name, size in SIZES.items():
         across, down = plot_size(size, margins)
@@ -95,7 +95,7 @@ def plot_sizes(margins: Margins) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours by their meaning."""
+    """Colours by meaning."""
 
     background: str
     ink: str
@@ -134,7 +134,7 @@ def theme(*, dark: bool) -> Theme:
 
 
 def config(size: Size, *, dark: bool) -> dict[str, Any]:
-    """The Vega-Lite config of a size in a theme.
+    """Vega-Lite config for a size and theme.
 
     Args:
         size: One of `SIZES`.
@@ -143,8 +143,7 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
     Returns:
         A config object: fonts, sizes, styles (`label`, `value`, `note`, `halo`, `curve`, ...) and
         ranges: `category` for chips in the order of `chip_order`, `diverging` for text in their
-        colours, `ordinal` for resources and what is mixed of them, `heatmap` for a magnitude,
-        `ramp` for steps of a size.
+        colours, `ordinal` for resources and their mix, `heatmap` for magnitudes, `ramp` for sizes.
     """
     colours = theme(dark=dark)
     chip_colours = shades(colours.ink, dark=dark)
@@ -161,11 +160,11 @@ def config(size: Size, *, dark: bool) -> dict[str, Any]:
 
 
 def _in_units(value: Any, em: float, values: Mapping[str, Any]) -> Any:  # noqa: ANN401, any JSON
-    """A value of `STYLES` with lengths in pixels, and colours and fonts by their names.
+    """Resolve a value in `STYLES`: lengths to pixels, and names to colours and fonts.
 
     Args:
         value: Such as `em`, `0.5 em^2`, `@ink` or `@on_heat.0`, or mappings and lists of these.
-        em: The font size of plain text [px].
+        em: Font size of plain text [px].
         values: Values by name.
     """
     if isinstance(value, dict):
@@ -189,17 +188,17 @@ def _in_units(value: Any, em: float, values: Mapping[str, Any]) -> Any:  # noqa:
 def themed(
     spec: Mapping[str, Any], size: Size, *, dark: bool, whole: bool = False
 ) -> dict[str, Any]:
-    """A chart's specification in one size and theme, ready to draw.
+    """Combine a specification with size and theme, ready to draw.
 
     Args:
-        spec: The specification of a chart of this package, without a theme.
+        spec: A chart's specification, without a theme.
         size: One of `SIZES`.
         dark: Whether the background is dark.
-        whole: Whether it keeps `usermeta.looks`, so that it can be drawn in another size.
+        whole: Keep `usermeta.looks`, so that it can be drawn in another size.
 
     Returns:
-        The specification with dimensions and config, without title where the size has none; what
-        is not changed is shared with `spec`.
+        The specification with dimensions and config, without title if the size has none; unchanged
+        parts are shared with `spec`.
     """
     (name,) = (name for name, candidate in SIZES.items() if candidate == size)
     dimensions = spec["usermeta"]["looks"][name]

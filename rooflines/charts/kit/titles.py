@@ -1,4 +1,4 @@
-"""Titles and subtitles of charts, within the width of a slide."""
+"""Titles and subtitles, fitted to a slide's width."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ if TYPE_CHECKING:
     from rooflines.charts.kit.themes import Margins
 
 MAX_TITLE_WIDTH, MAX_SUBTITLE_WIDTH = 34.0, 56.0
-"""Widths of the title and of a line of the subtitle, in their own size [em]."""
+"""Maximum widths of the title and of a subtitle line, in their own font size [em]."""
 
 TITLE_SIZE = 1.6
-"""Font size of the title over that of the subtitle [1]."""
+"""Title font size / subtitle font size [1]."""
 
 RIGHT_MARGIN = 1.5
-"""Room kept free at the right of both [em]."""
+"""Margin right of title and subtitle [em]."""
 
 MIN_NAME_WIDTH = 5.0
-"""Width that a name in a title keeps at least [em]."""
+"""Minimum width of a name in a title [em]."""
 
 
 def title_room(margins: Margins) -> float:
-    """The width that a title may have [em]."""
+    """Maximum title width [em]."""
     return min(MAX_TITLE_WIDTH, _width(margins) / TITLE_SIZE)
 
 
 def title_fits(title: str, margins: Margins) -> bool:
-    """Whether a title is whole."""
+    """Check that a title fits without shortening."""
     return width_em(title, bold=True) <= title_room(margins)
 
 
 def fitted_subtitle(text: str, margins: Margins) -> list[str]:
-    """The lines of a subtitle."""
+    """Subtitle wrapped into lines."""
     return wrapped(text, min(MAX_SUBTITLE_WIDTH, _width(margins)))
 
 
 def fitted_title(title: str, margins: Margins, names: Sequence[str] = ()) -> str:
-    """A title as wide as there is room; where it is too long, the names in it are shortened."""
+    """Fit a title to its width by shortening the names in it."""
     max_width = title_room(margins)
     if width_em(title, bold=True) <= max_width:
         return title
@@ -61,14 +61,14 @@ def fitted_title(title: str, margins: Margins, names: Sequence[str] = ()) -> str
 
 
 def _width(margins: Margins) -> float:
-    """Room for text above the plot of a slide [em]."""
+    """Width for text above a slide's plot [em]."""
     slide = plot_sizes(margins)["slide"]
     across: float = (slide["width"] + slide["padding"]["right"]) / slide["em"]
     return across - RIGHT_MARGIN
 
 
 def _widest(widths: Sequence[float], room: float) -> float:
-    """The width that names may have, where those of larger widths are cut to it to fit a room."""
+    """Width limit for names so that together they fit a room [em]."""
     for count, width in zip(range(len(widths), 0, -1), sorted(widths), strict=True):
         if width * count > room:
             return room / count
