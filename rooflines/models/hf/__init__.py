@@ -1,1 +1,1 @@
-"""Models from files of the Hugging Face format: config.json, its quantization and params.json."""
+"""Models from Hugging Face files: config.json, its quantization, params.json."""

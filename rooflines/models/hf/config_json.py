@@ -1,6 +1,6 @@
-"""Models from the `config.json` of the Hugging Face format, of the families that are known.
+"""Models from a Hugging Face `config.json`, for the families in `families.yaml`.
 
-A key that nobody knows could change a count: it is refused, as is every family without a shape.
+An unknown key could change a parameter count, so it is refused, as are families without a shape.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from rooflines.models.model import MTP_NOTES, Model
 from rooflines.models.tensor_dtypes import model_dtypes
 
 CONFIG_JSON = "config.json"
-"""The file of a published model that has its shape."""
+"""File with a published model's architecture."""
 
 QUANTIZED_JSON = "hf_quant_config.json"
-"""The file beside it that has the dtypes of a checkpoint quantized by NVIDIA's ModelOpt."""
+"""File beside it with the dtypes, for checkpoints quantized by NVIDIA's ModelOpt."""
 
 MAX_FILE_BYTES = 16 * 2**20
-"""Bytes of a config.json [byte]; a larger one is a mistake."""
+"""Limit on a config.json's size [byte]; a larger file is a mistake."""
 
 SHARED_KEYS = ("tie_word_embeddings", "torch_dtype", "dtype", *QUANTIZATIONS)
-"""Keys of the whole model that hold for its text part too."""
+"""Top-level keys that hold for the text part too."""
 
 HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
-"""Keys of the whole model that say which head it has."""
+"""Top-level keys that determine the head."""
 
 TEXT_NOTE = "the text part, without its encoders"
 
@@ -49,59 +49,59 @@ PARALLEL_NOTE = (
 )
 
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
-"""Keys of the text part of a model with encoders."""
+"""Keys with the text part's config, in models with encoders."""
 
 INDEX_JSON = "model.safetensors.index.json"
-"""The file beside it that has the bytes of the weights."""
+"""File beside it with the weights' total bytes."""
 
 MAX_INDEX_BYTES = 64 * 2**20
-"""Bytes of an index [byte]."""
+"""Limit on an index file's size [byte]."""
 
 MAX_INDEX_ERROR = 0.01
-"""How far the bytes of an index may be from what is counted, as a share of it [1]."""
+"""Tolerance between an index's bytes and the counted bytes, as a share of these [1]."""
 
 TIED = "tie_word_embeddings"
 
 MIN_TIES_VERSION = 5
-"""The version of transformers from which on the key of the whole model counts where they differ."""
+"""First transformers version in which the top-level key wins where the two differ."""
 
 SKIP_DTYPES = object()
-"""In place of dtypes: the file's are not read, since a config states those of its steps."""
+"""Value for `dtypes` that skips the file's, since a sweep states its steps' dtypes."""
 
 SCORE_HEAD = "ForSequenceClassification"
-"""What the architecture of a model with a score head ends with."""
+"""Suffix of architectures with a score head."""
 
 WITHOUT_HEAD, WITH_HEAD = "Model", "LMHeadModel"
-"""What that of a model without a head ends with; and that of a few with one."""
+"""Suffix of architectures without a head; suffix of a few with an LM head."""
 
 OTHER_HEADS = ("ForTokenClassification", "ForQuestionAnswering", "RewardModel")
-"""Architectures with heads of other layers."""
+"""Suffixes of architectures whose head has layers that are not modelled."""
 
 DEFAULT_LABELS = 2
-"""Outputs of a score head where the file states none [1]."""
+"""Default outputs of a score head [1]."""
 
 ENCODER_KEYS = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
-"""Keys of models that have an encoder of images or sound."""
+"""Keys in models with an image or sound encoder."""
 
 
 def from_hf(
     source: str | Path | Mapping[str, Any], dtypes: object = None, *, family: str | None = None
 ) -> Model:
-    """A model from a config.json, and from the hf_quant_config.json beside it, if there is one.
+    """Read a model from a config.json, with the hf_quant_config.json beside it, if there is one.
 
     Args:
-        source: The file, the folder that has it, or its content; also a params.json.
-        dtypes: A format, or `{weights: , experts: , head: , cache: }`, in place of what the files
-            say, which is then not read.
-        family: The family that the file is read as, whatever its `model_type`; its other keys are
-            ignored, and the name and the note of the model say so. None: that of the file.
+        source: The file, its folder, or its content; also a params.json.
+        dtypes: A format, or `{weights: , experts: , head: , cache: }`, instead of the files'
+            dtypes, which are then not read.
+        family: Family to read the file as, for any `model_type`; further keys are ignored, and the
+            model's name and note say so. None: the file's.
 
     Returns:
-        The model, with the dtypes that the files state. Of models with encoders, the text part.
+        The model with the files' dtypes; the text part, if it has encoders.
 
     Raises:
-        RooflinesError: A file cannot be read or is incomplete, its family is not known, its dtypes
-            are stated in a way that is not known, or it has keys that could change a count.
+        RooflinesError: A file is unreadable or incomplete, its family or its way to state dtypes is
+            unknown, or it has keys that could change a count.
     """
     if isinstance(source, Mapping):
         return _model(source, CONFIG_JSON, None, dtypes, family)
@@ -122,13 +122,13 @@ def from_hf(
 
 
 def _config_path(folder: Path) -> Path:
-    """The file of a folder that has the shape."""
+    """Find the file with the architecture in a folder."""
     config, params = folder / CONFIG_JSON, folder / PARAMS_JSON
     return params if params.is_file() and not config.exists() else config
 
 
 def _check_index(model: Model, path: Path) -> Model:
-    """A model whose note says if the index of its weights has other bytes, by more than 1%."""
+    """Add a note if the weights' index differs from the counted bytes by more than 1%."""
     index = path.with_name(INDEX_JSON)
     try:
         if not index.is_file() or model.dtypes is None:
@@ -151,7 +151,7 @@ def _check_index(model: Model, path: Path) -> Model:
 
 
 def _read_quant_config(path: Path) -> Mapping[str, Any] | None:
-    """The content of the hf_quant_config.json beside a config.json; None: there is none."""
+    """Read the hf_quant_config.json beside a config.json; None: there is none."""
     quant_path = path.with_name(f"{path.name.removesuffix(CONFIG_JSON)}{QUANTIZED_JSON}")
     try:
         if not path.name.endswith(CONFIG_JSON) or not quant_path.exists():
@@ -163,7 +163,7 @@ def _read_quant_config(path: Path) -> Mapping[str, Any] | None:
 
 
 def _read_object(path: Path, max_bytes: int = MAX_FILE_BYTES) -> Mapping[str, Any]:
-    """The mapping in a JSON file of at most so many bytes [byte]."""
+    """Read the object in a JSON file with at most `max_bytes` bytes [byte]."""
     text = bounded_text(path, max_bytes, "give the config.json, not the weights")
     try:
         value = json.loads(text)
@@ -229,10 +229,10 @@ def _model(
 
 
 def _scores(config: Mapping[str, Any]) -> int | None:
-    """Outputs of a score head [1]; 0: there is no head; None: it is an LM head.
+    """Read the outputs of a score head [1]; 0: no head; None: an LM head.
 
     Raises:
-        RooflinesError: The architecture has another head, or the labels are no object.
+        RooflinesError: The architecture's head is not modelled, or the labels are no object.
     """
     names = config.get("architectures") or []
     for name in names if isinstance(names, list) else []:
@@ -258,20 +258,20 @@ def _scores(config: Mapping[str, Any]) -> int | None:
 
 
 def _head_note(scores: int | None) -> str | None:
-    """What to say of a model without an LM head."""
+    """Note for a model without an LM head."""
     if scores is None:
         return None
     return f"a score head of {scores} in place of an LM head" if scores else "without an LM head"
 
 
 def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None]:
-    """The text part of a config with encoders, with what is stated for the whole model.
+    """Extract the text part from a config with encoders, with the top-level keys that it needs.
 
     Returns:
-        The config of the text part, or the whole one; what to say of it.
+        The text part's config, or the whole one; and a note.
 
     Raises:
-        RooflinesError: It is no object, or contradicts what surrounds it.
+        RooflinesError: It is no object, or contradicts a top-level key.
     """
     family, parts = config.get("model_type"), tables()["text-parts"]
     part = parts.get(family) if isinstance(family, str) else None
@@ -302,15 +302,15 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
 
 
 def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """What is stated for the whole model, and holds for its text part.
+    """Select top-level keys that hold for the text part.
 
     Args:
-        config: The whole model.
+        config: The whole config.
         text: Its text part.
-        key: Its key.
+        key: The text part's key.
 
     Raises:
-        RooflinesError: They contradict each other.
+        RooflinesError: The two contradict each other.
     """
     shared = {key: config[key] for key in SHARED_KEYS if config.get(key) is not None}
     by_text = config.get("model_type") in tables()["tied-by-text"]
@@ -327,7 +327,7 @@ def _shared(config: Mapping[str, Any], text: Mapping[str, Any], key: str) -> dic
 
 
 def _check_family(family: object) -> str:
-    """The family, refused without a shape."""
+    """Refuse a family without a shape."""
     fix = "use a model of a family of docs/serve.md, or write it out as docs/write-a-config.md says"
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")

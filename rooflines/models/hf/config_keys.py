@@ -1,6 +1,6 @@
-"""The keys of a config.json: each is read, said to be ignored, or refused.
+"""Keys of a config.json: read, ignored with a note, or refused.
 
-A key that could change a count and that no formula uses is refused.
+A key that could change a count, but that no formula uses, is refused.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 VISION_REASON = "it has an encoder of images or sound, which is not modelled"
 ENCODER_REASON = "it is an encoder, or an encoder with a decoder; decoder-only models are known"
-"""Why a model is refused."""
+"""Reasons to refuse a model."""
 
 MAX_LAYERS = 10_000
-"""More layers than any model has [1]."""
+"""Upper limit on layers, more than any model has [1]."""
 
 OFF_VALUES: tuple[object, ...] = (None, False, 0, [], {})
-"""Values that switch something off."""
+"""Values that switch a feature off."""
 
 WORD_LISTS = ("harmless", "harmless-endings", "sizing-words", "changing-words", "by-function")
-"""Tables that are lists of words."""
+"""Tables that are word lists."""
 
 MTP_KEYS = ("num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers")
-"""Layers for multi-token prediction, which are not counted as parameters."""
+"""Keys with the number of MTP layers, which are not counted as parameters."""
 
 NON_COUNTING = (
     "like",
@@ -48,32 +48,32 @@ NON_COUNTING = (
     "unmodelled",
     "parallel",
 )
-"""Entries of a family that are no keys which change a count."""
+"""Entries in a family's table whose texts are no keys that change a count."""
 
 FILE = Path(__file__).with_name("families.yaml")
 
 
 @cache
 def tables() -> Mapping[str, Any]:
-    """The tables of keys: `families`, `text-parts`, `refused`; lists of words as tuples."""
+    """Load tables of keys: `families`, `text-parts`, `refused`; word lists as tuples."""
     content = read_yaml(FILE)
     return {**content, **{name: tuple(content[name].split()) for name in WORD_LISTS}}
 
 
 class Keys:
-    """Reads keys of a config.json, and judges those that nobody read.
+    """Reader for a config.json's keys, which also judges keys that were not read.
 
-    A key of an object within is `object.key`.
+    Keys in a nested object are `object.key`.
 
     Args:
         config: The mapping.
         family: Its family, for messages.
-        defaults: What the family's classes fill in, by key.
+        defaults: Defaults in the family's classes, by key.
 
     Attributes:
-        used_defaults: The sizes that were taken from the defaults, by key [1].
-        assumptions: What else was assumed, in words.
-        unknown_keys: Keys that nobody knows, which are taken to change no count.
+        used_defaults: Sizes taken from the defaults, by key [1].
+        assumptions: Further assumptions, in words.
+        unknown_keys: Unknown keys, assumed to change no count.
     """
 
     def __init__(
@@ -86,10 +86,10 @@ class Keys:
         self.unknown_keys: list[str] = []
 
     def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401, any JSON value
-        """A value; where it is absent or null, that of the family's classes, or the default.
+        """Read a value; where it is absent or null, the family's default, or `default`.
 
         Raises:
-            RooflinesError: Another key of the same meaning has another value.
+            RooflinesError: A synonym for the key has a different value.
         """
         self._open(name)
         self.read_keys.add(name)
@@ -108,7 +108,7 @@ class Keys:
         return value
 
     def _open(self, name: str) -> None:
-        """Put the keys of the object that a key is in beside the others.
+        """Flatten the object that contains a key into `object.key` entries.
 
         Raises:
             RooflinesError: It is no object.
@@ -123,11 +123,11 @@ class Keys:
         self.config = {**outer_keys, **{f"{outer}.{key}": value for key, value in inner.items()}}
 
     def first_set(self, *names: str) -> str:
-        """The first of these keys that has a value; the first of all if none has."""
+        """Find the first key with a value; the first name if none has one."""
         return next((name for name in names if self.get(name) is not None), names[0])
 
     def size(self, name: str, default: int | None = None, minimum: int = 1) -> int:
-        """A whole number.
+        """Read a whole number.
 
         Raises:
             RooflinesError: It is absent without a default, differs per layer, or is no size.
@@ -147,10 +147,10 @@ class Keys:
             return whole(value, least=minimum, largest=MAX_SIZE)
 
     def layers(self) -> int:
-        """The number of layers.
+        """Read the number of layers.
 
         Raises:
-            RooflinesError: As of `size`, or no model has as many.
+            RooflinesError: As for `size`, or it exceeds `MAX_LAYERS`.
         """
         layers = self.size("num_hidden_layers")
         if layers > MAX_LAYERS:
@@ -161,10 +161,10 @@ class Keys:
         return layers
 
     def indices(self, name: str) -> list[int]:
-        """Numbers of layers, from 0, each once; empty where it is absent or null.
+        """Read distinct layer indices, from 0; empty where absent or null.
 
         Raises:
-            RooflinesError: It is no list of them.
+            RooflinesError: It is no list of layer indices.
         """
         values, layers = self.items(name), self.layers()
         with at_path(name):
@@ -174,7 +174,7 @@ class Keys:
         return layer_indices
 
     def optional_size(self, name: str) -> int | None:
-        """A whole number above zero; None where it is null or false, or absent without default."""
+        """Read a whole number above zero; None where null or false, or absent without default."""
         self._open(name)
         if name in self.config and self.config[name] in (None, False):
             self.read_keys.add(name)
@@ -182,12 +182,12 @@ class Keys:
         return None if self.get(name) is None else self.size(name)
 
     def per_layer(self, name: str, allowed: Sequence[object]) -> list[Any]:
-        """One of a few values for every layer; empty where it is absent or null.
+        """Read a list with one allowed value per layer; empty where absent or null.
 
-        Layers for multi-token prediction may stand at the end of the list.
+        MTP layers may follow at its end.
 
         Raises:
-            RooflinesError: It is no list of them, or not as long as there are layers.
+            RooflinesError: It has a value that is not allowed, or a wrong length.
         """
         values, layers = self.items(name), self.layers()
         for index, value in enumerate(values):
@@ -205,7 +205,7 @@ class Keys:
         return values
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """True or false.
+        """Read true or false.
 
         Raises:
             RooflinesError: It is neither.
@@ -216,7 +216,7 @@ class Keys:
         return value
 
     def items(self, name: str) -> list[Any]:
-        """A list; empty where it is absent or null.
+        """Read a list; empty where absent or null.
 
         Raises:
             RooflinesError: It is no list.
@@ -231,10 +231,10 @@ class Keys:
 
         Args:
             name: The key.
-            allowed: Values that it may have; absent and null are allowed.
+            allowed: Allowed values, besides absent and null.
 
         Raises:
-            RooflinesError: It has another value.
+            RooflinesError: The value is not allowed.
         """
         value = self.get(name)
         if value is not None and (value, type(value)) not in [
@@ -245,43 +245,43 @@ class Keys:
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
 
     def check_modelled(self, reasons: Mapping[str, str]) -> None:
-        """Refuse keys that are set.
+        """Refuse keys that switch on a feature that is not modelled.
 
         Args:
-            reasons: Why, by key.
+            reasons: Reasons, by key.
 
         Raises:
-            RooflinesError: One of them switches something on.
+            RooflinesError: One of the keys is set.
         """
         for name, reason in reasons.items():
             if self.get(name) not in OFF_VALUES:
                 raise RooflinesError(name, f"is set: {reason}", "remove it, or use another model")
 
     def set_default(self, name: str, value: object) -> None:
-        """Give a key that other keys tell a value, where the config has none."""
+        """Set a key derived from further keys, where the config has no value."""
         self.config = {name: value, **self.config}
 
     def assume_absent(self, absent: Mapping[str, str]) -> None:
-        """Keep what is assumed where keys are absent, to be said."""
+        """Record assumptions for absent keys, for the model's note."""
         self.assumptions += [
             f"{name} is absent: {text}" for name, text in absent.items() if self.get(name) is None
         ]
 
     def ignore(self, *names: str) -> None:
-        """Keys that change no count in this family."""
+        """Mark keys that change no count in this family as read."""
         self.read_keys.update(names)
 
     def check(self, *, forced: bool = False) -> None:
-        """Keep the keys that were not read, to be said; refuse those that could change a count.
+        """Record keys that were not read, for the note; refuse keys that could change a count.
 
         A value that switches off, or is zero, changes none. Otherwise a key that changes a count
-        in another family is refused, and so is one that sizes something by its name or value.
+        in some family is refused, as is a size by its name or value.
 
         Args:
             forced: Whether to refuse none.
 
         Raises:
-            RooflinesError: There are such keys; each is a mistake.
+            RooflinesError: Such keys exist; each is a mistake.
         """
         fix = (
             f"remove it if it changes neither weights nor cache, read the file with --as "
@@ -311,7 +311,7 @@ def _text_item(item: tuple[object, Any]) -> tuple[str, Any]:
 
 
 def _is_harmless(name: str, value: object) -> bool:
-    """Whether a key changes no count in any family, or has a value that switches it off."""
+    """Check for a key that changes no count in any family, or is switched off."""
     endings = tables()["harmless-endings"]
     return (
         name in tables()["harmless"] or name.endswith(endings) or value in OFF_VALUES or value == ""
@@ -319,7 +319,7 @@ def _is_harmless(name: str, value: object) -> bool:
 
 
 def _is_sizing(name: str, value: object) -> bool:
-    """Whether a key sizes something: it has whole numbers, or a name that says so."""
+    """Check for a key that is a size: by whole numbers, or by its name."""
     if isinstance(value, Mapping):
         entries = map(_text_item, value.items())
         return any(not _is_harmless(key, item) and _is_sizing(key, item) for key, item in entries)
@@ -332,7 +332,7 @@ def _is_sizing(name: str, value: object) -> bool:
 
 @cache
 def counting_keys() -> frozenset[str]:
-    """The keys that change a count in some family."""
+    """Keys that change a count in some family."""
     content = tables()
     words = {*content["by-function"]}
     for table in (*content["bases"].values(), *content["families"].values()):
@@ -343,7 +343,7 @@ def counting_keys() -> frozenset[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """All texts of a table that are keys of a config."""
+    """Find all texts in a table, which are config keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping | list):

@@ -1,7 +1,7 @@
-"""The families of config.json that are known, and the shape that the keys of a config give.
+"""Families of config.json: from a config's keys to an architecture.
 
-`families.yaml` has them, each as a shape with keys in place of numbers; what is not the value of a
-key is computed by a function of `rules`.
+`families.yaml` describes each family as a shape with keys in place of numbers; functions in `rules`
+compute all values that are not a single key's.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ FULL, LINEAR, SLIDING, CHUNKED = (
 """Values of `layer_types`."""
 
 LAYER_TYPES = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
-"""Those of the layers with a window, or with a state."""
+"""Values of `layer_types` for layers with a window, or an SSM state."""
 
 ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla}
 
 PARTS: Mapping[str, type[Entry]] = {
     "window": Window, "state": State, "sparse": Indexer, "moe": Moe, "mlp": Mlp,
 }  # fmt: skip
-"""The parts of a shape that some of the layers have."""
+"""Parts of a shape that only some layers have."""
 
 CROSS_NOTE = "{count} layers of cross-attention are stored, and skipped in steps of text alone"
 
 CALL = "()"
-"""What the name of a function of `rules` ends with."""
+"""Suffix for calls to functions in `rules`."""
 
 
 class Family(Entry):
-    """A family of config.json: its shape by keys, and what its classes fill in.
+    """Family of config.json: its shape by keys, and defaults in its classes.
 
-    The fields are described in `families.yaml`.
+    `families.yaml` describes the fields.
     """
 
     shape: Mapping[str, Any]
@@ -68,7 +68,7 @@ class Family(Entry):
 
 
 class LayerTypes(NamedTuple):
-    """What each layer of a model is.
+    """Type of every layer, by mixer and by MLP.
 
     Attributes:
         layer_types: `full`, `window`, `state`, `cross` or `none`.
@@ -81,7 +81,7 @@ class LayerTypes(NamedTuple):
 
 @cache
 def families() -> Mapping[str, Family]:
-    """The table of every `model_type` that is known."""
+    """Tables of all families, by `model_type`."""
     entries = {**tables()["bases"], **tables()["families"]}
     return {name: _family(_inherited(entries, name)) for name in tables()["families"]}
 
@@ -93,14 +93,14 @@ def _family(table: Mapping[str, Any]) -> Family:
 
 
 def _inherited(entries: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The table of a family, with that of the family that it is like."""
+    """Resolve a family's table, with the table of its base under `like`."""
     entry = dict(entries[name])
     base = entry.pop("like", None if name == "usual" else "dense")
     return entry if base is None else _merged(_inherited(entries, base), entry)
 
 
 def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A table with what differs: tables within it by key, ignored keys added up."""
+    """Merge changes into a table: nested tables by key, ignored keys appended."""
     merged = dict(base)
     for key, value in changes.items():
         base_value = base.get(key)
@@ -114,7 +114,7 @@ def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
-    """The shape that a config gives, in the form of models.yaml; and what each layer is.
+    """Derive a config's shape, in the form of models.yaml, and the type of every layer.
 
     Raises:
         RooflinesError: A key is missing, invalid, or has a value that the family's table does not
@@ -165,7 +165,7 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
 
 
 def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
-    """Whether each layer has a part: by `layer_types`, else by the rule of the part."""
+    """Presence of every part per layer: by `layer_types`, else by the part's rule."""
     sources = {part: family.shape.get(part) or {} for part in PARTS}
     layers: dict[str, list[bool]] = {
         part: _compute(keys, source["layers"])
@@ -194,7 +194,7 @@ def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
 
 
 def _layer_types(layers: Mapping[str, list[bool]], *, single: bool) -> LayerTypes:
-    """What each layer is, by the parts that it has."""
+    """Type of every layer, from the parts that it has."""
     mlp_types = [
         "moe" if moe else "dense" if mlp else "none"
         for moe, mlp in zip(layers["moe"], layers["mlp"], strict=True)
@@ -211,7 +211,7 @@ def _attention(keys: Keys, source: Mapping[str, Any]) -> Form:
 
 
 def _fill(keys: Keys, entry_type: type[Entry], source: Mapping[str, Any]) -> Form:
-    """A part of a shape with the values that a config has in place of its keys."""
+    """Fill a part's keys with the config's values."""
     fields = {
         name: _value(keys, entry_type.model_fields[name], field_source)
         for name, field_source in source.items()
@@ -220,7 +220,7 @@ def _fill(keys: Keys, entry_type: type[Entry], source: Mapping[str, Any]) -> For
 
 
 def _value(keys: Keys, field: FieldInfo, source: Any) -> object:  # noqa: ANN401, any YAML value
-    """The value of a field, read as the type of the field says."""
+    """Read a field's value as its type requires."""
     names = source if isinstance(source, list) else [source]
     if not isinstance(names[0], str) or names[0] in _constants(field.annotation):
         return _compute(keys, source)
@@ -244,7 +244,7 @@ def _value(keys: Keys, field: FieldInfo, source: Any) -> object:  # noqa: ANN401
 
 
 def _compute(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the function gives
-    """What a function of `rules` gives, the value whose key is true, or a constant."""
+    """Compute a value: by a function in `rules`, by the key that is true, or constant."""
     if isinstance(source, str) and source.endswith(CALL):
         return getattr(rules, source.removesuffix(CALL))(keys)
     if not isinstance(source, Mapping):
@@ -257,7 +257,7 @@ def _compute(keys: Keys, source: object) -> Any:  # noqa: ANN401, what the funct
 
 
 def _words(source: object) -> set[str]:
-    """The words of a part of a table: keys of a config, and constants."""
+    """Find all words in a part of a table: config keys and constants."""
     if isinstance(source, str):
         return {source}
     items = source.values() if isinstance(source, Mapping) else source
@@ -267,6 +267,6 @@ def _words(source: object) -> set[str]:
 
 
 def _constants(annotation: object) -> set[str]:
-    """The texts that a type allows."""
+    """Texts that a type allows."""
     parts = get_args(annotation)
     return {part for part in parts if isinstance(part, str)}.union(*map(_constants, parts))

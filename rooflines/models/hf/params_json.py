@@ -1,6 +1,6 @@
-"""The params.json of Meta's and Mistral's own checkpoints, as the keys of a config.json.
+"""Translation from the params.json in Meta's and Mistral's checkpoints to config.json keys.
 
-Sources: `params.json` of llama-models and mistral-inference; their code for the width of the MLP.
+Sources: `params.json` in llama-models and mistral-inference; their code for the MLP width.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from rooflines.basics.errors import RooflinesError, quote
 
 PARAMS_JSON = "params.json"
-"""The file that has the shape in these checkpoints."""
+"""File with the architecture in these checkpoints."""
 
 NAMES = {
     "dim": "hidden_size",
@@ -22,22 +22,22 @@ NAMES = {
     "max_seq_len": "max_position_embeddings",
     "tied_embeddings": "tie_word_embeddings",
 }
-"""Keys of a config.json by those of a params.json, where they differ."""
+"""Keys of config.json by key of params.json, where they differ."""
 
 WITHOUT_EFFECT = ("use_scaled_rope", "rope_theta", "norm_eps", "causal", "rope_scaling_factor")
-"""Keys that change no count, beside those of any config."""
+"""Keys that change no count, besides the ones in any config."""
 
 
 def is_params(config: Mapping[str, Any]) -> bool:
-    """Whether a mapping is the content of a params.json."""
+    """Check for the content of a params.json."""
     return "model_type" not in config and {"dim", "n_layers", "n_heads"} <= config.keys()
 
 
 def config_of_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The config.json of a params.json: of family llama, mistral with a window, or mixtral.
+    """Translate a params.json to a config.json: family llama, mistral with a window, or mixtral.
 
     Raises:
-        RooflinesError: The vocabulary is not stated, or the experts are stated otherwise.
+        RooflinesError: The vocabulary is missing, or the experts have unknown keys.
     """
     config = {NAMES.get(key, key): value for key, value in params.items()}
     for key in WITHOUT_EFFECT:
@@ -62,11 +62,11 @@ def config_of_params(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def mlp_width(width: int, multiple: object, factor: object) -> int:
-    """Width of the MLP in Meta's code: 8/3 D, by a factor, up to a multiple [1].
+    """MLP width in Meta's code: 8/3 D, times a factor, rounded up to a multiple [1].
 
     Args:
         width: D [1].
-        multiple: What it is a multiple of; None: 256 [1].
+        multiple: Multiple to round up to; None: 256 [1].
         factor: `ffn_dim_multiplier`; None: 1 [1].
     """
     hidden = int(2 * 4 * width / 3)

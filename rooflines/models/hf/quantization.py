@@ -1,9 +1,9 @@
-"""What a checkpoint says of its quantization: formats of modules, by its method.
+"""Quantization stated by a checkpoint: formats by module, with a reader for each method.
 
-The method is found first; then its own keys are read. What cannot be read is refused: a guess would
-be off by factors of two to four.
+The method is identified first; then its keys are read. Unreadable statements are refused: a guess
+would be off by factors of two to four.
 
-Sources: as of `quantizations.yaml`.
+Sources: as in `quantizations.yaml`.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ FIX = "give the dtypes by hand, of weights, experts and head, or remove the quan
 FILE = Path(__file__).with_name("quantizations.yaml")
 
 EVERY_MATRIX = "*"
-"""The pattern of every matrix."""
+"""Pattern that matches every matrix."""
 
 FILE_FORMAT = ""
-"""In place of a format: the modules keep that of the file."""
+"""Marker in place of a format: modules keep the file's."""
 
 QUANTIZED, UNLESS_LISTED, UNQUANTIZED = "quantized", "listed", "plain"
-"""Whether the unembedding is quantized: it is, unless a list leaves it out, it is not."""
+"""Quantization of the LM head: always, unless listed as an exception, or never."""
 
 WORD_LISTS = ("left-out", "uncounted", "weights-alone", "refused")
 
 
 @cache
 def quantizations() -> Mapping[str, Any]:
-    """The tables of the file, lists of words as tuples."""
+    """Load the file's tables, word lists as tuples."""
     content = read_yaml(FILE)
     keys = {method: tuple(words.split()) for method, words in content["keys"].items()}
     return {
@@ -52,16 +52,16 @@ def quantizations() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Quantization:
-    """A quantization as stated.
+    """Quantization as stated.
 
     Attributes:
-        formats: Formats with the modules that have them, by pattern; `*`: every matrix.
-        unquantized: Patterns of modules that are not quantized, with their key.
-        cache: The format of the cache; None: not stated.
-        head: Whether the unembedding is quantized: always, unless it is listed as left out, or not.
+        formats: (module pattern, format) pairs; `*`: every matrix.
+        unquantized: (module pattern, key) pairs for modules that are not quantized.
+        cache: KV cache format; None: not stated.
+        head: LM head: quantized always, unless listed as an exception, or never.
         embedding: Whether the embedding table is quantized too.
-        weight_only: Whether weights alone are quantized, and no activations.
-        notes: What else to know.
+        weight_only: Whether only weights are quantized, not activations.
+        notes: Further notes.
     """
 
     formats: tuple[tuple[str, str], ...]
@@ -74,13 +74,13 @@ class Quantization:
 
 
 def read_quantization(stated: object) -> Quantization:
-    """What a quantization says.
+    """Read a quantization by its method.
 
     Args:
-        stated: `quantization_config` of a config.json, or what hf_quant_config.json has.
+        stated: `quantization_config` in a config.json, or the content of hf_quant_config.json.
 
     Raises:
-        RooflinesError: Its method, a key or a value is not known.
+        RooflinesError: Its method, a key or a value is unknown.
     """
     if not isinstance(stated, Mapping):
         raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
@@ -93,10 +93,10 @@ def read_quantization(stated: object) -> Quantization:
 
 
 def _method(stated: Mapping[str, Any]) -> str:
-    """The method, by its name or by its own keys.
+    """Identify the method, by its name or by its keys.
 
     Raises:
-        RooflinesError: It is not known, or its layout is not modelled.
+        RooflinesError: It is unknown, or its layout is not modelled.
     """
     if stated.get("quant_algo"):
         return "modelopt"
@@ -123,10 +123,10 @@ def _method(stated: Mapping[str, Any]) -> str:
 
 
 def _unknown_keys(stated: Mapping[str, Any], method: str) -> list[str]:
-    """The keys that nobody knows and that switch or name something.
+    """Find unknown keys with a text or true as value.
 
     Raises:
-        RooflinesError: There is one with a number or an object.
+        RooflinesError: An unknown key has a number or an object.
     """
     known_keys, unknown_keys = quantizations()["keys"], []
     for key, value in stated.items():
@@ -149,7 +149,7 @@ def _unknown_keys(stated: Mapping[str, Any], method: str) -> list[str]:
 
 
 def _modelopt(stated: Mapping[str, Any]) -> Quantization:
-    """ModelOpt: an algorithm of every matrix, or of layers."""
+    """ModelOpt: one algorithm for every matrix, or per layer."""
     algorithm = stated.get("quant_algo")
     if not algorithm and isinstance(stated.get("config_groups"), Mapping):
         return _compressed(stated)
@@ -185,7 +185,7 @@ def _algorithm(name: object, group: object) -> str:
 
 
 def _compressed(stated: Mapping[str, Any]) -> Quantization:
-    """compressed-tensors: schemes by the targets of groups."""
+    """compressed-tensors: schemes by each group's targets."""
     sparse = stated.get("sparsity_config") or {}
     structure = sparse.get("sparsity_structure") if isinstance(sparse, Mapping) else sparse
     packed = sparse.get("format") if isinstance(sparse, Mapping) else None
@@ -230,11 +230,11 @@ def _scheme(weights: Mapping[str, Any]) -> str:
 
 
 def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = False) -> str:
-    """The format of integers, with a scale for a group of weights; None or -1: of a channel.
+    """Integer format with one scale per weight group; None or -1: per channel.
 
     Args:
-        bits: Bits of a weight [bit].
-        group: Weights of a group [1].
+        bits: Bits per weight [bit].
+        group: Weights per group [1].
         place: The key, for the message.
         zeros: Whether a group has a zero point.
     """
@@ -247,7 +247,7 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
 
 
 def _fp8(stated: Mapping[str, Any]) -> Quantization:
-    """fp8 with a scale of a tensor, a row or a block, which are not counted, or mxfp8."""
+    """fp8 with scales per tensor, row or block, which are not counted; or mxfp8."""
     has_row_blocks = stated.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
     return Quantization(
         ((EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8"),), cache=_cache(stated)
@@ -263,7 +263,7 @@ def _mxfp4(stated: Mapping[str, Any]) -> Quantization:
 def _gptq(stated: Mapping[str, Any]) -> Quantization:
     """GPTQ, as transformers, AutoGPTQ, GPTQModel and auto-round write it.
 
-    Files have zero points of groups, also where all are alike, but in the layout of Marlin.
+    Files have a zero point per group, also where all are alike, except in the Marlin layout.
     """
     bits, group = stated.get("bits"), stated.get("group_size", 128)
     if stated.get("data_type", "int") not in ("int", "", None):
@@ -296,7 +296,7 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
 
 
 WIDE = 16
-"""Bits from which on weights are not quantized [bit]."""
+"""Minimum bits of unquantized weights [bit]."""
 
 
 def _flat(parts: object) -> Iterator[object]:
@@ -305,7 +305,7 @@ def _flat(parts: object) -> Iterator[object]:
 
 
 def _flag(stated: Mapping[str, Any], key: str) -> bool:
-    """True or false, false where it is absent.
+    """Read true or false; false where absent.
 
     Raises:
         RooflinesError: It is neither.
@@ -317,7 +317,7 @@ def _flag(stated: Mapping[str, Any], key: str) -> bool:
 
 
 def _object(stated: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """An object, empty where it is absent.
+    """Read an object; empty where absent.
 
     Raises:
         RooflinesError: It is none.
@@ -347,7 +347,7 @@ def _bitsandbytes(stated: Mapping[str, Any]) -> Quantization:
 
 
 def _mlx(stated: Mapping[str, Any]) -> Quantization:
-    """mlx-lm: every matrix and both tables, but for modules with values of their own."""
+    """mlx-lm: every matrix and both token tables, except modules with separate values."""
     formats, unquantized = [(EVERY_MATRIX, _mlx_format(stated, stated))], []
     for module, options in stated.items():
         if module in quantizations()["keys"]["mlx"] or module in quantizations()["keys"]["all"]:
@@ -375,7 +375,7 @@ def _mlx_format(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
 
 
 def _quark(stated: Mapping[str, Any]) -> Quantization:
-    """Quark: a format of all, and of patterns of layers."""
+    """Quark: a global format, and formats by layer pattern."""
     default_options = _object(stated, "global_quant_config")
     formats = [(EVERY_MATRIX, _quark_format(default_options))]
     for pattern, options in _object(stated, "layer_quant_config").items():
@@ -412,7 +412,7 @@ def _quark_format(options: Mapping[str, Any]) -> str:
 
 
 def _torchao(stated: Mapping[str, Any]) -> Quantization:
-    """torchao: a config of all matrices."""
+    """torchao: one config for all matrices."""
     kind: Any = stated.get("quant_type")
     data: Any = stated.get("quant_type_kwargs") or {}
     if isinstance(kind, Mapping):
@@ -453,14 +453,14 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], Quantization]] = {
     "quark": _quark,
     "torchao": _torchao,
 }
-"""What reads a quantization, by its method."""
+"""Readers by method."""
 
 
 # ---------------------------------------------------------------- of several methods
 
 
 def _cache(stated: Mapping[str, Any]) -> str | None:
-    """The format of the cache."""
+    """Read the KV cache format."""
     for key in ("kv_cache_quant_algo", "kv_cache_scheme"):
         value = stated.get(key)
         if value is None:
@@ -471,13 +471,13 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
 
 
 def _unquantized_modules(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Patterns of the modules that are not quantized, with the key that lists them."""
+    """Find patterns of unquantized modules, each with the key that lists it."""
     for key in quantizations()["left-out"]:
         yield from ((module, key) for module in _modules(stated, key))
 
 
 def _modules(stated: Mapping[str, Any], key: str) -> list[str]:
-    """Patterns of modules that a key lists."""
+    """Read the module patterns that a key lists."""
     value = stated.get(key) or []
     modules = [value] if isinstance(value, str) else value
     if not isinstance(modules, list) or not all(isinstance(module, str) for module in modules):

@@ -1,7 +1,7 @@
-"""What a config.json tells by more than the value of a key, by the names that `families.yaml` uses.
+"""Rules for values that take more than one key in a config.json, by their names in `families.yaml`.
 
-Which layers have a window, experts or a state: a truth value for every layer. Sizes that follow
-from several keys.
+Rules for layers return one truth value per layer: has it a window, experts, or an SSM state? Rules
+for sizes combine several keys.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ DENSE, SPARSE_MLP = "dense", "sparse"
 """Values of `mlp_layer_types`."""
 
 MAMBA_NAMES = {"linear_attention": "mamba", "full_attention": "attention"}
-"""Layers of Nemotron-H as newer versions of transformers call them."""
+"""Nemotron-H layer types by their name in newer transformers versions."""
 
 MAMBA_LETTERS = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
-"""Layers of Nemotron-H by the letters of its pattern."""
+"""Nemotron-H layer types by letter in its pattern."""
 
 STATE_BITS = {"float32": 32, "float16": 16, "bfloat16": 16}
-"""Bits of an element of a state, by the names of torch."""
+"""Bits per SSM state element, by torch dtype [bit]."""
 
 GLOBAL_KEYS = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
-"""Keys of Gemma 4 for layers without a window, by those for the others."""
+"""Gemma 4 keys for global layers, by the key for local layers."""
 
 WINDOW_HEADS = "attention_other_setting"
-"""The object of Step 3.5 for layers with a window."""
+"""Step 3.5's object for layers with a window."""
 
 XIELU, SLOPES = "xielu", 2
-"""The activation of Apertus, and how many slopes it learns in each layer [1]."""
+"""Activation in Apertus, and its learned slopes per layer [1]."""
 
 RESIDUALS = 4
-"""Vectors of width D in a layer of Kimi K3 for its residuals over blocks: a norm and a query before
-the mixer, and before the MLP [1]."""
+"""Vectors with width D per Kimi K3 layer for residuals over blocks: a norm and a query before the
+mixer, and before the MLP [1]."""
 
 
 # ---------------------------------------------------------------- layers
@@ -48,14 +48,14 @@ the mixer, and before the MLP [1]."""
 def every_nth(
     keys: Keys, every: int, *, key: str | None = None, last: bool = True, complement: bool = False
 ) -> list[bool]:
-    """Layers at one place of a period.
+    """Layers at one place in a period.
 
     Args:
         keys: The config.
-        every: Layers of a period [1].
+        every: Layers per period [1].
         key: A key that states the period.
-        last: Whether it is the last layer of a period, else the first.
-        complement: Whether it is the other layers instead.
+        last: Whether to select the last layer in a period, else the first.
+        complement: Whether to select all layers but these.
     """
     period = every if key is None else keys.size(key, every)
     place = period - 1 if last else 0
@@ -63,13 +63,13 @@ def every_nth(
 
 
 def five_of_six(keys: Keys) -> list[bool]:
-    """The windows of Gemma 4: all layers but every sixth, and but the last one."""
+    """Windows in Gemma 4: all layers but every sixth, and but the last."""
     layers = keys.layers()
     return [(index + 1) % 6 > 0 and index + 1 < layers for index in range(layers)]
 
 
 def by_type_alone(keys: Keys) -> list[bool]:
-    """The windows of Step 3.5: where `layer_types` says so."""
+    """Windows in Step 3.5: by `layer_types` only."""
     return [False] * keys.layers()
 
 
@@ -79,14 +79,14 @@ def everywhere(keys: Keys) -> list[bool]:
 
 
 def if_switched_on(keys: Keys) -> list[bool]:
-    """The windows of Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
+    """Windows in Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
     used, layers = keys.flag("use_sliding_window"), keys.layers()
     first = keys.size("max_window_layers", layers, minimum=0)
     return [used and index >= first for index in range(layers)]
 
 
 def with_rope(keys: Keys) -> list[bool]:
-    """The chunks of Llama 4: layers with rotary embeddings, all but every fourth."""
+    """Chunks in Llama 4: layers with rotary embeddings, all but every fourth."""
     layers = keys.layers()
     interval = keys.size("no_rope_layer_interval", 4)
     rotary = keys.items("no_rope_layers") or [(i + 1) % interval != 0 for i in range(layers)]
@@ -97,20 +97,20 @@ def with_rope(keys: Keys) -> list[bool]:
 
 
 def by_sparse_step(keys: Keys) -> list[bool]:
-    """The experts of Qwen: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
+    """Experts in Qwen: in every `decoder_sparse_step`-th layer but `mlp_only_layers`."""
     step, dense = keys.size("decoder_sparse_step", 1), keys.indices("mlp_only_layers")
     return [(i + 1) % step == 0 and i not in dense for i in range(keys.layers())]
 
 
 def interleaved(keys: Keys) -> list[bool]:
-    """The experts of Llama 4: in `moe_layers`, or in every n-th layer."""
+    """Experts in Llama 4: in `moe_layers`, or in every n-th layer."""
     layers, step = keys.layers(), keys.size("interleave_moe_layer_step", 1)
     stated = keys.indices("moe_layers") or range(step - 1, layers, step)
     return [index in stated for index in range(layers)]
 
 
 def after_dense(keys: Keys) -> list[bool]:
-    """The experts of DeepSeek: by `mlp_layer_types`, or after `first_k_dense_replace`."""
+    """Experts in DeepSeek: by `mlp_layer_types`, or after `first_k_dense_replace`."""
     layers = keys.layers()
     keys.ignore("first_k_dense_replace")
     frequency = keys.get("moe_layer_freq", 1)
@@ -125,10 +125,10 @@ def after_dense(keys: Keys) -> list[bool]:
 
 
 def listed_experts(keys: Keys) -> list[bool]:
-    """The experts of Step 3.5: by `mlp_layer_types`, in `moe_layers_enum`, else from the fourth on.
+    """Experts in Step 3.5: by `mlp_layer_types`, in `moe_layers_enum`, else from the fourth on.
 
     Raises:
-        RooflinesError: The list has no numbers of layers.
+        RooflinesError: The list has no layer indices.
     """
     layers, stated = keys.layers(), keys.get("moe_layers_enum")
     types = keys.per_layer("mlp_layer_types", (DENSE, SPARSE_MLP))
@@ -144,12 +144,12 @@ def listed_experts(keys: Keys) -> list[bool]:
 
 
 def if_there_are_experts(keys: Keys) -> list[bool]:
-    """The experts of MiniCPM: in all layers or in none."""
+    """Experts in MiniCPM: in all layers or in none."""
     return [bool(keys.size("num_experts", 0, minimum=0))] * keys.layers()
 
 
 def between(keys: Keys) -> list[bool]:
-    """The experts of ERNIE: from a first to a last layer, at an interval."""
+    """Experts in ERNIE: from a first to a last layer, at an interval."""
     layers = keys.layers()
     step = keys.size("moe_layer_interval", 1)
     first = keys.size("moe_layer_start_index", 0, minimum=0)
@@ -159,10 +159,10 @@ def between(keys: Keys) -> list[bool]:
 
 
 def layer_pattern(keys: Keys) -> list[str]:
-    """The layers of Nemotron-H: `mamba`, `attention`, `mlp` or `moe`.
+    """Nemotron-H layer types: `mamba`, `attention`, `mlp` or `moe`.
 
     Raises:
-        RooflinesError: The pattern has other letters, or not as many as there are layers.
+        RooflinesError: The pattern has unknown letters, or a wrong length.
     """
     pattern = keys.get("hybrid_override_pattern")
     types = [MAMBA_NAMES.get(str(kind), kind) for kind in keys.items("layers_block_type")]
@@ -191,27 +191,27 @@ def layer_pattern(keys: Keys) -> list[str]:
 
 
 def layers_of_kind(keys: Keys, kind: str) -> list[bool]:
-    """The layers of one kind of Nemotron-H, by its pattern."""
+    """Nemotron-H layers with one type, by its pattern."""
     return [layer_kind == kind for layer_kind in layer_pattern(keys)]
 
 
 def hybrid_layers(keys: Keys) -> list[bool]:
-    """The windows of MiMo-V2: by its pattern, else all layers but the first and every sixth."""
+    """Windows in MiMo-V2: by its pattern, else all layers but the first and every sixth."""
     stated = keys.per_layer("hybrid_layer_pattern", (0, 1))
     pattern = stated or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
     return [kind == 1 for kind in pattern]
 
 
 def if_enabled(keys: Keys) -> list[bool]:
-    """The experts of Gemma 4: in all layers or in none."""
+    """Experts in Gemma 4: in all layers or in none."""
     return [keys.flag("enable_moe_block")] * keys.layers()
 
 
 def kda_layers(keys: Keys) -> list[bool]:
-    """The states of Kimi, in layers that count from 1; none where `layer_types` says which.
+    """KDA layers in Kimi, numbered from 1; none where `layer_types` states them.
 
     Raises:
-        RooflinesError: They and the layers with attention are not all layers, each once.
+        RooflinesError: KDA and attention layers together are not all layers, each once.
     """
     if keys.get("linear_attn_config") is None and keys.get("layer_types"):
         return [False] * keys.layers()
@@ -225,13 +225,13 @@ def kda_layers(keys: Keys) -> list[bool]:
 
 
 def convolutions(keys: Keys) -> list[bool]:
-    """The short convolutions of LFM2, in layers without attention."""
+    """Short convolutions in LFM2: layers without attention."""
     full = keys.indices("full_attn_idxs")
     return [bool(full) and layer not in full for layer in range(keys.layers())]
 
 
 def own_indexers(keys: Keys) -> int | None:
-    """Layers of DeepSeek-V3.2 and GLM-5 with an indexer; None: all [1]."""
+    """Indexer layers in DeepSeek-V3.2 and GLM-5; None: all [1]."""
     types = keys.per_layer("indexer_types", ("full", "shared"))
     if not types and keys.get("index_topk_freq", 1) != 1:
         problem = "shares indexers among layers, and indexer_types does not say which"
@@ -241,7 +241,7 @@ def own_indexers(keys: Keys) -> int | None:
 
 
 def where_sparse(keys: Keys) -> list[bool]:
-    """The layers of MiniMax-M3 that attend to chosen blocks of tokens."""
+    """Block-sparse attention layers in MiniMax-M3."""
     on = keys.flag("sparse_attention_config.use_sparse_attention", default=True)
     frequency = keys.per_layer("sparse_attention_config.sparse_attention_freq", (0, 1))
     return [on and kind == 1 for kind in frequency]
@@ -251,7 +251,7 @@ def where_sparse(keys: Keys) -> list[bool]:
 
 
 def head_size(keys: Keys) -> int:
-    """Size of a head: `head_dim`, else D / N [1].
+    """Head size: `head_dim`, else D / N [1].
 
     Raises:
         RooflinesError: It is absent, and D / N is no whole number.
@@ -266,15 +266,15 @@ def head_size(keys: Keys) -> int:
 
 
 def share_of_the_width(keys: Keys) -> int:
-    """Size of a value head of MiniCPM 3: D / N [1]."""
+    """Value head size in MiniCPM 3: D / N [1]."""
     return keys.size("hidden_size") // keys.size("num_attention_heads")
 
 
 def heads_of_windows(keys: Keys) -> int:
-    """Query heads of Step 3.5 in layers with a window, as transformers or the publisher says [1].
+    """Query heads in Step 3.5 layers with a window, by transformers' or the publisher's key [1].
 
     Raises:
-        RooflinesError: Layers have other sizes of their own, or two keys differ.
+        RooflinesError: Further sizes differ per layer, or two keys differ.
     """
     name = "num_sliding_attention_heads"
     _read_layer_sizes(keys, "sliding_attention", {"num_attention_heads": name})
@@ -284,27 +284,27 @@ def heads_of_windows(keys: Keys) -> int:
 
 
 def slopes_of_xielu(keys: Keys) -> int:
-    """Learned slopes of the activation of Apertus [1]."""
+    """Learned slopes in Apertus' activation [1]."""
     return SLOPES if keys.get("hidden_act", XIELU) == XIELU else 0
 
 
 def four_times_the_width(keys: Keys) -> int:
-    """Width of the MLP of older families: as stated, else 4 D [1]."""
+    """MLP width in older families: as stated, else 4 D [1]."""
     return keys.size("intermediate_size", 4 * keys.size("hidden_size"))
 
 
 def by_expansion(keys: Keys) -> int:
-    """Width of the MLP of MPT, by its ratio to D [1]."""
+    """MLP width in MPT: expansion ratio times D [1]."""
     return keys.size("expansion_ratio") * keys.size("hidden_size")
 
 
 def short_conv(keys: Keys) -> int:
-    """Tokens of the short convolution of LFM2: as stated, else 3 [1]."""
+    """Short-convolution tokens in LFM2: as stated, else 3 [1]."""
     return keys.size("conv_L_cache", 3)
 
 
 def width_of_lfm2(keys: Keys) -> int:
-    """Width of the MLP of LFM2: two thirds of that stated, by a factor, up to a multiple [1]."""
+    """MLP width in LFM2: 2/3 as stated, times a factor, rounded up to a multiple [1]."""
     width, step = keys.size("intermediate_size"), keys.size("block_multiple_of", 256)
     factor = keys.get("block_ffn_dim_multiplier", 1.0)
     if not keys.flag("block_auto_adjust_ff_dim", default=True):
@@ -315,12 +315,12 @@ def width_of_lfm2(keys: Keys) -> int:
 
 
 def positions_and_two(keys: Keys) -> int:
-    """Learned positions of OPT, the first two of which are padding [1]."""
+    """Learned positions in OPT; the first two are padding [1]."""
     return keys.size("max_position_embeddings") + 2
 
 
 def heads_of_falcon(keys: Keys) -> int:
-    """Key-value heads of Falcon: one, or those stated for the newer architecture [1]."""
+    """KV heads in Falcon: one, or as stated in the newer architecture [1]."""
     heads = keys.size("num_attention_heads")
     if keys.flag("new_decoder_architecture"):
         return keys.size("num_key_value_heads", heads)
@@ -328,34 +328,34 @@ def heads_of_falcon(keys: Keys) -> int:
 
 
 def norms_of_falcon(keys: Keys) -> int:
-    """Norms of a layer of Falcon: one where attention and MLP are parallel, else two [1]."""
+    """Norms per Falcon layer: one where attention and MLP are parallel, else two [1]."""
     if keys.flag("new_decoder_architecture"):
         return keys.size("num_ln_in_parallel_attn", 2)
     return 1 if keys.flag("parallel_attn") else 2
 
 
 def heads_of_chatglm(keys: Keys) -> int:
-    """Key-value heads of ChatGLM: its groups, else all heads [1]."""
+    """KV heads in ChatGLM: its groups, else all heads [1]."""
     heads = keys.size("num_attention_heads")
     return keys.size("multi_query_group_num") if keys.flag("multi_query_attention") else heads
 
 
 def global_size(keys: Keys) -> int:
-    """Size of a head of Gemma 4 in layers without a window [1]."""
+    """Head size in Gemma 4's global layers [1]."""
     _read_layer_sizes(keys, "full_attention", GLOBAL_KEYS)
     return keys.size("global_head_dim")
 
 
 def _read_layer_sizes(keys: Keys, kind: str, target_keys: Mapping[str, str]) -> None:
-    """Read the sizes of layers of one kind where each of them has its own.
+    """Read sizes that are stated per layer, for all layers of one type.
 
     Args:
         keys: The config.
-        kind: The kind in `layer_types`.
-        target_keys: The keys of these layers by the key that all layers have.
+        kind: The type in `layer_types`.
+        target_keys: Keys for these layers, by the key for all layers.
 
     Raises:
-        RooflinesError: They differ from layer to layer, or are of other layers or sizes.
+        RooflinesError: They differ between these layers, or belong to further layers or sizes.
     """
     layer_configs = keys.get("per_layer_config") or {}
     if not layer_configs:
@@ -379,7 +379,7 @@ def _read_layer_sizes(keys: Keys, kind: str, target_keys: Mapping[str, str]) -> 
 
 
 def global_heads(keys: Keys) -> int:
-    """Key-value heads of Gemma 4 in layers without a window [1]."""
+    """KV heads in Gemma 4's global layers [1]."""
     _read_layer_sizes(keys, "full_attention", GLOBAL_KEYS)
     is_shared, kv_heads = keys.flag("attention_k_eq_v"), keys.size("num_key_value_heads")
     global_kv_heads = keys.size("num_global_key_value_heads", kv_heads)
@@ -387,23 +387,23 @@ def global_heads(keys: Keys) -> int:
 
 
 def twice_the_heads(keys: Keys) -> int:
-    """Key-value heads of MiMo-V2 in layers with a window: twice those of the others [1]."""
+    """KV heads in MiMo-V2's local layers: twice the global layers' [1]."""
     return 2 * keys.size("num_key_value_heads")
 
 
 def shared_experts(
     keys: Keys, shared_width: str, expert_width: str, *, required: bool = False
 ) -> int:
-    """Shared experts by their width together and that of a routed expert, which each has [1].
+    """Shared experts: their total width / width per routed expert [1].
 
     Args:
         keys: The config.
-        shared_width: The key of their width together; 0 where it is absent.
-        expert_width: The key of the width of a routed expert.
-        required: Whether the former may not be absent.
+        shared_width: The key with their total width; 0 where it is absent.
+        expert_width: The key with the width per routed expert.
+        required: Whether `shared_width` may not be absent.
 
     Raises:
-        RooflinesError: It is no multiple of the width of an expert.
+        RooflinesError: The total is no multiple of an expert's width.
     """
     width = keys.size(expert_width)
     total_width = keys.size(shared_width) if required else keys.size(shared_width, 0, minimum=0)
@@ -416,9 +416,9 @@ def shared_experts(
 
 
 def tokens_of_blocks(keys: Keys) -> int:
-    """Tokens that a token of MiniMax-M3 attends to at least [1].
+    """Minimum tokens that a MiniMax-M3 token attends to: (blocks - 1) * block size + 1 [1].
 
-    The last of the blocks that are chosen may have one token.
+    The last chosen block may have one token.
     """
     blocks, size = (
         keys.size(f"sparse_attention_config.sparse_{name}")
@@ -428,15 +428,15 @@ def tokens_of_blocks(keys: Keys) -> int:
 
 
 def norms_of_kimi(keys: Keys) -> int:
-    """Norms of a layer of Kimi, with the vectors for residuals over blocks [1]."""
+    """Norms per Kimi layer, with the vectors for residuals over blocks [1]."""
     return 2 + (RESIDUALS if keys.optional_size("attn_res_block_size") else 0)
 
 
 def state_bits(keys: Keys) -> int:
-    """Bits of an element of a state: as stated, else the fp32 that the families' code defaults to.
+    """Bits per SSM state element: as stated, else fp32, the default in the families' code [bit].
 
     Raises:
-        RooflinesError: They are stated otherwise.
+        RooflinesError: The stated dtype is unknown.
     """
     name = keys.first_set("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     value = keys.get(name, "float32")
@@ -446,7 +446,7 @@ def state_bits(keys: Keys) -> int:
 
 
 def file_bits(keys: Keys) -> int:
-    """Bits of an element of a state in the dtype of the file."""
+    """Bits per SSM state element in the file's dtype [bit]."""
     return STATE_BITS.get(str(keys.get(keys.first_set("torch_dtype", "dtype"))), 16)
 
 
@@ -455,4 +455,4 @@ BY_ARGUMENT: Mapping[str, Callable[..., Any]] = {
     "kind": layers_of_kind,
     "shared_width": shared_experts,
 }
-"""Functions with arguments, by the first of them."""
+"""Rules with arguments, by their first argument."""

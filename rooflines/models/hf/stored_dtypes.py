@@ -1,7 +1,7 @@
-"""The dtypes that a checkpoint states: `torch_dtype`, `quantization_config`, hf_quant_config.json.
+"""Dtypes stated by a checkpoint: `torch_dtype`, `quantization_config`, hf_quant_config.json.
 
-Formats are found for every matrix of every layer. A class of tensors with several has the average
-of their bits. Lists of modules are names, patterns with `*`, or regular expressions after `re:`.
+Every matrix in every layer gets a format. A tensor class with several formats has their average
+bits. Module lists are names, patterns with `*`, or regular expressions after `re:`.
 """
 
 from __future__ import annotations
@@ -31,33 +31,33 @@ if TYPE_CHECKING:
     from rooflines.models.hf.families import LayerTypes
 
 TORCH_DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32", "float64": "fp64"}
-"""Formats by the names of torch."""
+"""Formats by torch dtype."""
 
 QUANTIZATIONS = ("quantization_config", "compression_config", "quantization")
-"""Keys that have a quantization."""
+"""Keys that may contain a quantization."""
 
 DEFAULT_DTYPE = "bf16"
-"""The dtype of files without `torch_dtype`."""
+"""Dtype assumed for files without `torch_dtype`."""
 
 DEFAULT_DTYPE_NOTE = f"torch_dtype is missing: what is not quantized is taken to be {DEFAULT_DTYPE}"
 NO_LIST_NOTE = "the quantization lists no exceptions: token tables are taken to be {base}"
 
 LAYER = re.compile(r"(?:model\.)?layers\.(\d+)")
-"""A module of one layer, by its number."""
+"""Pattern for a module in one layer, with the layer index."""
 
 EXPERT = re.compile(r"\.experts\.\d+")
-"""One of the experts of a layer."""
+"""Pattern for one expert in a layer."""
 
 HEAD, EMBEDDING = "lm_head", "model.embed_tokens"
 
 
 class Published(NamedTuple):
-    """The dtypes of a checkpoint.
+    """Published dtypes of a checkpoint.
 
     Attributes:
-        dtypes: Those of its tensors.
-        note: What was assumed or averaged; None: nothing.
-        weight_only: Whether weights alone are quantized, and no activations.
+        dtypes: Dtypes by tensor class.
+        note: Assumptions and averages; None: there are none.
+        weight_only: Whether only weights are quantized, not activations.
     """
 
     dtypes: ModelDtypes | None
@@ -68,16 +68,16 @@ class Published(NamedTuple):
 def published_dtypes(
     keys: Keys, shape: Shape, layer_types: LayerTypes, quant_config: Mapping[str, Any] | None = None
 ) -> Published:
-    """The dtypes of a checkpoint, and what was assumed or averaged, if anything.
+    """Read a checkpoint's dtypes, with a note on assumptions and averages.
 
     Args:
         keys: Its config.json.
-        shape: Its shape.
-        layer_types: What each layer is.
+        shape: Its architecture.
+        layer_types: Type of every layer.
         quant_config: Content of its hf_quant_config.json, if there is one.
 
     Raises:
-        RooflinesError: They are stated in a way that is not known, or the files disagree.
+        RooflinesError: The statement has an unknown form, or the files disagree.
     """
     base = _base(keys)
     stated = next(filter(None, map(keys.get, QUANTIZATIONS)), None)
@@ -112,7 +112,7 @@ def _format_names(quantization: Quantization) -> str:
 
 
 def _base(keys: Keys) -> str | None:
-    """The format of `torch_dtype`, or of `dtype`, as newer files call it."""
+    """Read the format in `torch_dtype`, or in `dtype`, its name in newer files."""
     for key in ("torch_dtype", "dtype"):
         value = keys.get(key)
         if value is None or value == "auto":
@@ -132,9 +132,9 @@ def _base(keys: Keys) -> str | None:
 def _elements(
     quantization: Quantization, shape: Shape, layer_types: LayerTypes, base: str
 ) -> tuple[dict[str, Counter[str]], str | None]:
-    """Elements of each format, by class of tensors [1]; the format of the unembedding, if any.
+    """Count elements by tensor class and format [1]; and find the LM head's format, if any.
 
-    Those of `head` are of the embedding.
+    `head` counts the embedding only.
     """
     matrices = {
         f"model.layers.{layer}.{module}": (tensors, size)
@@ -173,7 +173,7 @@ def _elements(
 
 
 def _is_harmless(pattern: str, layers: int) -> bool:
-    """Whether a pattern names vectors, routers, encoders, or layers beyond the model's."""
+    """Check for a pattern of vectors, routers, encoders, or layers beyond the model's."""
     if (match := LAYER.match(pattern)) and int(match[1]) >= layers:
         return True
     words = re.split(r"[.\\*:()|]+", pattern.removeprefix("re:"))
@@ -181,10 +181,10 @@ def _is_harmless(pattern: str, layers: int) -> bool:
 
 
 class Modules:
-    """The modules of a model, and which of them a pattern means.
+    """Modules of a model, matched by patterns.
 
     Args:
-        names: Their names.
+        names: Module names.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -196,14 +196,14 @@ class Modules:
                 self._inside.setdefault(".".join(parts[:count]), []).append(name)
 
     def check_experts(self, formats: Sequence[tuple[str, str]], experts: int) -> None:
-        """Refuse formats of which the experts of a layer have several.
+        """Refuse formats that differ between a layer's experts.
 
         Args:
-            formats: Formats by pattern.
-            experts: Experts of a layer [1].
+            formats: (pattern, format) pairs.
+            experts: Experts per layer [1].
 
         Raises:
-            RooflinesError: Experts of a layer differ, or some are not stated.
+            RooflinesError: Experts in a layer differ, or some are missing.
         """
         stated: dict[str, list[str]] = {}
         for pattern, name in formats:
@@ -215,11 +215,11 @@ class Modules:
                 raise RooflinesError("quantization_config", problem, FIX)
 
     def matching(self, pattern: str) -> list[str]:
-        """The modules that are meant.
+        """Find the modules that a pattern matches.
 
         Args:
             pattern: A name, with `*` for any text, or a regular expression after `re:`. A name
-                stands for what is inside the module too, and may lack what is around it.
+                includes modules inside it, and may omit its parents.
 
         Raises:
             RooflinesError: It is no regular expression.
