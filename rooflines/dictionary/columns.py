@@ -76,20 +76,20 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
     """The sections of `columns.yaml`, which says what its entries mean."""
     words = {
         **content["words"],
-        "bounds": ", ".join(each.bound for each in RESOURCES),
+        "bounds": ", ".join(resource.bound for resource in RESOURCES),
         "rates": ", ".join(RATES),
         "outcomes": ", ".join(OUTCOMES),
         "step_outcomes": ", ".join(STEP_OUTCOMES),
     }
     first: Section = {}
-    found: dict[str, Section] = {}
+    sections: dict[str, Section] = {}
     for section, entries in content.items():
         if section not in NON_SECTIONS:
-            found[section] = dict(_columns_of(entries, words, first))
-            first = found[section] | first
+            sections[section] = dict(_columns_of(entries, words, first))
+            first = sections[section] | first
     for section in ("step-rates", "training-rates"):
-        found[section] |= dict(map(_serial_column, found[section].values()))
-    return found
+        sections[section] |= dict(map(_serial_column, sections[section].values()))
+    return sections
 
 
 def _columns_of(
@@ -107,11 +107,13 @@ def _columns_of(
     for pattern, entry in entries.items():
         said = {"meaning": entry} if isinstance(entry, str) else entry or {}
         group = next((word for word in RESOURCE_GROUPS if f"{{{word}." in pattern), "")
-        for each in RESOURCE_GROUPS.get(group, (None,)):
-            known = {**words, group: each}
-            name = pattern.format_map(known)
-            texts = {ATTRIBUTES[key]: str(value).format_map(known) for key, value in said.items()}
-            yield name, replace(first.get(name, Column(name, "", "")), **texts)
+        for resource in RESOURCE_GROUPS.get(group, (None,)):
+            substitutions = {**words, group: resource}
+            name = pattern.format_map(substitutions)
+            descriptions = {
+                ATTRIBUTES[key]: str(value).format_map(substitutions) for key, value in said.items()
+            }
+            yield name, replace(first.get(name, Column(name, "", "")), **descriptions)
 
 
 SERIAL_SUFFIX = "_serial"
@@ -151,7 +153,7 @@ def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Co
     """
     form = CONTENT["tables"][table]
     nulls: dict[str, str] = form.get("if-null", {})
-    lacks = [names.split() for what, names in CONTENT["needs"].items() if not has.get(what)]
+    lacks = [names.split() for need, names in CONTENT["needs"].items() if not has.get(need)]
     absent = {*form.get("without", "").split(), *chain(*lacks)}
     found: list[Column] = []
     for section in form["sections"].split():
@@ -159,14 +161,16 @@ def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Co
             null = nulls.get(section, "")
             found += (replace(dimension(dim), null=null.format(dim=dim)) for dim in dims)
         elif section not in absent:
-            columns = (each for each in _columns(section) if each.name not in absent)
-            found += (replace(each, null=nulls.get(each.name, each.null)) for each in columns)
+            columns = (column for column in _columns(section) if column.name not in absent)
+            found += (
+                replace(column, null=nulls.get(column.name, column.null)) for column in columns
+            )
     return tuple(found)
 
 
 def text_columns(columns: Iterable[Column]) -> list[str]:
     """Those with names, which are Categorical in every table; not those of a few fixed labels."""
-    return [each.name for each in columns if not each.unit and each.name not in LABELS]
+    return [column.name for column in columns if not column.unit and column.name not in LABELS]
 
 
 def dimension(dim: str) -> Column:
@@ -283,12 +287,12 @@ def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
 
 def column_records() -> list[dict[str, str]]:
     """A row for each column of each file: `file`, `column`, `unit`, `meaning`, `null`."""
-    of_requests = _columns("request-sizes", "request-metrics", "pool-metrics")
+    request_columns = _columns("request-sizes", "request-metrics", "pool-metrics")
     files = {
         name: columns_of(name, ("B", "D", "F"), new_tokens=True, tokens=True, training=True)
         for name in CONTENT["tables"]
     }
-    files["models"] += of_requests
+    files["models"] += request_columns
     files |= {
         "skipped": SKIPPED,
         "summary": SUMMARY,

@@ -73,9 +73,9 @@ class Workload:
 
     def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
         """Elements of a tensor over `dims` on one chip, repeated over further `extents` [1]."""
-        held = set(dims)
-        coefficient = math.prod(map(self.per_extent, held), start=Fraction(1))
-        return Poly({self.op.in_order(held.union(extents)): coefficient})
+        tensor_dims = set(dims)
+        coefficient = math.prod(map(self.per_extent, tensor_dims), start=Fraction(1))
+        return Poly({self.op.in_order(tensor_dims.union(extents)): coefficient})
 
     def operand_bytes(self, operand: str, extents: Iterable[str] = ()) -> Poly:
         """Bytes of an operand on one chip [byte]."""
@@ -113,13 +113,13 @@ def memory_bytes(workload: Workload) -> Poly:
     Source: All About Rooflines, "Matrix multiplication"; tiles as in its appendix on VMEM-tiled
     kernels.
     """
-    read = (workload.operand_bytes(operand, workload.tile) for operand in ("x", "w"))
-    return total((*read, workload.operand_bytes("out")))
+    operand_reads = (workload.operand_bytes(operand, workload.tile) for operand in ("x", "w"))
+    return total((*operand_reads, workload.operand_bytes("out")))
 
 
-def _sent_bytes(workload: Workload, shares: Iterable[Fraction]) -> Poly:
+def _sent_bytes(workload: Workload, payload_shares: Iterable[Fraction]) -> Poly:
     """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
-    share, transfers = sum(shares, Fraction(0)), workload.sharding.transfers
+    share, transfers = sum(payload_shares, Fraction(0)), workload.sharding.transfers
     return total(workload.untiled.operand_bytes(operand) * share for operand, _ in transfers)
 
 

@@ -100,30 +100,30 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         workload: The operation, its dtypes, split and tiles.
         compute: The compute dtype.
     """
-    spans = workload.global_tile
+    global_tile = workload.global_tile
 
     def in_tiles(dim: str) -> str:
-        return f"{dim}/{spans[dim]}" if dim in spans else dim
+        return f"{dim}/{global_tile[dim]}" if dim in global_tile else dim
 
     works: dict[str, Poly] = {}
     for name, cost in workload.costs.items():
-        poly = cost.renamed(in_tiles) if name in TILED_COSTS and spans else cost
-        equal = (each for each in works.values() if each.terms == poly.terms)
-        works[name] = next(equal, poly)
+        poly = cost.renamed(in_tiles) if name in TILED_COSTS and global_tile else cost
+        equal_works = (work for work in works.values() if work.terms == poly.terms)
+        works[name] = next(equal_works, poly)
     untiled, row = workload.untiled, workload.op.dims[0]
-    moved = {name: untiled.operand_bytes(name) for name in IO_OPERANDS}
-    wide = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
+    io_bytes = {name: untiled.operand_bytes(name) for name in IO_OPERANDS}
+    column_dims = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
     return Kernel(
         workload.op.name,
         compute,
         works,
         (),
         {
-            **moved,
+            **io_bytes,
             "depth": untiled.elements(workload.op.contracted),
-            "columns": untiled.elements(wide),
+            "columns": untiled.elements(column_dims),
         },
-        (row,) if row in workload.op.out and not spans else (),
+        (row,) if row in workload.op.out and not global_tile else (),
         workload.shards_along(row),
         collectives=tuple(kind for _, kind in workload.sharding.transfers),
     )
@@ -137,19 +137,22 @@ def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tup
         workload: The operation.
         route: The interconnects.
     """
-    sent, share = workload.bytes_per_payload_byte, sum(workload.bytes_per_payload_byte, Fraction(0))
-    if not share:
+    level_bytes, bytes_sent = (
+        workload.bytes_per_payload_byte,
+        sum(workload.bytes_per_payload_byte, Fraction(0)),
+    )
+    if not bytes_sent:
         return ()
     transfers = workload.sharding.transfers
     payloads = [workload.untiled.operand_bytes(operand) for operand, _ in transfers]
     if len(transfers) == 1:
-        payloads = [kernel.work(NETWORK_BYTES) / share]
+        payloads = [kernel.work(NETWORK_BYTES) / bytes_sent]
     return tuple(
-        Transfer(kind, payload, route, sent)
+        Transfer(kind, payload, route, level_bytes)
         for (_, kind), payload in zip(transfers, payloads, strict=True)
     )
 
 
 def sent_bytes(transfers: tuple[Transfer, ...]) -> Poly:
     """Bytes that a chip sends in several collectives, over all interconnects [byte]."""
-    return total(each.sent_bytes for each in transfers)
+    return total(transfer.sent_bytes for transfer in transfers)

@@ -161,12 +161,12 @@ class Route:
     @cached_property
     def levels(self) -> tuple[NetworkLevel, ...]:
         """The levels, inner first: as many chips as the inner one joins, then their groups."""
-        first, *others = self.links
-        if not others:
-            return (NetworkLevel(first, self.axes),)
+        inner, *outer = self.links
+        if not outer:
+            return (NetworkLevel(inner, self.axes),)
         chips = math.prod(self.axes)
-        group = chips if first.domain is None else min(chips, first.domain)
-        return NetworkLevel(first, (group,)), NetworkLevel(others[0], (chips // group,))
+        group = chips if inner.domain is None else min(chips, inner.domain)
+        return NetworkLevel(inner, (group,)), NetworkLevel(outer[0], (chips // group,))
 
     def bytes_per_payload_byte(self, collective: str) -> tuple[Fraction, ...]:
         """Bytes that each chip sends over every level, per byte of the payload [1].
@@ -183,17 +183,17 @@ class Route:
             return inner / groups, outer
         return inner, outer / group
 
-    def dispatch_bytes(self, reached: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
+    def dispatch_bytes(self, p_rank_hit: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
         """Bytes a chip sends over every level if a byte goes once to each chip that needs it.
 
         On two levels it goes once to each group, and is forwarded inside.
 
         Args:
-            reached: By number of parts: the probability that one of them needs a token.
+            p_rank_hit: By number of parts: the probability that one of them needs a token.
         """
         parts, amounts = math.prod(self.axes), []
         for level in self.levels:
-            amounts.append(level.bytes_per_payload_byte(ALL_TO_ALL) * parts * reached(parts))
+            amounts.append(level.bytes_per_payload_byte(ALL_TO_ALL) * parts * p_rank_hit(parts))
             parts //= level.chips
         return tuple(amounts)
 
@@ -244,14 +244,14 @@ def torus_axes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
         link: The torus.
         chips: Their number [1].
     """
-    longest = min(MAX_AXIS if link.domain is None else link.domain, chips)
-    divisors = [each for each in range(PAIR, longest + 1) if chips % each == 0]
-    alone = chips <= longest or link.domain is None
-    found: list[tuple[int, ...]] = [(chips,)] if alone else []
+    max_axis = min(MAX_AXIS if link.domain is None else link.domain, chips)
+    divisors = [each for each in range(PAIR, max_axis + 1) if chips % each == 0]
+    fits_one_axis = chips <= max_axis or link.domain is None
+    layouts: list[tuple[int, ...]] = [(chips,)] if fits_one_axis else []
     for axes in range(PAIR, link.axes + 1):
         products = combinations_with_replacement(divisors, axes)
-        found += [each for each in products if math.prod(each) == chips]
-    return tuple(found)
+        layouts += [each for each in products if math.prod(each) == chips]
+    return tuple(layouts)
 
 
 @cache

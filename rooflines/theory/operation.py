@@ -91,30 +91,34 @@ def parse_operation(text: str) -> Operation:
         )
     x, w, out = match.groups()
     for name, letters in zip(OPERANDS, (x, w, out), strict=True):
-        twice = sorted({letter for letter in letters if letters.count(letter) > 1})
-        if twice:
+        repeated = sorted({letter for letter in letters if letters.count(letter) > 1})
+        if repeated:
             raise RooflinesError(
                 "",
-                f"is {quote(text)}, where {name} has {twice[0]} twice",
+                f"is {quote(text)}, where {name} has {repeated[0]} twice",
                 "give each dimension a letter of its own",
             )
-    invented = [letter for letter in out if letter not in x + w]
-    if invented:
-        problem = f"is {quote(text)}, whose result has {invented[0]}, which neither operand has"
-        raise RooflinesError(
-            "", problem, f"drop {invented[0]} from the result, or give it to an operand"
+    unknown_letters = [letter for letter in out if letter not in x + w]
+    if unknown_letters:
+        problem = (
+            f"is {quote(text)}, whose result has {unknown_letters[0]}, which neither operand has"
         )
-    alone = [
+        raise RooflinesError(
+            "", problem, f"drop {unknown_letters[0]} from the result, or give it to an operand"
+        )
+    unshared = [
         letter
         for letter in dict.fromkeys(x + w)
         if letter not in out and not (letter in x and letter in w)
     ]
-    if alone:
-        problem = f"is {quote(text)}, where {alone[0]} is in one operand only and not in the result"
+    if unshared:
+        problem = (
+            f"is {quote(text)}, where {unshared[0]} is in one operand only and not in the result"
+        )
         raise RooflinesError(
             "",
             problem,
-            f"contract only what both operands share: sum over {alone[0]} beforehand, or keep "
+            f"contract only what both operands share: sum over {unshared[0]} beforehand, or keep "
             "it in the result",
         )
     canonical = f"{x},{w}->{out}"

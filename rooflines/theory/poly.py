@@ -48,9 +48,9 @@ class AffineInSize(NamedTuple):
 
     def scaled(self, scale: Fraction) -> AffineInSize:
         """The line of the same terms with another scale."""
-        slope, constant, expert = (each.scaled(scale) for each in self[:3])
-        counted = {extent: each.scaled(scale) for extent, each in self.per_tile.items()}
-        return AffineInSize(slope, constant, expert, counted)
+        slope, constant, expert = (part.scaled(scale) for part in self[:3])
+        per_tile = {extent: part.scaled(scale) for extent, part in self.per_tile.items()}
+        return AffineInSize(slope, constant, expert, per_tile)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,31 +71,37 @@ class Poly:
         """The coefficient of every product, scale included."""
         if self.scale == 1:
             return dict(self.terms)
-        return {product: each * self.scale for product, each in self.terms.items()}
+        return {product: coefficient * self.scale for product, coefficient in self.terms.items()}
 
     @property
     def floats(self) -> dict[Product, float]:
         """The Float64 nearest to the coefficient of every product."""
-        above, below = self.scale.numerator, self.scale.denominator
+        numerator, denominator = self.scale.numerator, self.scale.denominator
         return {
-            product: (each.numerator * above) / (each.denominator * below)
-            for product, each in self.terms.items()
+            product: (coefficient.numerator * numerator) / (coefficient.denominator * denominator)
+            for product, coefficient in self.terms.items()
         }
 
     def __bool__(self) -> bool:
         """Whether there is any product."""
         return bool(self.terms)
 
-    def __add__(self, other: Poly) -> Poly:
+    def __add__(self, addend: Poly) -> Poly:
         """The sum."""
-        return total((self, other))
+        return total((self, addend))
 
     def __mul__(self, factor: Poly | Fraction | int) -> Poly:
         """A multiple, or a product."""
         if isinstance(factor, Poly):
             return total(
-                Poly({(*more, *own): each for own, each in self.terms.items()}, self.scale * times)
-                for more, times in factor.coefficients.items()
+                Poly(
+                    {
+                        (*factor_product, *product): coefficient
+                        for product, coefficient in self.terms.items()
+                    },
+                    self.scale * factor_coefficient,
+                )
+                for factor_product, factor_coefficient in factor.coefficients.items()
             )
         if factor == 1:
             return self
@@ -109,48 +115,48 @@ class Poly:
         """The same terms with another scale."""
         return Poly(self.terms, scale) if self.terms else self
 
-    def renamed(self, extent: Callable[[str], str]) -> Poly:
+    def renamed(self, new_name: Callable[[str], str]) -> Poly:
         """The same by extents of other names."""
-        found: dict[Product, Fraction] = {}
-        for product, each in self.terms.items():
-            name = tuple(map(extent, product))
-            found[name] = found[name] + each if name in found else each
-        return Poly(found, self.scale)
+        terms: dict[Product, Fraction] = {}
+        for product, coefficient in self.terms.items():
+            renamed = tuple(map(new_name, product))
+            terms[renamed] = terms[renamed] + coefficient if renamed in terms else coefficient
+        return Poly(terms, self.scale)
 
-    def in_tiles(self, sizes: Product, span: int | Fraction) -> Poly:
+    def in_tiles(self, sizes: Product, tile: int | Fraction) -> Poly:
         """The same with a product of sizes counted in whole spans.
 
         Args:
             sizes: The sizes whose product is counted.
-            span: Elements of a span [1].
+            tile: Elements of a span [1].
         """
-        if span == 1 or not sizes:
+        if tile == 1 or not sizes:
             return self
-        spans, held = f"{'*'.join(sizes)}/{span}", set(sizes)
-        found = {
-            (*(name for name in product if name not in held), spans)
-            if held.issubset(product)
-            else product: each * span if held.issubset(product) else each
-            for product, each in self.terms.items()
+        tiles, tiled_sizes = f"{'*'.join(sizes)}/{tile}", set(sizes)
+        terms = {
+            (*(name for name in product if name not in tiled_sizes), tiles)
+            if tiled_sizes.issubset(product)
+            else product: coefficient * tile if tiled_sizes.issubset(product) else coefficient
+            for product, coefficient in self.terms.items()
         }
-        return Poly(found, self.scale)
+        return Poly(terms, self.scale)
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
         """The exact value at these extents."""
-        found = Fraction(0)
+        value_sum = Fraction(0)
         for product, coefficient in self.terms.items():
-            value = coefficient
+            term = coefficient
             for name in product:
-                value *= extents[name]
-            found += value
-        return found * self.scale
+                term *= extents[name]
+            value_sum += term
+        return value_sum * self.scale
 
-    def affine_in(self, size: str, span: int = 1) -> AffineInSize:
+    def affine_in(self, size: str, tile: int = 1) -> AffineInSize:
         """The sum along one size, or along the number of its spans.
 
         Args:
             size: The size.
-            span: Elements of a span. Products that count elements are then taken at the last one of
+            tile: Elements of a span. Products that count elements are then taken at the last one of
                 each span, where they are largest [1].
         """
         parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, ACTIVATED: {}}
@@ -159,21 +165,22 @@ class Poly:
             if name.startswith(ACTIVATED):
                 parts[ACTIVATED][product] = coefficient
                 continue
-            per = coefficient * span if name == size and span > 1 else coefficient
-            part = parts.setdefault(size if name == f"{size}/{span}" else name, {})
-            part[rest] = part[rest] + per if rest in part else per
+            per_size = coefficient * tile if name == size and tile > 1 else coefficient
+            part = parts.setdefault(size if name == f"{size}/{tile}" else name, {})
+            part[rest] = part[rest] + per_size if rest in part else per_size
         constant, slope, expert = (
             Poly(parts.pop(name), self.scale) for name in ("", size, ACTIVATED)
         )
-        counted = {extent: Poly(part, self.scale) for extent, part in parts.items()}
-        return AffineInSize(slope, constant, expert, counted)
+        per_tile = {extent: Poly(part, self.scale) for extent, part in parts.items()}
+        return AffineInSize(slope, constant, expert, per_tile)
 
-    def dominates(self, other: Poly) -> bool:
+    def dominates(self, poly: Poly) -> bool:
         """Whether every coefficient is at least that of another one: never the smaller of both."""
-        own, theirs = self.coefficients, other.coefficients
+        coefficients, other_coefficients = self.coefficients, poly.coefficients
         zero = Fraction(0)
         return all(
-            own.get(product, zero) >= theirs.get(product, zero) for product in own.keys() | theirs
+            coefficients.get(product, zero) >= other_coefficients.get(product, zero)
+            for product in coefficients.keys() | other_coefficients
         )
 
 
@@ -193,8 +200,8 @@ def total(parts: Iterable[Poly]) -> Poly:
     sums: dict[Product, Fraction] = {}
     for part in present:
         scale = None if part.scale == 1 else part.scale
-        for product, each in part.terms.items():
-            coefficient = each if scale is None else each * scale
+        for product, unscaled in part.terms.items():
+            coefficient = unscaled if scale is None else unscaled * scale
             sums[product] = sums[product] + coefficient if product in sums else coefficient
     return Poly(sums)
 
@@ -215,26 +222,26 @@ class ActivatedExperts(NamedTuple):
 
 
 @cache
-def parse_activated_experts(of: str) -> ActivatedExperts:
+def parse_activated_experts(detail: str) -> ActivatedExperts:
     """What the extent of experts that tokens touch says behind its colon."""
-    experts, per_token, share, *tokens = of.split(",")
+    experts, per_token, share, *tokens = detail.split(",")
     return ActivatedExperts(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
 
 
 @cache
 def _split_product(product: Product, size: str) -> tuple[str, Product]:
     """The extent of a product that depends on a size, empty if none does, and the others."""
-    moving = [name for name in product if size in sizes_of(name)]
-    (name,) = moving or [""]
-    return name, tuple(each for each in product if each != name)
+    varying = [name for name in product if size in sizes_of(name)]
+    (name,) = varying or [""]
+    return name, tuple(extent for extent in product if extent != name)
 
 
 @cache
 def sizes_of(extent: str) -> frozenset[str]:
     """The sizes that an extent depends on."""
-    kind, _, of = extent.partition(":")
+    kind, _, detail = extent.partition(":")
     if kind in WINDOWED_EXTENTS:
         return frozenset(("T", "S"))
     if kind == ACTIVATED:
-        return frozenset(parse_activated_experts(of).tokens.split("*"))
+        return frozenset(parse_activated_experts(detail).tokens.split("*"))
     return frozenset(extent.partition("/")[0].split("*"))

@@ -128,9 +128,9 @@ def collective_rate(
         typical: Whether hops take their usual time instead of the least.
     """
     rates = collective_rates(route, collective, efficiency, typical=typical)
-    sent = route.bytes_per_payload_byte(collective)
-    slowest = max(amount / rate.per_s for amount, rate in zip(sent, rates, strict=True))
-    return Rate(sum(sent, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
+    level_bytes = route.bytes_per_payload_byte(collective)
+    slowest = max(amount / rate.per_s for amount, rate in zip(level_bytes, rates, strict=True))
+    return Rate(sum(level_bytes, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
 
 
 @dataclass(frozen=True)
@@ -181,25 +181,29 @@ ACTIVATION = Resource("activation", ACTIVATION_BYTES, MEMORY.bound, memory_rate)
 """What a fused kernel would not need of the memory: apart from it in times of steps."""
 
 
-def data_sheet_times(apart_of: Callable[[Resource], TimeTerms]) -> Times:
+def data_sheet_times(terms_of: Callable[[Resource], TimeTerms]) -> Times:
     """The times of an operation or step at the rates of the data sheet, efficiencies applied.
 
     Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
     several networks the slowest.
 
     Args:
-        apart_of: The times of a resource in all its kernels, as of `time_terms`.
+        terms_of: The times of a resource in all its kernels, as of `time_terms`.
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(apart_of, Time.max_of(*chain(*apart_of(NETWORK))))
+    return _times(terms_of, Time.max_of(*chain(*terms_of(NETWORK))))
 
 
 def serial_times(kernel: Kernel, machine: ChipRates) -> Times:
     """The times of one layer of a kernel whose collectives follow one another."""
     share = machine.efficiency[NETWORK.name]
-    sent = Time.total((1, Time.max_of(*collective_time(each, share))) for each in kernel.transfers)
-    return _times(lambda each: time_terms(each, [(1, kernel)], machine, kernel.work), sent)
+    network = Time.total(
+        (1, Time.max_of(*collective_time(resource, share))) for resource in kernel.transfers
+    )
+    return _times(
+        lambda resource: time_terms(resource, [(1, kernel)], machine, kernel.work), network
+    )
 
 
 def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
@@ -209,7 +213,7 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
         column: The column.
         parts: The kernels, each with how often it runs.
     """
-    resource = next((each for each in RESOURCES if each.work == column), None)
+    resource = next((candidate for candidate in RESOURCES if candidate.work == column), None)
     return total(
         (kernel.work(column) if resource is None else resource.kernel_work(kernel)) * count
         for count, kernel in parts
@@ -237,50 +241,56 @@ def time_terms(
     """
     if resource.rate is None:
         return _sent(parts, machine)
-    used = [
+    amounts = [
         (count, amount, machine.rate(resource, kernel.compute))
         for count, kernel in parts
         if (amount := resource.kernel_work(kernel))
     ]
-    waits = [total(constant(rate.latency_s) * count for count, _, rate in used if rate.latency_s)]
-    per_s = {rate.per_s for _, _, rate in used}
+    latencies = [
+        total(constant(rate.latency_s) * count for count, _, rate in amounts if rate.latency_s)
+    ]
+    per_s = {rate.per_s for _, _, rate in amounts}
     if work is not None and resource.amount is None and len(per_s) == 1:
-        return [work(resource.work) / per_s.pop()], waits
-    return [total(amount * count / rate.per_s for count, amount, rate in used)], waits
+        return [work(resource.work) / per_s.pop()], latencies
+    return [total(amount * count / rate.per_s for count, amount, rate in amounts)], latencies
 
 
 def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
     """The sums of times that are apart, each a number of times, network by network."""
-    scaled = [[[poly * count for poly in polys] for polys in each] for count, each in parts]
-    working, waits = (
-        [total(of_level) for of_level in zip_longest(*levels, fillvalue=ZERO)]
+    scaled = [[[poly * count for poly in polys] for polys in terms] for count, terms in parts]
+    work_times, latencies = (
+        [total(level_polys) for level_polys in zip_longest(*levels, fillvalue=ZERO)]
         for levels in zip(*scaled, strict=True)
     )
-    return working, waits
+    return work_times, latencies
 
 
-def _times(apart_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
+def _times(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
     """The times of kernels whose collectives take so long."""
-    by = {
-        each.bound: network if each.rate is None else Time.max_of(*chain(*apart_of(each)))
-        for each in RESOURCES
+    by_bound = {
+        resource.bound: network
+        if resource.rate is None
+        else Time.max_of(*chain(*terms_of(resource)))
+        for resource in RESOURCES
     }
-    (handed,), _ = apart_of(ACTIVATION)
-    return Times(by, activation=handed)
+    (activation,), _ = terms_of(ACTIVATION)
+    return Times(by_bound, activation=activation)
 
 
 def _sent(parts: Iterable[tuple[RunCount, Kernel]], machine: ChipRates) -> TimeTerms:
     """The times of all that is sent, and of all hops, on networks that work at once [s]."""
-    sends: dict[int, list[Poly]] = {}
-    hops: dict[int, list[Poly]] = {}
+    level_sends: dict[int, list[Poly]] = {}
+    level_hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
         for transfer in kernel.transfers:
             for level, (sending, latency_s) in enumerate(
                 level_times(transfer, machine.efficiency["network"])
             ):
-                sends.setdefault(level, []).append(sending * count)
-                hops.setdefault(level, []).append(constant(latency_s) * count)
-    return [total(each) for each in sends.values()], [total(each) for each in hops.values()]
+                level_sends.setdefault(level, []).append(sending * count)
+                level_hops.setdefault(level, []).append(constant(latency_s) * count)
+    return [total(polys) for polys in level_sends.values()], [
+        total(polys) for polys in level_hops.values()
+    ]
 
 
 def level_times(
@@ -296,10 +306,10 @@ def level_times(
     rates = collective_rates(transfer.route, transfer.kind, efficiency, typical=typical)
     return [
         (
-            transfer.payload * (sent / rate.per_s),
-            rate.latency_s if sent else Fraction(0),
+            transfer.payload * (bytes_sent / rate.per_s),
+            rate.latency_s if bytes_sent else Fraction(0),
         )
-        for sent, rate in zip(transfer.bytes_per_payload_byte, rates, strict=True)
+        for bytes_sent, rate in zip(transfer.bytes_per_payload_byte, rates, strict=True)
     ]
 
 
@@ -318,6 +328,9 @@ def collective_time(
         payload goes in, across and in again.
     """
     levels = level_times(transfer, efficiency, typical=typical)
-    sending = max((each for each, _ in levels), key=lambda each: each.scale if each else 0)
+    sending = max(
+        (send_time for send_time, _ in levels),
+        key=lambda send_time: send_time.scale if send_time else 0,
+    )
     hops = [latency_s for _, latency_s in levels]
     return sending, constant(sum(hops, Fraction(0)) if typical else max(hops))

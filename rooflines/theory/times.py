@@ -65,26 +65,28 @@ class Time:
     @classmethod
     def max_of(cls, *polys: Poly) -> Time:
         """The largest of polynomials; those that never are the largest are left out."""
-        kept: list[Poly] = []
+        maxima: list[Poly] = []
         for poly in polys:
-            if poly and not any(each.dominates(poly) for each in kept):
-                kept = [each for each in kept if not poly.dominates(each)] + [poly]
-        return cls((tuple((each,) for each in kept),)) if kept else cls()
+            if poly and not any(other_poly.dominates(poly) for other_poly in maxima):
+                maxima = [other_poly for other_poly in maxima if not poly.dominates(other_poly)] + [
+                    poly
+                ]
+        return cls((tuple((other_poly,) for other_poly in maxima),)) if maxima else cls()
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Time]]) -> Time:
         """The sum of times, each a number of times."""
         scaled = [
-            tuple(tuple(each * count for each in least) for least in summand)
+            tuple(tuple(poly * count for poly in minimum) for minimum in term)
             for count, part in parts
-            for summand in part.terms
+            for term in part.terms
         ]
         if len(scaled) == 1:
             return cls(tuple(scaled))
-        alike: dict[object, list[Pieces]] = {}
-        for summand in scaled:
-            alike.setdefault(_proportionality_key(summand), []).append(summand)
-        return cls(tuple(map(_sum_pieces, alike.values())))
+        proportional: dict[object, list[Pieces]] = {}
+        for term in scaled:
+            proportional.setdefault(_proportionality_key(term), []).append(term)
+        return cls(tuple(map(_sum_pieces, proportional.values())))
 
     @property
     def pieces(self) -> Pieces:
@@ -94,61 +96,61 @@ class Time:
         if len(self.terms) == 1:
             return self.terms[0]
         return tuple(
-            tuple(total(polys) for polys in product(*leasts)) for leasts in product(*self.terms)
+            tuple(total(polys) for polys in product(*minima)) for minima in product(*self.terms)
         )
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
         """The exact time at these extents [s]."""
         return sum(
             (
-                max(min(each.at(extents) for each in least) for least in summand)
-                for summand in self.terms
+                max(min(poly.at(extents) for poly in minimum) for minimum in term)
+                for term in self.terms
             ),
             Fraction(0),
         )
 
 
-def align_pieces(found: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
+def align_pieces(case_pieces: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
     """The pieces of several cases next to each other.
 
     Args:
-        found: The pieces of every case; None where it has no time.
+        case_pieces: The pieces of every case; None where it has no time.
 
     Yields:
         For each piece the polynomials of which the least counts, each as a list by case: zero where
         a case has fewer pieces, None where it has no time.
     """
-    present = [each for each in found if each is not None]
+    present = [pieces for pieces in case_pieces if pieces is not None]
     for index in range(max(map(len, present), default=0)):
-        leasts = [
-            None if each is None else each[index] if index < len(each) else NO_TIME[0]
-            for each in found
+        minima = [
+            None if pieces is None else pieces[index] if index < len(pieces) else NO_TIME[0]
+            for pieces in case_pieces
         ]
-        width = max(len(least) for least in leasts if least is not None)
+        width = max(len(minimum) for minimum in minima if minimum is not None)
         yield [
-            [None if least is None else least[min(n, len(least) - 1)] for least in leasts]
+            [None if minimum is None else minimum[min(n, len(minimum) - 1)] for minimum in minima]
             for n in range(width)
         ]
 
 
-def _proportionality_key(summand: Pieces) -> object:
+def _proportionality_key(term: Pieces) -> object:
     """A key that is the same for pieces that are multiples of each other."""
-    if len(summand) == len(summand[0]) == 1:
+    if len(term) == len(term[0]) == 1:
         return "line"
-    found = [poly.coefficients for least in summand for poly in least]
-    values = (value for each in found for value in each.values())
+    coefficients = [poly.coefficients for minimum in term for poly in minimum]
+    values = (value for terms in coefficients for value in terms.values())
     unit = next((value for value in values if value), Fraction(1))
-    scaled = (frozenset((key, each[key] / unit) for key in each) for each in found)
-    return tuple(map(len, summand)), tuple(scaled)
+    scaled = (frozenset((key, terms[key] / unit) for key in terms) for terms in coefficients)
+    return tuple(map(len, term)), tuple(scaled)
 
 
-def _sum_pieces(alike: list[Pieces]) -> Pieces:
+def _sum_pieces(proportional: list[Pieces]) -> Pieces:
     """The sum of pieces that are multiples of each other."""
-    if len(alike) == 1:
-        return alike[0]
+    if len(proportional) == 1:
+        return proportional[0]
     return tuple(
-        tuple(total(polys) for polys in zip(*leasts, strict=True))
-        for leasts in zip(*alike, strict=True)
+        tuple(total(polys) for polys in zip(*minima, strict=True))
+        for minima in zip(*proportional, strict=True)
     )
 
 
@@ -211,8 +213,8 @@ class Times:
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
         """The exact times at these extents."""
-        by = {bound: time.at(extents) for bound, time in self.by_bound.items()}
-        return Seconds(by, self.activation.at(extents))
+        by_bound = {bound: time.at(extents) for bound, time in self.by_bound.items()}
+        return Seconds(by_bound, self.activation.at(extents))
 
     @cached_property
     def with_activation_traffic(self) -> Mapping[str, Time]:
@@ -225,16 +227,16 @@ class Times:
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:
         """The sums by bound, each a number of times: no sum of the largest ones."""
-        listed = list(parts)
-        bounds = dict.fromkeys(bound for _, times in listed for bound in times.by_bound)
-        none = Time()
+        counted_times = list(parts)
+        bounds = dict.fromkeys(bound for _, times in counted_times for bound in times.by_bound)
+        no_time = Time()
         return cls(
             {
                 bound: Time.total(
-                    (count, times.by_bound.get(bound, none)) for count, times in listed
+                    (count, times.by_bound.get(bound, no_time)) for count, times in counted_times
                 )
                 for bound in bounds
             },
-            total(times.common * count for count, times in listed),
-            total(times.activation * count for count, times in listed),
+            total(times.common * count for count, times in counted_times),
+            total(times.activation * count for count, times in counted_times),
         )
