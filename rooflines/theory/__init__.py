@@ -1,1 +1,1 @@
-"""The model: costs of an operation, its sharding, rates of resources. No file, frame or config."""
+"""The model: operations, costs, shardings, networks, rates, times. No file, frame or config."""

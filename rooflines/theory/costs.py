@@ -1,8 +1,8 @@
-"""The costs of an operation, derived from its letters: sums of products of extents.
+"""Costs derived from an operation's letters: sums of products of extents.
 
 Each cost is linear in every single dimension. Its variables are *extents*: a dimension's size or,
-where it is tiled, its number of tiles. What one extent holds (elements of a tile, a shard's share)
-is in the coefficients.
+where it is tiled, its number of tiles. Coefficients hold the elements in one extent: those in a
+tile, or a shard's 1/N.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ BITS_PER_BYTE = 8
 
 @dataclass(frozen=True)
 class Workload:
-    """Everything but the sizes that determines the costs of a row.
+    """Operation, dtypes, sharding and tiles: with the sizes, they determine the costs of a row.
 
     Attributes:
         op: The operation.
         bits: Bits per element of `x`, `w` and `out` as stored, block scales included [bit].
         sharding: The split dimension, and the collective that follows.
-        shards: N, the chips that share it [1].
+        shards: N, the chips that share the operation [1].
         bytes_per_payload_byte: Bytes that each chip sends over every network level, inner first,
             per byte of the payload [1].
         tile: Elements per tile of the tiled dimensions [1].
@@ -49,42 +49,42 @@ class Workload:
 
     @cached_property
     def costs(self) -> Mapping[str, Poly]:
-        """All costs by column."""
+        """Costs by column [FLOP or byte]."""
         tiled = {USEFUL_FLOPS: useful_flops} if self.tile else {}
         return {name: Poly(cost(self).coefficients) for name, cost in {**COSTS, **tiled}.items()}
 
     @cached_property
     def untiled(self) -> Workload:
-        """The same without tiles."""
+        """This workload without tiles."""
         return replace(self, tile={})
 
     @cached_property
     def global_tile(self) -> Mapping[str, int]:
-        """Elements of the tiled dimensions that a tile of every chip spans together [1]."""
+        """Elements per tile over all shards: tile * shards, by tiled dimension [1]."""
         return {dim: tile * self.shards_along(dim) for dim, tile in self.tile.items()}
 
     def shards_along(self, dim: str) -> int:
-        """Chips that split this dimension [1]."""
+        """Shards along a dimension: N along the split one, otherwise 1 [1]."""
         return self.shards if dim == self.sharding.split else 1
 
     def per_extent(self, dim: str) -> Fraction:
-        """Elements in one extent of the dimension on one chip [1]: a tile, or 1/N of an element."""
+        """Elements in one extent of a dimension on one chip: a tile, or 1/N [1]."""
         return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.shards_along(dim))
 
     def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
-        """Elements of a tensor over `dims` on one chip, repeated over further `extents` [1]."""
+        """Elements of a tensor on one chip: product over `dims`, times further `extents` [1]."""
         tensor_dims = set(dims)
         coefficient = math.prod(map(self.per_extent, tensor_dims), start=Fraction(1))
         return Poly({self.op.in_order(tensor_dims.union(extents)): coefficient})
 
     def operand_bytes(self, operand: str, extents: Iterable[str] = ()) -> Poly:
-        """Bytes of an operand on one chip [byte]."""
+        """Bytes of an operand on one chip: elements * bits / 8 [byte]."""
         elements = self.elements(self.op.operand(operand), extents)
         return elements.scaled(elements.scale * self.bits[operand] / BITS_PER_BYTE)
 
 
 def flops(workload: Workload) -> Poly:
-    """Floating-point operations of one chip [FLOP].
+    """FLOPs on one chip [FLOP].
 
     Returns:
         leading: 2 * product of all dimensions; exact: product(out) * (2 * product(contracted) - 1).
@@ -99,12 +99,12 @@ def flops(workload: Workload) -> Poly:
 
 
 def useful_flops(workload: Workload) -> Poly:
-    """Floating-point operations of one chip without padding [FLOP]: by sizes, not tiles."""
+    """FLOPs on one chip without padding [FLOP]: by sizes, not tiles."""
     return flops(workload.untiled)
 
 
 def memory_bytes(workload: Workload) -> Poly:
-    """Bytes between the memory level and the unit of one chip [byte].
+    """Bytes between memory level and compute unit on one chip [byte].
 
     Returns:
         x, w and out once each; with tiles, x and w once per output tile and contracted tile, out
@@ -118,7 +118,7 @@ def memory_bytes(workload: Workload) -> Poly:
 
 
 def _sent_bytes(workload: Workload, payload_shares: Iterable[Fraction]) -> Poly:
-    """Bytes that one chip sends: shares of the payload of every transfer, by sizes, not tiles."""
+    """Bytes that one chip sends: shares * payload, summed over transfers; by sizes, not tiles."""
     share, transfers = sum(payload_shares, Fraction(0)), workload.sharding.transfers
     return total(workload.untiled.operand_bytes(operand) * share for operand, _ in transfers)
 
@@ -127,8 +127,8 @@ def network_bytes(workload: Workload) -> Poly:
     """Bytes that one chip sends over all interconnects [byte].
 
     Returns:
-        Bytes sent per byte of payload, times the payload as each chip holds it whole, or its share
-        in an all-to-all; nothing without a collective.
+        Bytes per payload byte, times the payload: the whole tensor on each chip, or its 1/N in an
+        all-to-all; zero without a collective.
 
     Source: All About Rooflines, "Network communication rooflines", generalised from two chips to N.
     """
@@ -146,7 +146,7 @@ def network_outer_bytes(workload: Workload) -> Poly:
 
 
 def footprint_bytes(workload: Workload) -> Poly:
-    """Bytes that x, w and out occupy on one chip [byte]: by sizes, not tiles."""
+    """Footprint on one chip: bytes(x) + bytes(w) + bytes(out) [byte]; by sizes, not tiles."""
     return total(workload.untiled.operand_bytes(operand) for operand in OPERANDS)
 
 
@@ -158,10 +158,10 @@ COSTS: Mapping[str, Callable[[Workload], Poly]] = {
     "network_outer_bytes": network_outer_bytes,
     "footprint_bytes": footprint_bytes,
 }
-"""Every cost by its column."""
+"""Costs by column."""
 
 USEFUL_FLOPS = "useful_flops"
-"""The cost, of a tiled operation only, that counts what is attained."""
+"""Column with the FLOPs that attained rates count; tiled operations only."""
 
 TILED_COSTS = ("flops", "memory_bytes")
-"""Costs of the kernel, which computes whole tiles; the others count sizes."""
+"""Costs that count whole tiles, as the kernel computes them; the rest count sizes."""

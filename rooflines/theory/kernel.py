@@ -1,6 +1,6 @@
-"""Kernels: what runs on one chip at a time, with its works, its transfers and its operands.
+"""Kernels, each running alone on a chip: their works, transfers and operands.
 
-An operation is one kernel. A step of a model is a list of kernels, each with a count of layers.
+An operation is one kernel. A model's step is a list of kernels, each with a count of layers.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
     from rooflines.theory.network import Route
 
 IO_OPERANDS = ("x", "out")
-"""Operands whose bytes calibrations weigh besides all memory traffic."""
+"""Operands whose bytes enter calibrations beside all memory traffic."""
 
 NETWORK_BYTES = "network_bytes"
 
 
 @dataclass(frozen=True, eq=False)
 class Transfer:
-    """What the chips of a kernel send to each other at once.
+    """A collective between the chips of a kernel.
 
     Attributes:
         kind: The collective, a key of `network.RING_PASSES`.
-        payload: As each chip holds it whole; in an all-to-all its share [byte].
-        route: The interconnects between them.
+        payload: The whole tensor on each chip; in an all-to-all its 1/N [byte].
+        route: The interconnects between the chips.
         bytes_per_payload_byte: Bytes that a chip sends over every interconnect, inner first, per
             byte of the payload [1].
-        choice: E, k and routing of the experts that tokens are sent to; None without.
+        choice: E, k and routing for a dispatch to experts; None without.
     """
 
     kind: str
@@ -45,7 +45,7 @@ class Transfer:
 
     @property
     def sent_bytes(self) -> Poly:
-        """Bytes that a chip sends over all interconnects [byte]."""
+        """Bytes sent by a chip over all interconnects: payload * bytes per payload byte [byte]."""
         return self.payload * sum(self.bytes_per_payload_byte, Fraction(0))
 
 
@@ -54,21 +54,22 @@ class Kernel:
     """A kernel on one chip, in one layer.
 
     Attributes:
-        name: Its name in tables.
-        compute: The dtype that it computes in.
+        name: The name in tables.
+        compute: The compute dtype.
         works: Amounts of work by column: `flops` [FLOP], `memory_bytes`, `network_bytes` and others
-            [byte]. Of what an `engine` does: layers or sequences, by the number of a fit of steps
-            that is the time of one [1].
-        transfers: What is sent, one after another.
-        fit_terms: `x` and `out`, between memory and unit [byte]; of one matmul with weights also
-            `depth` and `columns`, its D and F, of attention the `context` of a sequence [1].
-        rows: The sizes whose product is computed in the whole tiles of a calibration; none where
-            the kernel has tiles of its own, or is no matmul.
+            [byte]. Engine overheads count layers or sequences, by the fitted constant that each
+            pays [1].
+        transfers: The collectives, one after another.
+        fit_terms: Terms that calibrations read: bytes in `x` and `out` [byte]; for a matmul with
+            weights also its `depth` D and `columns` F, for attention the `context` per sequence
+            [1].
+        rows: The sizes whose product a calibration rounds up to whole tiles; none for a kernel
+            that has tiles already, or is no matmul.
         row_shards: Chips that share these rows [1].
-        count: Layers with it [1].
-        collectives: The collectives of an operation, also where one chip sends nothing.
+        count: Layers with this kernel [1].
+        collectives: Names of an operation's collectives, also on one chip, which sends nothing.
         attention_phase: Phase of grouped-query attention, for its calibrations; None otherwise.
-        engine: Whether it is what an engine does besides its kernels, which only calibrations time.
+        engine: Whether this is engine overhead beside kernels, which only calibrations time.
     """
 
     name: str
@@ -85,19 +86,19 @@ class Kernel:
 
     @property
     def is_matmul(self) -> bool:
-        """Whether it is one matmul with weights, as calibrations time them."""
+        """Tell whether this is one matmul with weights, as calibrations time them."""
         return "depth" in self.fit_terms
 
     def work(self, column: str) -> Poly:
-        """A work of one layer [FLOP or byte]; zero where it has none of that name."""
+        """Work in one layer, by column [FLOP or byte]; zero for an absent column."""
         return self.works.get(column, ZERO)
 
 
 def operation_kernel(workload: Workload, compute: str) -> Kernel:
-    """The kernel of an operation with its sizes left open, before it is sent anywhere.
+    """Kernel of an operation for any sizes, without transfers.
 
     Args:
-        workload: The operation, its dtypes, split and tiles.
+        workload: The operation with dtypes, split and tiles.
         compute: The compute dtype.
     """
     global_tile = workload.global_tile
@@ -130,10 +131,10 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
 
 
 def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tuple[Transfer, ...]:
-    """The collectives of an operation; a single one shares the terms of its kernel's work.
+    """Collectives of an operation; a single one shares the terms of its kernel's work.
 
     Args:
-        kernel: Its kernel.
+        kernel: The operation's kernel.
         workload: The operation.
         route: The interconnects.
     """
@@ -154,5 +155,5 @@ def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tup
 
 
 def sent_bytes(transfers: tuple[Transfer, ...]) -> Poly:
-    """Bytes that a chip sends in several collectives, over all interconnects [byte]."""
+    """Bytes sent by a chip in several collectives, over all interconnects [byte]."""
     return total(transfer.sent_bytes for transfer in transfers)

@@ -1,7 +1,7 @@
-"""Collectives over interconnects: bytes that each chip sends, link rates, hops.
+"""Collectives over interconnects: bytes sent by each chip, link rates, hops.
 
-A route joins N chips on one level, along one axis or several of a torus, or on two levels: an inner
-interconnect joins groups of chips, an outer one joins the groups.
+A route joins N chips on one level, along one or several axes in a torus, or on two levels: an inner
+interconnect joins chips to groups, an outer one joins the groups.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PAIR = 2
-"""Chips of the smallest group: never a ring, and joined by every interconnect [1]."""
+"""Chips in the smallest group: never a ring, and joined by every interconnect [1]."""
 
 ALL_TO_ALL = "all-to-all"
 
 TORUS = "torus"
 
 LEVEL_SEPARATOR = "+"
-"""What stands between the names of two networks, inner and outer, in tables."""
+"""Separator between the names of inner and outer network, in tables."""
 
 RING_PASSES = {"all-gather": 1, "reduce-scatter": 1, "all-reduce": 2, ALL_TO_ALL: 1}
-"""Times that each collective goes around: an all-reduce is a reduce-scatter and an all-gather."""
+"""Passes around the ring by collective: an all-reduce is a reduce-scatter and an all-gather."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """An interconnect, as one chip sees it.
+    """An interconnect, seen from one chip.
 
     Attributes:
-        bytes_per_s: Bandwidth of one link, one way [byte/s].
+        bytes_per_s: Bandwidth per link, one direction [byte/s].
         topology: `switch` (every link reaches every chip), `mesh` (a link to each other chip) or
             `torus` (every axis a line or a ring).
-        links: Links of one chip [1].
-        domain: The most chips that it joins, on a torus along one axis; None: unlimited [1].
-        ring_multiple: On a torus, an axis closes into a ring where its number of chips is a
-            multiple of this; None where it never does [1].
-        hop_latency_s: Least time of one hop [s].
+        links: Links per chip [1].
+        domain: Maximum of chips joined, on a torus along one axis; None: unlimited [1].
+        ring_multiple: On a torus, an axis closes into a ring if its number of chips is a multiple
+            of this; None: never [1].
+        hop_latency_s: Minimum time per hop [s].
         domain_known: Whether the domain is published; if not, `domain` is a pair.
-        typical_hop_latency_s: Usual time of one hop, for estimates; None: the least [s].
+        typical_hop_latency_s: Typical time per hop, for estimates; None: the minimum [s].
     """
 
     bytes_per_s: Fraction
@@ -59,22 +59,22 @@ class Link:
 
     @property
     def axes(self) -> int:
-        """Axes of a torus, two links of a chip each; 1 of another topology [1]."""
+        """Axes: links / 2 on a torus, 1 in other topologies [1]."""
         return max(self.links // 2, 1) if self.topology == TORUS else 1
 
     def is_ring(self, chips: int) -> bool:
-        """Whether an axis of this many chips is a ring."""
+        """Tell whether an axis with this many chips closes into a ring."""
         multiple = self.ring_multiple if self.topology == TORUS else None
         return multiple is not None and chips > PAIR and chips % multiple == 0
 
 
 @dataclass(frozen=True)
 class NetworkLevel:
-    """Chips that one interconnect joins.
+    """Chips joined by one interconnect.
 
     Attributes:
         link: The interconnect.
-        axes: Chips along each axis; one axis unless it is a torus [1].
+        axes: Chips along each axis; several only on a torus [1].
     """
 
     link: Link
@@ -82,16 +82,16 @@ class NetworkLevel:
 
     @property
     def chips(self) -> int:
-        """Chips that it joins [1]."""
+        """Chips joined: the product over axes [1]."""
         return math.prod(self.axes)
 
     @property
     def links_used(self) -> int:
-        """Links over which one chip sends at once in a collective [1].
+        """Links on which one chip sends at once in a collective [1].
 
         Returns:
-            All of them on a switch; one to each other chip in a mesh; on a torus 2 along every axis
-            that is a ring and 1 along every line.
+            All links on a switch; N-1 in a mesh; on a torus 2 along every ring and 1 along every
+            line.
         """
         if self.link.topology == "switch":
             return self.link.links
@@ -101,20 +101,20 @@ class NetworkLevel:
 
     @property
     def bytes_per_s(self) -> Fraction:
-        """Bytes/s out of one chip over the links that it uses at once [byte/s]."""
+        """Bandwidth out of one chip: link bandwidth * links used at once [byte/s]."""
         return self.link.bytes_per_s * self.links_used
 
     def bytes_per_payload_byte(self, collective: str) -> Fraction:
-        """Bytes that each chip sends per byte of the payload [1]; 0 for one chip.
+        """Bytes sent by each chip per payload byte [1]; 0 for one chip.
 
         Args:
             collective: A key of `RING_PASSES`.
 
         Returns:
-            (N-1)/N for each pass. The payload of an all-to-all is a chip's share; on a torus chips
-            forward the shares of others, so that the busiest link carries floor(n^2/4)/(2n) of it
-            on a ring of n chips and floor(n^2/4)/n on a line; of several axes, which a share takes
-            one after another, the busiest counts. This counts that times the links used.
+            (N-1)/N for each pass. The payload in an all-to-all is one chip's shard; on a torus
+            chips forward shards, so that the busiest link carries floor(n^2/4)/(2n) shards on a
+            ring with n chips and floor(n^2/4)/n on a line; on several axes, which a shard takes one
+            after another, the busiest axis counts. The result is that times the links used.
 
         Source: All About Rooflines, "Network communication rooflines", generalised from two chips
             to N; all-to-all: How to Scale Your Model, "Sharded Matrices".
@@ -127,11 +127,11 @@ class NetworkLevel:
 
     @property
     def hops(self) -> int:
-        """The least sequential hops of one pass that the topology allows [1]; 0 for one chip.
+        """Minimum sequential hops in one pass [1]; 0 for one chip.
 
         Returns:
-            1 on a switch or a mesh; on a torus the sum over its axes of N/2, rounded down, around a
-            ring and N-1 along a line.
+            1 on a switch or a mesh; on a torus the sum over axes: floor(N/2) around a ring, N-1
+            along a line.
         """
         if self.link.topology != TORUS:
             return min(self.chips - 1, 1)
@@ -140,7 +140,7 @@ class NetworkLevel:
 
 @dataclass(frozen=True)
 class Route:
-    """The interconnects over which N chips communicate.
+    """Interconnects over which N chips communicate.
 
     Attributes:
         links: One interconnect, or two: inner, outer.
@@ -151,7 +151,7 @@ class Route:
     axes: tuple[int, ...]
 
     def __hash__(self) -> int:
-        """That of its fields, computed once."""
+        """Hash of the fields, computed once."""
         return self._hash
 
     @cached_property
@@ -160,7 +160,7 @@ class Route:
 
     @cached_property
     def levels(self) -> tuple[NetworkLevel, ...]:
-        """The levels, inner first: as many chips as the inner one joins, then their groups."""
+        """Levels, inner first: groups up to the inner domain, then the groups joined."""
         inner, *outer = self.links
         if not outer:
             return (NetworkLevel(inner, self.axes),)
@@ -169,11 +169,11 @@ class Route:
         return NetworkLevel(inner, (group,)), NetworkLevel(outer[0], (chips // group,))
 
     def bytes_per_payload_byte(self, collective: str) -> tuple[Fraction, ...]:
-        """Bytes that each chip sends over every level, per byte of the payload [1].
+        """Bytes sent by each chip over every level, per payload byte [1].
 
         On two levels a reduction runs inside, then between the groups with 1/d of the payload for d
-        chips in a group, then inside again; a gather the other way round. In an all-to-all only
-        what stays in the group, 1/n of a chip's share for n groups, is sent inside.
+        chips in a group, then inside again; a gather runs in reverse. In an all-to-all with n
+        groups, 1/n of a chip's shard stays in the group: only this is sent inside.
         """
         amounts = [level.bytes_per_payload_byte(collective) for level in self.levels]
         if len(amounts) == 1:
@@ -184,12 +184,13 @@ class Route:
         return inner, outer / group
 
     def dispatch_bytes(self, p_rank_hit: Callable[[int], Fraction]) -> tuple[Fraction, ...]:
-        """Bytes a chip sends over every level if a byte goes once to each chip that needs it.
+        """Dispatch bytes over every level per payload byte: one copy per chip that needs it [1].
 
-        On two levels it goes once to each group, and is forwarded inside.
+        On two levels a byte goes once to each group, and is forwarded inside.
 
         Args:
-            p_rank_hit: By number of parts: the probability that one of them needs a token.
+            p_rank_hit: Probability that a token needs one part, as a function of the number of
+                parts.
         """
         parts, amounts = math.prod(self.axes), []
         for level in self.levels:
@@ -198,11 +199,11 @@ class Route:
         return tuple(amounts)
 
     def latencies_s(self, collective: str, *, typical: bool = False) -> tuple[Fraction, ...]:
-        """Time of the sequential hops of a collective on every level [s].
+        """Latency on every level: passes * hops * hop latency [s].
 
         Args:
             collective: A key of `RING_PASSES`.
-            typical: Whether to take the usual time of a hop instead of the least.
+            typical: Whether hops take their typical time instead of the minimum.
         """
         times = []
         for level in self.levels:
@@ -214,11 +215,11 @@ class Route:
 
 
 def max_domain(links: tuple[Link, ...]) -> tuple[int | None, bool]:
-    """The most chips that interconnects join, and whether that is published.
+    """Maximum of chips that interconnects join, and whether it is published.
 
     Returns:
-        On one level along one axis; 1 where a torus is the inner of two networks, which no split
-        may use; None: as many as one likes [1].
+        Chips, on one level along one axis; 1 for a torus as the inner network, which no split may
+        use; None: unlimited [1].
     """
     inner, *outer = links
     if outer and inner.topology == TORUS:
@@ -233,38 +234,38 @@ def max_domain(links: tuple[Link, ...]) -> tuple[int | None, bool]:
 
 
 MAX_AXIS = 2**16
-"""Chips along an axis that are tried where a torus has no limit [1]."""
+"""Chips tried along an axis on a torus without a limit [1]."""
 
 
 @cache
 def torus_axes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
-    """Every way to lay chips along axes of a torus, two links of a chip each; shorter axes first.
+    """Layouts along torus axes, two links per axis; shorter axes first.
 
     Args:
         link: The torus.
-        chips: Their number [1].
+        chips: The number of chips [1].
     """
     max_axis = min(MAX_AXIS if link.domain is None else link.domain, chips)
-    divisors = [each for each in range(PAIR, max_axis + 1) if chips % each == 0]
+    divisors = [divisor for divisor in range(PAIR, max_axis + 1) if chips % divisor == 0]
     fits_one_axis = chips <= max_axis or link.domain is None
     layouts: list[tuple[int, ...]] = [(chips,)] if fits_one_axis else []
     for axes in range(PAIR, link.axes + 1):
         products = combinations_with_replacement(divisors, axes)
-        layouts += [each for each in products if math.prod(each) == chips]
+        layouts += [lengths for lengths in products if math.prod(lengths) == chips]
     return tuple(layouts)
 
 
 @cache
 def fastest_axes(link: Link, chips: int, collective: str = "all-gather") -> tuple[int, ...] | None:
-    """The axes of a torus over which a collective is fastest: least time a byte, then fewest hops.
+    """Torus axes with the fastest collective: minimum time per byte, then fewest hops.
 
     Args:
         link: The torus.
-        chips: Their number [1].
+        chips: The number of chips [1].
         collective: A key of `RING_PASSES`.
 
     Returns:
-        Chips along each axis [1]; None: no product of axes has as many.
+        Chips along each axis [1]; None: no layout has this many chips.
     """
 
     def slowness(axes: tuple[int, ...]) -> tuple[Fraction, int]:
@@ -277,12 +278,12 @@ def fastest_axes(link: Link, chips: int, collective: str = "all-gather") -> tupl
 def resolve_axes(
     links: tuple[Link, ...], axes: tuple[int, ...], collective: str = "all-gather"
 ) -> tuple[int, ...]:
-    """The axes that chips take: those that are typed; of a plain number the fastest of a torus.
+    """Choose axes: those typed; for a plain number on a torus, the fastest.
 
     Args:
         links: The interconnects, inner first.
         axes: Chips along each axis as typed [1].
-        collective: What they are fastest in, a key of `RING_PASSES`.
+        collective: The collective to be fastest in, a key of `RING_PASSES`.
     """
     if len(links) != 1 or links[0].topology != TORUS or len(axes) > 1:
         return axes
@@ -294,12 +295,12 @@ AXES_PATTERN = re.compile(r"[1-9][0-9]*(x[1-9][0-9]*)*")
 
 @cache
 def parse_axes(form: int | str) -> tuple[int, ...]:
-    """The chips along each axis that a number of chips, or a product such as `4x4`, stands for."""
+    """Parse a number of chips, or a product such as `4x4`, into chips along each axis."""
     if not AXES_PATTERN.fullmatch(str(form)):
         raise ValueError(form)
     return tuple(int(chips) for chips in str(form).split("x"))
 
 
 def axes_text(axes: tuple[int, ...]) -> str:
-    """A number of chips as it is written: `16`, or `4x4`."""
+    """Text for chips along axes: `16`, or `4x4`."""
     return "x".join(map(str, axes))

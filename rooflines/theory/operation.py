@@ -1,4 +1,4 @@
-"""An operation: a contraction of two operands, an einsum. All else follows from its letters."""
+"""Operations: einsums with two operands. Costs and thresholds follow from the letters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from rooflines.basics.errors import RooflinesError, close_to, quote
 
 OPERANDS = ("x", "w", "out")
-"""The three tensors of an operation, in the order of the einsum."""
+"""The tensors of an operation, in einsum order."""
 
 Unit = Literal["matrix", "vector"]
 MATRIX: Unit = "matrix"
@@ -19,13 +19,13 @@ Flops = Literal["leading", "exact"]
 
 @dataclass(frozen=True)
 class Operation:
-    """A two-operand einsum over named dimensions, with its default unit and count of FLOPs.
+    """A two-operand einsum over named dimensions, with default compute unit and FLOP count.
 
     Attributes:
-        name: Its name in tables.
-        x, w, out: The dimensions of the operands and of the result, one letter each.
-        unit: The compute unit it runs on by default.
-        flops: How its FLOPs are counted by default, `leading` or `exact`.
+        name: The name in tables.
+        x, w, out: Dimensions of operands and result, one letter each.
+        unit: The default compute unit.
+        flops: The default FLOP count, `leading` or `exact`.
     """
 
     name: str
@@ -37,20 +37,20 @@ class Operation:
 
     @cached_property
     def dims(self) -> tuple[str, ...]:
-        """All dimensions, in the order of their first appearance."""
+        """All dimensions, by first appearance."""
         return tuple(dict.fromkeys(self.x + self.w + self.out))
 
     @cached_property
     def contracted(self) -> tuple[str, ...]:
-        """The dimensions summed over: in both operands, not in the result."""
+        """Contracted dimensions: in both operands, not in the result."""
         return tuple(dim for dim in self.dims if dim not in self.out)
 
     def operand(self, name: str) -> tuple[str, ...]:
-        """The dimensions of `x`, `w` or `out`."""
+        """Dimensions of `x`, `w` or `out`."""
         return tuple({"x": self.x, "w": self.w, "out": self.out}[name])
 
     def in_order(self, dims: set[str]) -> tuple[str, ...]:
-        """These dimensions in the order of the operation."""
+        """Dimensions sorted in the operation's order."""
         return tuple(dim for dim in self.dims if dim in dims)
 
 
@@ -63,8 +63,8 @@ NAMED_OPERATIONS = {
         Operation("sequence-matmul", "BSD", "DF", "BSF"),
     )
 }
-"""The operations that have a name. Source: All About Rooflines, the chapter's main case, Question 4
-and the dot product."""
+"""Named operations. Source: All About Rooflines, the chapter's main case, Question 4 and the dot
+product."""
 
 EINSUM = re.compile(r"([A-Za-z]+),([A-Za-z]+)->([A-Za-z]*)")
 OPERATION_FIX = (
@@ -74,10 +74,10 @@ OPERATION_FIX = (
 
 
 def parse_operation(text: str) -> Operation:
-    """The operation that a name or an einsum such as `BD,DF->BF` means.
+    """Parse an operation from a name, or an einsum such as `BD,DF->BF`.
 
     Raises:
-        RooflinesError: Neither one of the names nor a valid einsum of two operands.
+        RooflinesError: Neither a name nor a valid einsum with two operands.
     """
     if text in NAMED_OPERATIONS:
         return NAMED_OPERATIONS[text]

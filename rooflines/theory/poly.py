@@ -1,15 +1,15 @@
-"""Sums of products of named extents with exact coefficients: every work, byte and time.
+"""Polynomials in named extents with exact coefficients: every work, byte and time.
 
-An extent is a size, or a number that depends on sizes. Its name says which:
+An extent is a size, or a number that depends on sizes, told by its name:
 
 - `B`: a size;
-- `B/512`, `B*T/128`: whole spans, of 512 or 128 elements, that a size or a product of sizes needs;
-- `pairs:4096`, `entries:4096`: pairs of tokens, and entries of a cache that are moved, of one
-  sequence with that window; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
-  `drafts:4096`: the same, of all runs of the layer that drafts tokens, which has one at a time;
-- `touched:128,8,1/2`: the experts, of 128 with 8 per token, that half of the tokens B * T use;
-  `touched:128,8,1/2,micro_batch*T`: that half of the tokens of a micro-batch use; `..,B`: of one
-  token of each sequence.
+- `B/512`, `B*T/128`: whole tiles, with 512 or 128 elements each, in a size or a product of sizes;
+- `pairs:4096`, `entries:4096`: per sequence with that attention window, pairs of tokens, and KV
+  cache entries moved; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
+  `drafts:4096`: pairs, as many as entries, over all runs of the MTP layer, one token each;
+- `touched:128,8,1/2`: experts activated, among 128 with 8 per token, by half of the tokens B * T;
+  `touched:128,8,1/2,micro_batch*T`: by half of a micro-batch's tokens; `..,B`: by one token per
+  sequence.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 Product = tuple[str, ...]
-"""Extents that are multiplied."""
+"""Extents multiplied with each other."""
 
 WINDOWED_EXTENTS = ("pairs", "entries", "drafts")
-"""Extents that depend on how far a token attends."""
+"""Kinds of extents that depend on the attention window."""
 
 ACTIVATED = "touched"
-"""The extent that depends on how many tokens choose experts."""
+"""Kind of extents that counts experts activated by tokens."""
 
 
 class AffineInSize(NamedTuple):
-    """A polynomial along one size n: slope * n + constant + expert * touched(n) + spans of n.
+    """A polynomial in one size n: slope * n + constant + expert * activated(n) + tile terms.
 
     Attributes:
-        slope, constant: By the other extents.
-        expert: By the experts that the tokens use; empty without experts.
-        per_tile: By the extent that counts whole spans: what each of them adds, by other extents.
+        slope, constant: Polynomials in the other extents.
+        expert: Terms with activated experts; empty without experts.
+        per_tile: Polynomial per whole tile, by the extent that counts the tiles.
     """
 
     slope: Poly
@@ -47,7 +47,7 @@ class AffineInSize(NamedTuple):
     per_tile: Mapping[str, Poly]
 
     def scaled(self, scale: Fraction) -> AffineInSize:
-        """The line of the same terms with another scale."""
+        """These terms with another scale."""
         slope, constant, expert = (part.scaled(scale) for part in self[:3])
         per_tile = {extent: part.scaled(scale) for extent, part in self.per_tile.items()}
         return AffineInSize(slope, constant, expert, per_tile)
@@ -55,11 +55,11 @@ class AffineInSize(NamedTuple):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Poly:
-    """A sum of products of extents.
+    """A polynomial: sum over products of extents, coefficient * product.
 
     Attributes:
-        terms: The coefficient of every product.
-        scale: Factor of all coefficients. A work and its time at a rate share their `terms`, so
+        terms: Coefficient by product.
+        scale: Factor on all coefficients. A work and its time at a rate share their `terms`, so
             that tables compute them once.
     """
 
@@ -68,14 +68,14 @@ class Poly:
 
     @property
     def coefficients(self) -> dict[Product, Fraction]:
-        """The coefficient of every product, scale included."""
+        """Coefficient by product, scale included."""
         if self.scale == 1:
             return dict(self.terms)
         return {product: coefficient * self.scale for product, coefficient in self.terms.items()}
 
     @property
     def floats(self) -> dict[Product, float]:
-        """The Float64 nearest to the coefficient of every product."""
+        """Coefficient by product, scale included, rounded to the nearest Float64."""
         numerator, denominator = self.scale.numerator, self.scale.denominator
         return {
             product: (coefficient.numerator * numerator) / (coefficient.denominator * denominator)
@@ -83,15 +83,15 @@ class Poly:
         }
 
     def __bool__(self) -> bool:
-        """Whether there is any product."""
+        """Tell whether any term exists."""
         return bool(self.terms)
 
     def __add__(self, addend: Poly) -> Poly:
-        """The sum."""
+        """Sum with another polynomial."""
         return total((self, addend))
 
     def __mul__(self, factor: Poly | Fraction | int) -> Poly:
-        """A multiple, or a product."""
+        """Product with a number or a polynomial."""
         if isinstance(factor, Poly):
             return total(
                 Poly(
@@ -108,15 +108,15 @@ class Poly:
         return Poly(self.terms, self.scale * factor) if factor else ZERO
 
     def __truediv__(self, divisor: Fraction | int) -> Poly:
-        """A share, or the time of a work at a rate."""
+        """Quotient by a number: a share, or time = work / rate."""
         return Poly(self.terms, self.scale / divisor)
 
     def scaled(self, scale: Fraction) -> Poly:
-        """The same terms with another scale."""
+        """These terms with another scale."""
         return Poly(self.terms, scale) if self.terms else self
 
     def renamed(self, new_name: Callable[[str], str]) -> Poly:
-        """The same by extents of other names."""
+        """This polynomial with extents renamed."""
         terms: dict[Product, Fraction] = {}
         for product, coefficient in self.terms.items():
             renamed = tuple(map(new_name, product))
@@ -124,11 +124,11 @@ class Poly:
         return Poly(terms, self.scale)
 
     def in_tiles(self, sizes: Product, tile: int | Fraction) -> Poly:
-        """The same with a product of sizes counted in whole spans.
+        """This polynomial with a product of sizes rounded up to whole tiles.
 
         Args:
-            sizes: The sizes whose product is counted.
-            tile: Elements of a span [1].
+            sizes: The sizes in the product.
+            tile: Elements per tile [1].
         """
         if tile == 1 or not sizes:
             return self
@@ -142,7 +142,7 @@ class Poly:
         return Poly(terms, self.scale)
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
-        """The exact value at these extents."""
+        """Exact value at given extents."""
         value_sum = Fraction(0)
         for product, coefficient in self.terms.items():
             term = coefficient
@@ -152,12 +152,12 @@ class Poly:
         return value_sum * self.scale
 
     def affine_in(self, size: str, tile: int = 1) -> AffineInSize:
-        """The sum along one size, or along the number of its spans.
+        """This polynomial as an affine function of one size, or of its number of tiles.
 
         Args:
             size: The size.
-            tile: Elements of a span. Products that count elements are then taken at the last one of
-                each span, where they are largest [1].
+            tile: Elements per tile. Products that count elements are then taken at each tile's
+                last element, where they are largest [1].
         """
         parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, ACTIVATED: {}}
         for product, coefficient in self.terms.items():
@@ -175,7 +175,7 @@ class Poly:
         return AffineInSize(slope, constant, expert, per_tile)
 
     def dominates(self, poly: Poly) -> bool:
-        """Whether every coefficient is at least that of another one: never the smaller of both."""
+        """Tell whether every coefficient is at least the other's: this is never the smaller."""
         coefficients, other_coefficients = self.coefficients, poly.coefficients
         zero = Fraction(0)
         return all(
@@ -188,12 +188,12 @@ ZERO, ONE = Poly(), Poly({(): Fraction(1)})
 
 
 def constant(value: Fraction | int) -> Poly:
-    """A number as a sum without extents."""
+    """Polynomial without extents: a number."""
     return Poly({(): Fraction(value)}) if value else ZERO
 
 
 def total(parts: Iterable[Poly]) -> Poly:
-    """The sum of several; of one it is that one."""
+    """Sum of polynomials; a single one is returned as it is."""
     present = [part for part in parts if part.terms]
     if len(present) == 1:
         return present[0]
@@ -207,12 +207,12 @@ def total(parts: Iterable[Poly]) -> Poly:
 
 
 class ActivatedExperts(NamedTuple):
-    """Tokens that choose experts, of an extent.
+    """Parameters of an extent that counts activated experts.
 
     Attributes:
-        experts, per_token: Of a layer [1].
-        share: Of the tokens [1].
-        tokens: The sizes whose product the tokens are.
+        experts, per_token: E and k in a layer [1].
+        share: Share of the tokens that choose [1].
+        tokens: Sizes whose product is the number of tokens, such as `B*T`.
     """
 
     experts: int
@@ -223,14 +223,14 @@ class ActivatedExperts(NamedTuple):
 
 @cache
 def parse_activated_experts(detail: str) -> ActivatedExperts:
-    """What the extent of experts that tokens touch says behind its colon."""
+    """Parse an extent of activated experts, from behind its colon."""
     experts, per_token, share, *tokens = detail.split(",")
     return ActivatedExperts(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
 
 
 @cache
 def _split_product(product: Product, size: str) -> tuple[str, Product]:
-    """The extent of a product that depends on a size, empty if none does, and the others."""
+    """Split a product into the extent that depends on a size, empty if none does, and the rest."""
     varying = [name for name in product if size in sizes_of(name)]
     (name,) = varying or [""]
     return name, tuple(extent for extent in product if extent != name)
@@ -238,7 +238,7 @@ def _split_product(product: Product, size: str) -> tuple[str, Product]:
 
 @cache
 def sizes_of(extent: str) -> frozenset[str]:
-    """The sizes that an extent depends on."""
+    """Sizes that an extent depends on."""
     kind, _, detail = extent.partition(":")
     if kind in WINDOWED_EXTENTS:
         return frozenset(("T", "S"))

@@ -1,7 +1,7 @@
-"""The resources that rows need, as one list: times, bounds and thresholds are computed over it.
+"""Resources, work / rate = time: times, bounds and thresholds are computed over one list.
 
-A resource has a work (a column that is also a polynomial of the sizes) and a rate. To model a
-fourth one, add an entry to `RESOURCES`; operations and steps of models then both have it.
+A resource has a work (a column, and a polynomial in the sizes) and a rate. To model a fourth one,
+add an entry to `RESOURCES`: operations and model steps then both have it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class MemoryLevel:
 
     Attributes:
         bytes_per_s: Bandwidth to the compute units [byte/s].
-        capacity_bytes: Capacity [byte]; None where it is not published.
+        capacity_bytes: Capacity [byte]; None: not published.
     """
 
     bytes_per_s: Fraction
@@ -37,12 +37,12 @@ class MemoryLevel:
 
 @dataclass(frozen=True)
 class ChipRates:
-    """The numbers of a chip that times read.
+    """Rates of a chip, from which times are computed.
 
     Attributes:
         peaks: Nominal dense peaks of the compute unit by compute dtype [FLOP/s].
         level: The memory level that feeds the unit.
-        efficiency: Share of the nominal rate that each resource reaches, 0..1, by resource name.
+        efficiency: Share of the nominal rate reached, 0..1, by resource name [1].
     """
 
     peaks: Mapping[str, Fraction]
@@ -50,7 +50,7 @@ class ChipRates:
     efficiency: Mapping[str, Fraction]
 
     def rate(self, resource: Resource, compute: str) -> Rate:
-        """The rate of a resource in a compute dtype, of one that is not the network."""
+        """Rate of a resource, except the network, in a compute dtype."""
         key = resource.name, compute
         if key not in self._rates and resource.rate is not None:
             self._rates[key] = resource.rate(self, compute)
@@ -62,10 +62,10 @@ class ChipRates:
 
 
 RunCount = int | Fraction | Poly
-"""How often a kernel runs [1]; in a step of training by the number of its micro-batches."""
+"""Runs of a kernel per step [1]; in training as a polynomial in the number of micro-batches."""
 
 TimeTerms = tuple[list[Poly], list[Poly]]
-"""Times of work at a rate, and of the least times of any amount of it [s]."""
+"""Terms of a time: work / rate, and latencies, the minimum time for any amount of work [s]."""
 
 
 @dataclass(frozen=True)
@@ -74,38 +74,38 @@ class Rate:
 
     Attributes:
         per_s: Work per second, efficiency included [FLOP/s or byte/s].
-        latency_s: The least time of any amount of work [s].
+        latency_s: Minimum time for any amount of work [s].
     """
 
     per_s: Fraction
     latency_s: Fraction = Fraction(0)
 
 
-def math_rate(machine: ChipRates, compute: str) -> Rate:
-    """FLOP/s of the compute unit in a compute dtype."""
-    return Rate(machine.peaks[compute] * machine.efficiency["math"])
+def math_rate(chip_rates: ChipRates, compute: str) -> Rate:
+    """Peak in a compute dtype, efficiency included [FLOP/s]."""
+    return Rate(chip_rates.peaks[compute] * chip_rates.efficiency["math"])
 
 
-def memory_rate(machine: ChipRates, compute: str) -> Rate:
-    """Bytes/s between the memory level and the unit, whatever it computes in."""
+def memory_rate(chip_rates: ChipRates, compute: str) -> Rate:
+    """Bandwidth between memory level and compute unit, for any compute dtype [byte/s]."""
     del compute
-    return Rate(machine.level.bytes_per_s * machine.efficiency["memory"])
+    return Rate(chip_rates.level.bytes_per_s * chip_rates.efficiency["memory"])
 
 
 @cache
 def collective_rates(
     route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
 ) -> list[Rate]:
-    """Bytes/s out of one chip on every level of a route, over the links used at once.
+    """Bandwidth out of one chip on every level of a route, over the links used at once [byte/s].
 
     Args:
         route: The interconnects.
         collective: A key of `network.RING_PASSES`.
-        efficiency: Share of the nominal rates that is reached, 0..1 [1].
-        typical: Whether hops take their usual time instead of the least.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time instead of the minimum.
 
     Returns:
-        A rate for each level, inner first, with the latency of its hops.
+        A rate for each level, inner first, with the latency of hops.
     """
     latencies = route.latencies_s(collective, typical=typical)
     return [
@@ -117,15 +117,15 @@ def collective_rates(
 def collective_rate(
     route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
 ) -> Rate:
-    """Bytes/s out of one chip in a collective, over all levels of a route.
+    """Bandwidth out of one chip in a collective, over all levels of a route [byte/s].
 
-    The levels send chunks of the payload at the same time, so the slowest one determines the time.
+    All levels send chunks of the payload at the same time, so the slowest determines the time.
 
     Args:
         route: The interconnects.
         collective: A key of `network.RING_PASSES`.
-        efficiency: Share of the nominal rates that is reached, 0..1 [1].
-        typical: Whether hops take their usual time instead of the least.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time instead of the minimum.
     """
     rates = collective_rates(route, collective, efficiency, typical=typical)
     level_bytes = route.bytes_per_payload_byte(collective)
@@ -135,14 +135,15 @@ def collective_rate(
 
 @dataclass(frozen=True)
 class Resource:
-    """A resource of a chip, which can be the bottleneck of a row.
+    """A resource of a chip, a possible bottleneck.
 
     Attributes:
         name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
-        work: The column of its work.
-        bound: Its name as a bottleneck, in column `bound`.
-        rate: Its rate on a chip in a compute dtype; None: its times are those of collectives.
-        amount: Its work in one layer of a kernel; None: the one of the column's name.
+        work: The column with the work.
+        bound: The name as a bottleneck, in column `bound`.
+        rate: Function from chip and compute dtype to the rate; None: times are those of
+            collectives.
+        amount: Function from a kernel to the work in one layer; None: the work in that column.
     """
 
     name: str
@@ -152,7 +153,7 @@ class Resource:
     amount: Callable[[Kernel], Poly] | None = None
 
     def kernel_work(self, kernel: Kernel) -> Poly:
-        """Its work in one layer of a kernel [FLOP or byte]."""
+        """Work in one layer of a kernel [FLOP or byte]."""
         return kernel.work(self.work) if self.amount is None else self.amount(kernel)
 
 
@@ -161,57 +162,57 @@ RESOURCES: tuple[Resource, ...] = (
     Resource("memory", "memory_bytes", "memory", memory_rate),
     Resource("network", NETWORK_BYTES, "network", None),
 )
-"""All resources; the others are compared with the first, and the earlier one wins a tie."""
+"""All resources; the first is compared with the rest, and the earlier one wins a tie."""
 
 MATH, MEMORY, NETWORK, *_ = RESOURCES
 
 NON_MATH = RESOURCES[1:]
-"""The resources that an operation has to outgrow to be compute-bound."""
+"""Memory and network, whose times an operation must exceed to be compute-bound."""
 
 RATES: Mapping[str, Resource] = {
     "peak" if resource is MATH else f"{resource.name}_rate": resource for resource in RESOURCES
 }
-"""The rates that can be solved for, by name: peak, memory_rate, network_rate."""
+"""Rates to solve for, by name: peak, memory_rate, network_rate."""
 
 
 ACTIVATION_BYTES = "activation_bytes"
-"""The work of kernels that hand each other tensors through memory; operations have none."""
+"""Column with activation traffic: tensors between kernels, through memory; operations have none."""
 
 ACTIVATION = Resource("activation", ACTIVATION_BYTES, MEMORY.bound, memory_rate)
-"""What a fused kernel would not need of the memory: apart from it in times of steps."""
+"""Activation traffic that fusion would avoid; a column of its own beside t_memory_s."""
 
 
 def data_sheet_times(terms_of: Callable[[Resource], TimeTerms]) -> Times:
-    """The times of an operation or step at the rates of the data sheet, efficiencies applied.
+    """Times of an operation or step at data-sheet rates, efficiencies applied: t = work / rate [s].
 
-    Collectives overlap: on every network the larger of all that is sent and of all hops counts, of
-    several networks the slowest.
+    Collectives overlap: a network's time is the larger of total bytes / bandwidth and total hop
+    latency; the slowest network counts.
 
     Args:
-        terms_of: The times of a resource in all its kernels, as of `time_terms`.
+        terms_of: Function from a resource to the time terms over all kernels, see `time_terms`.
 
     Source: All About Rooflines, "Where does the time go?".
     """
     return _times(terms_of, Time.max_of(*chain(*terms_of(NETWORK))))
 
 
-def serial_times(kernel: Kernel, machine: ChipRates) -> Times:
-    """The times of one layer of a kernel whose collectives follow one another."""
-    share = machine.efficiency[NETWORK.name]
+def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
+    """Times of one layer of a kernel, its collectives one after another [s]."""
+    share = chip_rates.efficiency[NETWORK.name]
     network = Time.total(
-        (1, Time.max_of(*collective_time(resource, share))) for resource in kernel.transfers
+        (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
     )
     return _times(
-        lambda resource: time_terms(resource, [(1, kernel)], machine, kernel.work), network
+        lambda resource: time_terms(resource, [(1, kernel)], chip_rates, kernel.work), network
     )
 
 
 def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
-    """A work of kernels, by its column [FLOP or byte].
+    """Work of kernels: sum over runs * work per layer, by column [FLOP or byte].
 
     Args:
         column: The column.
-        parts: The kernels, each with how often it runs.
+        parts: The kernels, each with its runs per step.
     """
     resource = next((candidate for candidate in RESOURCES if candidate.work == column), None)
     return total(
@@ -223,26 +224,26 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
 def time_terms(
     resource: Resource,
     parts: Sequence[tuple[RunCount, Kernel]],
-    machine: ChipRates,
+    chip_rates: ChipRates,
     work: Callable[[str], Poly] | None = None,
 ) -> TimeTerms:
-    """The times of a resource, latencies apart: the largest of all counts.
+    """Terms of a resource's time, whose maximum counts: work / rate, and latencies [s].
 
     Args:
         resource: The resource.
-        parts: The kernels, each with how often it runs.
-        machine: The chip.
-        work: The sum of a work over the kernels, by column, where it is known already: a time at
+        parts: The kernels, each with its runs per step.
+        chip_rates: The chip.
+        work: Function from a column to its sum over the kernels, if computed already: a time at
             one rate then shares its terms.
 
     Returns:
-        The time of its work at its rate, and the least time of any amount of it; of collectives a
-        time of each for every network, inner first [s].
+        Work / rate, and the minimum time for any amount of work; for collectives both on every
+        network, inner first [s].
     """
     if resource.rate is None:
-        return _sent(parts, machine)
+        return _sent(parts, chip_rates)
     amounts = [
-        (count, amount, machine.rate(resource, kernel.compute))
+        (count, amount, chip_rates.rate(resource, kernel.compute))
         for count, kernel in parts
         if (amount := resource.kernel_work(kernel))
     ]
@@ -256,7 +257,7 @@ def time_terms(
 
 
 def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
-    """The sums of times that are apart, each a number of times, network by network."""
+    """Sums of time terms, each multiplied by its runs, network by network [s]."""
     scaled = [[[poly * count for poly in polys] for polys in terms] for count, terms in parts]
     work_times, latencies = (
         [total(level_polys) for level_polys in zip_longest(*levels, fillvalue=ZERO)]
@@ -266,7 +267,7 @@ def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
 
 
 def _times(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
-    """The times of kernels whose collectives take so long."""
+    """Times of kernels, with the time of their collectives given [s]."""
     by_bound = {
         resource.bound: network
         if resource.rate is None
@@ -277,14 +278,14 @@ def _times(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
     return Times(by_bound, activation=activation)
 
 
-def _sent(parts: Iterable[tuple[RunCount, Kernel]], machine: ChipRates) -> TimeTerms:
-    """The times of all that is sent, and of all hops, on networks that work at once [s]."""
+def _sent(parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates) -> TimeTerms:
+    """Time terms of collectives on every network: bytes / bandwidth, and hop latency [s]."""
     level_sends: dict[int, list[Poly]] = {}
     level_hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
         for transfer in kernel.transfers:
             for level, (sending, latency_s) in enumerate(
-                level_times(transfer, machine.efficiency["network"])
+                level_times(transfer, chip_rates.efficiency["network"])
             ):
                 level_sends.setdefault(level, []).append(sending * count)
                 level_hops.setdefault(level, []).append(constant(latency_s) * count)
@@ -296,12 +297,12 @@ def _sent(parts: Iterable[tuple[RunCount, Kernel]], machine: ChipRates) -> TimeT
 def level_times(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> list[tuple[Poly, Fraction]]:
-    """What a collective takes on every network, inner first: of what is sent, and of hops [s].
+    """Times of a collective on every network, inner first: bytes / bandwidth, and hops [s].
 
     Args:
-        transfer: The collective; a network over which it sends nothing has no hops.
-        efficiency: Share of the nominal rates that is reached, 0..1 [1].
-        typical: Whether hops take their usual time instead of the least.
+        transfer: The collective; a network without its bytes has no hops.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time instead of the minimum.
     """
     rates = collective_rates(transfer.route, transfer.kind, efficiency, typical=typical)
     return [
@@ -316,16 +317,16 @@ def level_times(
 def collective_time(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> tuple[Poly, Poly]:
-    """Time of a collective: of its bytes on the slowest network, and of its hops [s].
+    """Time of a collective: bytes / bandwidth on the slowest network, and hop latency [s].
 
     Args:
         transfer: The collective.
-        efficiency: Share of the nominal rates that is reached, 0..1 [1].
-        typical: Whether hops take their usual time, as in estimates, instead of the least.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time, as in estimates, instead of the minimum.
 
     Returns:
-        Least hops are the larger of both networks, a lower bound. Usual ones are their sum: a
-        payload goes in, across and in again.
+        Minimum latency is the larger of both networks, a lower bound; typical latency is the sum:
+        a payload goes in, across and in again.
     """
     levels = level_times(transfer, efficiency, typical=typical)
     sending = max(

@@ -1,6 +1,6 @@
-"""Sharding: several chips split one dimension evenly.
+"""Shardings: several chips split one dimension evenly.
 
-The operands that have the dimension determine the collective.
+Which operands have that dimension determines the collective.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Operation
 
 SHARDS = "shards"
-"""The name of the number of chips, as a key, a column and an axis to solve for."""
+"""Name for the number of chips, as a key, a column and an axis to solve for."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Sharding:
     """A split of an operation over N chips.
 
     Attributes:
-        name: Its name in tables.
-        split: The dimension that is split; None for no split.
-        transfers: What the chips send: pairs of a tensor, `x`, `w` or `out`, and its collective, a
-            key of `network.RING_PASSES`.
+        name: The name in tables.
+        split: The split dimension; None for no split.
+        transfers: Pairs of a tensor, `x`, `w` or `out`, and its collective, a key of
+            `network.RING_PASSES`.
     """
 
     name: str
@@ -45,7 +45,7 @@ NAMED_SHARDINGS: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
     "batch": ("batch", ()),
     "batch/gather-w": ("batch", (("w", "all-gather"),)),
 }
-"""The named shardings: role of the split dimension, and what is sent."""
+"""Named shardings: role of the split dimension, and transfers."""
 
 FIRST_COLLECTIVES = {
     "all-gather x": ("x", "all-gather"),
@@ -61,7 +61,7 @@ OR_LONG_FORM = f", or the long form, {LONG_FORM}"
 
 
 def _role(op: Operation, role: str) -> str:
-    """The only dimension of the operation in that role."""
+    """Find the operation's only dimension in a role."""
     has = {dim: tuple(dim in op.operand(name) for name in ("x", "w", "out")) for dim in op.dims}
     patterns = {
         "contracting": [(True, True, False)],
@@ -91,30 +91,30 @@ def _role(op: Operation, role: str) -> str:
 
 
 def _long_form(op: Operation, form: Mapping[str, object]) -> Sharding:
-    """A sharding written out, each of its values one that exists."""
+    """Parse a sharding in long form, every value checked."""
     split, first, then = form.get("split"), form.get("first"), form.get("then")
     with at_path("split"):
         check_choice(split, op.dims, f"no dimension of {op.name}")
     transfers = []
-    name = [str(split)]
+    name_parts = [str(split)]
     if first is not None:
         fix = f"use one of {', '.join(FIRST_COLLECTIVES)}, or leave it out"
         with at_path("first"):
             check_choice(first, FIRST_COLLECTIVES, "no collective of an operand", fix)
         operand, collective = FIRST_COLLECTIVES[str(first)]
         transfers.append((operand, collective))
-        name.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
+        name_parts.append(f"{collective.replace('all-gather', 'gather')}-{operand}")
     if then is not None:
         fix = f"use one of {', '.join(THEN_COLLECTIVES)}, or leave it out"
         with at_path("then"):
             check_choice(then, THEN_COLLECTIVES, "no collective of the result", fix)
         transfers.append(("out", str(then)))
-        name.append(str(then))
-    return Sharding("/".join(name), str(split), tuple(transfers))
+        name_parts.append(str(then))
+    return Sharding("/".join(name_parts), str(split), tuple(transfers))
 
 
 def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
-    """The sharding that a name, or a long form, means for an operation.
+    """Parse a sharding of an operation from a name or a long form.
 
     Raises:
         RooflinesError: It does not exist, several dimensions have that role, or the collective
@@ -140,8 +140,8 @@ def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
 
 
 def _contradictions(scheme: Sharding, op: Operation) -> Iterator[tuple[str, str]]:
-    """What makes no sense in a sharding, and the fix."""
-    split, sends = scheme.split, dict(scheme.transfers)
+    """Contradictions in a sharding, each with its fix."""
+    split, collectives = scheme.split, dict(scheme.transfers)
     contracted = split in op.contracted
     for operand, collective in scheme.transfers:
         if collective == "all-gather" and split in op.operand(operand):
@@ -166,12 +166,12 @@ def _contradictions(scheme: Sharding, op: Operation) -> Iterator[tuple[str, str]
                 f"but {operand} lacks {split}: every chip needs all of it",
                 f"write `first: all-gather {operand}`",
             )
-    if len(set(sends.values())) > 1:
+    if len(set(collectives.values())) > 1:
         yield (
             f"which gathers one tensor and sends another {ALL_TO_ALL}",
             "write two sweeps, one for each collective",
         )
-    if contracted and "out" not in sends:
+    if contracted and "out" not in collectives:
         yield (
             "which leaves partial sums of the result on every chip",
             f"add `then: {REDUCTIONS[0]}` or `then: {REDUCTIONS[1]}`",

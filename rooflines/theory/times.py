@@ -1,4 +1,4 @@
-"""Times of kernels: sums of maxima of minima of polynomials, nominal or by a calibration."""
+"""Times of kernels: sum of max of min of polynomials, nominal or calibrated."""
 
 from __future__ import annotations
 
@@ -14,29 +14,28 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 Pieces = tuple[tuple[Poly, ...], ...]
-"""A maximum of minima: of each piece the least of its polynomials counts, of these the largest
-[s]."""
+"""Maximum over pieces of the minimum over a piece's polynomials [s]."""
 
 MEMORY_BOUND = "memory"
-"""The bound whose time kernels also spend on what they hand each other."""
+"""Bound whose time includes activation traffic in serialized times."""
 
 NO_TIME: Pieces = ((ZERO,),)
-"""Pieces of a time of zero."""
+"""Pieces for zero time."""
 
 Band = tuple[float, float]
-"""The p10 and p90 of measured over estimated time [1]."""
+"""Quantiles p10 and p90 of measured / estimated time [1]."""
 
 
 @dataclass(frozen=True)
 class FitRange:
-    """How far a calibration reaches: beyond it bands are wider.
+    """Range of a calibration's timings, beyond which bands are wider.
 
     Attributes:
-        sizes: The smallest and the largest sizes of its timings: of matmuls D and F, of attention
-            S [1], of a collective its payload, `bytes` [byte], and its chips, `shards` [1].
-        out_of_range_band: The band of other sizes; None: not known.
-        other_engine_band: The band where another engine was timed; None: not known.
-        from_other_engine: Whether another engine was timed than the one in question.
+        sizes: Minimum and maximum sizes timed: for matmuls D and F, for attention S [1], for a
+            collective its payload, `bytes` [byte], and chips, `shards` [1].
+        out_of_range_band: The band for sizes outside; None: unknown.
+        other_engine_band: The band for an engine other than the one timed; None: unknown.
+        from_other_engine: Whether the timings come from another engine.
     """
 
     sizes: Mapping[str, tuple[int, int]]
@@ -46,7 +45,7 @@ class FitRange:
 
 
 class SizedRange(NamedTuple):
-    """How far a calibration reaches, and the sizes on one chip that it is asked for, by name."""
+    """Range of a calibration, and the sizes on one chip to estimate, by name."""
 
     fit_range: FitRange
     sizes: Mapping[str, Poly]
@@ -54,28 +53,26 @@ class SizedRange(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Time:
-    """A time: a sum of maxima of minima.
+    """A time: sum over terms of max over pieces of min over polynomials [s].
 
     Attributes:
-        terms: Those that bend at the same sizes are one.
+        terms: The terms; proportional ones, which bend at the same sizes, are merged.
     """
 
     terms: tuple[Pieces, ...] = ()
 
     @classmethod
     def max_of(cls, *polys: Poly) -> Time:
-        """The largest of polynomials; those that never are the largest are left out."""
+        """Maximum over polynomials; those that never are the largest are left out."""
         maxima: list[Poly] = []
         for poly in polys:
-            if poly and not any(other_poly.dominates(poly) for other_poly in maxima):
-                maxima = [other_poly for other_poly in maxima if not poly.dominates(other_poly)] + [
-                    poly
-                ]
-        return cls((tuple((other_poly,) for other_poly in maxima),)) if maxima else cls()
+            if poly and not any(rival.dominates(poly) for rival in maxima):
+                maxima = [rival for rival in maxima if not poly.dominates(rival)] + [poly]
+        return cls((tuple((poly,) for poly in maxima),)) if maxima else cls()
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Time]]) -> Time:
-        """The sum of times, each a number of times."""
+        """Sum of count * time [s]."""
         scaled = [
             tuple(tuple(poly * count for poly in minimum) for minimum in term)
             for count, part in parts
@@ -90,7 +87,7 @@ class Time:
 
     @property
     def pieces(self) -> Pieces:
-        """The same as one maximum of minima: a sum of these is one of these too."""
+        """This time as one maximum of minima: sums distribute over max and min."""
         if not self.terms:
             return NO_TIME
         if len(self.terms) == 1:
@@ -100,7 +97,7 @@ class Time:
         )
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
-        """The exact time at these extents [s]."""
+        """Exact time at given extents [s]."""
         return sum(
             (
                 max(min(poly.at(extents) for poly in minimum) for minimum in term)
@@ -111,14 +108,14 @@ class Time:
 
 
 def align_pieces(case_pieces: Sequence[Pieces | None]) -> Iterator[list[list[Poly | None]]]:
-    """The pieces of several cases next to each other.
+    """Align the pieces of several cases.
 
     Args:
-        case_pieces: The pieces of every case; None where it has no time.
+        case_pieces: Pieces by case; None for a case without a time.
 
     Yields:
-        For each piece the polynomials of which the least counts, each as a list by case: zero where
-        a case has fewer pieces, None where it has no time.
+        For each piece the polynomials whose minimum counts, each as a list by case: zero for a case
+        with fewer pieces, None for a case without a time.
     """
     present = [pieces for pieces in case_pieces if pieces is not None]
     for index in range(max(map(len, present), default=0)):
@@ -134,7 +131,7 @@ def align_pieces(case_pieces: Sequence[Pieces | None]) -> Iterator[list[list[Pol
 
 
 def _proportionality_key(term: Pieces) -> object:
-    """A key that is the same for pieces that are multiples of each other."""
+    """Key that is equal for proportional pieces."""
     if len(term) == len(term[0]) == 1:
         return "line"
     coefficients = [poly.coefficients for minimum in term for poly in minimum]
@@ -145,7 +142,7 @@ def _proportionality_key(term: Pieces) -> object:
 
 
 def _sum_pieces(proportional: list[Pieces]) -> Pieces:
-    """The sum of pieces that are multiples of each other."""
+    """Sum of proportional pieces."""
     if len(proportional) == 1:
         return proportional[0]
     return tuple(
@@ -156,48 +153,48 @@ def _sum_pieces(proportional: list[Pieces]) -> Pieces:
 
 @dataclass(frozen=True)
 class Seconds:
-    """Exact times at some sizes.
+    """Exact times at given sizes.
 
     Attributes:
-        by_bound: By bound [s].
-        activation: Of what kernels hand each other through memory [s].
+        by_bound: Time by bound [s].
+        activation: Time of activation traffic between kernels, through memory [s].
     """
 
     by_bound: Mapping[str, Fraction]
     activation: Fraction
 
     def __getitem__(self, bound: str) -> Fraction:
-        """The time of a bound [s]."""
+        """Time of a bound [s]."""
         return self.by_bound[bound]
 
     @property
     def lower(self) -> Fraction:
-        """With full overlap, activations left out [s]."""
+        """Lower bound, full overlap: max over bounds, activation traffic left out [s]."""
         return max(self.by_bound.values())
 
     @property
     def with_activation_traffic(self) -> dict[str, Fraction]:
-        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        """Times by bound, activation traffic included in memory time [s]."""
         return {**self.by_bound, MEMORY_BOUND: self.by_bound[MEMORY_BOUND] + self.activation}
 
     @property
     def serial(self) -> Fraction:
-        """Of one kernel after another: resources overlap within a kernel [s]."""
+        """Serialized time of a kernel: max over bounds, activation traffic in memory time [s]."""
         return max(self.with_activation_traffic.values())
 
 
 @dataclass(frozen=True, eq=False)
 class Times:
-    """The times of one or several kernels by bound, nominal or by a calibration.
+    """Times of one or several kernels by bound, nominal or calibrated [s].
 
     Attributes:
-        by_bound: The time of every bound, in the order that decides ties.
-        common: Added to the largest of them, whatever the bound [s].
-        activation: Of what kernels hand each other through memory [s]. Nominal times have it apart
-            from those of memory, estimates in them.
-        bands: Bands by bound; a bound without one is left out.
-        ranges: How far the fits of an estimate reach: under "" that of the kernel, under the bound
-            of networks that of its only collective, which counts where that is the largest.
+        by_bound: Time by bound, in the order that decides ties [s].
+        common: Overhead added to the largest time, for any bound [s].
+        activation: Time of activation traffic between kernels, through memory [s]: separate from
+            memory time in nominal times, included in estimates.
+        bands: Bands by bound; a bound without a band is left out.
+        ranges: Ranges of an estimate's fits: under "" for the kernel, under the network's bound
+            for its only collective, which counts where network time is largest.
     """
 
     by_bound: Mapping[str, Time]
@@ -208,17 +205,17 @@ class Times:
 
     @property
     def largest(self) -> Time:
-        """The largest of the times of all bounds [s]."""
+        """Maximum over the times by bound [s]."""
         return Time((tuple(piece for time in self.by_bound.values() for piece in time.pieces),))
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Seconds:
-        """The exact times at these extents."""
+        """Exact times at given extents [s]."""
         by_bound = {bound: time.at(extents) for bound, time in self.by_bound.items()}
         return Seconds(by_bound, self.activation.at(extents))
 
     @cached_property
     def with_activation_traffic(self) -> Mapping[str, Time]:
-        """The times by bound, with what kernels hand over as part of memory traffic [s]."""
+        """Times by bound, activation traffic included in memory time [s]."""
         if not self.activation:
             return self.by_bound
         traffic = Time.total([(1, self.by_bound[MEMORY_BOUND]), (1, Time.max_of(self.activation))])
@@ -226,7 +223,7 @@ class Times:
 
     @classmethod
     def total(cls, parts: Iterable[tuple[int, Times]]) -> Times:
-        """The sums by bound, each a number of times: no sum of the largest ones."""
+        """Sums of count * time by bound [s]; never sums of maxima over bounds."""
         counted_times = list(parts)
         bounds = dict.fromkeys(bound for _, times in counted_times for bound in times.by_bound)
         no_time = Time()
