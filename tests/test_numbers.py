@@ -52,12 +52,12 @@ def test_what_is_no_number_is_refused(written):
 )
 def test_a_whole_number_has_bounds(written, least, largest, problem):
     if problem is None:
-        assert whole(written, least=least, largest=largest) == float(written)
+        assert whole(written, minimum=least, maximum=largest) == float(written)
         assert type(whole(written)) is int
         return
     fix = f"fix: write a whole number from {least} to {largest:,}."
     with pytest.raises(RooflinesError, match=rf"{problem}\.\n  {fix}"):
-        whole(written, least=least, largest=largest)
+        whole(written, minimum=least, maximum=largest)
 
 
 @pytest.mark.parametrize(("spec", "last"), case("sizes"), ids=str)

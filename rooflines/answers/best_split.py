@@ -113,7 +113,7 @@ def _ranked(
 ) -> tuple[pl.DataFrame, ModelSweep]:
     """The splits of `best_splits`, and the sweep of all."""
     with at_path("chips"):
-        number_of_chips = whole(chips, largest=MAX_CHIPS)
+        number_of_chips = whole(chips, maximum=MAX_CHIPS)
     batch_given = "B" in {letter.upper() for letter in asked.sizes}
     trains = options.get("phase") == TRAIN
     if within is not None:

@@ -64,13 +64,13 @@ class RooflinesError(ValueError):
     @classmethod
     def combine(cls, errors: Iterable[Self]) -> Self:
         """One error with all these mistakes."""
-        several = tuple(errors)
-        first = several[0]
-        if len(several) == 1:
+        mistakes = tuple(errors)
+        first = mistakes[0]
+        if len(mistakes) == 1:
             return first
-        whole = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
-        whole.line, whole._several = first.line, several
-        return whole
+        combined = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
+        combined.line, combined._several = first.line, mistakes
+        return combined
 
     @property
     def errors(self) -> tuple[Self, ...]:
@@ -181,10 +181,10 @@ class Mistakes:
             if error is not None:
                 self.add(error)
             self.check()
-        except RooflinesError as found:
+        except RooflinesError as mistakes:
             if self._whole is None:
                 raise
-            self._whole.add(found.within(self._place))
+            self._whole.add(mistakes.within(self._place))
         return True
 
 
@@ -205,12 +205,12 @@ def at_path(place: str = "", *, file: str = "") -> Iterator[None]:
         raise error.within(place, file=file) from None
 
 
-def close_to(name: object, known: Iterable[str]) -> list[str]:
+def close_to(name: object, choices: Iterable[str]) -> list[str]:
     """The valid names that `name` could mean: those that contain it, then similar ones."""
-    text, names = str(name).lower(), list(known)
-    contain = [known_name for known_name in names if len(text) > 1 and text in known_name.lower()]
-    alike = get_close_matches(text, names, n=3, cutoff=0.6)
-    return list(dict.fromkeys([*sorted(contain, key=len), *alike]))[:4]
+    text, names = str(name).lower(), list(choices)
+    contain = [choice for choice in names if len(text) > 1 and text in choice.lower()]
+    similar = get_close_matches(text, names, n=3, cutoff=0.6)
+    return list(dict.fromkeys([*sorted(contain, key=len), *similar]))[:4]
 
 
 def cycle(names: Sequence[str], order: Iterable[str]) -> list[str]:
@@ -244,51 +244,51 @@ def quote(value: object) -> str:
     return truncate(text)
 
 
-def truncate(text: str, longest: int = MAX_QUOTE) -> str:
+def truncate(text: str, length: int = MAX_QUOTE) -> str:
     """Text of a user, cut to what a message repeats."""
-    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def check_choice(value: object, known: Collection[Any], what: str, fix: str = "") -> None:
+def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str = "") -> None:
     """Refuse a value that is not one of the valid ones.
 
     Args:
         value: A name or a number; a value of any other type is refused.
-        known: The valid values.
-        what: Ends the message "is 'h100', which is ...": "no chip of sweep mlp".
+        choices: The valid values.
+        refusal: Ends the message "is 'h100', which is ...": "no chip of sweep mlp".
         fix: What to do about it; by default, use one of the valid values.
 
     Raises:
         RooflinesError: It is not valid.
     """
-    if isinstance(value, str | int) and value in known:
+    if isinstance(value, str | int) and value in choices:
         return
-    names = [str(name) for name in known]
+    names = [str(name) for name in choices]
     if not fix:
         fix = f"use one of {', '.join(names)}" if names else "leave it out"
     raise RooflinesError(
-        "", f"is {quote(value)}, which is {what}", fix, close=close_to(value, names)
+        "", f"is {quote(value)}, which is {refusal}", fix, close=close_to(value, names)
     )
 
 
 def check_choices(
-    values: Sequence[Any] | str | None, known: Collection[Any], what: str, fix: str = ""
+    values: Sequence[Any] | str | None, choices: Collection[Any], refusal: str, fix: str = ""
 ) -> None:
     """Refuse a value, or those of a list, that is not one of the valid ones.
 
     Args:
         values: A name, or a list of names or numbers; None is none.
-        known: The valid values.
-        what: What another value is, as in `check_choice`.
+        choices: The valid values.
+        refusal: What another value is, as in `check_choice`.
         fix: What to do about it, as in `check_choice`.
 
     Raises:
         RooflinesError: At least one is not valid; key paths are the places in a list.
     """
     if isinstance(values, str):
-        check_choice(values, known, what, fix)
+        check_choice(values, choices, refusal, fix)
         return
     with Mistakes() as mistakes:
         for index, value in enumerate(values or ()):
             with mistakes.at(f"[{index}]"):
-                check_choice(value, known, what, fix)
+                check_choice(value, choices, refusal, fix)

@@ -187,8 +187,8 @@ def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
     except RooflinesError as error:
         try:
             check_kind(path, reader)
-        except RooflinesError as other:
-            raise other from None
+        except RooflinesError as kind_error:
+            raise kind_error from None
         raise error from None
 
 

@@ -68,12 +68,12 @@ def named_file(folder: Path, name: str, inside: str = "") -> Path:
     raise RooflinesError("", f"names {printable(path)}, which {problem}", fix)
 
 
-def bounded_content(path: str | Path, largest: int = MAX_TABLE_BYTES, fix: str = "") -> bytes:
+def bounded_content(path: str | Path, max_bytes: int = MAX_TABLE_BYTES, fix: str = "") -> bytes:
     """The content of a file, or of a pipe or a device, which may be endless.
 
     Args:
         path: The file.
-        largest: Its size at most [byte].
+        max_bytes: Its size at most [byte].
         fix: What to do about a larger one.
 
     Raises:
@@ -81,7 +81,7 @@ def bounded_content(path: str | Path, largest: int = MAX_TABLE_BYTES, fix: str =
     """
     try:
         with Path(path).open("rb") as file:
-            content = file.read(largest + 1)
+            content = file.read(max_bytes + 1)
     except FileNotFoundError:
         raise RooflinesError("", "does not exist", "give the path of a file that does") from None
     except IsADirectoryError:
@@ -89,8 +89,8 @@ def bounded_content(path: str | Path, largest: int = MAX_TABLE_BYTES, fix: str =
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise RooflinesError("", f"cannot be read: {reason}", "make it readable") from None
-    if len(content) > largest:
-        problem = f"has more than {largest:,} bytes"
+    if len(content) > max_bytes:
+        problem = f"has more than {max_bytes:,} bytes"
         raise RooflinesError("", problem, fix or "split it into several files")
     return content
 
@@ -115,9 +115,9 @@ def open_text(path: Path) -> IO[str]:
     return path.open(encoding=encoding, newline="")
 
 
-def bounded_text(path: str | Path, largest: int, fix: str) -> str:
+def bounded_text(path: str | Path, max_bytes: int, fix: str) -> str:
     """The text of a file in UTF-8; arguments and errors as of `bounded_content`."""
-    content = bounded_content(path, largest, fix)
+    content = bounded_content(path, max_bytes, fix)
     try:
         return content.decode(encoding_of(content))
     except UnicodeDecodeError:
@@ -137,8 +137,8 @@ def read_parquet(source: str | Path | bytes, columns: Sequence[str] | None = Non
 
 def scan_parquet(paths: str | Path | Iterable[str | Path]) -> pl.LazyFrame:
     """The table of a Parquet file, or of several in order."""
-    several = [paths] if isinstance(paths, str | Path) else paths
-    return pl.scan_parquet([Path(path).absolute() for path in several], glob=False)
+    path_list = [paths] if isinstance(paths, str | Path) else paths
+    return pl.scan_parquet([Path(path).absolute() for path in path_list], glob=False)
 
 
 def parquet_metadata(source: str | Path | bytes) -> Mapping[str, str]:

@@ -16,27 +16,27 @@ GARBAGE_THRESHOLDS = (50_000, 20, 20)
 
 
 def lazy_attributes(
-    package: str, homes: Mapping[str, Sequence[str]], *more: str
+    package: str, homes: Mapping[str, Sequence[str]], *eager: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose public names are imported when first used.
 
     Args:
         package: The package.
         homes: Public names by module; a module without names is public itself.
-        more: Public names that the package has at once.
+        eager: Public names that the package has at once.
     """
-    where = {name: home for home, names in homes.items() for name in names or (home,)}
-    public = sorted([*where, *more])
+    module_by_name = {name: home for home, names in homes.items() for name in names or (home,)}
+    public = sorted([*module_by_name, *eager])
 
-    def found(name: str) -> Any:  # noqa: ANN401, any of the names
+    def get_attribute(name: str) -> Any:  # noqa: ANN401, any of the names
         if name == "__all__":
             return public
-        if name not in where:
+        if name not in module_by_name:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(f"{package}.{where[name]}")
-        return module if name == where[name] else getattr(module, name)
+        module = import_module(f"{package}.{module_by_name[name]}")
+        return module if name == module_by_name[name] else getattr(module, name)
 
-    return found, lambda: public
+    return get_attribute, lambda: public
 
 
 class Lazy(ModuleType):

@@ -63,20 +63,20 @@ def _fraction(decimal: str) -> Fraction:
     return Fraction(decimal)
 
 
-def whole(value: object, *, least: int = 1, largest: int = MAX_SIZE) -> int:
+def whole(value: object, *, minimum: int = 1, maximum: int = MAX_SIZE) -> int:
     """A whole number within bounds.
 
     Raises:
         RooflinesError: Not a number, a fraction, or out of bounds.
     """
     result = number(value)
-    fix = f"write a whole number from {least:,} to {largest:,}"
+    fix = f"write a whole number from {minimum:,} to {maximum:,}"
     if result != int(result):
         raise RooflinesError("", f"is {quote(value)}, which is no whole number", fix)
-    if result < least:
-        raise RooflinesError("", f"is {quote(value)}, which is less than {least}", fix)
-    if result > largest:
-        raise RooflinesError("", f"is {quote(value)}, which is more than {largest:,}", fix)
+    if result < minimum:
+        raise RooflinesError("", f"is {quote(value)}, which is less than {minimum}", fix)
+    if result > maximum:
+        raise RooflinesError("", f"is {quote(value)}, which is more than {maximum:,}", fix)
     return int(result)
 
 

@@ -184,12 +184,12 @@ class Lines:
 
     @cached_property
     def _line_by_path(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        line_by_path: dict[str, int] = {}
         with suppress(OSError, ValueError, yaml.YAMLError):
             if self._path.is_file():  # a pipe can be read once only
                 text = self._path.read_text(encoding="utf-8")
-                _add_lines(yaml.compose(text, Loader=Loader), "", found)
-        return found
+                _add_lines(yaml.compose(text, Loader=Loader), "", line_by_path)
+        return line_by_path
 
     def line_of(self, where: str) -> int | None:
         """The line of a key path, or of its longest part that exists [1]; None without one."""
@@ -198,7 +198,9 @@ class Lines:
         return self._line_by_path.get(where)
 
 
-def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: int = 0) -> None:
+def _add_lines(
+    node: yaml.Node | None, path: str, line_by_path: dict[str, int], depth: int = 0
+) -> None:
     """Add the lines of what a node holds by key path; merged keys have the line of `<<`."""
     children: list[tuple[str, yaml.Node, yaml.Node]] = []
     if isinstance(node, yaml.SequenceNode):
@@ -206,6 +208,6 @@ def _add_lines(node: yaml.Node | None, path: str, found: dict[str, int], depth: 
     elif isinstance(node, yaml.MappingNode):
         joint = f"{path}." if path else ""
         children = [(f"{joint}{key.value}", key, value) for key, value in node.value]
-    for step, named, value in children if depth <= MAX_DEPTH else ():
-        found[step] = named.start_mark.line + 1
-        _add_lines(value, step, found, depth + 1)
+    for step, key_node, value in children if depth <= MAX_DEPTH else ():
+        line_by_path[step] = key_node.start_mark.line + 1
+        _add_lines(value, step, line_by_path, depth + 1)

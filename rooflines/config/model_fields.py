@@ -182,7 +182,7 @@ Splits = Annotated[
 
 SharedChips = Annotated[
     int,
-    BeforeValidator(partial(whole, largest=MAX_CHIPS)),
+    BeforeValidator(partial(whole, maximum=MAX_CHIPS)),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MAX_CHIPS}),
 ]
 

@@ -113,7 +113,7 @@ class SweepKeys(Entry):
     )
     rows_per_part: Annotated[
         int,
-        BeforeValidator(lambda value: whole(value, largest=MAX_PART_ROWS)),
+        BeforeValidator(lambda value: whole(value, maximum=MAX_PART_ROWS)),
         WithJsonSchema({**COUNT_SCHEMA, "maximum": MAX_PART_ROWS}),
     ] = Field(
         5_000_000,

@@ -81,12 +81,12 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
         "outcomes": ", ".join(OUTCOMES),
         "step_outcomes": ", ".join(STEP_OUTCOMES),
     }
-    first: Section = {}
+    earlier: Section = {}
     sections: dict[str, Section] = {}
     for section, entries in content.items():
         if section not in NON_SECTIONS:
-            sections[section] = dict(_columns_of(entries, words, first))
-            first = sections[section] | first
+            sections[section] = dict(_columns_of(entries, words, earlier))
+            earlier = sections[section] | earlier
     for section in ("step-rates", "training-rates"):
         sections[section] |= dict(map(_serial_column, sections[section].values()))
     return sections
@@ -95,25 +95,26 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
 def _columns_of(
     entries: Mapping[str, Mapping[str, object] | str | None],
     words: Mapping[str, object],
-    first: Section,
+    earlier: Section,
 ) -> Iterator[tuple[str, Column]]:
     """The columns of the entries of a section, each with its name.
 
     Args:
         entries: What the file says of each name.
         words: What stands for words in braces.
-        first: The first column of each name in the sections above.
+        earlier: The first column of each name in the sections above.
     """
     for pattern, entry in entries.items():
-        said = {"meaning": entry} if isinstance(entry, str) else entry or {}
+        entry_texts = {"meaning": entry} if isinstance(entry, str) else entry or {}
         group = next((word for word in RESOURCE_GROUPS if f"{{{word}." in pattern), "")
         for resource in RESOURCE_GROUPS.get(group, (None,)):
             substitutions = {**words, group: resource}
             name = pattern.format_map(substitutions)
             descriptions = {
-                ATTRIBUTES[key]: str(value).format_map(substitutions) for key, value in said.items()
+                ATTRIBUTES[key]: str(value).format_map(substitutions)
+                for key, value in entry_texts.items()
             }
-            yield name, replace(first.get(name, Column(name, "", "")), **descriptions)
+            yield name, replace(earlier.get(name, Column(name, "", "")), **descriptions)
 
 
 SERIAL_SUFFIX = "_serial"
@@ -151,21 +152,22 @@ def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Co
         dims: The dimensions of its operation, or of several.
         has: What it has of what columns need, by the keys of `needs` of the file.
     """
-    form = CONTENT["tables"][table]
-    nulls: dict[str, str] = form.get("if-null", {})
-    lacks = [names.split() for need, names in CONTENT["needs"].items() if not has.get(need)]
-    absent = {*form.get("without", "").split(), *chain(*lacks)}
-    found: list[Column] = []
-    for section in form["sections"].split():
+    table_entry = CONTENT["tables"][table]
+    nulls: dict[str, str] = table_entry.get("if-null", {})
+    lacking = [names.split() for need, names in CONTENT["needs"].items() if not has.get(need)]
+    absent = {*table_entry.get("without", "").split(), *chain(*lacking)}
+    columns: list[Column] = []
+    for section in table_entry["sections"].split():
         if section == DIMS:
             null = nulls.get(section, "")
-            found += (replace(dimension(dim), null=null.format(dim=dim)) for dim in dims)
+            columns += (replace(dimension(dim), null=null.format(dim=dim)) for dim in dims)
         elif section not in absent:
-            columns = (column for column in _columns(section) if column.name not in absent)
-            found += (
-                replace(column, null=nulls.get(column.name, column.null)) for column in columns
+            section_columns = (column for column in _columns(section) if column.name not in absent)
+            columns += (
+                replace(column, null=nulls.get(column.name, column.null))
+                for column in section_columns
             )
-    return tuple(found)
+    return tuple(columns)
 
 
 def text_columns(columns: Iterable[Column]) -> list[str]:

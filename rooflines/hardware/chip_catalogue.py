@@ -91,25 +91,25 @@ def base_chips() -> list[str]:
     return [chip for chip, entry in chip_entries().items() if entry.base is None]
 
 
-def resolve_chips(entries: Mapping[str, Any], known: Mapping[str, Chip]) -> dict[str, Chip]:
+def resolve_chips(entries: Mapping[str, Any], catalogue: Mapping[str, Chip]) -> dict[str, Chip]:
     """Chip entries with their variants spelt out.
 
     Args:
         entries: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
             override.
-        known: Resolved entries that a `base` may also name.
+        catalogue: Resolved entries that a `base` may also name.
 
     Raises:
         RooflinesError: Entries are wrong; key paths start at the chip's id.
     """
     if not isinstance(entries, Mapping):
         raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write chips by id")
-    done: dict[str, Chip] = {}
+    resolved: dict[str, Chip] = {}
     with Mistakes() as mistakes:
         for chip in entries:
             with mistakes.at():
-                _resolve(chip, entries, known, done, ())
-    return {chip: done[chip] for chip in entries}
+                _resolve(chip, entries, catalogue, resolved, ())
+    return {chip: resolved[chip] for chip in entries}
 
 
 def add_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
@@ -128,35 +128,35 @@ def add_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
 def _resolve(
     chip: str,
     entries: Mapping[str, Any],
-    known: Mapping[str, Chip],
-    done: dict[str, Chip],
+    catalogue: Mapping[str, Chip],
+    resolved: dict[str, Chip],
     trail: tuple[str, ...],
 ) -> Chip:
-    if chip in done:
-        return done[chip]
+    if chip in resolved:
+        return resolved[chip]
     if chip in trail:
         names = cycle(trail[trail.index(chip) :], entries)
         problem = f"goes in a circle: {' -> '.join(names)}"
         raise RooflinesError(f"{names[0]}.base", problem, "write one of them without `base`")
     entry = entries[chip]
-    over = None
+    base_chip = None
     if isinstance(entry, Mapping) and "base" in entry:
         base = entry["base"]
         fix = "name a chip of the catalogue or of `chips:`"
         with at_path(f"{chip}.base"):
-            check_choice(base, {**entries, **known}, "no chip", fix)
-        over = (
-            known[base]
+            check_choice(base, {**entries, **catalogue}, "no chip", fix)
+        base_chip = (
+            catalogue[base]
             if base not in entries
-            else _resolve(base, entries, known, done, (*trail, chip))
+            else _resolve(base, entries, catalogue, resolved, (*trail, chip))
         )
     with at_path(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
             check_name(chip)
-        spelt_out = entry if over is None else _override(over, entry, mistakes)
-        resolved = validate_entry(Chip, spelt_out)
-    done[chip] = resolved
-    return resolved
+        spelt_out = entry if base_chip is None else _override(base_chip, entry, mistakes)
+        chip_entry = validate_entry(Chip, spelt_out)
+    resolved[chip] = chip_entry
+    return chip_entry
 
 
 def _mapping(value: object) -> JSON:
@@ -197,15 +197,15 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         raise _number_error(path, last, NUMBER_KEYS if len(steps) > 1 else part, variant)
     with at_path(path):
         part[last] = value if last == "domain" else number(value)
-    for about in DEPENDENT_KEYS.get(last, ()):
-        if ".".join([*steps, about]) not in variant:
-            part.pop(about, None)
+    for dependent in DEPENDENT_KEYS.get(last, ()):
+        if ".".join([*steps, dependent]) not in variant:
+            part.pop(dependent, None)
     _forget(part, last)
     if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
         del part["typical_hop_latency_s"]  # the base's
     if tree in (*FIXED_PARTS, "power"):
-        others = [key for key in part if key in {*NUMBER_KEYS, SPARSE_PEAK} - {last}]
-        sources = {key: source_in(part.get("source"), key) for key in others}
+        other_numbers = [key for key in part if key in {*NUMBER_KEYS, SPARSE_PEAK} - {last}]
+        sources = {key: source_in(part.get("source"), key) for key in other_numbers}
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
 
@@ -219,13 +219,13 @@ def _forget(part: dict[str, Any], key: str) -> None:
 
 
 def _number_error(
-    path: str, step: str, known: Iterable[str], variant: Mapping[str, Any]
+    path: str, step: str, keys: Iterable[str], variant: Mapping[str, Any]
 ) -> RooflinesError:
     fix = (
         "name a number by its dotted path, such as memory.hbm.bytes_per_s; write a new level "
         "or network whole, memory.l3: {bytes_per_s: }"
     )
-    close = [name for name in close_to(step, known) if name != step]
+    close = [name for name in close_to(step, keys) if name != step]
     return RooflinesError(
         path, f"names no number that a variant of {variant['base']} can have", fix, close=close
     )

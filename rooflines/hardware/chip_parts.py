@@ -127,11 +127,11 @@ def iter_parts(chip: Chip) -> Iterator[ChipPart]:
     for unit, peaks in chip.units.items():
         yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
     for tree in ("memory", "networks", "power", "prices", "measured", "efficiency", "calibration"):
-        held = getattr(chip, tree)
-        if isinstance(held, Entry):
-            yield ChipPart(tree, (), held)
-        elif held:
-            named = held.items() if isinstance(held, Mapping) else enumerate(held)
+        content = getattr(chip, tree)
+        if isinstance(content, Entry):
+            yield ChipPart(tree, (), content)
+        elif content:
+            named = content.items() if isinstance(content, Mapping) else enumerate(content)
             yield from (ChipPart(tree, (str(name),), entry) for name, entry in named)
 
 
@@ -151,8 +151,8 @@ def part_numbers(entry: Entry) -> dict[str, float]:
 
 def source_of(chip: Chip, entry: Entry, key: str) -> list[str]:
     """The sources of one number of a part: its own, else the chip's; empty if neither is stated."""
-    own = source_in(entry.source, key) if isinstance(entry, Sourced) else None
-    source = own or source_in(chip.source, key)
+    entry_source = source_in(entry.source, key) if isinstance(entry, Sourced) else None
+    source = entry_source or source_in(chip.source, key)
     return [source] if isinstance(source, str) else source or []
 
 

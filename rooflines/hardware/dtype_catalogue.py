@@ -85,12 +85,12 @@ class StoredFormats(dict[str, Format]):
         match = INTEGER_FORMAT.fullmatch(name)
         if match is None or (match[2] and int(match[2]) < 1):
             raise KeyError(name)
-        bits, group, more = int(match[1]), match[2], match[3]
-        beside = {None: 0, "-zp": bits, "-bias": SCALE_BITS}[more]
+        bits, group, extra = int(match[1]), match[2], match[3]
+        extra_bits = {None: 0, "-zp": bits, "-bias": SCALE_BITS}[extra]
         if not group:
             return Format(bits=bits, scale_bits=None, block=None, note=None, source=None)
-        shared = SCALE_BITS + beside
-        return Format(bits=bits, scale_bits=shared, block=int(group), note=None, source=None)
+        scale_bits = SCALE_BITS + extra_bits
+        return Format(bits=bits, scale_bits=scale_bits, block=int(group), note=None, source=None)
 
     def __contains__(self, name: object) -> bool:
         """Whether there is such a format."""
@@ -99,9 +99,9 @@ class StoredFormats(dict[str, Format]):
         except KeyError:
             return False
 
-    def __or__(self, others: Mapping[str, Any]) -> StoredFormats:  # type: ignore[override]
+    def __or__(self, formats: Mapping[str, Any]) -> StoredFormats:  # type: ignore[override]
         """These and others."""
-        return StoredFormats({**self, **others})
+        return StoredFormats({**self, **formats})
 
 
 class DtypeFile(Entry):
@@ -166,12 +166,12 @@ def stored_bits(form: Format) -> Fraction:
 
 
 def resolve_combinations(
-    wanted: Sequence[str | NamedCombination], dtypes: DtypeFile
+    forms: Sequence[str | NamedCombination], dtypes: DtypeFile
 ) -> dict[str, StoredDtypes]:
     """The dtype combinations of a sweep by name, each with the bits it stores."""
     by_name: dict[str, StoredDtypes] = {}
     with Mistakes() as mistakes:
-        for index, form in enumerate(wanted):
+        for index, form in enumerate(forms):
             with mistakes.at(f"[{index}]"):
                 combination = _combination(form, dtypes)
                 if combination.name in by_name:

@@ -40,16 +40,16 @@ Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", 
 
 
 def _confidence(value: object) -> object:
-    for each in value.values() if isinstance(value, dict) else [value]:
+    for confidence in value.values() if isinstance(value, dict) else [value]:
         check_choice(
-            each, get_args(Confidence), "no confidence", "write one, or one for each number"
+            confidence, get_args(Confidence), "no confidence", "write one, or one for each number"
         )
     return value
 
 
 def _estimate(value: object) -> object:
-    listed = isinstance(value, list) and all(isinstance(key, str) for key in value)
-    if not (isinstance(value, bool) or listed):
+    is_key_list = isinstance(value, list) and all(isinstance(key, str) for key in value)
+    if not (isinstance(value, bool) or is_key_list):
         fix = "write true or false, or a list of the numbers that are, such as [capacity_bytes]"
         raise RooflinesError("", f"is {quote(value)}, which is not true or false", fix)
     return value
@@ -161,8 +161,8 @@ class Network(Sourced):
 
     @model_validator(mode="after")
     def _fits_topology(self) -> Self:
-        most = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
-        if self.topology == "mesh" and most > self.links + 1:
+        max_chips = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
+        if self.topology == "mesh" and max_chips > self.links + 1:
             joined = f"a mesh of {self.links} links joins {self.links + 1} chips at most"
             fix = "give as many links as there are other chips, or a smaller domain"
             raise RooflinesError("domain", f"is {self.domain}, but {joined}", fix)
@@ -327,8 +327,8 @@ class Chip(Sourced):
                 share first; 1 where none does.
         """
         shares = {resource.name: Fraction(1) for resource in RESOURCES}
-        for each in efficiencies:
-            shares |= shares_of(each)
+        for efficiency in efficiencies:
+            shares |= shares_of(efficiency)
         peaks = {dtype: peak.exact for dtype, peak in self.units.get(unit, {}).items()}
         return ChipRates(peaks, self.memory[memory].exact, shares)
 

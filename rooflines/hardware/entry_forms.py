@@ -104,8 +104,8 @@ def parse_domain(value: object) -> int | str:
         return whole(value)
     except RooflinesError as error:
         close = close_to(value, (UNLIMITED,)) if isinstance(value, str) else ()
-        most = f"the most chips it joins, from 1 to {MAX_SIZE:,}"
-        fix = f"write {most}, {UNLIMITED} for a routed network, or null if it is not published"
+        hint = f"the most chips it joins, from 1 to {MAX_SIZE:,}"
+        fix = f"write {hint}, {UNLIMITED} for a routed network, or null if it is not published"
         raise RooflinesError("", error.problem, fix, close=close) from None
 
 
@@ -241,18 +241,18 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
         *steps, last = steps
         last = str(last)  # a number as a key is no place in a list
     place, value = path_of((*steps, last)), error["input"]
-    ours = value if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
-    if isinstance(ours, RooflinesError):
-        return ours.within(place)
+    error_value = value if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
+    if isinstance(error_value, RooflinesError):
+        return error_value.within(place)
     if error["type"] == "literal_error":
         expected = error["ctx"]["expected"]
         close = close_to(value, re.findall(r"'([^']*)'", expected))
         return RooflinesError(place, f"is {quote(value)}", f"use {expected}", close=close)
-    for key, way in {"ge": "least", "le": "most"}.items():
+    for key, bound in {"ge": "least", "le": "most"}.items():
         if key in error.get("ctx", {}):
             limit = error["ctx"][key]
             beyond = f"{'less' if key == 'ge' else 'more'} than {limit:,g}"
-            fix = f"write at {way} {limit:,g}"
+            fix = f"write at {bound} {limit:,g}"
             if limit == MIN_QUANTITY:
                 beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
             return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)

@@ -68,14 +68,14 @@ PREFIX_LETTERS = {
 
 
 def plausibility_warnings(
-    written: JSON, entry: Chip, known: Mapping[str, Chip]
+    written: JSON, entry: Chip, catalogue: Mapping[str, Chip]
 ) -> list[RooflinesError]:
     """Likely slips in one of the config's own chips.
 
     Args:
         written: The chip as the config has it.
         entry: The chip, its base spelt out.
-        known: All chips by id.
+        catalogue: All chips by id.
 
     Returns:
         A message for each number, its key path relative to the chip.
@@ -84,36 +84,36 @@ def plausibility_warnings(
         RooflinesError: `plausible` names what is no number of the chip, or a variant's number is
             far from its base's.
     """
-    checked = _checked_numbers(entry)
+    numbers = _checked_numbers(entry)
     plausible = written.get("plausible") or []
     fix = "name a number of the chip by its dotted path, such as memory.hbm.bytes_per_s"
     with at_path("plausible"):
-        check_choices(plausible, checked, "no number of this chip that is checked", fix)
+        check_choices(plausible, numbers, "no number of this chip that is checked", fix)
     base = written.get("base")
-    before = _checked_numbers(known[base]) if base else {}
-    slips, mistakes = [], Mistakes()
-    for path, number in checked.items():
+    base_numbers = _checked_numbers(catalogue[base]) if base else {}
+    warnings, mistakes = [], Mistakes()
+    for path, number in numbers.items():
         if path in plausible or (
             base and not any(f"{path}.".startswith(f"{key}.") for key in written)
         ):
             continue
-        old = before.get(path)
-        if beyond := _range_error(number, base, old):
+        base_number = base_numbers.get(path)
+        if range_error := _range_error(number, base, base_number):
             if base:
-                mistakes.add(beyond)
+                mistakes.add(range_error)
             else:
-                slips.append(beyond)
+                warnings.append(range_error)
             continue
         cause = (
-            _variant_slip(number, base, known[base], old)
-            if base and old
-            else _catalogue_slip(number, entry, known)
+            _variant_slip(number, base, catalogue[base], base_number)
+            if base and base_number
+            else _catalogue_slip(number, entry, catalogue)
         )
         if cause:
             fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
-            slips.append(RooflinesError(path, f"is {number['value']:g}, {cause}", fix))
+            warnings.append(RooflinesError(path, f"is {number['value']:g}, {cause}", fix))
     mistakes.check()
-    return slips
+    return warnings
 
 
 def _checked_numbers(entry: Chip) -> dict[str, NumberRecord]:
@@ -132,19 +132,23 @@ def _kind(path: str) -> tuple[str, str]:
 
 
 def _range_error(
-    number: NumberRecord, base: str | None, before: NumberRecord | None
+    number: NumberRecord, base: str | None, base_number: NumberRecord | None
 ) -> RooflinesError | None:
     """The slip if a number is out of range, or far from that of the chip's base."""
-    path, value, old = number["path"], number["value"], before["value"] if before else None
-    least, most = PLAUSIBLE_RANGES[_kind(path)]
-    ratio = value / old if old and least else 1.0
-    if least <= value <= most and 1 / MAX_BASE_RATIO < ratio < MAX_BASE_RATIO:
+    path, value, base_value = (
+        number["path"],
+        number["value"],
+        base_number["value"] if base_number else None,
+    )
+    minimum, maximum = PLAUSIBLE_RANGES[_kind(path)]
+    ratio = value / base_value if base_value and minimum else 1.0
+    if minimum <= value <= maximum and 1 / MAX_BASE_RATIO < ratio < MAX_BASE_RATIO:
         return None
-    problem = f"is {value:g}, {'less' if value < least else 'more'} than any chip has"
-    likely = old or math.sqrt(max(least, most * 1e-6) * most)
-    if old:
-        problem = f"is {value:g}, {value / old:.3g} times that of {base}"
-    factor = min(PREFIX_LETTERS, key=lambda each: abs(math.log(value * each / likely)))
+    problem = f"is {value:g}, {'less' if value < minimum else 'more'} than any chip has"
+    typical = base_value or math.sqrt(max(minimum, maximum * 1e-6) * maximum)
+    if base_value:
+        problem = f"is {value:g}, {value / base_value:.3g} times that of {base}"
+    factor = min(PREFIX_LETTERS, key=lambda prefix: abs(math.log(value * prefix / typical)))
     unit = f"{PREFIX_LETTERS[factor]}{number['unit']}"
     fix = (
         f"write {value * factor:g} if it is in {unit}; if it is meant, write `plausible: [{path}]`"
@@ -158,11 +162,13 @@ def _links(entry: Chip, path: str) -> int:
     return entry.networks[name].links if tree == "networks" else 1
 
 
-def _variant_slip(number: NumberRecord, name: str, base: Chip, before: NumberRecord) -> str | None:
+def _variant_slip(
+    number: NumberRecord, name: str, base: Chip, base_number: NumberRecord
+) -> str | None:
     """The slip that would explain the ratio of a variant's number to its base's."""
     path, value = number["path"], number["value"]
     tree, key = _kind(path)
-    if math.isclose(value, before["printed_with_sparsity"] or 0, rel_tol=TOLERANCE):
+    if math.isclose(value, base_number["printed_with_sparsity"] or 0, rel_tol=TOLERANCE):
         return f"the figure with sparsity that is printed for {name}"
     factors = dict(PREFIXES)
     if key in ("flops_per_s", "bytes_per_s"):
@@ -174,12 +180,12 @@ def _variant_slip(number: NumberRecord, name: str, base: Chip, before: NumberRec
             2 * links: f"all {links} links in both directions",
         }
     for factor, cause in factors.items():
-        if math.isclose(value, factor * before["value"], rel_tol=TOLERANCE):
+        if math.isclose(value, factor * base_number["value"], rel_tol=TOLERANCE):
             return f"{factor:.5g} times that of {name}, as {cause} would be"
     return None
 
 
-def _catalogue_slip(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]) -> str | None:
+def _catalogue_slip(number: NumberRecord, entry: Chip, catalogue: Mapping[str, Chip]) -> str | None:
     """The slip that would explain a number unlike those of the catalogue."""
     path, value = number["path"], number["value"]
     kind = _kind(path)
@@ -187,9 +193,9 @@ def _catalogue_slip(number: NumberRecord, entry: Chip, known: Mapping[str, Chip]
         if value == number["printed_with_sparsity"]:
             return "its own figure with sparsity"
         _, unit, dtype, _ = path.split(".")
-        long = value != float(f"{value:.2e}")  # three digits are shared by chance
-        for chip, other in known.items() if long else ():
-            peak = other.units.get(cast("Unit", unit), {}).get(dtype)
+        has_many_digits = value != float(f"{value:.2e}")  # three digits are shared by chance
+        for chip, catalogue_chip in catalogue.items() if has_many_digits else ():
+            peak = catalogue_chip.units.get(cast("Unit", unit), {}).get(dtype)
             if peak and value == peak.printed_with_sparsity:
                 return f"the figure with sparsity that is printed for {chip}"
     main, links = entry.memory.get(MAIN_MEMORY), _links(entry, path)

@@ -69,19 +69,19 @@ def missing_level_reason(chip: Chip, memory: str) -> str | None:
 
 
 def interconnects(
-    chip: Chip, wanted: Sequence[str] | None
+    chip: Chip, names_asked: Sequence[str] | None
 ) -> tuple[str | None, tuple[Link, ...], str]:
     """A chip's interconnects, or the reason why it has none.
 
     Args:
         chip: The chip.
-        wanted: Their names, inner first; None: the chip's first.
+        names_asked: Their names, inner first; None: the chip's first.
 
     Returns:
         Their names in tables, None without; the interconnects, inner first; the reason, empty where
         there is none.
     """
-    names = wanted or list(chip.networks)[:1]
+    names = names_asked or list(chip.networks)[:1]
     for name in names:
         if name not in chip.networks:
             return None, (), Reason("network", f"no interconnect {name}")
@@ -130,8 +130,8 @@ def routes_joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
 
 def _routes(chip: Chip) -> list[list[str]]:
     """The routes of a chip that use its first interconnect: with another around it, then alone."""
-    first, *others = chip.networks or [""]
-    return [*([first, other] for other in others), [first]]
+    inner, *outer = chip.networks or [""]
+    return [*([inner, outer_name] for outer_name in outer), [inner]]
 
 
 def default_route(chip: Chip, chips: int) -> list[str]:
@@ -152,45 +152,45 @@ def default_route(chip: Chip, chips: int) -> list[str]:
     if routes := routes_joining(chip, (chips,)):
         return routes[0].split(",")
     outer = (name for name in list(chip.networks)[1:] if chip.networks[name].exact.domain is None)
-    around = [] if links[0].topology == TORUS else [*outer][:1]
-    return [*names, *around]
+    surrounding = [] if links[0].topology == TORUS else [*outer][:1]
+    return [*names, *surrounding]
 
 
-def hint_fewer_chips(chip: Chip, what: str, *splits: tuple[int, ...]) -> str:
+def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
     """The fix where interconnects do not join chips.
 
     Args:
         chip: The chip.
-        what: What to ask for: fewer chips, or others.
+        request: What to ask for: fewer chips, or others.
         splits: As of `routes_joining`.
     """
     first, links, _ = interconnects(chip, None)
-    most = (max_domain(links)[0] if first else None) or 2
-    fix = f"ask for {what}, such as {2 ** (most.bit_length() - 1)}"
+    max_chips = (max_domain(links)[0] if first else None) or 2
+    fix = f"ask for {request}, such as {2 ** (max_chips.bit_length() - 1)}"
     if networks := routes_joining(chip, *splits):
         return f"{fix}, or choose the network {' or '.join(networks)}"
-    wanted = max(map(math.prod, splits), default=1)
+    chips = max(map(math.prod, splits), default=1)
     if any(len(axes) > 1 for axes in splits):
         return fix
-    if near := _nearest_joined(chip, most, wanted):
-        route = routes_joining(chip, (near[-1],))[0]
-        return f"ask for {' or '.join(map(str, near))} chips over {route}"
+    if nearest := _nearest_joined(chip, max_chips, chips):
+        route = routes_joining(chip, (nearest[-1],))[0]
+        return f"ask for {' or '.join(map(str, nearest))} chips over {route}"
     return fix
 
 
-def _nearest_joined(chip: Chip, group: int, wanted: int) -> list[int]:
+def _nearest_joined(chip: Chip, group: int, chips: int) -> list[int]:
     """The nearest numbers of chips below and above one that interconnects join [1]."""
-    below = range(wanted - 1, max(wanted - MAX_CHIPS_TRIED, 1), -1)
-    above = range(wanted + 1, wanted + MAX_CHIPS_TRIED)
+    below = range(chips - 1, max(chips - MAX_CHIPS_TRIED, 1), -1)
+    above = range(chips + 1, chips + MAX_CHIPS_TRIED)
     step = group if len(_routes(chip)) > 1 else 1
-    found = (
+    nearest = (
         next(
             (number for number in side if not number % step and routes_joining(chip, (number,))),
             None,
         )
         for side in (below, above)
     )
-    return [number for number in found if number is not None]
+    return [number for number in nearest if number is not None]
 
 
 def _obstacles(
@@ -203,12 +203,12 @@ def _obstacles(
         yield f"no axes on {' and '.join(names)}: {axes_text(axes)} needs one torus"
     if len(axes) > 1 and 2 * len(axes) > inner.links:
         yield f"{inner.links} links on {names[0]}, two for an axis: too few for {axes_text(axes)}"
-    most, published = max_domain(links)
-    if most is not None and max(axes) > most and not published:
+    max_chips, is_known = max_domain(links)
+    if max_chips is not None and max(axes) > max_chips and not is_known:
         yield f"no published number of chips that {names[-1]} joins"
-    if most is not None and max(axes) > most:
-        along = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
-        yield f"{most} chips at most on {along} {LEVEL_SEPARATOR.join(names)}"
+    if max_chips is not None and max(axes) > max_chips:
+        place = "an axis of" if inner.topology == TORUS and len(links) == 1 else "one"
+        yield f"{max_chips} chips at most on {place} {LEVEL_SEPARATOR.join(names)}"
     group = inner.domain
     if len(links) > 1 and group is not None and chips > group and chips % group:
         yield f"groups of {group} chips on {names[0]}, of which {chips} is no multiple"

@@ -104,7 +104,7 @@ def fused_matrix(
     return Matrix(name, weights, reads, writes, layout, tuple(copied_parts))
 
 
-ModelSize = Annotated[PositiveInt, BeforeValidator(lambda value: whole(value, largest=MAX_SIZE))]
+ModelSize = Annotated[PositiveInt, BeforeValidator(lambda value: whole(value, maximum=MAX_SIZE))]
 NonNegativeSize = Annotated[
-    int, BeforeValidator(lambda value: whole(value, least=0, largest=MAX_SIZE))
+    int, BeforeValidator(lambda value: whole(value, minimum=0, maximum=MAX_SIZE))
 ]

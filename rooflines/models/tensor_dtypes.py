@@ -39,7 +39,7 @@ def _weight_class(value: object) -> str:
 
 Elements = Annotated[
     int,
-    BeforeValidator(lambda value: whole(value, largest=MAX_ELEMENTS)),
+    BeforeValidator(lambda value: whole(value, maximum=MAX_ELEMENTS)),
     WithJsonSchema({"type": "integer", "minimum": 1}),
 ]
 

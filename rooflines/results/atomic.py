@@ -109,10 +109,10 @@ def _explain_errors(target: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        explained = write_error(target, error)
-        if explained is None:
+        write_failure = write_error(target, error)
+        if write_failure is None:
             raise
-        raise explained from error
+        raise write_failure from error
 
 
 def write_error(path: object, error: Exception) -> RooflinesError | None:
@@ -122,8 +122,10 @@ def write_error(path: object, error: Exception) -> RooflinesError | None:
         path: The file or folder.
         error: What was raised, by Python or by a library that writes for it.
     """
-    quoted = OS_ERROR.search(str(error))
-    number = error.errno if isinstance(error, OSError) else int(quoted[1]) if quoted else None
+    rust_number = OS_ERROR.search(str(error))
+    number = (
+        error.errno if isinstance(error, OSError) else int(rust_number[1]) if rust_number else None
+    )
     if number not in (*DISK_FULL, *NOT_WRITABLE):
         return None
     problem = f"cannot be written: {os.strerror(number or 0)}"

@@ -70,16 +70,19 @@ def write_summary(spec: str, path: str | Path) -> None:
     counted = pl.collect_all(
         [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
-    found = {kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}}
+    thresholds = {
+        kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}
+    }
     solved = pl.collect_all(
-        [_thresholds_of(sweep, kind, found[kind]) for sweep, kind in sweeps], engine="streaming"
+        [_thresholds_of(sweep, kind, thresholds[kind]) for sweep, kind in sweeps],
+        engine="streaming",
     )
     frames = [
         _summary(sweep, rows, sizes)
         for (sweep, _), rows, sizes in zip(sweeps, counted, solved, strict=True)
     ]
-    none = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
-    write_csv(pl.concat([none, *frames]), path, NO_TEXT)
+    empty = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
+    write_csv(pl.concat([empty, *frames]), path, NO_TEXT)
 
 
 def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
@@ -89,8 +92,8 @@ def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.L
     if "sharding" not in keys:
         return typed.sort(keys)
     unsplit = pl.when(shards=1).then(pl.lit("none")).otherwise("sharding").alias("sharding")
-    once = typed.sort(keys).with_columns(unsplit)
-    return once.unique(keys, keep="first", maintain_order=True)
+    unsplit_once = typed.sort(keys).with_columns(unsplit)
+    return unsplit_once.unique(keys, keep="first", maintain_order=True)
 
 
 def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
@@ -116,12 +119,12 @@ def _thresholds_of(
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
     rule = pl.col("rule_of_thumb").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
-    along = solved[sweep["sweep"]].filter(
+    selected = solved[sweep["sweep"]].filter(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
     )
     return _grouped(
-        along,
+        selected,
         _keys_of_thresholds(sweep, kind.keys),
         (pl.col("outcome").cast(pl.String) == NEVER).mean().alias("never"),
         critical.first().alias("critical_min"),
@@ -138,9 +141,9 @@ def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[s
 def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
     """The rows of a sweep in the summary, in the form of the column dictionary."""
     bounds = [f"{resource.bound}-bound" for resource in RESOURCES]
-    most = pl.max_horizontal(bounds)
+    max_count = pl.max_horizontal(bounds)
     bottleneck = pl.coalesce(
-        pl.when(pl.col(name) == most).then(pl.lit(resource.bound))
+        pl.when(pl.col(name) == max_count).then(pl.lit(resource.bound))
         for name, resource in zip(bounds, RESOURCES, strict=True)
     )
     shared = [name for name in sizes.columns if name in rows.columns]

@@ -91,7 +91,7 @@ class Origin:
     def sources(self) -> dict[str, Any]:
         """The sources that its catalogue entries name, as they are in the catalogue now."""
         made_from = (*self.sweeps.values(), *self.measurements.values())
-        named = {name for each in made_from for name in _source_names(each["chips"])}
+        named = {name for recipe in made_from for name in _source_names(recipe["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
 
 
@@ -165,19 +165,21 @@ def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> 
     spec, name = record.spec, path.absolute().relative_to(output).as_posix()
     charts = spec.get("charts", [])
     if name not in (".", "index.json"):
-        of_file = [one for one in charts if name.startswith((f"{one['id']}-", f"{one['id']}."))]
-        charts = sorted(of_file, key=lambda chart: len(chart["id"]))[-1:]
+        file_charts = [
+            chart for chart in charts if name.startswith((f"{chart['id']}-", f"{chart['id']}."))
+        ]
+        charts = sorted(file_charts, key=lambda chart: len(chart["id"]))[-1:]
     recipes = _recipes(records.results_root(output), record)
     if charts:
         names = {chart["sweep"] for chart in charts}
         chips = {chip for chart in charts for chip in chart["chips"]}
         recipes = [
             {
-                **each,
-                "chips": {chip: each["chips"][chip] for chip in each["chips"] if chip in chips},
+                **recipe,
+                "chips": {chip: recipe["chips"][chip] for chip in recipe["chips"] if chip in chips},
             }
-            for each in recipes
-            if each.get("sweep", each.get("measurement")) in names
+            for recipe in recipes
+            if recipe.get("sweep", recipe.get("measurement")) in names
         ]
     sweeps, measurements = merge_recipes(recipes), _by_measurement(recipes)
     damage = _damage(path, record, name)
@@ -198,11 +200,13 @@ def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> 
 def _recipes(home: Path | None, record: records.Record) -> list[Any]:
     """The recipes of sweeps and of timings that an output is of: its own, or of its inputs."""
     spec = record.spec
-    own = [*spec.get("sweeps", []), *spec.get("measurements", [])]
-    own += [spec] if "sweep" in spec else []
-    names = spec.get("inputs", []) if home and not own else []
+    recipes = [*spec.get("sweeps", []), *spec.get("measurements", [])]
+    recipes += [spec] if "sweep" in spec else []
+    names = spec.get("inputs", []) if home and not recipes else []
     inputs = (records.record_of(home, home / name) for name in names if home)
-    return own + [recipe for each in inputs if each for recipe in _recipes(home, each)]
+    return recipes + [
+        recipe for input_record in inputs if input_record for recipe in _recipes(home, input_record)
+    ]
 
 
 def _damage(path: Path, record: records.Record, name: str) -> str | None:
@@ -242,15 +246,15 @@ def _unrecorded(path: Path, digest: str) -> Origin:
     from rooflines.results.tables import metadata_of  # noqa: PLC0415 - a record alone does not wait for polars
 
     try:
-        about = metadata_of(path)
+        metadata = metadata_of(path)
     except RooflinesError:
         return unknown
-    recipes = about["made_from"]
+    recipes = metadata["made_from"]
     return replace(
         unknown,
-        made_with={"rooflines": str(about["version"])},
+        made_with={"rooflines": str(metadata["version"])},
         sweeps=merge_recipes(recipes),
-        charts=[about["chart"]] if "chart" in about else [],
+        charts=[metadata["chart"]] if "chart" in metadata else [],
         measurements=_by_measurement(recipes),
     )
 

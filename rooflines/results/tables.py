@@ -122,7 +122,7 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
     """
     try:
         text = parquet_metadata(path).get(METADATA_KEY)
-        about = None if text is None else json.loads(text)
+        metadata = None if text is None else json.loads(text)
     except (
         OSError,
         ValueError,
@@ -132,10 +132,10 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
     ) as error:
         problem = f"cannot be read as Parquet: {printable(error)}"
         raise RooflinesError("", problem, "make it again", file=str(path)) from None
-    if not isinstance(about, dict):
+    if not isinstance(metadata, dict):
         fix = "give a table of this package"
         raise RooflinesError("", "does not say what made it", fix, file=str(path))
-    return about
+    return metadata
 
 
 def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -> pl.LazyFrame:
@@ -169,8 +169,8 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
     for folder in folders:
         if parts := sorted((folder / sweep).glob(PARTS)):
             return parts
-    every = (part for folder in folders for part in folder.glob(f"*/{PARTS}"))
-    names = sorted({part.parent.name for part in every})
+    all_parts = (part for folder in folders for part in folder.glob(f"*/{PARTS}"))
+    names = sorted({part.parent.name for part in all_parts})
     fix, problem = f"use one of {', '.join(names)}", f"has no table {quote(sweep)}"
     if not names:
         fix = "run the workflow first, or give the folder it writes to"
@@ -193,7 +193,7 @@ def runs_of(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, in
 
 def scan_sweeps(path: str | Path) -> defaultdict[str, pl.LazyFrame]:
     """The rows of each sweep of a file of thresholds, where they follow one another; else none."""
-    every = scan_parquet(path)
-    runs = runs_of(every.select("sweep").collect(), ["sweep"])
-    found = {str(sweep): every.slice(start, stop - start) for (sweep,), start, stop in runs}
-    return defaultdict(every.clear, found)
+    rows = scan_parquet(path)
+    runs = runs_of(rows.select("sweep").collect(), ["sweep"])
+    by_sweep = {str(sweep): rows.slice(start, stop - start) for (sweep,), start, stop in runs}
+    return defaultdict(rows.clear, by_sweep)

@@ -250,7 +250,7 @@ def _scores(config: Mapping[str, Any]) -> int | None:
                 raise RooflinesError("id2label", f"is {quote(labels)}, which is no object", fix)
             with at_path("num_labels"):
                 return len(labels) or whole(
-                    config.get("num_labels") or DEFAULT_LABELS, largest=MAX_SIZE
+                    config.get("num_labels") or DEFAULT_LABELS, maximum=MAX_SIZE
                 )
         if name.endswith(WITHOUT_HEAD):
             return 0

@@ -144,7 +144,7 @@ class Keys:
                     "differs per layer, which is not modelled",
                     "write the model out as docs/write-a-config.md says if its layers are equal",
                 )
-            return whole(value, least=minimum, largest=MAX_SIZE)
+            return whole(value, minimum=minimum, maximum=MAX_SIZE)
 
     def layers(self) -> int:
         """Read the number of layers.
@@ -168,7 +168,7 @@ class Keys:
         """
         values, layers = self.items(name), self.layers()
         with at_path(name):
-            layer_indices = [whole(value, least=0, largest=layers - 1) for value in values]
+            layer_indices = [whole(value, minimum=0, maximum=layers - 1) for value in values]
             if len(set(layer_indices)) < len(layer_indices):
                 raise RooflinesError("", f"is {quote(values)}, with a layer twice", "name it once")
         return layer_indices
