@@ -1,1 +1,1 @@
-"""Errors, exact numbers, and bounded YAML that keeps its lines."""
+"""Errors, exact numbers, bounded files, YAML with line numbers."""

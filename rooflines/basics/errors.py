@@ -1,7 +1,7 @@
-"""The one exception of the package: its message says where, what is wrong, and how to fix it.
+"""The package's exception: its message names the place, the problem and the fix.
 
 Independent parts are checked in a `with Mistakes() as mistakes:` block, each in its own
-`with mistakes.at(place):`; one exception then has the mistakes of all parts.
+`with mistakes.at(place):`; one exception then has all mistakes.
 """
 
 from __future__ import annotations
@@ -16,39 +16,38 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it: 128 + SIGINT."""
+"""Exit status after Ctrl-C, as in shells: 128 + SIGINT."""
 
 MAX_QUOTE = 80
-"""Characters of a wrong value that a message repeats."""
+"""Maximum length of a wrong value in a message [characters]."""
 
 MAX_PATH = 255
-"""Characters of a path that a message has [1]."""
+"""Maximum length of a path in a message [characters]."""
 
 MAX_KEY_PATH = 400
-"""Characters of a key path that a message shows."""
+"""Maximum length of a key path in a message [characters]."""
 
 MAX_MISTAKES_SHOWN = 20
-"""Mistakes that one message shows [1]."""
+"""Maximum of mistakes in one message [1]."""
 
 MAX_MISTAKES = 1000
-"""Mistakes after which checking stops [1]."""
+"""Number of mistakes at which checking stops [1]."""
 
 
 class RooflinesError(ValueError):
-    """A mistake in what the user wrote, or several; `str(error)` is the whole message.
+    """A mistake in the user's input, or several; `str(error)` is the whole message.
 
     Args:
-        where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the file as a
-            whole.
-        problem: What is wrong there, a predicate: "is 'h100', which is no chip".
-        fix: What to do about it, an imperative without a full stop.
+        where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the whole file.
+        problem: The problem, a predicate: "is 'h100', which is no chip".
+        fix: The fix, an imperative without a full stop.
         close: Valid names similar to the wrong one.
-        file: The file that has it.
+        file: The file with the mistake.
 
     Attributes:
-        cause: What led to it as a value, for a caller with words of its own; None: nothing typed.
-        line: The line of that file [1]; None where unknown.
-        errors: The mistakes one by one; the other attributes are those of the first.
+        cause: The cause as a value, for callers that phrase it themselves; None: nothing typed.
+        line: The line in that file [1]; None if unknown.
+        errors: The mistakes one by one; further attributes are those of the first.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class RooflinesError(ValueError):
 
     @classmethod
     def combine(cls, errors: Iterable[Self]) -> Self:
-        """One error with all these mistakes."""
+        """Combine mistakes into one error."""
         mistakes = tuple(errors)
         first = mistakes[0]
         if len(mistakes) == 1:
@@ -74,20 +73,20 @@ class RooflinesError(ValueError):
 
     @property
     def errors(self) -> tuple[Self, ...]:
-        """The mistakes one by one."""
+        """Mistakes one by one."""
         return (self,) if self._several is None else self._several
 
     def within(
         self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None
     ) -> Self:
-        """The same error with a longer key path, and its file.
+        """Copy of this error with a longer key path, and its file.
 
-        An error that names its file stays as it is: there its key path is whole.
+        An error that names its file stays unchanged: its key path is complete.
 
         Args:
-            place: Goes before its key path.
-            file: The file that has it.
-            line_of: The line of a key path in that file.
+            place: Prefix to the key path.
+            file: The file with the mistake.
+            line_of: Function from a key path to its line in that file.
         """
         if self._several is not None:
             return self.combine(
@@ -104,9 +103,9 @@ class RooflinesError(ValueError):
         return outer
 
     def __str__(self) -> str:
-        """Place and problem, close names, fix: a line each; then how many more mistakes exist.
+        """Message: place and problem, close names, fix, a line each; then the number left out.
 
-        Each can have names of a file, of any characters.
+        Each line can quote a file's names, with any characters.
         """
         if self._several is not None:
             more = len(self._several) - MAX_MISTAKES_SHOWN
@@ -125,17 +124,18 @@ class RooflinesError(ValueError):
 
 
 class PlausibilityWarning(UserWarning):
-    """A number of a config is probably a slip, and is used as it is.
+    """Warning about a probable slip in a config; the value is used unchanged.
 
-    Of an own chip, which its `plausible` silences; or contexts longer than a model is trained for.
+    Raised for a number of the user's chip, which its `plausible` silences, or for contexts longer
+    than a model is trained for.
     """
 
 
 class Mistakes:
-    """Collects the mistakes of independent parts, and raises them as one error when its block ends.
+    """Collector for mistakes in independent parts, raised as one error when its block ends.
 
-    An error raised in the block itself, outside of its parts, ends it and joins those collected.
-    The block of a part passes them on to the whole; the code after it always runs.
+    An error raised in the block itself, outside any part, ends the block and joins those collected.
+    A part's block passes its mistakes on to the whole; the code after it always runs.
     """
 
     def __init__(self, whole: Mistakes | None = None, place: str = "") -> None:
@@ -143,12 +143,12 @@ class Mistakes:
         self._whole, self._place = whole, place
 
     def add(self, error: RooflinesError) -> None:
-        """Collect the mistakes of an error, the first one of each place.
+        """Collect the mistakes in an error, the first at each place.
 
-        Others at the same place tend to follow from it.
+        Further mistakes at one place tend to follow from the first.
 
         Raises:
-            RooflinesError: There are more than `MAX_MISTAKES`.
+            RooflinesError: `MAX_MISTAKES` are collected.
         """
         for single in error.errors:
             self.by_place.setdefault((single.file, single.where), single)
@@ -156,25 +156,25 @@ class Mistakes:
                 self.check()
 
     def at(self, place: str = "") -> Mistakes:
-        """A collector for a part.
+        """Collector for a part.
 
-        It takes errors raised inside and mistakes added to it; `place` goes before their key paths.
+        It takes errors raised inside and mistakes added to it; `place` prefixes their key paths.
         """
         return Mistakes(self, place)
 
     def check(self) -> None:
-        """Raise the mistakes, if there are any."""
+        """Raise the mistakes, if any."""
         if self.by_place:
             raise RooflinesError.combine(self.by_place.values())
 
     def __enter__(self) -> Self:
-        """The collector itself."""
+        """Return the collector itself."""
         return self
 
     def __exit__(
         self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
     ) -> bool | None:
-        """Raise the collected mistakes with the error that ended the block, or pass them on."""
+        """Raise the collected mistakes and the error that ended the block, or pass them on."""
         if error is not None and not isinstance(error, RooflinesError):
             return None
         try:
@@ -198,7 +198,7 @@ def printable(text: object) -> str:
 
 @contextmanager
 def at_path(place: str = "", *, file: str = "") -> Iterator[None]:
-    """Adds to the errors raised inside: `place` before their key path, `file` as their file."""
+    """Complete errors raised inside: `place` before their key path, `file` as their file."""
     try:
         yield
     except RooflinesError as error:
@@ -206,7 +206,7 @@ def at_path(place: str = "", *, file: str = "") -> Iterator[None]:
 
 
 def close_to(name: object, choices: Iterable[str]) -> list[str]:
-    """The valid names that `name` could mean: those that contain it, then similar ones."""
+    """Valid names that `name` could mean: those that contain it, then similar ones."""
     text, names = str(name).lower(), list(choices)
     contain = [choice for choice in names if len(text) > 1 and text in choice.lower()]
     similar = get_close_matches(text, names, n=3, cutoff=0.6)
@@ -214,24 +214,24 @@ def close_to(name: object, choices: Iterable[str]) -> list[str]:
 
 
 def cycle(names: Sequence[str], order: Iterable[str]) -> list[str]:
-    """The names of a cycle, starting and ending with the one that comes first in the file."""
+    """Names in a cycle; the name that comes first in the file starts and ends it."""
     first = names.index(min(names, key=list(order).index))
     return [*names[first:], *names[: first + 1]]
 
 
 def missing_package(command: str, package: str) -> RooflinesError:
-    """The error of a command that needs a package which the environment lacks.
+    """Error about a package that a command needs and the environment lacks.
 
     Args:
         command: The command.
-        package: The package, as pip has it.
+        package: The package's name for pip.
     """
     fix = f"type `make setup` in the clone, which installs it; elsewhere `pip install '{package}'`"
     return RooflinesError(command, f"needs {package}, which is not installed", fix)
 
 
 def quote(value: object) -> str:
-    """A value as a message shows it: its YAML-like form, shortened."""
+    """Quote a value in a message: YAML-like, truncated."""
     if isinstance(value, date):
         return value.isoformat()
     named = {None: "null", True: "true", False: "false"}
@@ -245,21 +245,21 @@ def quote(value: object) -> str:
 
 
 def truncate(text: str, length: int = MAX_QUOTE) -> str:
-    """Text of a user, cut to what a message repeats."""
+    """Truncate a user's text for a message."""
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str = "") -> None:
-    """Refuse a value that is not one of the valid ones.
+    """Refuse a value outside the valid choices.
 
     Args:
-        value: A name or a number; a value of any other type is refused.
+        value: A name or a number; values of other types are refused.
         choices: The valid values.
-        refusal: Ends the message "is 'h100', which is ...": "no chip of sweep mlp".
-        fix: What to do about it; by default, use one of the valid values.
+        refusal: End of the message "is 'h100', which is ...": "no chip of sweep mlp".
+        fix: The fix; by default, to use one of the valid values.
 
     Raises:
-        RooflinesError: It is not valid.
+        RooflinesError: The value is not valid.
     """
     if isinstance(value, str | int) and value in choices:
         return
@@ -274,16 +274,16 @@ def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str
 def check_choices(
     values: Sequence[Any] | str | None, choices: Collection[Any], refusal: str, fix: str = ""
 ) -> None:
-    """Refuse a value, or those of a list, that is not one of the valid ones.
+    """Refuse a value, or any in a list, outside the valid choices.
 
     Args:
-        values: A name, or a list of names or numbers; None is none.
+        values: A name, or a list of names or numbers; None: an empty list.
         choices: The valid values.
-        refusal: What another value is, as in `check_choice`.
-        fix: What to do about it, as in `check_choice`.
+        refusal: End of the message, as in `check_choice`.
+        fix: The fix, as in `check_choice`.
 
     Raises:
-        RooflinesError: At least one is not valid; key paths are the places in a list.
+        RooflinesError: At least one value is not valid; key paths are places in the list.
     """
     if isinstance(values, str):
         check_choice(values, choices, refusal, fix)

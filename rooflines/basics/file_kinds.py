@@ -1,7 +1,7 @@
-"""Kinds of files that tools of the field write, told by their content.
+"""Kinds of files that tools of the field write, recognized by content.
 
-`file_kinds.yaml` has them: what tells them, their names, and which commands read them. A command
-that is given another kind says what it is, what it lacks, and which tool makes what is wanted.
+`file_kinds.yaml` lists their marks, names, and the commands that read them. A command given another
+kind names that kind, its content, and the tool that writes a readable file.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 Reader = Literal["kernels", "timings", "fit", "model", "config", "fits", "shapes"]
-"""Content that a command reads: profiled kernels, timings, timings to fit, a model, a config, fits,
-or sizes of matmuls."""
+"""Content that a command reads: profiled kernels, timings, timings to fit, a model, a config,
+fits, or matmul sizes."""
 
 HEAD_BYTES = 2**17
-"""Bytes at the beginning of a file, unpacked, that tell its kind [byte]."""
+"""Size of a file's beginning, unpacked, from which its kind is told [byte]."""
 
 SQLITE = b"SQLite format 3\0"
-"""The first bytes of a SQLite database."""
+"""First bytes of a SQLite database."""
 
 HEADING_LINES = 400
-"""Lines at the beginning of a table among which its names of columns are [1]."""
+"""Lines at a table's beginning searched for column names [1]."""
 
 COUNTERS = (
     "gpu__time_duration.sum,dram__bytes_read.sum,dram__bytes_write.sum,"
     "sm__ops_path_tensor_src_bf16_dst_fp32.sum"
 )
-"""The counters of Nsight Compute that a roofline needs; docs/measure.md has those of all dtypes."""
+"""Nsight Compute counters for a roofline; docs/measure.md lists those for all dtypes."""
 
 READER_CONTENT: dict[Reader, str] = {
     "kernels": "operations and bytes of kernels",
@@ -50,7 +50,7 @@ READER_CONTENT: dict[Reader, str] = {
     "fits": "fits of a chip and software",
     "shapes": "columns D and F",
 }
-"""Content that a command reads, in words, by reader."""
+"""Content in words, by reader."""
 
 FIXES: dict[Reader, dict[str, str]] = {
     "kernels": {
@@ -84,16 +84,16 @@ FIXES: dict[Reader, dict[str, str]] = {
     "fits": {"": "make them with `rooflines measured calibrate`"},
     "shapes": {"": "write a CSV file with a row for each matmul"},
 }
-"""Fixes for a file of another kind, by the reader and by `maker` of the file."""
+"""Fixes for a file of another kind, by reader and by the file's `maker`."""
 
 
 class Sign(NamedTuple):
-    """Marks of a kind of file, all of which it has.
+    """Marks of a file kind; a file needs all of them.
 
     Attributes:
-        begins: Its first bytes.
-        ends: The end of its name.
-        text: Patterns near its beginning.
+        begins: First bytes.
+        ends: End of the file name.
+        text: Patterns near the beginning.
         columns: Names in one line of a table.
     """
 
@@ -107,13 +107,13 @@ class FileKind(NamedTuple):
     """A kind of file.
 
     Attributes:
-        id: Its key in `file_kinds.yaml`.
-        name: What it is, such as "a trace of rocprofv3".
-        content: What it has.
-        maker: Whose tools count what it lacks.
-        readers: What reads it.
+        id: The key in `file_kinds.yaml`.
+        name: The name, such as "a trace of rocprofv3".
+        content: The content in words.
+        maker: The vendor or tool, which selects the fix.
+        readers: Readers of this kind.
         command: The command line that reads it.
-        signs: What tells it: one of these.
+        signs: Alternative signs, one of which is enough.
     """
 
     id: str
@@ -126,7 +126,7 @@ class FileKind(NamedTuple):
 
 
 def file_kind(path: str | Path) -> FileKind | None:
-    """The kind of a file; None: it is none of the known ones, or cannot be read."""
+    """Recognize the kind of a file; None: unknown, or unreadable."""
     content = _head(Path(path))
     if not content:
         return None
@@ -144,17 +144,17 @@ def file_kind(path: str | Path) -> FileKind | None:
 
 
 def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
-    """The kind of a file, refused where it is one that a command does not read.
+    """Refuse a file of a kind that a command does not read.
 
     Args:
         path: The file.
-        reader: What the command reads.
+        reader: The content that the command reads.
 
     Returns:
-        The kind; None: none of the known ones.
+        The kind; None: unknown.
 
     Raises:
-        RooflinesError: It is another kind.
+        RooflinesError: The file is of another kind, or empty.
     """
     kind = file_kind(path)
     fixes = FIXES["timings" if reader == "fit" else reader]
@@ -173,14 +173,14 @@ def check_kind(path: str | Path, reader: Reader) -> FileKind | None:
 
 @contextmanager
 def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
-    """Name the kind of a file in the error of reading it, where another command reads that kind.
+    """Name the kind of a file in a reading error, if the command does not read that kind.
 
     Args:
         path: The file.
-        reader: What the command reads.
+        reader: The content that the command reads.
 
     Raises:
-        RooflinesError: As of `check_kind`, in place of the error within; or that error.
+        RooflinesError: The error of `check_kind` in place of the one raised inside, or the latter.
     """
     try:
         yield
@@ -194,7 +194,7 @@ def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
 
 @cache
 def file_kinds() -> tuple[FileKind, ...]:
-    """All kinds, in the order in which they are tried."""
+    """All kinds, in the order of trial."""
     text = Path(__file__).with_name("file_kinds.yaml").read_text(encoding="utf-8")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     content = yaml.load(text, Loader=loader)  # noqa: S506, both loaders are safe
@@ -213,7 +213,7 @@ def file_kinds() -> tuple[FileKind, ...]:
 
 
 def _sign(entry: dict[str, object]) -> Sign:
-    """Marks of a kind as patterns, from its entry."""
+    """Parse a sign from its entry."""
     texts, columns = entry.get("text", []), entry.get("columns", [])
     assert isinstance(texts, list) and isinstance(columns, list)  # noqa: S101, PT018, for types
     return Sign(
@@ -225,7 +225,7 @@ def _sign(entry: dict[str, object]) -> Sign:
 
 
 def _has_marks(sign: Sign, name: str, content: bytes, text: str, lines: Sequence[set[str]]) -> bool:
-    """Say whether a file has all marks of a sign."""
+    """Tell whether a file has all marks of a sign."""
     return (
         content.startswith(sign.begins)
         and name.endswith(sign.ends)
@@ -235,7 +235,7 @@ def _has_marks(sign: Sign, name: str, content: bytes, text: str, lines: Sequence
 
 
 def _is_empty(path: Path) -> bool:
-    """Whether a file has no content."""
+    """Tell whether a file is empty."""
     try:
         return path.is_file() and path.stat().st_size == 0
     except (OSError, ValueError):
@@ -243,7 +243,7 @@ def _is_empty(path: Path) -> bool:
 
 
 def _head(path: Path) -> bytes:
-    """The beginning of a file, unpacked."""
+    """Read the beginning of a file, unpacked."""
     try:
         if not path.is_file():  # a pipe can be read once only
             return b""
@@ -257,7 +257,7 @@ def _head(path: Path) -> bytes:
 
 
 def _names_of_tables(path: Path) -> bytes:
-    """The names of the tables of a SQLite database, which may be anywhere in it."""
+    """Table names of a SQLite database, which may stand anywhere in the file."""
     import sqlite3  # noqa: PLC0415, few files need it
 
     with (
@@ -272,7 +272,7 @@ def _names_of_tables(path: Path) -> bytes:
 
 
 def _lines_of_names(text: str) -> Iterator[set[str]]:
-    """The cells of the first lines, any of which may have the names of columns."""
+    """Cells of the first lines, any of which may hold the column names."""
     for line in text.splitlines()[:HEADING_LINES]:
         if "," in line:
             try:

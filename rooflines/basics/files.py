@@ -1,6 +1,6 @@
-"""Files that users name, tables among them: of bounded size, by their exact path.
+"""Files named by users, tables among them: bounded size, exact path.
 
-To polars `[1]`, `*` and `?` in a path are a pattern.
+Polars reads `[1]`, `*` and `?` in a path as a pattern; here they are plain characters.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ if TYPE_CHECKING:
 
 
 def _config_dir() -> Path:
-    """The folder of the catalogues: in the installed package, or beside it in the repository."""
+    """Folder with the catalogues: inside the installed package, or beside it in the repository."""
     package = Path(__file__).parents[1]
     inside = package / "data"
     return inside if inside.is_dir() else package.parent / "config"
 
 
 CONFIG_DIR = _config_dir()
-"""The folder of the catalogues and of the default config."""
+"""Folder with the catalogues and the default config."""
 
 GZIP = b"\x1f\x8b"
-"""The first bytes of a file that gzip packed."""
+"""First bytes of a gzip file."""
 
 READ_ERRORS = (OSError, EOFError, UnicodeError, zlib.error)
-"""Errors of reading a text that is missing, damaged, or none."""
+"""Errors on reading a text that is missing, damaged, or none."""
 
 MAX_TABLE_BYTES = 2**28
-"""Bytes of a table that a user names [byte]; of CSV these are some millions of rows."""
+"""Maximum size of a user's table [byte]; as CSV some millions of rows."""
 
 
 def named_file(folder: Path, name: str, inside: str = "") -> Path:
-    """The path of a file that a config names; a missing one is a mistake of the config.
+    """Path of a file that a config names; a missing file is the config's mistake.
 
     Args:
-        folder: Where relative paths start.
-        name: The path as the config has it.
-        inside: The file that counts where the path is that of a folder.
+        folder: The folder at which relative paths start.
+        name: The path in the config.
+        inside: The file to take from a path to a folder.
 
     Raises:
-        RooflinesError: There is no such file, or it cannot be read.
+        RooflinesError: The file does not exist, or cannot be read.
     """
     path = folder / name
     try:
@@ -69,15 +69,15 @@ def named_file(folder: Path, name: str, inside: str = "") -> Path:
 
 
 def bounded_content(path: str | Path, max_bytes: int = MAX_TABLE_BYTES, fix: str = "") -> bytes:
-    """The content of a file, or of a pipe or a device, which may be endless.
+    """Content of a file, or of a pipe or device, which may be endless.
 
     Args:
         path: The file.
-        max_bytes: Its size at most [byte].
-        fix: What to do about a larger one.
+        max_bytes: Maximum size [byte].
+        fix: The fix for a larger file.
 
     Raises:
-        RooflinesError: It is missing, too large, or cannot be read.
+        RooflinesError: The file is missing, too large, or cannot be read.
     """
     try:
         with Path(path).open("rb") as file:
@@ -96,15 +96,15 @@ def bounded_content(path: str | Path, max_bytes: int = MAX_TABLE_BYTES, fix: str
 
 
 def encoding_of(head: bytes) -> str:
-    """The encoding of a text by its first bytes: PowerShell writes UTF-16."""
+    """Encoding of a text by its first bytes: PowerShell writes UTF-16."""
     return "utf-16" if head.startswith((BOM_UTF16_LE, BOM_UTF16_BE)) else "utf-8-sig"
 
 
 def open_text(path: Path) -> IO[str]:
-    """A text file, perhaps packed with gzip, opened for reading, its line ends as they are.
+    """Open a text file, plain or gzip, for reading; line ends stay unchanged.
 
     Raises:
-        OSError: It cannot be opened; and as of `READ_ERRORS` when it is read.
+        OSError: The file cannot be opened; reading may raise any of `READ_ERRORS`.
     """
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP
@@ -116,7 +116,7 @@ def open_text(path: Path) -> IO[str]:
 
 
 def bounded_text(path: str | Path, max_bytes: int, fix: str) -> str:
-    """The text of a file in UTF-8; arguments and errors as of `bounded_content`."""
+    """Text of a file in UTF-8; arguments and errors as in `bounded_content`."""
     content = bounded_content(path, max_bytes, fix)
     try:
         return content.decode(encoding_of(content))
@@ -125,27 +125,27 @@ def bounded_text(path: str | Path, max_bytes: int, fix: str) -> str:
 
 
 def read_csv(source: str | Path | bytes, **options: Any) -> pl.DataFrame:  # noqa: ANN401, of polars
-    """The table of a CSV file, or of its content."""
+    """Read a table from a CSV file, or from its content."""
     return pl.read_csv(_source(source), glob=False, **options)
 
 
 def read_parquet(source: str | Path | bytes, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """The table of a Parquet file, or of its content."""
+    """Read a table from a Parquet file, or from its content."""
     frame = pl.scan_parquet(_source(source), glob=False)
     return (frame if columns is None else frame.select(columns)).collect()
 
 
 def scan_parquet(paths: str | Path | Iterable[str | Path]) -> pl.LazyFrame:
-    """The table of a Parquet file, or of several in order."""
+    """Scan a table from a Parquet file, or from several in order."""
     path_list = [paths] if isinstance(paths, str | Path) else paths
     return pl.scan_parquet([Path(path).absolute() for path in path_list], glob=False)
 
 
 def parquet_metadata(source: str | Path | bytes) -> Mapping[str, str]:
-    """The metadata of a Parquet file by key, or of its content."""
+    """Read the metadata by key from a Parquet file, or from its content."""
     return pl.read_parquet_metadata(_source(source))
 
 
 def _source(source: str | Path | bytes) -> Path | io.BytesIO:
-    """What polars reads: an absolute path is no address and does not start with `~`."""
+    """Source for polars: an absolute path is no address and does not start with `~`."""
     return io.BytesIO(source) if isinstance(source, bytes) else Path(source).absolute()

@@ -1,4 +1,4 @@
-"""What keeps processes quick: modules imported when first used, garbage collected seldom."""
+"""Quick processes: modules imported on first use, garbage collected seldom."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 __all__ = ["GARBAGE_THRESHOLDS", "alt", "lazy_attributes", "pl"]
 
 GARBAGE_THRESHOLDS = (50_000, 20, 20)
-"""Thresholds of the garbage collector, of commands and jobs; Python's own are 700, 10 and 10."""
+"""Garbage collector thresholds in commands and jobs; Python's defaults are 700, 10 and 10."""
 
 
 def lazy_attributes(
     package: str, homes: Mapping[str, Sequence[str]], *eager: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose public names are imported when first used.
+    """Make `__getattr__` and `__dir__` of a package that imports public names on first use.
 
     Args:
         package: The package.
         homes: Public names by module; a module without names is public itself.
-        eager: Public names that the package has at once.
+        eager: Public names that the package imports at once.
     """
     module_by_name = {name: home for home, names in homes.items() for name in names or (home,)}
     public = sorted([*module_by_name, *eager])
@@ -40,14 +40,14 @@ def lazy_attributes(
 
 
 class Lazy(ModuleType):
-    """A stand-in for a module, which it imports with its first attribute.
+    """Stand-in for a module, imported with its first attribute.
 
-    It is not in `sys.modules`, unlike a module of `importlib.util.LazyLoader`: threads never see a
-    module that is only half there.
+    It is not in `sys.modules`, unlike a module from `importlib.util.LazyLoader`: threads never see
+    a half-loaded module.
     """
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401, any name of the module
-        """The attribute of the module."""
+        """Attribute of the module."""
         return getattr(import_module(self.__name__), name)
 
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them: exact decimals, also where YAML reads text (`1.97e14`)."""
+"""Numbers as people write them: exact decimals, also if YAML reads text (`1.97e14`)."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_SIZE = 2**53
-"""The largest size of one dimension: up to here a Float64 holds every whole number."""
+"""Maximum size of one dimension: up to here Float64 holds every whole number."""
 
 MAX_COUNT = 2**62
-"""Larger integers are in no column and no intermediate result: the sum of two fits an Int64."""
+"""Maximum integer in columns and intermediate results: the sum of two fits an Int64."""
 
 MAX_NUMBER = 1e300
-"""No quantity is as large; products of larger numbers could overflow."""
+"""Upper limit on quantities; products of larger numbers could overflow."""
 
 DECIMAL = re.compile(r"[+-]?((0|[1-9]\d*(_\d+)*)(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 """An unambiguous decimal number: no leading zeros, only single underscores between digits."""
 
 MAX_DECIMAL = 400
-"""Characters of a number written as text; Python itself refuses to read whole numbers of thousands
-of digits."""
+"""Maximum length of a number written as text [characters]; Python itself refuses whole numbers
+with thousands of digits."""
 
 
 def number(value: object) -> int | float:
-    """The number of a YAML number, or of the text of one.
+    """Read a YAML number, or a text that is one.
 
-    PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means text
-    by it.
+    PyYAML reads `1.97e14` as text, because YAML 1.1 wants a sign in the exponent; nobody means
+    text by it.
 
     Raises:
-        RooflinesError: Not a number, or not a finite one.
+        RooflinesError: Not a number, or not finite.
     """
     result = value
     if isinstance(value, str) and len(value) <= MAX_DECIMAL and DECIMAL.fullmatch(value.strip()):
@@ -53,18 +53,18 @@ def number(value: object) -> int | float:
 
 
 def exact(value: object) -> Fraction:
-    """The decimal that was written, exactly: 0.95 is 19/20, not the binary number next to it."""
+    """Exact fraction of a written decimal: 0.95 is 19/20, not the nearest binary number."""
     return _fraction(str(number(value)))
 
 
 @cache
 def _fraction(decimal: str) -> Fraction:
-    """A decimal as a fraction; cached, since a catalogue's numbers are read thousands of times."""
+    """Fraction of a decimal; cached, since catalogue numbers are read thousands of times."""
     return Fraction(decimal)
 
 
 def whole(value: object, *, minimum: int = 1, maximum: int = MAX_SIZE) -> int:
-    """A whole number within bounds.
+    """Read a whole number within bounds.
 
     Raises:
         RooflinesError: Not a number, a fraction, or out of bounds.
@@ -81,13 +81,13 @@ def whole(value: object, *, minimum: int = 1, maximum: int = MAX_SIZE) -> int:
 
 
 def first(holds: Callable[[int], bool], low: int, high: int, guess: float = 0.0) -> int:
-    """The first whole number from `low` on for which a condition holds, as for all larger ones.
+    """Smallest whole number, from `low` on, that meets a monotone condition.
 
     Args:
-        holds: The condition.
-        low: The first number that is tried [1].
-        high: The condition holds for it [1].
-        guess: About where it starts to hold [1].
+        holds: The condition, which also holds for all larger numbers.
+        low: The first number tried [1].
+        high: A number that meets the condition [1].
+        guess: Initial guess of the result [1].
     """
     step, at = 1, min(max(int(guess), low), high)
     while low < high:  # from the guess in doubling steps to both sides, then by bisection

@@ -1,4 +1,4 @@
-"""Text for readers: counts, abridged lists, numbers with a prefix; no formulas in spreadsheets."""
+"""Text for readers: counts, abridged lists, SI prefixes; no formulas in spreadsheets."""
 
 from __future__ import annotations
 
@@ -10,60 +10,60 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MAX_ITEMS_SHOWN = 10
-"""Items that a `repr` or a message shows [1]."""
+"""Maximum of items in a `repr` or a message [1]."""
 
 PREFIXES = {"Z": 1e21, "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
 """SI prefixes, the largest first."""
 
 TIME_PREFIXES = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
-"""Prefixes of times below a second, the largest first."""
+"""Prefixes for times up to a second, the largest first."""
 
 DIGITS = 3
-"""Significant digits, where no others are asked for [1]."""
+"""Default number of significant digits [1]."""
 
 MAX_PREFIXED = 1e24
-"""Quantities from here on have an exponent; the largest prefix is 1e21."""
+"""Limit from which quantities have an exponent; the largest prefix is 1e21."""
 
 MAX_PREFIXED_S = 1e6
-"""Times from here on have an exponent [s]."""
+"""Limit from which times have an exponent [s]."""
 
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
-"""Where text begins like a formula: at its start, or after a semicolon, which separates cells in
+"""Pattern for a formula: at the start of a text, or after a semicolon, which separates cells in
 many languages."""
 
 FORMULA_START = re.compile(FORMULA)
 
 
 def normalize_name(text: str) -> str:
-    """A name without case, spaces, underscores and hyphens: how names are compared."""
+    """Normalize a name for comparison: no case, spaces, underscores or hyphens."""
     return re.sub(r"[\s_-]+", "", text.lower())
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun, in the plural unless it is one: "1 part", "12 parts"."""
+    """Number with its noun, in the plural unless 1: "1 part", "12 parts"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def abridge(head: str, lines: Iterable[str]) -> str:
-    """A heading with an indented list below it, cut after a few lines: a `repr` of a collection."""
+    """Heading above an indented list, cut after a few lines: a `repr` of a collection."""
     every = list(lines)
     more = [f"... and {len(every) - MAX_ITEMS_SHOWN} more"] if len(every) > MAX_ITEMS_SHOWN else []
     return "\n  ".join([head, *every[:MAX_ITEMS_SHOWN], *more])
 
 
 def significant(value: float, digits: int = DIGITS) -> str:
-    """A number to a few significant digits, integers in full; no trailing zeros, no exponent."""
+    """Number with a few significant digits, integers in full; no trailing zeros, no exponent."""
     decimals = max(digits - 1 - math.floor(math.log10(abs(value))), 0) if value else 0
     text = f"{value:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if decimals else text
 
 
 def si(value: float, unit: str, digits: int = DIGITS) -> str:
-    """A quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`; without a prefix beyond all.
+    """Quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`; an exponent beyond all prefixes.
 
     Args:
         value: The number [unit].
-        unit: Its unit without prefix.
+        unit: The unit without prefix.
         digits: Significant digits shown [1].
     """
     if abs(value) >= MAX_PREFIXED:
@@ -73,7 +73,7 @@ def si(value: float, unit: str, digits: int = DIGITS) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time: 4.13e-5 s is `41.3 µs`; beyond weeks with an exponent."""
+    """Time with a prefix: 4.13e-5 s is `41.3 µs`; an exponent beyond weeks."""
     if value >= MAX_PREFIXED_S:
         return f"{value:.{DIGITS}g} s"
     prefix, scale = _prefix(value, TIME_PREFIXES, DIGITS)
@@ -81,17 +81,17 @@ def seconds(value: float) -> str:
 
 
 def count(value: float) -> str:
-    """An integer with thousands separators; with a prefix from a million on."""
+    """Integer with thousands separators; with a prefix from a million on."""
     return f"{value:,.0f}" if value < PREFIXES["M"] else si(value, "").replace(" ", "")
 
 
 def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str, float]:
-    """The largest prefix that the rounded value reaches, or the smallest prefix."""
+    """Largest prefix that the rounded value reaches, or the smallest prefix."""
     rounding = 1 - 0.5 * 10.0**-digits  # 999.96 GB/s rounds to 1 TB/s
     reached = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
     return next(reached, list(prefixes.items())[-1])
 
 
 def is_formula(text: str) -> bool:
-    """Whether a spreadsheet that opens a CSV file would run this text as a formula."""
+    """Tell whether a spreadsheet that opens a CSV file would run this text as a formula."""
     return FORMULA_START.search(text) is not None

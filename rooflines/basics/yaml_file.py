@@ -1,4 +1,4 @@
-"""YAML without surprises: no duplicate keys, bounded aliases, errors with line and column."""
+"""YAML without duplicate keys, with bounded aliases and errors that have line and column."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
 
 MAX_YAML_BYTES = 2**20
-"""Bytes of a config or catalogue [byte]; a larger one is a mistake."""
+"""Maximum size of a config or catalogue [byte]."""
 
 MAX_NODES = 500_000
-"""Values of a document with its aliases spelt out [1]; each takes half a kilobyte while it is
-read."""
+"""Maximum of values in a document, aliases spelt out [1]; each takes half a kilobyte while
+reading."""
 
 MAX_DEPTH = 40
-"""Levels of nesting; a config has seven."""
+"""Maximum nesting depth [1]; a config has seven levels."""
 
 MAX_OPEN = 500
-"""Brackets inside each other, or columns of indentation, that no config has [1]."""
+"""Maximum of nested brackets, or columns of indentation [1]; no config comes near."""
 
 INT, FLOAT, MERGE = (f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "merge"))
 
@@ -44,7 +44,7 @@ YAML_FIX = (
 
 
 def _yaml_error(node: yaml.Node, problem: str) -> yaml.MarkedYAMLError:
-    """The error of a value at its place, as PyYAML has it."""
+    """PyYAML's error about a value, with its place."""
     return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
 
 
@@ -52,7 +52,7 @@ Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there; both construct plain data only
-    """Plain data: numbers as people write them, and a mapping may not have a key twice."""
+    """Loader of plain data: numbers as people write them, no duplicate keys in mappings."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
         first: [(tag, form) for tag, form in forms if tag not in (INT, FLOAT)]
@@ -60,7 +60,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
     }
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002, PyYAML's signature
-        """A value; one that does not fit its tag, such as a date in month 13, is a mistake."""
+        """Construct a value; a misfit to its tag, such as a date in month 13, is refused."""
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError):
@@ -68,7 +68,7 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
             raise _yaml_error(node, f"{quote(node.value)} is no {kind}") from None
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002, PyYAML's signature
-        """A mapping, each key once."""
+        """Construct a mapping; a duplicate key is refused."""
         pairs = node.value if node.id == "mapping" else ()  # anything else is refused by super()
         keys = [key for key, _ in pairs if key.tag != MERGE]
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
@@ -93,7 +93,7 @@ Loader.add_implicit_resolver(
 
 
 def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
-    """The plain data in a YAML file.
+    """Read plain data from a YAML file.
 
     Raises:
         RooflinesError: The file is missing, too large, no YAML, or no plain data.
@@ -159,13 +159,13 @@ def _check_size(root: yaml.Node) -> None:
 
 @contextmanager
 def in_file(path: str | Path, place: str = "") -> Iterator[None]:
-    """Adds file and line to the errors raised inside, and sorts them by line.
+    """Add file and line to errors raised inside, and sort them by line.
 
     Lines are looked up only then, in the text read again: a valid config costs nothing.
 
     Args:
         path: The file.
-        place: Goes before the key paths.
+        place: Prefix to the key paths.
     """
     try:
         yield
@@ -177,7 +177,7 @@ def in_file(path: str | Path, place: str = "") -> Iterator[None]:
 
 
 class Lines:
-    """The lines of the keys and items of a YAML file; for an alias, of its anchor."""
+    """Line numbers in a YAML file by key path; for an alias, those of its anchor."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -192,7 +192,7 @@ class Lines:
         return line_by_path
 
     def line_of(self, where: str) -> int | None:
-        """The line of a key path, or of its longest part that exists [1]; None without one."""
+        """Line of a key path, or of its longest part that exists [1]; None without one."""
         while where and where not in self._line_by_path:
             where = where[: max(where.rfind("."), where.rfind("["), 0)]
         return self._line_by_path.get(where)
@@ -201,7 +201,7 @@ class Lines:
 def _add_lines(
     node: yaml.Node | None, path: str, line_by_path: dict[str, int], depth: int = 0
 ) -> None:
-    """Add the lines of what a node holds by key path; merged keys have the line of `<<`."""
+    """Add the lines of a node's children by key path; merged keys have the line of `<<`."""
     children: list[tuple[str, yaml.Node, yaml.Node]] = []
     if isinstance(node, yaml.SequenceNode):
         children = [(f"{path}[{index}]", item, item) for index, item in enumerate(node.value)]

@@ -1,4 +1,4 @@
-"""The columns of every table: `columns.yaml` describes them, and says which ones a table has."""
+"""Columns in every table: `columns.yaml` describes them, and lists those in each table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.yaml_file import read_yaml
-from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RATES, RESOURCES
+from rooflines.theory.resources import MEMORY, NON_MATH, RATES, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,15 +21,15 @@ FOUND, NEVER, ALWAYS, WITHOUT_END, BEYOND_MAX_COUNT, UNKNOWN = OUTCOMES = (
     "beyond-2^62",
     "domain-unknown",
 )
-"""What a threshold is: a number, or the reason why there is none."""
+"""Outcomes of a threshold: a number, or the reason why there is none."""
 
 CAPACITY_UNKNOWN = "capacity-unknown"
 STEP_OUTCOMES = (*OUTCOMES, CAPACITY_UNKNOWN)
-"""What a threshold of a whole model is."""
+"""Outcomes of a model's threshold."""
 
 HEADS = "heads"
 STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS)
-"""What limits a threshold of a whole model."""
+"""Limits of a model's threshold."""
 
 
 # ------------------------------------------------------------ the dictionary
@@ -37,13 +37,13 @@ STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS)
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table.
+    """A table column.
 
     Attributes:
         name: The name in every file.
         unit: An SI unit without prefix; empty for names and labels.
-        meaning: What the values are.
-        null: What a null means; empty if the column has no nulls.
+        meaning: The quantity.
+        null: The meaning of null; empty if the column has no nulls.
     """
 
     name: str
@@ -58,22 +58,22 @@ Section = dict[str, Column]
 COLUMNS_FILE = Path(__file__).with_name("columns.yaml")
 
 ATTRIBUTES = {"unit": "unit", "meaning": "meaning", "if-null": "null"}
-"""The attributes of a column by their keys in the file."""
+"""Attributes of `Column` by key in the file."""
 
 RESOURCE_GROUPS = {
     "resource": RESOURCES,
     "other": NON_MATH,
-    "further": [each for each in RESOURCES if each not in (MATH, MEMORY)],
+    "further": [resource for resource in NON_MATH if resource is not MEMORY],
 }
-"""The resources that an entry with one of these words in its name stands for."""
+"""Resources for which an entry with this word in its name gives one column each."""
 
 
 NON_SECTIONS = ("words", "tables", "needs")
-"""Keys of the file that are no sections."""
+"""Keys in the file that are no sections."""
 
 
 def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
-    """The sections of `columns.yaml`, which says what its entries mean."""
+    """Read the sections of `columns.yaml`; the file explains its entries."""
     words = {
         **content["words"],
         "bounds": ", ".join(resource.bound for resource in RESOURCES),
@@ -97,12 +97,12 @@ def _columns_of(
     words: Mapping[str, object],
     earlier: Section,
 ) -> Iterator[tuple[str, Column]]:
-    """The columns of the entries of a section, each with its name.
+    """Columns from a section's entries, by name.
 
     Args:
-        entries: What the file says of each name.
-        words: What stands for words in braces.
-        earlier: The first column of each name in the sections above.
+        entries: The file's entries by name.
+        words: Replacements for words in braces.
+        earlier: The first column by name in the sections above.
     """
     for pattern, entry in entries.items():
         entry_texts = {"meaning": entry} if isinstance(entry, str) else entry or {}
@@ -118,11 +118,11 @@ def _columns_of(
 
 
 SERIAL_SUFFIX = "_serial"
-"""Follows the name of what is computed from t_serial_s instead of t_lower_s."""
+"""Suffix of columns computed from t_serial_s instead of t_lower_s."""
 
 
 def _serial_column(column: Column) -> tuple[str, Column]:
-    """A column that is computed from t_lower_s as it is from t_serial_s, with its name."""
+    """The serialized counterpart of a column, with its name: t_serial_s in place of t_lower_s."""
     meaning = column.meaning.replace("t_lower_s", "t_serial_s")
     if meaning == column.meaning:
         meaning = f"{meaning} from t_serial_s"
@@ -133,24 +133,24 @@ def _serial_column(column: Column) -> tuple[str, Column]:
 CONTENT = read_yaml(COLUMNS_FILE)
 SECTIONS = _read_sections(CONTENT)
 LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
-"""Columns of rows without a unit that are no names."""
+"""Columns without unit that hold labels, not names."""
 
 DIMS = "dims"
-"""What stands for the dimensions of an operation among the sections of a table."""
+"""Placeholder for an operation's dimensions among a table's sections."""
 
 
 def _columns(*sections: str) -> tuple[Column, ...]:
-    """The columns of sections, in order."""
+    """Columns in sections, in order."""
     return tuple(column for section in sections for column in SECTIONS[section].values())
 
 
 def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Column, ...]:
-    """The columns of a table, in order.
+    """Columns in a table, in order.
 
     Args:
-        table: Its name under `tables` of the file.
-        dims: The dimensions of its operation, or of several.
-        has: What it has of what columns need, by the keys of `needs` of the file.
+        table: The table's name under `tables` in the file.
+        dims: Dimensions of the table's operations.
+        has: Prerequisites of columns that the table meets, by key under `needs` in the file.
     """
     table_entry = CONTENT["tables"][table]
     nulls: dict[str, str] = table_entry.get("if-null", {})
@@ -171,12 +171,12 @@ def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Co
 
 
 def text_columns(columns: Iterable[Column]) -> list[str]:
-    """Those with names, which are Categorical in every table; not those of a few fixed labels."""
+    """Columns with names, Categorical in every table; columns with fixed labels are left out."""
     return [column.name for column in columns if not column.unit and column.name not in LABELS]
 
 
 def dimension(dim: str) -> Column:
-    """The column with the sizes of a dimension."""
+    """Column with a dimension's sizes."""
     return Column(dim, "1", f"size of dimension {dim}")
 
 
@@ -184,11 +184,11 @@ def dimension(dim: str) -> Column:
 
 
 AXES = "axes"
-"""The key with the chips along each axis, in tables of sweeps that split over several."""
+"""Key with the chips along each axis, in tables of sweeps that split over several axes."""
 
 (SWEEP,), KEYS = _columns("swept"), _columns("keys")
 METRICS, SOLUTION = _columns("metrics"), _columns("solution")
-"""Columns besides the keys, of which `columns:` of a sweep selects; and those of thresholds."""
+"""Columns besides the keys, from which `columns:` in a sweep selects; and threshold columns."""
 
 CORE_METRICS = (
     *(resource.work for resource in RESOURCES),
@@ -197,50 +197,50 @@ CORE_METRICS = (
     "bound",
     "fits",
 )
-"""What `columns: core` selects."""
+"""Columns that `columns: core` selects."""
 
 LEVEL_METRICS = tuple(CONTENT["needs"]["levels"].split())
-"""Metrics of sweeps over two networks only."""
+"""Metrics only in sweeps over two networks."""
 
 
 # ------------------------------------------------------------ steps of whole models
 
 
 SPLIT_KEYS = ("split", "chips", "tp", "dp", "ep")
-"""Keys that say how chips share the model."""
+"""Keys that tell how chips share the model."""
 
 UNTIMED_PREFIX = "untimed"
-"""Before the fits of matmuls that the estimate of a kernel takes, as no timings are of it."""
+"""Prefix to the matmul fits that estimate a kernel without timings."""
 
 STEP_METRICS = _columns(
     "step-works", "step-footprint", "step-times", "step-totals", "step-rates", "prices"
 )
-"""Columns besides the keys; `columns:` of a model sweep selects from these."""
+"""Columns besides the keys; `columns:` in a model sweep selects from these."""
 
 STEP_CORE_METRICS = (
     *SECTIONS["step-works"],
     *SECTIONS["step-times"],
     *("t_lower_s", "t_serial_s", "bound", "fits"),
 )
-"""What `columns: core` of a model sweep selects."""
+"""Columns that `columns: core` selects in a model sweep."""
 
 KERNEL_METRICS = _columns("kernel-totals")
-"""Metrics of kernels besides works and times; a sum over kernels lacks some of them."""
+"""Kernel metrics besides works and times; a sum over kernels lacks some of them."""
 
 
 def step_columns(*, requests: bool = False, **has: bool) -> tuple[Column, ...]:
-    """The columns of a table of steps, in order.
+    """Columns in a step table, in order.
 
     Args:
         requests: Whether rows are requests.
-        has: As of `columns_of`.
+        has: Prerequisites met, as in `columns_of`.
     """
     columns = columns_of("models", requests=requests, **has)
     return tuple(map(_request_column, columns)) if requests else columns
 
 
 def _request_column(column: Column) -> Column:
-    """A column of steps as that of requests."""
+    """A step column as it reads in a request table."""
     if column.name == "S":
         return replace(column, null="a row of requests")
     if column.name in SECTIONS["step-works"] or column.name.startswith("t_"):
@@ -256,7 +256,7 @@ TRAINING_METRICS = _columns(
     *("training-works", "training-footprint", "training-times", "training-rates"),
     *("prices", "training-whole"),
 )
-"""The same of steps of training."""
+"""Columns besides the keys in training sweeps."""
 
 
 # ------------------------------------------------------------ other tables
@@ -271,7 +271,7 @@ SKIPPED = (
     ),
     *_columns("skipped"),
 )
-"""Rows that are left out of the tables."""
+"""Columns of `skipped.csv`: rows left out of the tables."""
 
 SUMMARY = _columns("summary")
 MODEL_SHAPES = _columns("model-shapes")
@@ -283,12 +283,12 @@ KERNELS = _columns("kernels")
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
-    """The columns of a table of timings that has these, in order."""
+    """Timing columns with these names, in order."""
     return tuple(column for column in MEASURED if column.name in names)
 
 
 def column_records() -> list[dict[str, str]]:
-    """A row for each column of each file: `file`, `column`, `unit`, `meaning`, `null`."""
+    """One row per file and column: `file`, `column`, `unit`, `meaning`, `null`."""
     request_columns = _columns("request-sizes", "request-metrics", "pool-metrics")
     files = {
         name: columns_of(name, ("B", "D", "F"), new_tokens=True, tokens=True, training=True)

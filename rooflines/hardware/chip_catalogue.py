@@ -1,4 +1,4 @@
-"""The catalogues of chips and dtypes: read from YAML, variants resolved, checked entry by entry."""
+"""The chip catalogue: read from YAML, variants resolved, checked entry by entry."""
 
 from __future__ import annotations
 
@@ -32,23 +32,22 @@ if TYPE_CHECKING:
 CHIPS_FILE = CONFIG_DIR / "chips.yaml"
 
 DTYPE_PARTS = ("units", "calibration")
-"""Parts of a chip listed by dtype: the names are checked, so a variant may add ones that its base
-lacks."""
+"""Parts listed by dtype: the names are checked, so a variant may add dtypes that its base lacks."""
 
 NOT_INHERITED = (
     *("short", "aliases", "usual"),
     *("note", "source", "confidence", "estimate", "measured"),
 )
-"""What a variant does not inherit."""
+"""Keys that a variant does not inherit."""
 
 DEPENDENT_KEYS = {
     "flops_per_s": (SPARSE_PEAK, "halved"),
     "capacity_bytes": ("label", "driver_reserved_bytes"),
 }
-"""Keys about a number that a variant does not inherit where it replaces the number."""
+"""Keys that describe a number, by number: a variant that replaces the number drops them."""
 
 FIXED_PARTS = ("units", "memory", "networks")
-"""Parts of a chip that a variant cannot replace as a whole: most of it would be lost."""
+"""Parts that a variant cannot replace as a whole: most numbers would be lost."""
 
 
 @cache
@@ -70,7 +69,7 @@ def _chip_file() -> JSON:
 
 
 def chip_sources() -> JSON:
-    """The documents that the chip catalogue refers to, by id."""
+    """Documents that the chip catalogue cites, by id."""
     return dict(_chip_file()["sources"])
 
 
@@ -87,16 +86,16 @@ def chip_entries() -> dict[str, Chip]:
 
 
 def base_chips() -> list[str]:
-    """The chips of the catalogue that are no variants of another."""
+    """Chips in the catalogue that are no variants."""
     return [chip for chip, entry in chip_entries().items() if entry.base is None]
 
 
 def resolve_chips(entries: Mapping[str, Any], catalogue: Mapping[str, Chip]) -> dict[str, Chip]:
-    """Chip entries with their variants spelt out.
+    """Resolve chip entries, variants spelt out.
 
     Args:
-        entries: Entries by id: whole chips, or variants with a `base` and dotted paths to what they
-            override.
+        entries: Entries by id: whole chips, or variants with a `base` and dotted paths to the
+            numbers they override.
         catalogue: Resolved entries that a `base` may also name.
 
     Raises:
@@ -113,12 +112,12 @@ def resolve_chips(entries: Mapping[str, Any], catalogue: Mapping[str, Chip]) -> 
 
 
 def add_price(chip: Chip, usd_per_hour: object, source: str) -> Chip:
-    """A chip with one price, its owner's own.
+    """Replace a chip's prices by the user's price.
 
     Args:
         chip: The chip.
-        usd_per_hour: For one chip [USD/h].
-        source: Where it was written.
+        usd_per_hour: Price per chip [USD/h].
+        source: The place where the price was written.
     """
     form = {"provider": "your price", "date": "as written", "source": source}
     price = validate_entry(Price, {**form, "usd_per_hour": usd_per_hour})
@@ -164,7 +163,7 @@ def _mapping(value: object) -> JSON:
 
 
 def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
-    """A variant's full entry: its base, with the numbers replaced that its dotted paths name."""
+    """Full entry of a variant: its base, with numbers replaced at the variant's dotted paths."""
     entry = copy.deepcopy(base.plain)
     for key in NOT_INHERITED:
         entry.pop(key, None)
@@ -179,7 +178,7 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
 
 
 def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
-    """Set a number, or a whole part that the base lacks, at a dotted path."""
+    """Set a number, or a part that the base lacks, at a dotted path."""
     *steps, last = path.split(".")
     part, tree = entry, path.partition(".")[0]
     for index, step in enumerate(steps):
@@ -210,7 +209,7 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
 
 
 def _forget(part: dict[str, Any], key: str) -> None:
-    """Drop what a part says of the confidence of one number, now replaced."""
+    """Drop confidence and estimate marks of a number that was replaced."""
     confidence, estimate = part.get("confidence"), part.get("estimate")
     if isinstance(confidence, dict):
         confidence.pop(key, None)

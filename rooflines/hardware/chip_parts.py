@@ -1,4 +1,4 @@
-"""The parts of a chip that hold numbers: one list for everything that walks over a chip."""
+"""Parts of a chip with numbers: one list for everything that walks over a chip."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCED_WITH = {
     "ring_multiple": "bytes_per_s",
     "driver_reserved_bytes": "capacity_bytes",
 }
-"""Numbers that are listed beside another, as a rule in the same document, or follow from it."""
+"""Number whose source also covers this one: printed beside it, or derived from it."""
 
 
 NUMBER_KEYS = {
@@ -42,22 +42,22 @@ NUMBER_KEYS = {
     "network": ("share of the network's bandwidth that is reached", ""),
     "overhead_s": ("fixed time of an operation", "s"),
 }
-"""The numbers of an entry by their keys: what is counted, and its unit."""
+"""Quantity and unit by number key."""
 
 SPARSE_PEAK = "printed_with_sparsity"
-"""The with-sparsity figure that is printed, which is no number of the chip."""
+"""Key with the printed with-sparsity figure, which is no number of the chip."""
 
 SHARE_PARTS = ("measured", "efficiency", "calibration")
-"""Parts with shares of a chip's rates, not rates."""
+"""Parts with shares of rates, not rates."""
 
 
 class ChipPart(NamedTuple):
     """A part of a chip.
 
     Attributes:
-        tree: The key of the chip that it is under, such as `units`.
-        names: Its names below that, such as matrix and bf16; its index in a list.
-        entry: The part itself.
+        tree: The chip's key with this part, such as `units`.
+        names: Names below that key, such as matrix and bf16; the index in a list.
+        entry: The part's entry.
     """
 
     tree: str
@@ -66,12 +66,12 @@ class ChipPart(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Its dotted path, such as `units.matrix.bf16`."""
+        """Dotted path, such as `units.matrix.bf16`."""
         return ".".join((self.tree, *self.names))
 
     @property
     def label(self) -> str:
-        """Its name for readers, such as `memory hbm (HBM3)`."""
+        """Label for readers, such as `memory hbm (HBM3)`."""
         entry, name = self.entry, ", ".join(self.names)
         if isinstance(entry, Peak):
             unit, dtype = self.names
@@ -89,22 +89,22 @@ class ChipPart(NamedTuple):
 
 
 class NumberRecord(TypedDict):
-    """A number of a chip, with what the catalogue states about it.
+    """A number of a chip, with source and confidence.
 
     Attributes:
-        path: Its dotted path, such as `memory.hbm.bytes_per_s`.
-        value: The number, in the SI unit of the path's last word.
+        path: The dotted path, such as `memory.hbm.bytes_per_s`.
+        value: The number, in the SI unit that ends the path.
         unit: That unit; empty for counts and shares.
-        part: The part of the chip that has it, for readers.
-        meaning: What is counted.
-        source: The names of its sources; None if none is stated.
-        confidence: How the number was read; None if not stated.
-        estimate: Whether it is an estimate.
-        label: Of a capacity: as it is printed, such as `80 GB`; None if not stated.
-        halved: Whether it is half of `printed_with_sparsity`.
-        printed_with_sparsity: The with-sparsity figure that is printed [FLOP/s].
-        clock: Of a peak: `boost` if it is for the printed boost clock.
-        note: What else to know.
+        part: Label of the part with the number.
+        meaning: The quantity.
+        source: Names of the sources; None if not stated.
+        confidence: Origin of the figure, such as `vendor` or `measured`; None if not stated.
+        estimate: Whether the number is an estimate.
+        label: For a capacity: the printed figure, such as `80 GB`; None if not stated.
+        halved: Whether the number is half of `printed_with_sparsity`.
+        printed_with_sparsity: The printed with-sparsity figure [FLOP/s].
+        clock: For a peak: `boost` if it assumes the printed boost clock.
+        note: Further remarks.
     """
 
     path: str
@@ -123,7 +123,7 @@ class NumberRecord(TypedDict):
 
 
 def iter_parts(chip: Chip) -> Iterator[ChipPart]:
-    """The parts of a chip that hold numbers, in the order of the catalogue."""
+    """Iterate over the parts with numbers, in catalogue order."""
     for unit, peaks in chip.units.items():
         yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
     for tree in ("memory", "networks", "power", "prices", "measured", "efficiency", "calibration"):
@@ -136,7 +136,7 @@ def iter_parts(chip: Chip) -> Iterator[ChipPart]:
 
 
 def part_numbers(entry: Entry) -> dict[str, float]:
-    """The numbers of a part by key, without those at their default [unit of the key]."""
+    """Numbers of a part by key, in the key's unit; those at their default are left out."""
     values = {
         key: getattr(entry, key)
         for key, field in type(entry).model_fields.items()
@@ -150,21 +150,21 @@ def part_numbers(entry: Entry) -> dict[str, float]:
 
 
 def source_of(chip: Chip, entry: Entry, key: str) -> list[str]:
-    """The sources of one number of a part: its own, else the chip's; empty if neither is stated."""
+    """Sources of a number: the part's, else the chip's; empty if neither is stated."""
     entry_source = source_in(entry.source, key) if isinstance(entry, Sourced) else None
     source = entry_source or source_in(chip.source, key)
     return [source] if isinstance(source, str) else source or []
 
 
 def source_in(source: Source | None, key: str) -> str | list[str] | None:
-    """What a source says of one number; without one of its own that of the number beside it."""
+    """Source of one number; without one, the source of the number printed beside it."""
     if not isinstance(source, dict):
         return source
     return source.get(key) or source.get(SOURCED_WITH.get(key, key))
 
 
 def confidence_of(entry: Sourced, key: str) -> str | None:
-    """How one number of a part was read; None if not stated."""
+    """Confidence of a number in a part; None if not stated."""
     stated = entry.confidence
     if not isinstance(stated, dict):
         return stated
@@ -172,14 +172,14 @@ def confidence_of(entry: Sourced, key: str) -> str | None:
 
 
 def is_estimate(entry: Sourced, key: str) -> bool:
-    """Whether one number of a part is an estimate."""
+    """Tell whether a number in a part is an estimate."""
     if isinstance(entry.estimate, bool):
         return entry.estimate
     return key in entry.estimate or SOURCED_WITH.get(key) in entry.estimate
 
 
 def number_records(chip: Chip, *, shares: bool = True) -> Iterator[NumberRecord]:
-    """Every number of a chip: part, meaning, value, unit and source.
+    """Iterate over a chip's numbers: part, quantity, value, unit and source.
 
     Args:
         chip: The entry.

@@ -1,4 +1,4 @@
-"""The dtype catalogue: formats of stored tensors, and combinations with what is computed in."""
+"""The dtype catalogue: storage formats, and combinations with a compute dtype."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DTYPES_FILE = CONFIG_DIR / "dtypes.yaml"
 
 
 class Format(Entry):
-    """A number format as it is stored."""
+    """A storage format of numbers."""
 
     bits: Bits = Field(description="bits of one element [bit]")
     scale_bits: PositiveInt | None = Field(None, description="bits of a block's scale [bit]")
@@ -50,7 +50,7 @@ class Format(Entry):
 
 
 class NamedCombination(Entry):
-    """What the tensors are stored in, and what the unit computes in."""
+    """Storage formats of x, w and out, and the compute dtype."""
 
     x: Name = Field(description="format of the first operand, the activations")
     w: Name = Field(description="format of the second operand, the weights")
@@ -62,26 +62,26 @@ class NamedCombination(Entry):
 
     @property
     def dtypes(self) -> dict[str, str]:
-        """The formats of the operands and the compute dtype, by key."""
+        """Storage formats and compute dtype, by key."""
         return {"x": self.x, "w": self.w, "out": self.out, "compute": self.compute}
 
 
 INTEGER_FORMAT = re.compile(r"int([2-8])(?:-g(\d{1,4})(-zp|-bias)?)?")
-"""Integers of so many bits: plain, or in groups that share a scale, with what else a group has."""
+"""Names of integer formats: bits, group size, zero point or bias."""
 
 SCALE_BITS = 16
-"""Bits of a group's scale, and of a bias beside it [bit]."""
+"""Bits in a group's scale, and in its bias [bit]."""
 
 
 class StoredFormats(dict[str, Format]):
-    """Formats by name, with those of grouped integers, which are not listed.
+    """Formats by name; those for grouped integers follow from their name.
 
-    `int4-g64` has a 16-bit scale for 64 weights; `-zp` a zero point of the same bits beside it,
+    `int4-g64` has a 16-bit scale per 64 weights; `-zp` adds a zero point with the integer's bits,
     `-bias` a 16-bit bias.
     """
 
     def __missing__(self, name: str) -> Format:
-        """A format that its name says."""
+        """Build an integer format from its name."""
         match = INTEGER_FORMAT.fullmatch(name)
         if match is None or (match[2] and int(match[2]) < 1):
             raise KeyError(name)
@@ -93,14 +93,14 @@ class StoredFormats(dict[str, Format]):
         return Format(bits=bits, scale_bits=scale_bits, block=int(group), note=None, source=None)
 
     def __contains__(self, name: object) -> bool:
-        """Whether there is such a format."""
+        """Tell whether a name means a format."""
         try:
             return isinstance(name, str) and bool(self[name])
         except KeyError:
             return False
 
     def __or__(self, formats: Mapping[str, Any]) -> StoredFormats:  # type: ignore[override]
-        """These and others."""
+        """Union with further formats."""
         return StoredFormats({**self, **formats})
 
 
@@ -133,10 +133,10 @@ def dtype_entries() -> DtypeFile:
 
 
 def check_dtype(value: object) -> str:
-    """A format of the dtype catalogue.
+    """Check that a name is a format in the dtype catalogue.
 
     Raises:
-        RooflinesError: There is none of that name.
+        RooflinesError: No format has that name.
     """
     check_choice(value, dtype_entries().formats, "no dtype")
     return str(value)
@@ -147,11 +147,11 @@ Dtype = Annotated[str, BeforeValidator(check_dtype), WithJsonSchema(NAME_SCHEMA)
 
 @dataclass(frozen=True)
 class StoredDtypes:
-    """The dtypes that the tensors of an operation are stored in, and the one it is computed in.
+    """Storage bits of an operation's tensors, and its compute dtype.
 
     Attributes:
-        name: Its name in tables.
-        bits: Bits per element of each operand as stored, block scales included [bit].
+        name: The combination's name in tables.
+        bits: Stored bits per element by operand, block scales included [bit].
         compute: The dtype that the unit multiplies in.
     """
 
@@ -161,14 +161,14 @@ class StoredDtypes:
 
 
 def stored_bits(form: Format) -> Fraction:
-    """Bits per element as stored, its share of a block's scale included [bit]."""
+    """Stored bits per element: bits + scale_bits / block [bit]."""
     return exact(form.bits) + Fraction(form.scale_bits or 0, form.block or 1)
 
 
 def resolve_combinations(
     forms: Sequence[str | NamedCombination], dtypes: DtypeFile
 ) -> dict[str, StoredDtypes]:
-    """The dtype combinations of a sweep by name, each with the bits it stores."""
+    """Resolve a sweep's dtype combinations, by name."""
     by_name: dict[str, StoredDtypes] = {}
     with Mistakes() as mistakes:
         for index, form in enumerate(forms):
@@ -182,7 +182,7 @@ def resolve_combinations(
 
 
 def combination_name(x: str, w: str, out: str, compute: str) -> str:
-    """The name of a combination that is in no catalogue."""
+    """Name of a combination outside the catalogue, such as `bf16,int8->bf16@bf16`."""
     return f"{x},{w}->{out}@{compute}"
 
 

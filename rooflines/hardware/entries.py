@@ -1,6 +1,6 @@
-"""The entries of the catalogues, typed: every number with a place for its source.
+"""Typed catalogue entries: every number with a place for its source.
 
-What a formula reads of them are types of the model, with exact numbers.
+Formulas read exact numbers from them, as types of `theory`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rooflines.theory.operation import Unit  # noqa: TC001, pydantic reads it at
 from rooflines.theory.resources import RESOURCES, ChipRates, MemoryLevel
 
 MAIN_MEMORY = "hbm"
-"""The name of every chip's main memory, HBM or not."""
+"""Name for every chip's main memory, HBM or not."""
 
 
 Confidence = Literal["vendor", "vendor-quoted", "book", "secondary", "derived", "measured"]
@@ -56,7 +56,7 @@ def _estimate(value: object) -> object:
 
 
 class Sourced(Entry):
-    """An entry with numbers: their source, and their confidence."""
+    """An entry with numbers, their source and confidence."""
 
     source: Source | None = Field(
         None,
@@ -77,7 +77,7 @@ class Sourced(Entry):
 
 
 class Peak(Sourced):
-    """The dense peak of a compute unit in one compute dtype."""
+    """Dense peak of a compute unit in one compute dtype."""
 
     flops_per_s: Positive = Field(description="dense peak, a multiply-add counted as two [FLOP/s]")
     printed_with_sparsity: Positive | None = Field(
@@ -89,7 +89,7 @@ class Peak(Sourced):
 
     @cached_property
     def exact(self) -> Fraction:
-        """Exact, for the formulas [FLOP/s]."""
+        """Exact peak, for formulas [FLOP/s]."""
         return exact(self.flops_per_s)
 
 
@@ -122,7 +122,7 @@ class Level(Sourced):
 
     @cached_property
     def exact(self) -> MemoryLevel:
-        """Exact, for the formulas; only where its bandwidth is published."""
+        """Exact bandwidth and capacity, for formulas; requires a published bandwidth."""
         capacity = self.capacity_bytes
         return MemoryLevel(exact(self.bytes_per_s), None if capacity is None else exact(capacity))
 
@@ -178,7 +178,7 @@ class Network(Sourced):
 
     @cached_property
     def exact(self) -> Link:
-        """Exact, for the formulas. A domain that is not published is a pair."""
+        """Exact link, for formulas; an unpublished domain becomes a pair."""
         mesh = self.links + 1 if self.topology == "mesh" else None
         domain = mesh if self.domain is None else self.domain
         typical = self.typical_hop_latency_s
@@ -195,13 +195,13 @@ class Network(Sourced):
 
 
 class Power(Sourced):
-    """The electrical power of a chip."""
+    """Electrical power of a chip."""
 
     watts: Positive = Field(description="design power [W]")
 
 
 class Price(Sourced):
-    """The price of an hour of a chip."""
+    """Price of a chip-hour."""
 
     usd_per_hour: Positive = Field(description="for one chip [USD/h]")
     provider: Text = Field(description="who sells it")
@@ -210,7 +210,7 @@ class Price(Sourced):
 
 
 class Measured(Sourced):
-    """A measured share of a peak; for information, never applied."""
+    """Measured share of a peak; for information, never applied."""
 
     what: Text = Field(description="what was measured")
     fraction_of_peak: MeasuredShare = Field(
@@ -219,7 +219,7 @@ class Measured(Sourced):
 
 
 class Efficiency(Entry):
-    """Shares of the nominal rates that are reached."""
+    """Shares of nominal rates reached."""
 
     math: Share | None = Field(None, description="of the compute unit's peak [1]")
     memory: Share | None = Field(None, description="of the memory level's bandwidth [1]")
@@ -227,13 +227,13 @@ class Efficiency(Entry):
 
 
 def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
-    """The shares that are set, exact, by resource name."""
+    """Exact shares that are set, by resource name [1]."""
     shares = ((r.name, getattr(efficiency, r.name, None)) for r in RESOURCES)
     return {name: exact(share) for name, share in shares if share is not None}
 
 
 class Calibration(Efficiency):
-    """Fitted to measurements of a chip in one compute dtype; gives `t_estimate_s`, nothing else."""
+    """Calibration in one compute dtype, fitted to measurements; gives `t_estimate_s` only."""
 
     overhead_s: NonNegative = Field(
         0, description="fixed time that every operation takes on top [s]"
@@ -241,7 +241,7 @@ class Calibration(Efficiency):
 
 
 class Chip(Sourced):
-    """A chip: its compute units, memory levels and networks."""
+    """A chip: compute units, memory levels and networks."""
 
     name: Text | None = Field(None, description="its full name")
     short: Text | None = Field(None, description="its short name, such as H100 SXM")
@@ -293,7 +293,7 @@ class Chip(Sourced):
 
     @property
     def last_level_cache(self) -> Level | None:
-        """The largest memory level smaller than the main memory; None: none has a capacity."""
+        """Largest memory level below the main memory; None: no capacity known."""
         main = self.memory[MAIN_MEMORY].capacity_bytes if MAIN_MEMORY in self.memory else None
         caches = [
             level
@@ -303,11 +303,11 @@ class Chip(Sourced):
         return max(caches, key=lambda level: level.capacity_bytes or 0, default=None)
 
     def lowest_price(self, provider: str | None = None, kind: str | None = None) -> Price | None:
-        """The lowest listed price, of several the latest; None if there is none.
+        """Lowest listed price, the latest among equals; None without a price.
 
         Args:
-            provider: Who sells it; None: anyone.
-            kind: Words of what is sold, such as `on demand`; None: anything.
+            provider: The seller; None: any.
+            kind: Words in the product name, such as `on demand`; None: any.
         """
         listed = [
             price
@@ -318,13 +318,13 @@ class Chip(Sourced):
         return min(by_date, key=lambda price: price.usd_per_hour, default=None)
 
     def chip_rates(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> ChipRates:
-        """The numbers that times read.
+        """Rates from which times are computed.
 
         Args:
             unit: The compute unit.
-            memory: The memory level that feeds it.
-            efficiencies: Shares of the nominal rates that are reached, the last one that states a
-                share first; 1 where none does.
+            memory: The memory level that feeds the unit.
+            efficiencies: Shares of nominal rates reached; the last one that states a share wins, 1
+                where none does.
         """
         shares = {resource.name: Fraction(1) for resource in RESOURCES}
         for efficiency in efficiencies:
@@ -334,7 +334,7 @@ class Chip(Sourced):
 
     @cached_property
     def plain(self) -> dict[str, Any]:
-        """The entry as JSON, without defaults."""
+        """This entry as JSON, without defaults."""
         plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
         plain.setdefault("networks", {})
         return plain

@@ -1,7 +1,7 @@
-"""Forms of config and catalogue entries: known keys, checked values, readable mistakes.
+"""Types of config and catalogue entries: known keys, checked values, readable mistakes.
 
-Validators raise `RooflinesError` with the problem and its fix; `from_pydantic` turns what pydantic
-collects into one of these.
+Validators raise `RooflinesError` with the problem and its fix; `from_pydantic` converts the errors
+that pydantic collects.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 MIN_QUANTITY, MAX_QUANTITY = 1e-30, 1e30
-"""Limits of rates, capacities and prices; within them no time overflows or underflows."""
+"""Limits on rates, capacities and prices; within them no time overflows or underflows."""
 
 MIN_BITS, MAX_BITS = 0.1, 2**20
-"""Of one element of a tensor [bit]."""
+"""Limits on bits per tensor element [bit]."""
 
 MIN_SHARE = 1e-6
-"""The least share of a peak that is accepted [1]."""
+"""Minimum accepted share of a peak [1]."""
 
 MAX_MEASURED_SHARE = 2
-"""The most of a peak that is accepted as measured, by a chip above its printed clock [1]."""
+"""Maximum accepted measured share of a peak, for a chip above its printed clock [1]."""
 
 UNLIMITED = "unlimited"
-"""The domain of a routed network, which is as large as its buyer makes it."""
+"""Domain of a routed network, which is as large as its buyer makes it."""
 
 NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")
 
@@ -61,10 +61,10 @@ class Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     removed_keys: ClassVar[Mapping[str, str]] = {}
-    """What a message says of keys that earlier versions had."""
+    """Messages about keys that earlier versions had, by key."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other fields; values that are cached follow from its own fields."""
+        """Copy with updated fields; cached values are computed again from them."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]
@@ -97,7 +97,7 @@ class Entry(BaseModel):
 
 
 def parse_domain(value: object) -> int | str:
-    """The most chips that an interconnect joins [1], or `unlimited`."""
+    """Parse a domain: maximum of chips that an interconnect joins [1], or `unlimited`."""
     if value == UNLIMITED:
         return UNLIMITED
     try:
@@ -110,7 +110,7 @@ def parse_domain(value: object) -> int | str:
 
 
 def check_name(value: object) -> str:
-    """A name, which may become a part of a path."""
+    """Check a name, which may become part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         fix = "use lower-case letters, digits and hyphens, no hyphen first"
         raise RooflinesError("", f"is {quote(value)}, which is no name", fix)
@@ -118,7 +118,7 @@ def check_name(value: object) -> str:
 
 
 def parse_text(value: object) -> str:
-    """A text; a date is written out."""
+    """Parse a text; a date is written out."""
     if type(value) is date:  # YAML reads 2026-08-20 as one
         return value.isoformat()
     if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
@@ -151,7 +151,7 @@ Text = Annotated[str, BeforeValidator(parse_text), WithJsonSchema({"type": "stri
 
 
 def is_source(value: object) -> bool:
-    """Whether a value is text, a list of texts, or either by key."""
+    """Tell whether a value is text, a list of texts, or either by key."""
     keys, parts = (
         (list(value), list(value.values())) if isinstance(value, Mapping) else ([], [value])
     )
@@ -173,7 +173,7 @@ Source = Annotated[str | list[str] | dict[str, str | list[str]], BeforeValidator
 
 
 def path_of(location: tuple[str | int, ...]) -> str:
-    """A key path such as `sweeps.mlp.chips[1]`."""
+    """Key path of a location, such as `sweeps.mlp.chips[1]`."""
     path = ""
     for step in location:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
@@ -181,7 +181,7 @@ def path_of(location: tuple[str | int, ...]) -> str:
 
 
 def from_pydantic(error: ValidationError) -> RooflinesError:
-    """Errors of pydantic as mistakes with a problem and a fix."""
+    """Convert pydantic's errors to mistakes with a problem and a fix."""
     mistakes = Mistakes()
     errors = error.errors(include_url=False)
     misspelt = _misspelt(errors)
@@ -201,14 +201,14 @@ Form = TypeVar("Form", bound=Entry)
 
 
 def validate_entry(form: type[Form], value: object) -> Form:
-    """An entry from its YAML form.
+    """Validate a YAML value as an entry.
 
     Args:
-        form: The type of the entry.
+        form: The entry's type.
         value: The YAML value.
 
     Raises:
-        RooflinesError: It is no valid entry.
+        RooflinesError: The value is no valid entry.
     """
     try:
         return form.model_validate(value)
@@ -217,7 +217,7 @@ def validate_entry(form: type[Form], value: object) -> Form:
 
 
 def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
-    """The locations of keys that unknown keys may be misspellings of."""
+    """Locations of missing keys that unknown keys may misspell."""
     return {
         (*single["loc"][:-1], name)
         for single in errors
@@ -232,7 +232,7 @@ EXPECTED_TYPES = {
     "string_type": "text",
     "bool_type": "true or false",
 }
-"""What pydantic asks for, by the type of its error."""
+"""Expected types by pydantic's error type."""
 
 
 def _mistake(error: ErrorDetails) -> RooflinesError:

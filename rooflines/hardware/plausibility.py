@@ -1,8 +1,8 @@
-"""Likely slips in the numbers of the config's own chips.
+"""Plausibility of the numbers in a config's chips.
 
 Common slips are a figure with sparsity, GiB for GB, a wrong prefix, all links for one. A variant is
 compared with its base, another chip with the catalogue. The number may be intended, so it brings a
-warning; a variant's number that is far from its base's is refused unless it is listed as intended.
+warning; a variant's number far from its base's is refused unless it is listed as intended.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Unit
 
 TOLERANCE = 1e-3
-"""Vendors round: 1.979e15 with sparsity is printed where 9.89e14 is without [1]."""
+"""Relative tolerance: vendors print 1.979e15 with sparsity beside 9.89e14 without [1]."""
 
 DOUBLED_RATES = {
     "units": "a figure with sparsity",
     "memory": "reads and writes together",
     "networks": "both directions together",
 }
-"""What a doubled rate means, by part of a chip."""
+"""Likely cause of a doubled rate, by part of a chip."""
 
 BINARY = {2**30 / 1e9: "GiB taken for GB", 2**40 / 1e12: "TiB taken for TB"}
 PREFIXES = {
@@ -48,11 +48,11 @@ PLAUSIBLE_RANGES = {
     ("networks", "typical_hop_latency_s"): (0.0, 1e-3),
     ("power", "watts"): (1.0, 1e5),
 }
-"""The checked numbers, with a range for each, in SI units; the catalogue is well within."""
+"""Range by checked number, in SI units; the catalogue is well within."""
 
 
 MAX_BASE_RATIO = 100.0
-"""Times its base's number, or that over it, from which a variant's has another unit [1]."""
+"""Ratio to the base's number, or its inverse, from which a wrong unit is assumed [1]."""
 
 PREFIX_LETTERS = {
     1e3: "k",
@@ -70,7 +70,7 @@ PREFIX_LETTERS = {
 def plausibility_warnings(
     written: JSON, entry: Chip, catalogue: Mapping[str, Chip]
 ) -> list[RooflinesError]:
-    """Likely slips in one of the config's own chips.
+    """Warnings about likely slips in one of the config's chips.
 
     Args:
         written: The chip as the config has it.
@@ -81,7 +81,7 @@ def plausibility_warnings(
         A message for each number, its key path relative to the chip.
 
     Raises:
-        RooflinesError: `plausible` names what is no number of the chip, or a variant's number is
+        RooflinesError: `plausible` names no checked number of the chip, or a variant's number is
             far from its base's.
     """
     numbers = _checked_numbers(entry)
@@ -117,7 +117,7 @@ def plausibility_warnings(
 
 
 def _checked_numbers(entry: Chip) -> dict[str, NumberRecord]:
-    """The numbers of a chip that are checked, by their dotted paths; none that are zero."""
+    """Checked numbers of a chip by dotted path, zeros left out."""
     return {
         number["path"]: number
         for number in number_records(entry, shares=False)
@@ -126,7 +126,7 @@ def _checked_numbers(entry: Chip) -> dict[str, NumberRecord]:
 
 
 def _kind(path: str) -> tuple[str, str]:
-    """The part of a chip, and the key, of a number."""
+    """Part and key of a number's path, such as `memory` and `bytes_per_s`."""
     tree, *_, key = path.split(".")
     return tree, key
 
@@ -134,7 +134,7 @@ def _kind(path: str) -> tuple[str, str]:
 def _range_error(
     number: NumberRecord, base: str | None, base_number: NumberRecord | None
 ) -> RooflinesError | None:
-    """The slip if a number is out of range, or far from that of the chip's base."""
+    """Error for a number out of range or far from the base's; None within."""
     path, value, base_value = (
         number["path"],
         number["value"],
@@ -157,7 +157,7 @@ def _range_error(
 
 
 def _links(entry: Chip, path: str) -> int:
-    """The links of the network that a number belongs to; 1 for other parts [1]."""
+    """Links of the network that a number belongs to; 1 for other parts [1]."""
     tree, name, *_ = path.split(".")
     return entry.networks[name].links if tree == "networks" else 1
 
@@ -165,7 +165,7 @@ def _links(entry: Chip, path: str) -> int:
 def _variant_slip(
     number: NumberRecord, name: str, base: Chip, base_number: NumberRecord
 ) -> str | None:
-    """The slip that would explain the ratio of a variant's number to its base's."""
+    """Slip that would explain the ratio of a variant's number to its base's; None without one."""
     path, value = number["path"], number["value"]
     tree, key = _kind(path)
     if math.isclose(value, base_number["printed_with_sparsity"] or 0, rel_tol=TOLERANCE):
@@ -186,7 +186,7 @@ def _variant_slip(
 
 
 def _catalogue_slip(number: NumberRecord, entry: Chip, catalogue: Mapping[str, Chip]) -> str | None:
-    """The slip that would explain a number unlike those of the catalogue."""
+    """Slip that would explain a number unlike the catalogue's; None without one."""
     path, value = number["path"], number["value"]
     kind = _kind(path)
     if kind == ("units", "flops_per_s"):

@@ -1,4 +1,4 @@
-"""What a chip lacks for a combination: the reasons in skipped.csv."""
+"""Reasons why a chip does not support a combination, as in skipped.csv."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 
 MAX_CHIPS_TRIED = 1024
-"""Numbers of chips that are tried on either side of one that is not joined [1]."""
+"""Chip counts tried on either side of an unsupported one [1]."""
 
 Need = Literal["peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model"]
-"""What is missing: a peak of the unit, a memory level, a network that joins the chips, axes for
-several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
+"""Missing prerequisite: a peak of the unit, a memory level, a network that joins the chips, axes
+for several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
 chips share evenly, or a model whose step is known."""
 
 
 class Reason(str):
-    """Why something is not supported, as tables have it.
+    """Reason for a missing support, as tables have it.
 
     Attributes:
-        need: What is missing.
+        need: The missing prerequisite.
     """
 
     __slots__ = ("need",)
@@ -36,30 +36,30 @@ class Reason(str):
     need: Need
 
     def __new__(cls, need: Need, text: str) -> Self:
-        """The reason in these words."""
+        """Reason with a prerequisite and a text."""
         reason = super().__new__(cls, text)
         reason.need = need
         return reason
 
     def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]  # of str: the text
-        """What a copy is made of."""
+        """Arguments to copy or pickle."""
         return self.need, str(self)
 
 
 def need_of(reason: str) -> Need | None:
-    """What is missing where something is not supported; None where it is nothing of these."""
+    """Missing prerequisite of a reason; None for other reasons."""
     return reason.need if isinstance(reason, Reason) else None
 
 
 def missing_peak_reason(chip: Chip, unit: Unit, compute: str) -> str | None:
-    """The reason why a unit cannot compute in a dtype; None where it can."""
+    """Reason why a unit cannot compute in a dtype; None if it can."""
     if compute in chip.units.get(unit, {}):
         return None
     return Reason("peak", f"no {compute} peak of its {unit} unit")
 
 
 def missing_level_reason(chip: Chip, memory: str) -> str | None:
-    """The reason why a memory level cannot feed the unit; None where it can."""
+    """Reason why a memory level cannot feed the unit; None if it can."""
     level = chip.memory.get(memory)
     if level is None:
         return Reason("memory", f"no memory level {memory}")
@@ -71,15 +71,15 @@ def missing_level_reason(chip: Chip, memory: str) -> str | None:
 def interconnects(
     chip: Chip, names_asked: Sequence[str] | None
 ) -> tuple[str | None, tuple[Link, ...], str]:
-    """A chip's interconnects, or the reason why it has none.
+    """Interconnects of a chip, or the reason why it lacks them.
 
     Args:
         chip: The chip.
         names_asked: Their names, inner first; None: the chip's first.
 
     Returns:
-        Their names in tables, None without; the interconnects, inner first; the reason, empty where
-        there is none.
+        Their name in tables, None without; the interconnects, inner first; the reason, empty if
+        supported.
     """
     names = names_asked or list(chip.networks)[:1]
     for name in names:
@@ -93,7 +93,7 @@ def interconnects(
 def missing_route_reason(
     names: Sequence[str], links: tuple[Link, ...], axes: tuple[int, ...]
 ) -> str | None:
-    """The reason why interconnects do not join chips along these axes; None where they do.
+    """Reason why interconnects do not join chips along these axes; None if they do.
 
     Args:
         names: The interconnects, inner first.
@@ -107,16 +107,16 @@ def missing_route_reason(
 
 
 def routes_joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
-    """The interconnects of a chip that join chips, as a question names them.
+    """Routes of a chip that join chips, as options name them.
 
-    Never an outer network alone, over which chips would leave the inner one idle.
+    Never an outer network alone, which would leave the inner one idle.
 
     Args:
         chip: The chip.
         splits: Chips along each axis; all of these have to be joined [1].
 
     Returns:
-        The first with another around it, both with a comma; then the first alone.
+        The first interconnect inside another one, comma between; then the first alone.
     """
     linked = [(route, interconnects(chip, route)[1]) for route in _routes(chip)]
     return [
@@ -129,17 +129,17 @@ def routes_joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
 
 
 def _routes(chip: Chip) -> list[list[str]]:
-    """The routes of a chip that use its first interconnect: with another around it, then alone."""
+    """Routes with a chip's first interconnect: inside another one, then alone."""
     inner, *outer = chip.networks or [""]
     return [*([inner, outer_name] for outer_name in outer), [inner]]
 
 
 def default_route(chip: Chip, chips: int) -> list[str]:
-    """The interconnects of chips where a question names none.
+    """Default interconnects for a number of chips.
 
     Args:
         chip: The chip.
-        chips: Their number [1].
+        chips: The number of chips [1].
 
     Returns:
         The chip's first; where it does not join them, the first of `routes_joining`. If there is
@@ -157,12 +157,12 @@ def default_route(chip: Chip, chips: int) -> list[str]:
 
 
 def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
-    """The fix where interconnects do not join chips.
+    """Fix for chips that interconnects do not join.
 
     Args:
         chip: The chip.
-        request: What to ask for: fewer chips, or others.
-        splits: As of `routes_joining`.
+        request: The request to make: fewer chips, or other numbers of chips.
+        splits: Chips along each axis, as in `routes_joining` [1].
     """
     first, links, _ = interconnects(chip, None)
     max_chips = (max_domain(links)[0] if first else None) or 2
@@ -179,7 +179,7 @@ def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
 
 
 def _nearest_joined(chip: Chip, group: int, chips: int) -> list[int]:
-    """The nearest numbers of chips below and above one that interconnects join [1]."""
+    """Nearest chip counts, below and above, that interconnects join [1]."""
     below = range(chips - 1, max(chips - MAX_CHIPS_TRIED, 1), -1)
     above = range(chips + 1, chips + MAX_CHIPS_TRIED)
     step = group if len(_routes(chip)) > 1 else 1

@@ -1,1 +1,1 @@
-"""What touches files: atomic writes, records, Parquet and CSV, provenance."""
+"""Output files: atomic writes, provenance records, Parquet and CSV."""

@@ -21,17 +21,17 @@ SUFFIX = ".tmp"
 
 DISK_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG
 NOT_WRITABLE = errno.EROFS, errno.EACCES, errno.EPERM, errno.EEXIST, errno.ENOTDIR
-"""Error numbers of the system; the last two: a file is in the place of a folder."""
+"""System error numbers; the last two: a file in place of a folder."""
 
 OS_ERROR = re.compile(r"\(os error (\d+)\)")
-"""How libraries in Rust quote an error number of the system."""
+"""Pattern for a system error number in messages of Rust libraries."""
 
 LEFTOVER = f".*.????????{SUFFIX}"
-"""Glob of temporary files and folders."""
+"""Glob for temporary files and folders."""
 
 
 def target_of(temporary: Path) -> Path:
-    """The target of a temporary path: `summary.csv` of `.summary.csv.a1b2c3d4.tmp`."""
+    """Target path of a temporary one: `summary.csv` for `.summary.csv.a1b2c3d4.tmp`."""
     return temporary.with_name(temporary.name.removeprefix(".").rsplit(".", 2)[0])
 
 
@@ -64,7 +64,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
 def atomic_folder(path: str | Path) -> Iterator[Path]:
     """Write a folder atomically: a temporary folder that replaces `path` on success.
 
-    It has one record; files written in it have none of their own.
+    The folder has one record; files written in it have none.
 
     Raises:
         RooflinesError: The disk is full, or the folder cannot be written.
@@ -96,7 +96,7 @@ def write_bytes(path: str | Path, content: bytes | str) -> None:
 
 
 def link_or_copy(file: Path, target: Path) -> None:
-    """Give a file a second name; where the file system cannot, copy it."""
+    """Hard-link a file to a second name; copy it if the file system cannot."""
     try:
         os.link(file, target)
     except OSError:
@@ -105,7 +105,7 @@ def link_or_copy(file: Path, target: Path) -> None:
 
 @contextmanager
 def _explain_errors(target: Path) -> Iterator[None]:
-    """Replace errors of writing by one that says what to do."""
+    """Replace write errors by an error with a fix."""
     try:
         yield
     except Exception as error:
@@ -116,11 +116,11 @@ def _explain_errors(target: Path) -> Iterator[None]:
 
 
 def write_error(path: object, error: Exception) -> RooflinesError | None:
-    """What to do about a file or folder that cannot be written; None: an error of another kind.
+    """Error with a fix for a file or folder that cannot be written; None for other errors.
 
     Args:
         path: The file or folder.
-        error: What was raised, by Python or by a library that writes for it.
+        error: The error raised by Python, or by a library that writes.
     """
     rust_number = OS_ERROR.search(str(error))
     number = (

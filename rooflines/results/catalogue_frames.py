@@ -1,4 +1,4 @@
-"""The catalogues as frames: the numbers of chips with their sources, and model-shapes.csv."""
+"""Catalogues as frames: numbers of chips with their sources, and model-shapes.csv."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 KINDS: Mapping[Any, Any] = {float: pl.Float64, float | None: pl.Float64, bool: pl.Boolean}
-"""Types of columns that are not text, by the type of their key in a `NumberRecord`."""
+"""Column types except text, by the key's type in a `NumberRecord`."""
 
 SHAPE_KINDS = {"1": pl.Int64, "byte": pl.Float64, "": pl.String}
 
 
 def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
-    """A row for every number of every chip that has a source; see `rooflines.chips`.
+    """One row per chip and number with a source; see `rooflines.chips`.
 
     Args:
         chips: Entries by id.
@@ -42,7 +42,7 @@ def chip_numbers(chips: Mapping[str, Chip]) -> pl.DataFrame:
 
 
 def shapes_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Rows of models as a frame in the form of the column dictionary.
+    """Frame of model rows, with columns as in the dictionary.
 
     Args:
         rows: From `rooflines.models.table.shape_rows`.

@@ -1,4 +1,4 @@
-"""The results of a run: names of its folders and files, and the config that they are of."""
+"""Folders and files of a run's results, and the config that made them."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ from rooflines.results.atomic import write_bytes
 from rooflines.results.records import FOLDER
 
 FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
-"""Rows of operations, rows of whole models, and the kernels of these."""
+"""Rows of operations, rows of models, and the kernels of model steps."""
 
 THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
 """Threshold outputs for operations and whole models."""
 
 SUMMARY = "summary.csv"
-"""The main numbers of tables and thresholds, for people."""
+"""Main numbers of tables and thresholds, for people."""
 
 PARTS, SKIPPED, MODEL_SHAPES = "parts.csv", "skipped.csv", "model-shapes.csv"
-"""The parts of all tables, what could not be computed, and the models of the catalogue."""
+"""Parts of all tables, unsupported combinations, and the models in the catalogue."""
 
 SITE = "bundle"
-"""The folder to publish."""
+"""Folder to publish."""
 
 WORKBOOK = "rooflines.xlsx"
-"""The results for a spreadsheet."""
+"""Workbook of the results."""
 
 MEASURED = "measured"
-"""Sets of timings joined with the model, a file each."""
+"""Timings joined with the model, one file per set."""
 
 MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
-"""Errors of the bound and of estimates at the timings, and the timings without a row."""
+"""Errors of bound and estimates at the timings, and timings without a row."""
 
 CHARTS = "charts"
-"""Charts, a folder for each family."""
+"""Charts, one folder per family."""
 
 CONFIG = "config"
-"""The file with the path of the config, from the results: both may be moved together."""
+"""File with the config's path relative to the results: both may be moved together."""
 
 
 def record_config(results: Path, config: Path | None) -> None:
-    """Record of which config file a run makes results; None: of no single file."""
+    """Record the config file of a run; None: no single file."""
     record = results / FOLDER / CONFIG
     if config is None:
         record.unlink(missing_ok=True)
@@ -49,7 +49,7 @@ def record_config(results: Path, config: Path | None) -> None:
 
 
 def config_of_results(results: Path) -> Path | None:
-    """The config file that results are of; None: there are none, or it was not recorded."""
+    """Config file that made the results; None: no results, or not recorded."""
     record = results / FOLDER / CONFIG
     if not record.is_file() or not any(results.glob("[!.]*")):
         return None

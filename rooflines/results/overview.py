@@ -1,4 +1,4 @@
-"""Lists for people: the parts of a run, and its tables and thresholds counted by chip and split."""
+"""Lists for people: a run's parts, and its tables and thresholds counted by chip and split."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COUNTS = ("shards", "rows", "critical_min", "critical_median", "critical_max")
 SHARES = ("compute_bound", "never", "rule_of_thumb")
 
 KINDS = dict.fromkeys(COUNTS, pl.Int64) | dict.fromkeys(SHARES, pl.Float64)
-"""Types of columns that are not text."""
+"""Column types except text."""
 
 
 PART_COLUMNS = {"sweep": pl.String, "part": pl.Int64, "rows": pl.Int64, "path": pl.String}
@@ -43,8 +43,8 @@ class SummaryKind(NamedTuple):
     """A kind of sweep.
 
     Attributes:
-        keys: What a row of the summary is about, within a sweep.
-        thresholds: The file of its thresholds.
+        keys: Keys of a summary row within a sweep.
+        thresholds: The file with the thresholds.
     """
 
     keys: tuple[str, ...]
@@ -86,7 +86,7 @@ def write_summary(spec: str, path: str | Path) -> None:
 
 
 def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
-    """Values of each group; the chips of one are the same however the sweep would split more."""
+    """Aggregate by keys; rows on one chip count once, under sharding none."""
     groups = frame.group_by(keys).agg(*values)
     typed = groups.with_columns(pl.col(key).cast(KINDS.get(key, pl.String)) for key in keys)
     if "sharding" not in keys:
@@ -97,7 +97,7 @@ def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.L
 
 
 def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
-    """Rows of a sweep by group, and how many each resource bounds."""
+    """Count a sweep's rows by group, and those bound by each resource."""
     frame = scan_parquet([results / part for part in sweep["parts"]])
     has_bound = "bound" in frame.collect_schema()
     bounds = [
@@ -112,9 +112,9 @@ def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.L
 def _thresholds_of(
     sweep: Mapping[str, Any], kind: SummaryKind, solved: Mapping[str, pl.LazyFrame]
 ) -> pl.LazyFrame:
-    """Thresholds of a sweep along its axis by group. Integers stay exact: no mean, no Float64.
+    """Aggregate a sweep's thresholds along its axis by group; integers stay exact, no Float64.
 
-    The fewest chips of a model are of all its splits: their groups have no split.
+    A model's minimum number of chips covers all its splits: its groups have no split.
     """
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
@@ -139,7 +139,7 @@ def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[s
 
 
 def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a sweep in the summary, in the form of the column dictionary."""
+    """Summary rows of a sweep, with columns as in the dictionary."""
     bounds = [f"{resource.bound}-bound" for resource in RESOURCES]
     max_count = pl.max_horizontal(bounds)
     bottleneck = pl.coalesce(

@@ -1,6 +1,6 @@
-"""Where a file comes from, and whether it is as it was written.
+"""Origin of a file, and whether it is unchanged.
 
-A file in a results folder has a record. A table has its metadata wherever it is.
+A file in a results folder has a record. A table has its metadata anywhere.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ NO_RECORD = "has no record of what made it"
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a file comes from.
+    """Origin of a file or folder.
 
     Attributes:
         file: The file or folder.
-        verdict: How it compares with what was written, in words that follow its name.
-        whole: Whether it is as it was written.
-        output: The workflow's output that it is or is part of; None if unknown.
-        made_with: Versions of what made it, by name.
-        sweeps: The config, catalogue entries with sources, and dtypes of its numbers, by sweep.
-        measurements: The same of timings, their file with its digest, and how they were made.
-        charts: The charts that it shows, as specified to their job.
-        sha256: Its digest now; empty for folders.
-        models: The documents that shapes of models are read from, by model.
+        verdict: Comparison with the content written, in words that follow the file's name.
+        whole: Whether the content is as it was written.
+        output: The workflow's output that contains the file; None if unknown.
+        made_with: Versions of the software that made it, by name.
+        sweeps: Config, catalogue entries with sources, and dtypes behind the numbers, by sweep.
+        measurements: Config, entries and dtypes behind timings, their file with its digest, and
+            the method, by set.
+        charts: Charts in the file, as specified to their job.
+        sha256: Digest now; empty for folders.
+        models: Documents with the models' architectures, by model.
     """
 
     file: Path
@@ -54,7 +55,7 @@ class Origin:
     measurements: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
-        """All of it as YAML."""
+        """Whole origin as YAML."""
         parts = {
             "charts": list(self.charts),
             "sweeps": dict(self.sweeps),
@@ -66,7 +67,7 @@ class Origin:
         return self._yaml(parts)
 
     def summary(self) -> str:
-        """The same without configs and numbers: names of charts, sweeps, chips, models, sources."""
+        """Origin without configs and numbers: names of charts, sweeps, chips, models, sources."""
         made_from = {"sweeps": self.sweeps, "measurements": self.measurements}
         parts: dict[str, Any] = {"charts": ", ".join(chart["id"] for chart in self.charts)}
         for kind, recipes in made_from.items():
@@ -77,7 +78,7 @@ class Origin:
         return self._yaml(parts)
 
     def _yaml(self, parts: Mapping[str, Any]) -> str:
-        """The file, its verdict, what made it, and further parts that are not empty, as YAML."""
+        """File, verdict, software versions, and further parts that are not empty, as YAML."""
         content: dict[str, Any] = {"file": str(self.file), "verdict": self.verdict}
         optional = {
             "sha256": self.sha256,
@@ -89,27 +90,27 @@ class Origin:
         return yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=140)
 
     def sources(self) -> dict[str, Any]:
-        """The sources that its catalogue entries name, as they are in the catalogue now."""
+        """Sources that the catalogue entries name, as in the catalogue now."""
         made_from = (*self.sweeps.values(), *self.measurements.values())
         named = {name for recipe in made_from for name in _source_names(recipe["chips"])}
         return {name: source for name, source in chip_sources().items() if name in named}
 
 
 def notes_of(recipes: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """What numbers of models leave out or assume, by model, of those that do."""
+    """Notes about omissions and assumptions, by model that has one."""
     models = (model for recipe in recipes for model in recipe.get("models", {}).items())
     return {name: entry["note"] for name, entry in models if "note" in entry}
 
 
 def _names_in(recipe: Mapping[str, Any]) -> dict[str, str]:
-    """The names of the catalogue entries of a recipe, by catalogue."""
+    """Names of a recipe's catalogue entries, by catalogue."""
     dtypes = {**recipe["dtypes"].get("combinations", {}), **recipe["dtypes"].get("formats", {})}
     named = {"chips": recipe["chips"], "models": recipe.get("models", {}), "dtypes": dtypes}
     return {kind: ", ".join(entries) for kind, entries in named.items() if entries}
 
 
 def _source_names(entry: object, *, source: bool = False) -> Iterator[str]:
-    """All text under `source` anywhere in a catalogue entry."""
+    """Iterate over all text under `source` anywhere in a catalogue entry."""
     if isinstance(entry, str) and source:
         yield entry
     elif isinstance(entry, list):
@@ -121,16 +122,16 @@ def _source_names(entry: object, *, source: bool = False) -> Iterator[str]:
 
 
 def origin(file: str | Path) -> Origin:
-    """Where a table, chart, CSV or folder comes from, and whether it is as it was written.
+    """Find the origin of a table, chart, CSV or folder, and whether it is unchanged.
 
     Args:
         file: The file, or a folder that a job writes as a whole, such as `results/charts/compared`.
 
     Returns:
-        What is recorded of it. Every byte of the file is read.
+        The recorded origin. Every byte of the file is read.
 
     Raises:
-        RooflinesError: There is no such file.
+        RooflinesError: The file does not exist.
     """
     path = Path(file)
     if not path.exists():
@@ -148,19 +149,19 @@ def origin(file: str | Path) -> Origin:
 
 
 def read_error(file: object, error: OSError) -> RooflinesError:
-    """The error for a file that the system does not allow to be read."""
+    """Error for a file that the system does not allow to read."""
     fix = "make it readable, or give another path"
     return RooflinesError("", f"cannot be read: {error.strerror}", fix, file=str(file))
 
 
 def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> Origin:
-    """The origin that a record describes.
+    """Build the origin that a record describes.
 
     Args:
         path: The file or folder.
-        digest: Its digest.
-        output: The output of the workflow that it is or is part of.
-        record: The record of that.
+        digest: The file's digest.
+        output: The workflow's output that contains it.
+        record: The output's record.
     """
     spec, name = record.spec, path.absolute().relative_to(output).as_posix()
     charts = spec.get("charts", [])
@@ -198,7 +199,7 @@ def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> 
 
 
 def _recipes(home: Path | None, record: records.Record) -> list[Any]:
-    """The recipes of sweeps and of timings that an output is of: its own, or of its inputs."""
+    """Recipes of sweeps and timings behind an output: in its record, or in those of its inputs."""
     spec = record.spec
     recipes = [*spec.get("sweeps", []), *spec.get("measurements", [])]
     recipes += [spec] if "sweep" in spec else []
@@ -210,7 +211,7 @@ def _recipes(home: Path | None, record: records.Record) -> list[Any]:
 
 
 def _damage(path: Path, record: records.Record, name: str) -> str | None:
-    """How a file or folder differs from what was written, in words that follow its name."""
+    """Difference from the content written, in words that follow the name; None without one."""
     if name == ".":
         return record.damage(path)
     if name not in record.files:
@@ -219,7 +220,7 @@ def _damage(path: Path, record: records.Record, name: str) -> str | None:
 
 
 def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
-    """The recipes of timings by the name of their set."""
+    """Recipes of timings by set name."""
     return {
         recipe["measurement"]: {key: recipe[key] for key in recipe if key != "measurement"}
         for recipe in recipes
@@ -228,7 +229,7 @@ def _by_measurement(recipes: Iterable[Any]) -> dict[str, Any]:
 
 
 def _model_sources(spec: Mapping[str, Any], sweeps: Mapping[str, Any]) -> dict[str, str]:
-    """The documents that shapes are read from, by model: of the catalogue, or of sweeps."""
+    """Documents with model architectures, by model: from the catalogue, or from sweeps."""
     if isinstance(spec.get("models"), list):
         return {row["model"]: row["source"] for row in spec["models"]}
     return {
@@ -239,7 +240,7 @@ def _model_sources(spec: Mapping[str, Any], sweeps: Mapping[str, Any]) -> dict[s
 
 
 def _unrecorded(path: Path, digest: str) -> Origin:
-    """The origin of a file without a record: a table still has its metadata."""
+    """Build the origin of a file without a record: a table still has metadata."""
     unknown = Origin(path, NO_RECORD, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():
         return unknown
@@ -260,7 +261,7 @@ def _unrecorded(path: Path, digest: str) -> Origin:
 
 
 def merge_recipes(recipes: Iterable[Any]) -> dict[str, Any]:
-    """The recipes of sweeps by name, with the models and chips of all parts."""
+    """Merge recipes of sweeps by name, with models and chips from all parts."""
     sweeps: dict[str, Any] = {}
     for recipe in (recipe for recipe in recipes if "sweep" in recipe):
         sweep = sweeps.setdefault(
@@ -280,8 +281,8 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
         results: The results folder.
 
     Yields:
-        Each output, and each other file in the folders of tables and charts, with what is wrong, in
-        words that follow its name; None if nothing is.
+        Each output, and each further file in the folders of tables and charts, with the problem in
+        words that follow its name; None without one.
     """
     home = Path(results)
     outputs = records.recorded_outputs(home)

@@ -1,7 +1,7 @@
-"""Provenance records of outputs: size, SHA-256, and what made them.
+"""Provenance records: size and SHA-256 of outputs, with the job and versions that made them.
 
-A results folder with a folder `.made` is recorded: each output of a job has a file there, under
-its own path. A record is written before its output is renamed to its target, so no finished output
+A results folder with a folder `.made` is recorded: each job output has a file there, under the
+same path. A record is written before its output is renamed to its target, so no finished output
 lacks one. An output that differs from its record was changed by something else. This module imports
 neither polars nor Snakemake: every run reads records first.
 """
@@ -29,36 +29,35 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FOLDER = ".made"
-"""The folder of the records, at the top of the results."""
+"""Folder with the records, at the top of the results."""
 
 MADE_WITH = ("polars", "altair", "vl-convert-python")
 """Packages whose versions are recorded."""
 
 SNAKEMAKE_TIMESTAMP = ".snakemake_timestamp"
-"""A file that Snakemake writes into folders."""
+"""File that Snakemake writes into folders."""
 
 UNRECORDED = frozenset({SNAKEMAKE_TIMESTAMP, ".DS_Store", "Thumbs.db", "desktop.ini"})
-"""Files that Snakemake, Finder and Explorer add to folders: not part of any output."""
+"""Files that Snakemake, Finder and Explorer add to folders: no part of outputs."""
 
 OTHER_CONTENT = "has other content than was written"
 
 UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError)
-"""Errors of reading a record that is missing, truncated or of another version."""
+"""Errors on reading a record that is missing, truncated or from another version."""
 
 
 _spec: ContextVar[object] = ContextVar("spec", default=None)
-"""What the files that are being written depend on; None if they are not recorded."""
+"""Dependencies of the files being written; None: not recorded."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """The record of an output of a job: a file, or a folder that is written as a whole.
+    """Record of a job's output: a file, or a folder written as a whole.
 
     Attributes:
-        made_with: Versions of this package and of those it computes and draws with, by name.
-        spec: What the job depends on, as the plan states it.
-        files: Size [byte] and SHA-256 of its files, by their path in it; "." for an output that is
-            a file.
+        made_with: Versions of this package and of those that compute and draw, by name.
+        spec: The job's dependencies, as the plan states them.
+        files: Size [byte] and SHA-256 by path inside the output; "." for an output that is a file.
     """
 
     made_with: Mapping[str, str]
@@ -66,13 +65,13 @@ class Record:
     files: Mapping[str, tuple[int, str]]
 
     def damage(self, path: Path) -> str | None:
-        """How an output differs from what was written.
+        """Difference of an output from the content written.
 
         Args:
-            path: The output; every byte of it is read.
+            path: The output; every byte is read.
 
         Returns:
-            The first difference, in words that follow the name of the output; None without one.
+            The first difference, in words that follow the output's name; None without one.
         """
         try:
             return self._damage(path)
@@ -95,13 +94,13 @@ class Record:
 
 
 def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def files_in(path: Path) -> dict[str, Path]:
-    """The files of an output, by their names in its record."""
+    """Files in an output, by name in its record."""
     if not path.is_dir() or path.is_symlink():
         return {".": path}
     listed = (
@@ -115,12 +114,12 @@ def files_in(path: Path) -> dict[str, Path]:
 
 
 def results_root(path: Path) -> Path | None:
-    """The results folder of an output: the nearest one above it with records, if any."""
+    """Results folder of an output: the nearest parent with records; None without one."""
     return next((folder for folder in path.absolute().parents if (folder / FOLDER).is_dir()), None)
 
 
 def record_file(home: Path, path: Path) -> Path:
-    """The path of an output's record.
+    """Path of an output's record.
 
     Args:
         home: The results folder.
@@ -130,7 +129,7 @@ def record_file(home: Path, path: Path) -> Path:
 
 
 def record_of(home: Path, path: Path) -> Record | None:
-    """The record of an output; None if it is missing or cannot be read.
+    """Read the record of an output; None if missing or unreadable.
 
     Args:
         home: The results folder.
@@ -146,7 +145,7 @@ def record_of(home: Path, path: Path) -> Record | None:
 
 
 def recorded_outputs(home: Path) -> list[Path]:
-    """The outputs of a results folder that have records, in order."""
+    """Outputs with records in a results folder, in order."""
     folder = home / FOLDER
     return sorted(
         home / path.relative_to(folder).as_posix().removesuffix(".json")
@@ -163,7 +162,7 @@ def forget(path: Path) -> None:
 
 @contextmanager
 def recording(spec: object) -> Iterator[None]:
-    """Record what the files depend on that are written in this context; None: record nothing."""
+    """Record these dependencies for files written in this context; None: record nothing."""
     token = _spec.set(spec)
     try:
         yield
@@ -172,7 +171,7 @@ def recording(spec: object) -> Iterator[None]:
 
 
 def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """A job whose outputs are recorded with its first argument, a spec as JSON."""
+    """Decorate a job: its outputs are recorded with its first argument, a spec as JSON."""
 
     @functools.wraps(job)
     def run(spec: str, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -184,7 +183,7 @@ def recorded(job: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str,
 
 @functools.cache
 def made_with() -> dict[str, str]:
-    """Versions of this package, of Python, and of the packages that compute and draw."""
+    """Versions of this package, Python, and the packages that compute and draw."""
     return {
         "rooflines": __version__,
         "python": platform.python_version(),
@@ -196,8 +195,8 @@ def write_record(written: Path, target: Path) -> None:
     """Write the record of an output, if its job and its folder are recorded.
 
     Args:
-        written: The output under its temporary name.
-        target: The output's name from now on.
+        written: The output at its temporary path.
+        target: The output's final path.
     """
     spec, home = _spec.get(), results_root(target)
     if spec is None or home is None:

@@ -1,4 +1,4 @@
-"""Tables on disk: Parquet and CSV, written atomically; Parquet metadata state what made a table."""
+"""Tables on disk: Parquet and CSV, written atomically; Parquet metadata hold the provenance."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ PAGE_BYTES = 2**22
 """One page per column of a row group: as fast as smaller pages, and files are 5 % smaller."""
 
 ZSTD_LEVEL = 3
-"""A tenth fewer bytes than level 1 in small files, in the same time [1]."""
+"""Compression level [1]: a tenth fewer bytes than level 1 in small files, in the same time."""
 
 PARTS = "part-*.parquet"
-"""The files of a table."""
+"""Glob for the files of a table."""
 
 METADATA_KEY = "rooflines"
-"""The metadata key of this package in a Parquet file; its value is JSON."""
+"""Metadata key of this package in a Parquet file; its value is JSON."""
 
 ARROW_SCHEMA_KEY = "ARROW:schema"
-"""The metadata key of the column types, which polars, pyarrow and others share."""
+"""Metadata key for column types, shared by polars, pyarrow and more."""
 
 
 def write_parquet(  # noqa: PLR0913, all but the first three have a default
@@ -52,11 +52,11 @@ def write_parquet(  # noqa: PLR0913, all but the first three have a default
     Args:
         frame: The table.
         path: The file, written atomically.
-        about: What made it, as JSON.
+        about: Provenance: version, config, catalogue entries, columns; stored as JSON.
         texts: Enum columns that are read back as Categorical: files with different Enums cannot be
             read as one table.
-        compression: Compression of the pages.
-        wide: Whether it has many columns of numbers that hardly repeat: shorter row groups then
+        compression: Page compression.
+        wide: Whether the table has many number columns that hardly repeat: shorter row groups then
             take less time.
     """
     metadata = {METADATA_KEY: json.dumps(about, ensure_ascii=False)}
@@ -78,25 +78,25 @@ def write_parquet(  # noqa: PLR0913, all but the first three have a default
 
 
 def arrow_schema(schema: Mapping[str, Any]) -> str:
-    """A schema's column types as Arrow metadata: Parquet alone stores Enum like Categorical."""
+    """Arrow metadata for a schema's column types: Parquet alone stores Enum like Categorical."""
     empty = BytesIO()
     pl.DataFrame(schema=schema).write_parquet(empty)
     return parquet_metadata(empty.getvalue())[ARROW_SCHEMA_KEY]
 
 
 NO_TEXT = "none"
-"""What a null in a column of text is in a large CSV file.
+"""Replacement for null in text columns of a large CSV file.
 
 pandas takes a long run of empty cells for numbers, and warns of mixed types where text follows.
 """
 
 
 def csv_text(frame: pl.DataFrame, no_text: str = "") -> str:
-    """A frame as CSV. Text that a spreadsheet would run as a formula is quoted by an apostrophe.
+    """CSV of a frame. Text that a spreadsheet would run as a formula gets an apostrophe.
 
     Args:
         frame: The table.
-        no_text: What a null in a column of text becomes; other nulls are empty.
+        no_text: Replacement for null in text columns; nulls in number columns are empty.
     """
     safe = []
     for name, dtype in frame.schema.items():
@@ -115,7 +115,7 @@ def write_csv(frame: pl.DataFrame, path: str | Path, no_text: str = "") -> None:
 
 
 def metadata_of(path: str | Path) -> dict[str, Any]:
-    """The metadata of a table of this package: version, config, catalogue entries, columns.
+    """Read the metadata of a table: version, config, catalogue entries, columns.
 
     Raises:
         RooflinesError: This package did not write the file.
@@ -139,25 +139,24 @@ def metadata_of(path: str | Path) -> dict[str, Any]:
 
 
 def scan(place: str | Path, sweep: str | None = None, *, layers: bool = False) -> pl.LazyFrame:
-    """A table on disk as one lazy frame.
+    """Scan a table on disk as one lazy frame.
 
     Args:
-        place: The folder that a run writes to; or, without a sweep, the folder of a table, or one
-            file.
-        sweep: The name of a sweep of operations or of whole models.
-        layers: Whether to read the kernels of a sweep of whole models.
+        place: The folder that a run writes to; or, without a sweep, a table's folder, or one file.
+        sweep: The name of a sweep of operations or models.
+        layers: Whether to read the kernels of a model sweep.
 
     Returns:
         The columns that `metadata_of` lists.
 
     Raises:
-        RooflinesError: There is no such table.
+        RooflinesError: The table does not exist.
     """
     return scan_parquet(_parts(Path(place), sweep, layers=layers))
 
 
 def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
-    """The files of a table, in order."""
+    """Files of a table, in order."""
     if sweep is None:
         parts = [place] if place.is_file() else sorted(place.glob(PARTS))
         if parts:
@@ -178,11 +177,11 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
 
 
 Key = tuple[str | float | None, ...]
-"""Values of columns that consecutive rows share."""
+"""Column values shared by consecutive rows."""
 
 
 def runs_of(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, int, int]]:
-    """The runs of rows with equal values of columns: these, the first row and the one after."""
+    """Runs of rows with equal values in columns: values, first row, row after the last."""
     changes = (pl.col(name).ne_missing(pl.col(name).shift()) for name in names)
     first = pl.int_range(pl.len()) == 0
     starts = frame.select(pl.any_horizontal(first, *changes).arg_true()).to_series()
@@ -192,7 +191,7 @@ def runs_of(frame: pl.DataFrame, names: Sequence[str]) -> Iterator[tuple[Key, in
 
 
 def scan_sweeps(path: str | Path) -> defaultdict[str, pl.LazyFrame]:
-    """The rows of each sweep of a file of thresholds, where they follow one another; else none."""
+    """Rows by sweep in a threshold file, where they are consecutive; empty for other sweeps."""
     rows = scan_parquet(path)
     runs = runs_of(rows.select("sweep").collect(), ["sweep"])
     by_sweep = {str(sweep): rows.slice(start, stop - start) for (sweep,), start, stop in runs}
