@@ -1,6 +1,6 @@
-"""Results of benchmarks of serving as runs of served models: vLLM, SGLang and TensorRT-LLM.
+"""Serving benchmark results (vLLM, SGLang, TensorRT-LLM) as runs with served models.
 
-A result is an object of JSON, or one on each line. Times are means, in milliseconds.
+A file has one JSON object, or one on each line. Times are means, in milliseconds.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
 
 PER_MS = 1e-3
-"""Seconds of a millisecond [s]."""
+"""Seconds per millisecond [s]."""
 
 ENGINES = {"vllm": "vllm", "sglang": "sglang", "tensorrt": "trtllm", "trtllm": "trtllm"}
-"""Software by the beginning of a backend's name."""
+"""Software by the first letters in a backend's name."""
 
 ENGINE_BY_KIND = {"vllm-serve": "vllm", "sglang-serve": "sglang", "trtllm-bench": "trtllm"}
-"""Software by the kind of file, where the file does not name it."""
+"""Software by file kind, for files that do not name it."""
 
 TP_KEYS = ("tp", "tp_size", "tensor_parallel_size", "tensor_parallel")
 MODEL_KEYS = ("model_id", "model", "model_name", "base_model_id")
 ACCEPTANCE_KEYS = ("accept_length", "spec_decode_acceptance_length")
-"""Tokens that a step of speculative decoding adds to an answer, in the mean [1]."""
+"""Keys with the mean number of tokens that a speculative decoding step adds to an answer [1]."""
 
 OTHER_SPLITS = ("pp_size", "dp_size", "ep_size")
-"""Splits of SGLang's server besides that by width [1]."""
+"""Parallelism in SGLang's server besides tp [1]."""
 
 MAX_DIGITS = 16
-"""Digits from which on a text is no number that is read [1]."""
+"""Length from which a text with digits is not read as a number [1]."""
 
 FORMATS = {
     "fp8": "fp8",
@@ -47,7 +47,7 @@ FORMATS = {
     "none": "bf16",
     "": "bf16",
 }
-"""Formats of weights by what a report calls quantization."""
+"""Weight formats by a report's name for the quantization."""
 
 COLUMNS = {
     **dict.fromkeys(("model", "software", "linear"), pl.String),
@@ -57,11 +57,11 @@ COLUMNS = {
 
 
 def read_bench(text: str, kind: str) -> pl.DataFrame:
-    """The runs of a result of a benchmark.
+    """Runs in a benchmark's result file.
 
     Args:
-        text: The file's.
-        kind: Its kind, as of `file_kinds.yaml`.
+        text: The file's text.
+        kind: The file's kind in `file_kinds.yaml`.
 
     Returns:
         A row for each run: input_tokens and output_tokens, the means [1]; concurrency [1]; ttft_s
@@ -81,7 +81,7 @@ def read_bench(text: str, kind: str) -> pl.DataFrame:
 
 
 def _objects(text: str) -> Iterator[JSON]:
-    """The objects of a JSON text, of a list, or of lines."""
+    """JSON objects in a text: one, a list, or one on each line."""
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
@@ -95,10 +95,10 @@ def _objects(text: str) -> Iterator[JSON]:
 
 
 def _check_comparable(run: JSON) -> None:
-    """Refuse runs of speculative decoding or of pipeline stages.
+    """Refuse runs with speculative decoding or pipeline stages.
 
     Raises:
-        RooflinesError: Its TPOT is no time of a step, or its chips are not those of a split.
+        RooflinesError: TPOT is no step time, or the chips do not make a split.
     """
     world = run.get("world_info")
     if any((_number(run, key) or 0) > 1 for key in ACCEPTANCE_KEYS) or run.get("decoding_stats"):
@@ -110,7 +110,7 @@ def _check_comparable(run: JSON) -> None:
 
 
 def _serving_row(run: JSON, kind: str) -> dict[str, Any]:
-    """A result of `vllm bench serve` or `sglang.bench_serving`."""
+    """Row from a `vllm bench serve` or `sglang.bench_serving` result."""
     requests = _number(run, "completed", "num_prompts")
     concurrency = _number(run, "max_concurrency", "concurrency")
     rate = _number(run, "request_throughput")
@@ -144,7 +144,7 @@ def _serving_row(run: JSON, kind: str) -> dict[str, Any]:
 
 
 def _trtllm_row(run: JSON) -> dict[str, Any]:
-    """A report of `trtllm-bench`."""
+    """Row from a `trtllm-bench` report."""
     engine, world, requests, times = (
         part if isinstance(part := run.get(key), dict) else {}
         for key in ("engine", "world_info", "request_info", "streaming_metrics")
@@ -169,14 +169,14 @@ def _trtllm_row(run: JSON) -> dict[str, Any]:
 
 
 def _tp_of_server(server: JSON) -> float | None:
-    """The chips of SGLang's server [1]; None: it does not say, or they are split otherwise too."""
+    """SGLang server's tp_size [1]; None: not stated, or split in other ways too."""
     if any((_number(server, key) or 1) > 1 for key in OTHER_SPLITS):
         return None
     return _number(server, "tp_size")
 
 
 def _row(**values: str | float | None) -> dict[str, Any]:
-    """A row, with counts as whole numbers and times in seconds; None where a value is none."""
+    """Row with counts as whole numbers and times in seconds; a missing value is None."""
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     for name, value in values.items():
         if isinstance(value, str):
@@ -193,9 +193,9 @@ def _row(**values: str | float | None) -> dict[str, Any]:
 
 
 def _number(run: Mapping[str, Any], *keys: str) -> float | None:
-    """The first number above zero of some keys; None: none is one.
+    """First number above zero under some keys; None without.
 
-    Digits are one: `vllm bench serve --metadata` writes them.
+    A text with digits counts: `vllm bench serve --metadata` writes such.
     """
     cells = (run.get(key) for key in keys)
     values = (
@@ -209,7 +209,7 @@ def _number(run: Mapping[str, Any], *keys: str) -> float | None:
 
 
 def _model(name: object) -> str | None:
-    """The id of a model of the catalogue; None: it is none."""
+    """Catalogue id for a model's name or path; None if the catalogue lacks it."""
     if not isinstance(name, str):
         return None
     for word in (name, name.rstrip("/").rpartition("/")[2]):

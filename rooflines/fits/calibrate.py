@@ -1,4 +1,4 @@
-"""Calibrations from timings: each compute dtype, or collective, of a chip and a software."""
+"""Calibrations from timings: one per compute dtype or collective on a chip and software."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 RELIABLE_TIMINGS = 30
-"""Timings that determine the numbers of a fit [1]."""
+"""Timings that determine a fit's numbers [1]."""
 
 FIT, HELD_OUT = "fit", "held out"
-"""The splits: timings that were fitted, and those of sites that were not."""
+"""Splits: timings that were fitted, and those at held-out sites."""
 
 
 @dataclass(frozen=True)
 class FitRequest:
-    """Timings to fit, and how.
+    """Timings to fit, and fit options.
 
     Attributes:
-        timings: Of the chip and the software.
+        timings: Timings on the chip with one software.
         chip: The chip's id.
         entry: Its entry.
         source: Where the timings come from.
         date: When the fit is made.
-        form: `max` or `pieces`, of matmuls.
+        form: Form for matmuls, `max` or `pieces`.
         prior: Another fit to start from; None: typical numbers.
-        contents: What the timings include besides the operation; None: what they say,
-            or the conversion of the weights of a weight-only format.
+        contents: What the timings include besides the operation; None: what they say, or the
+            weights' conversion in a weight-only format.
     """
 
     timings: Timings
@@ -64,13 +64,13 @@ class FitRequest:
 
 @dataclass(frozen=True)
 class FitReport:
-    """A fit.
+    """Fit with its errors and notes.
 
     Attributes:
         name: The compute dtype, or the collective.
         entry: Its entry in a file.
         regions: Errors by split and region, as `fit_errors.errors`.
-        notes: What was left out, merged or not held out, and what is little, a sentence each.
+        notes: Sentences about timings left out, merged or not held out, and about too few.
     """
 
     name: str
@@ -80,15 +80,15 @@ class FitReport:
 
 
 def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
-    """Fit timings of a chip and a software.
+    """Fit one chip's timings with one software.
 
     Args:
         request: Timings to fit, and how.
-        dtype: The compute dtype; None: all. Of collectives all are fitted.
+        dtype: The compute dtype; None: all. Collectives are all fitted.
 
     Raises:
-        RooflinesError: scipy is missing, or timings cannot be fitted: too few, of one regime, in
-            another unit of time, or unlikely for the chip.
+        RooflinesError: scipy is missing, or timings cannot be fitted: too few, in one regime only,
+            in another time unit, or unlikely for the chip.
     """
     timings = request.timings
     if timings.is_served:
@@ -105,7 +105,7 @@ def calibrate(request: FitRequest, dtype: str | None = None) -> list[FitReport]:
 
 
 def _fit_report(request: FitRequest, name: str) -> FitReport:
-    """The fit of a compute dtype, a phase of attention or a collective."""
+    """Fit for one compute dtype, attention phase or collective, with its errors."""
     kind, chip = request.timings.kind, request.chip
     frame, timings = with_nominal_times(request.timings, chip, request.entry, name)
     form: FormFit = COLLECTIVE_FIT
@@ -148,9 +148,9 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
 
 
 def _contents(timings: Timings, compute: str) -> str | None:
-    """What timings include besides the matmul; None: it is not said, or differs.
+    """Work that timings include besides the matmul; None: not stated, or mixed.
 
-    Of weight-only formats that is the conversion of the weights.
+    In weight-only formats that is the weights' conversion.
     """
     stated = timings.frame.get_column("contents", default=pl.Series([None])).unique()
     if len(stated) == 1 and stated[0]:
@@ -164,10 +164,10 @@ def _contents(timings: Timings, compute: str) -> str | None:
 def _outside_band(
     frame: pl.DataFrame, numbers: FormNumbers, form: FormFit
 ) -> tuple[float, float] | None:
-    """The band of sites with the smallest and largest sizes, by a fit to the others.
+    """Band at sites with the smallest and largest sizes, from a fit to the other sites.
 
     Returns:
-        p10 and p90 of measured over estimated time [1]; None: too few are left to fit.
+        p10 and p90 over measured / estimated time [1]; None: too few are left to fit.
     """
     ends, few = [], RELIABLE_TIMINGS
     for name in (size for size in RANGED_SIZES if size in frame.columns):
@@ -184,7 +184,7 @@ def _outside_band(
 
 
 def _warnings(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator[str]:
-    """Warnings about a fit to few timings, or one that no timing judges."""
+    """Warnings about a fit to few timings, or without held-out ones."""
     if test.is_empty():
         yield "no site is held out, and nothing judges the fit: there are too few of them"
     if train.height < RELIABLE_TIMINGS or sites_in(train) < numbers:
@@ -208,7 +208,7 @@ def _check_reached(numbers: FormNumbers, chip: str) -> None:
 
 
 def errors_of(frame: pl.DataFrame) -> Errors:
-    """The errors of all timings, to the digits of a fit."""
+    """Errors over all timings, rounded like fitted numbers."""
     row = errors(frame, ("all",)).row(0, named=True)
     shares = {name: float(round_number(row[name])) for name in ("median", "mean", "p90")}
     return Errors(n=row["n"], **shares)

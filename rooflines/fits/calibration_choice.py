@@ -1,4 +1,4 @@
-"""Choice of a calibration: by the software of a sweep, or the chip's own."""
+"""Choice between calibrations: by a sweep's software, or the chip's own numbers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ AnyNumbers = TypeVar("AnyNumbers", bound=FormNumbers)
 
 @dataclass(frozen=True)
 class CalibrationFit(Generic[AnyNumbers]):
-    """The fitted numbers of a kernel or of a collective on a chip.
+    """Fitted numbers for a kernel or collective on a chip.
 
     Attributes:
         numbers: The numbers, exact.
-        bands: By bound of the estimate; a bound without a band is left out.
-        reach: How far the fit reaches; None: of a chip's own calibration.
+        bands: By the estimate's bound; a bound without a band is left out.
+        reach: Sizes that the fit covers; None: a chip's own calibration.
     """
 
     numbers: AnyNumbers
@@ -43,9 +43,9 @@ class CalibrationFit(Generic[AnyNumbers]):
 
 @dataclass(frozen=True)
 class CalibrationChoice:
-    """The calibrations that apply to the rows of a chip.
+    """Calibrations that apply to rows on one chip.
 
-    Fits are of the matrix unit and the main memory. Those of collectives are of a chip's first
+    Kernel fits hold for the matrix unit with the main memory, collective fits for a chip's first
     interconnect.
 
     Attributes:
@@ -66,11 +66,11 @@ class CalibrationChoice:
     networks: tuple[str, ...]
 
     def fit(self, compute: str) -> CalibrationFit[Numbers] | None:
-        """The calibration of operations in a compute dtype; None without."""
+        """Calibration for operations in a compute dtype; None without."""
         return self.fit_by_name("calibrations", compute)
 
     def attention(self, phase: str, compute: str) -> CalibrationFit[Numbers] | None:
-        """The calibration of grouped-query attention; None without.
+        """Calibration for grouped-query attention; None without.
 
         Args:
             phase: `decode` or `prefill`.
@@ -79,15 +79,15 @@ class CalibrationChoice:
         return self.fit_by_name("attention", attention_name(phase, compute))
 
     def collective(self, kind: str) -> CalibrationFit[CollectiveNumbers] | None:
-        """The calibration of a collective over the interconnects; None without."""
+        """Calibration for a collective over the interconnects; None without."""
         return self.fit_by_name("collectives", kind)
 
     def first_fit(self, kind: str, name: str) -> tuple[str, Any] | None:
-        """The first software with a fit that applies, and the fit.
+        """First software with a fit that applies, and the fit.
 
         Args:
-            kind: `calibrations` of matmuls, `attention` or `collectives`.
-            name: The name of the fit among those of the software.
+            kind: `calibrations` (matmuls), `attention` or `collectives`.
+            name: The fit's name within a software.
         """
         if kind == "collectives":
             applies = bool(self.networks) and self.networks == tuple(self.entry.networks)[:1]
@@ -97,7 +97,7 @@ class CalibrationChoice:
         return first(kind, self.chip, self.softwares, name) if applies else None
 
     def fit_by_name(self, kind: str, name: str) -> CalibrationFit[Any] | None:
-        """The calibration that applies, and how far it reaches; arguments as of `first_fit`."""
+        """Calibration that applies, with its fit range; arguments as in `first_fit`."""
         if kind == "calibrations" and not self.softwares:
             calibration = (self.entry.calibration or {}).get(name)
             return CalibrationFit(_numbers(calibration)) if calibration else None
@@ -113,14 +113,14 @@ class CalibrationChoice:
         return CalibrationFit(fit.numbers, bands_of(fit), reach)
 
     def fallback_numbers(self, numbers: Numbers) -> Numbers:
-        """The numbers of kernels that no timings are of, such as experts; of form `max`.
+        """Numbers, form `max`, for kernels without timings, such as experts.
 
         Args:
-            numbers: Those of matmuls in the compute dtype, whose share of the peak counts.
+            numbers: Matmul numbers in the compute dtype, whose share of the peak counts.
 
         Returns:
-            With the overhead and the share of the memory rate of matmuls in `REFERENCE_DTYPE`,
-            where the software has them: a narrow dtype adds scales and the quantization of x.
+            Overhead and memory share come from matmuls in `REFERENCE_DTYPE` where the software has
+            them: in a narrow dtype they include scales and quantizing x.
         """
         reference = self.first_fit("calibrations", REFERENCE_DTYPE)
         if reference is None:
@@ -129,7 +129,7 @@ class CalibrationChoice:
         return numbers.plain.replaced(shares)
 
     def step(self) -> FittedStep | None:
-        """What an engine adds to kernels of decode: the first software with fits of the chip."""
+        """Engine overhead in decode: from the first software with fits on the chip."""
         named = self._step()
         return named[1] if named else None
 
@@ -142,10 +142,10 @@ class CalibrationChoice:
         return next(((name, step) for name, step in steps if step), None)
 
     def fits_of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:
-        """The fits that the estimate of a kernel is by, each with its software and what it is of.
+        """Fits behind a kernel's estimate, by software and the fit's kind or name.
 
         Args:
-            kernel: A kernel of a step.
+            kernel: A kernel in a step.
         """
         matches: dict[str, tuple[str, Fitted] | None] = {}
         if kernel.engine:
@@ -165,25 +165,25 @@ class CalibrationChoice:
         return kernel.engine or kernel.is_matmul or self._attention(kernel) is not None
 
     def _attention(self, kernel: Kernel) -> tuple[str, Fitted] | None:
-        """The fit of a kernel of grouped-query attention."""
+        """Fit for a kernel with grouped-query attention."""
         phase = kernel.attention_phase
         return (
             phase and self.first_fit("attention", attention_name(phase, kernel.compute))
         ) or None
 
     def contents(self, computed: Iterable[str]) -> list[str]:
-        """Contents of the timings besides the matmul, of the fits in these compute dtypes."""
+        """Contents besides the matmul in timings behind the fits in these compute dtypes."""
         fits = (self.first_fit("calibrations", dtype) for dtype in computed)
         return list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
 
 
 def bands_of(entry: Fitted) -> dict[str, Band]:
-    """The bands of a fit by bound."""
+    """Bands by bound, as Float64."""
     return {bound: (float(low), float(high)) for bound, (low, high) in entry.bands.items()}
 
 
 def _numbers(calibration: Calibration) -> Numbers:
-    """The calibration of a chip's entry, of form `max`."""
+    """Numbers, form `max`, from a chip entry's own calibration."""
     shares = shares_of(calibration)
     math, memory, network = (shares.get(name, 1) for name in ("math", "memory", "network"))
     return Numbers(math, memory, exact(calibration.overhead_s), network)

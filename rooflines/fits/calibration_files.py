@@ -1,4 +1,4 @@
-"""Files of calibrations: fitted numbers by chip and software, with source, errors and bands."""
+"""Calibration files: fitted numbers by chip and software, with source, errors and bands."""
 
 from __future__ import annotations
 
@@ -40,21 +40,22 @@ CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 Bound = Literal["compute", "memory", "network", "mixed", "step"]
 
 SAME_NUMBERS = "fp16", "bf16"
-"""A compute dtype, and the one of the same width and peak whose fit it takes where it has none."""
+"""Compute dtypes with the same width and peak: the first takes the second's fit where it has
+none."""
 
 RANGED_SIZES = ("D", "F", "S", "bytes", "shards")
-"""The sizes beyond whose smallest and largest values in timings an estimate says so."""
+"""Sizes with a fit range: an estimate beyond their timed minimum and maximum says so."""
 
 REFERENCE_DTYPE = "bf16"
-"""The compute dtype whose matmuls neither read scales nor quantize: they show best what share of
-the memory rate other kernels reach."""
+"""Compute dtype whose matmuls neither read scales nor quantize: they show best what share of the
+memory rate other kernels reach."""
 
 WIDTH = 110
-"""Characters of a line of a written file [1]."""
+"""Characters per line in a written file [1]."""
 
 
 class Errors(Entry):
-    """Errors of the estimate: |estimated / measured - 1|."""
+    """Errors in the estimate: |estimated / measured - 1|."""
 
     n: PositiveInt = Field(description="timings [1]")
     median: NonNegative = Field(description="median error [1]")
@@ -63,10 +64,10 @@ class Errors(Entry):
 
 
 class Fitted(Entry):
-    """Errors, bands and origin of a fit.
+    """Errors, bands and origin, common to all fits.
 
     Attributes:
-        KIND: The key of a file under which it stands.
+        KIND: The key in a file that holds such fits.
     """
 
     KIND: ClassVar[str]
@@ -108,7 +109,7 @@ class Fitted(Entry):
 
 
 class FittedMatmul(Fitted):
-    """Numbers fitted to timings of matmuls in one compute dtype; see `time_form.Numbers`."""
+    """Numbers fitted to matmul timings in one compute dtype; see `time_form.Numbers`."""
 
     KIND = "calibrations"
 
@@ -137,20 +138,20 @@ class FittedMatmul(Fitted):
 
     @cached_property
     def numbers(self) -> Numbers:
-        """The numbers, exact."""
+        """Fitted numbers, exact."""
         names = [name for name in Numbers.__dataclass_fields__ if name in type(self).model_fields]
         values = {name: exact(getattr(self, name)) for name in names if name != "tile"}
         return Numbers(**values, tile=self.tile)
 
 
 class FittedAttention(FittedMatmul):
-    """Numbers of form `max`, fitted to timings of grouped-query attention."""
+    """Numbers, form `max`, fitted to timings with grouped-query attention."""
 
     KIND = "attention"
 
 
 class FittedCollective(Fitted):
-    """Numbers fitted to timings of a collective; see `time_form.CollectiveNumbers`."""
+    """Numbers fitted to a collective's timings; see `time_form.CollectiveNumbers`."""
 
     KIND = "collectives"
 
@@ -166,7 +167,7 @@ class FittedCollective(Fitted):
 
     @cached_property
     def numbers(self) -> CollectiveNumbers:
-        """The numbers, exact."""
+        """Fitted numbers, exact."""
         names = CollectiveNumbers.__dataclass_fields__
         return CollectiveNumbers(**{name: exact(getattr(self, name)) for name in names})
 
@@ -174,18 +175,18 @@ class FittedCollective(Fitted):
 ENTRIES: Mapping[str, type[FittedMatmul | FittedCollective]] = {
     fit_type.KIND: fit_type for fit_type in (FittedMatmul, FittedAttention, FittedCollective)
 }
-"""The fits of timings by their key in a file."""
+"""Fit types by their key in a file."""
 
 STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
-"""The numbers of a fit of steps."""
+"""Numbers in a step fit."""
 
 
 ALL_ENGINES = "all"
-"""The key of the fit of steps to all engines, whose held-out error is that of all runs."""
+"""Key for the step fit to all engines; its held-out error covers all runs."""
 
 
 class FittedStep(Fitted):
-    """What an engine takes for a step besides its kernels, fitted to runs of served models."""
+    """Engine overhead: step time besides kernels, fitted to runs with served models."""
 
     KIND = "steps"
 
@@ -200,12 +201,12 @@ class FittedStep(Fitted):
 
     @cached_property
     def numbers(self) -> dict[str, Fraction]:
-        """The numbers by name, exact."""
+        """Fitted numbers by name, exact."""
         return {name: exact(getattr(self, name)) for name in STEP_NUMBERS}
 
 
 class FittedTraining(Fitted):
-    """How much longer steps of training take than without overlap, fitted to measured steps."""
+    """Slowdown in training: measured step time / time without overlap, fitted to measured steps."""
 
     KIND = "training"
 
@@ -213,7 +214,7 @@ class FittedTraining(Fitted):
 
 
 class Calibrations(Entry):
-    """A file of calibrations."""
+    """Calibrations in one file."""
 
     calibrations: dict[Text, dict[Name, FittedMatmul]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by compute dtype"
@@ -236,28 +237,28 @@ class Calibrations(Entry):
 
     @cached_property
     def softwares(self) -> list[str]:
-        """The names of software, sorted."""
+        """Software names, sorted."""
         keys = (*self.calibrations, *self.collectives, *self.training)
         return sorted({key.partition("/")[2] for key in keys})
 
     @cached_property
     def engines(self) -> set[str]:
-        """The engines with a fit of steps, on any chip."""
+        """Engines with a step fit, on any chip."""
         return {key.rpartition("/")[2] for key in self.steps} - {ALL_ENGINES}
 
     def softwares_of(self, chip: str) -> list[str]:
-        """The names of software with a fit on a chip, sorted."""
+        """Software names with a fit on a chip, sorted."""
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
 
     def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
-        """The software, or its variant such as `<software>-block`, whose fit has these contents.
+        """Software, or its variant such as `<software>-block`, whose fit has these contents.
 
         Args:
             chip: The chip's id.
             software: Its name.
             dtype: The compute dtype.
-            contents: What timings include besides the operation; None: it is not said.
+            contents: Work that timings include besides the operation; None: not stated.
         """
         for key, by_dtype in self.calibrations.items():
             fit = by_dtype.get(dtype)
@@ -268,20 +269,20 @@ class Calibrations(Entry):
         return software
 
     def check_softwares(self, names: Sequence[str]) -> None:
-        """Refuse software that no calibration is of."""
+        """Refuse software without a calibration."""
         for name in names:
             check_choice(name, self.softwares, "no software of a calibration")
 
     def first(
         self, kind: str, chip: str, softwares: Sequence[str], name: str
     ) -> tuple[str, Any] | None:
-        """The first software with a fit, and the fit; None without.
+        """First software with a fit, and the fit; None without.
 
         Args:
             kind: Its key in a file.
             chip: The chip's id.
             softwares: Software in order.
-            name: Of the fit: a compute dtype, `attention_name`, a collective.
+            name: The fit's name: a compute dtype, `attention_name`, a collective.
         """
         same = name.replace(*SAME_NUMBERS)
         for software in softwares:
@@ -291,17 +292,17 @@ class Calibrations(Entry):
         return None
 
     def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
-        """The fit of matmuls in a compute dtype, of the first software that has one."""
+        """Matmul fit in a compute dtype, from the first software that has one."""
         match = self.first("calibrations", chip, softwares, dtype)
         return match[1] if match else None
 
     def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
-        """The fit of steps of training, of the first software that has one."""
+        """Training fit, from the first software that has one."""
         match = self.first("training", chip, softwares, "train")
         return match[1] if match else None
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
-        """What an engine adds to the kernels of decode: on this chip, else on any."""
+        """Engine overhead in decode: on this chip, else on any."""
         by_phase = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
         return by_phase.get("decode")
 
@@ -327,11 +328,11 @@ class Calibrations(Entry):
 
 
 KINDS = ("calibrations", "attention", "collectives", "training")
-"""Fits by chip and software, the keys of a file."""
+"""Keys in a file for fits by chip and software."""
 
 
 def merge_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
-    """Calibrations of several files as one; of two fits of one thing the later part's counts."""
+    """Merge calibrations from several files; of two fits to one thing the later one counts."""
     fits_by_kind: dict[str, dict[str, Any]] = {kind: {} for kind in Calibrations.model_fields}
     for part in parts:
         for kind, fits in fits_by_kind.items():
@@ -341,15 +342,15 @@ def merge_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
 
 
 def attention_name(phase: str, compute: str) -> str:
-    """The name of the fit of attention in a phase and compute dtype: `decode`, `prefill-bf16`."""
+    """Name for an attention fit by phase and compute dtype: `decode`, `prefill-bf16`."""
     return DECODE if phase == DECODE else f"{phase}-{compute}"
 
 
 def key_of(chip: str, software: str) -> str:
-    """The key of a chip and a software in a file.
+    """Key for a chip and a software in a file: `<chip>/<software>`.
 
     Raises:
-        RooflinesError: One of them is no name.
+        RooflinesError: The chip or the software is no name.
     """
     with Mistakes() as mistakes:
         for place, name in (("chip", chip), ("software", software)):
@@ -359,7 +360,7 @@ def key_of(chip: str, software: str) -> str:
 
 
 def read_calibrations(path: str | Path) -> Calibrations:
-    """The calibrations of a file.
+    """Read a calibration file.
 
     Raises:
         RooflinesError: It cannot be read, or is wrong.
@@ -396,7 +397,7 @@ def _check_keys(calibrations: Calibrations) -> None:
 
 @cache
 def shipped_calibrations() -> Calibrations:
-    """The calibrations that come with the package.
+    """Calibrations that come with the package.
 
     Raises:
         RooflinesError: The file is wrong.

@@ -1,7 +1,7 @@
-"""The marks in numbers of exports: a point before decimals, or a comma in other locales.
+"""Number marks in exports: a point before decimals, or a comma in other locales.
 
 "117.344" is 117 and a fraction where a point is the decimal mark, and 117,344 where it separates
-thousands. Other numbers of the file tell: "98.5", "27,595,520" and "0.250" have a decimal point,
+thousands. Other numbers in the file tell: "98.5", "27,595,520" and "0.250" have a decimal point,
 "98,5", "27.595.520" and "0,250" a decimal comma; bytes and instructions have no fraction.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Marks(NamedTuple):
-    """The marks of a locale.
+    """Number marks in a locale.
 
     Attributes:
         thousands: Between thousands.
@@ -55,18 +55,18 @@ def _marks(thousands: str, decimal: str) -> Marks:
 
 
 POINT, COMMA = _marks(",", "."), _marks(".", ",")
-"""Those with a decimal point, and those with a decimal comma."""
+"""Marks with a decimal point, and marks with a decimal comma."""
 
 WHOLE = ("byte", "inst", "op")
 """Units in which no number has a fraction."""
 
 
 def marks_of(cells: Iterable[tuple[str, str]]) -> Marks | None:
-    """The marks that the first telling number has; None: none tells.
+    """Marks in the first telling number; None: none tells.
 
     Args:
-        cells: Numbers as they are printed, with their units. Those without one do not tell: a
-            compute capability of 9.0 is no number.
+        cells: Numbers as they are printed, with their units. A number without unit does not tell:
+            compute capability 9.0 is no number.
     """
     for value, unit in cells:
         for marks in (POINT, COMMA) if unit else ():
@@ -76,7 +76,7 @@ def marks_of(cells: Iterable[tuple[str, str]]) -> Marks | None:
 
 
 def value_of(text: str, marks: Marks) -> Fraction | None:
-    """The exact value of a number with marks; None: it is no such number."""
+    """Exact value of a number with marks; None: no such number."""
     if not marks.number.fullmatch(text):
         return None
     try:

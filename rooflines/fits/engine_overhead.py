@@ -1,8 +1,9 @@
-"""What an engine adds to the kernels of decode, fitted to runs of served models.
+"""Engine overhead in decode steps, fitted to runs with served models.
 
-A token takes the kernels of a step, prompts that are read in between, and a time of each layer,
-each layer with experts and each sequence. A fit starts from that of the same engine on all chips,
-and this from that of all engines, which pull strongly: one model alone does not tell the numbers
+Time per token = kernels_s + prompts * prompts_s + layer_s * layers + experts_layer_s *
+expert_layers + sequence_s * sequences [s]: kernels, prompts read in between, and overhead per
+layer, expert layer and sequence. A chip's fit starts from the engine's fit on all chips, and this
+one from the fit to all engines; both pull strongly, as one model alone does not tell the numbers
 apart.
 """
 
@@ -27,25 +28,26 @@ if TYPE_CHECKING:
 PRIOR = dict(
     zip(STEP_NUMBERS, map(Fraction, ("1.5", "3e-5", "1e-5", "4e-5")), strict=True),
 )
-"""Where the fit to all engines starts."""
+"""Prior for the fit to all engines."""
 
 PULLS = {**dict.fromkeys(STEP_NUMBERS, 3.0), "experts_layer_s": 5.0}
-"""Residual of a number a factor of e from that of the engine, or of all engines [1]: of 0.03 to 10
-what estimates models best that a fit has not seen. One or two models of an engine have experts."""
+"""Residual for a number a factor e from its prior, the fit to the engine or to all engines [1]:
+values, tried from 0.03 to 10, that best estimate models left out. An engine has one or two models
+with experts."""
 
 AMOUNTS = ("prompts_s", "layers", "expert_layers", "sequences")
-"""What each of `STEP_NUMBERS` is a factor of: a column of runs."""
+"""Columns in runs that `STEP_NUMBERS` multiply, in order."""
 
 
 class StepFit(NamedTuple):
-    """Numbers by name, exact, and the names of those that are kept where the fit started."""
+    """Step fit: exact numbers by name, and the names that stayed at the prior."""
 
     numbers: Mapping[str, Fraction]
     at_prior: tuple[str, ...]
 
 
 class StepFits:
-    """The fits to some runs: of all engines, of each engine, and of each chip and engine.
+    """Step fits: to all engines, to each engine, and to each chip and engine.
 
     Args:
         runs: With `kernels_s` and `seconds` [s], `AMOUNTS`, `engine`, and `key`, chip and engine.
@@ -61,24 +63,24 @@ class StepFits:
                     self.by_key[str(key)] = _fit(part, prior, PULLS)
 
     def fit_for(self, key: str) -> StepFit:
-        """The fit of a chip and engine, else of the engine, else of all."""
+        """Most specific fit: to the chip and engine, else the engine, else all engines."""
         return self.by_key.get(key) or self.by_key.get(key.rpartition("/")[2]) or self.all_engines
 
 
 def step_fits(
     runs: pl.DataFrame, source: str, date: str
 ) -> tuple[dict[str, dict[str, FittedStep]], pl.DataFrame]:
-    """The fits to runs, as entries of a file.
+    """Fit runs, as entries in a calibration file.
 
     Args:
-        runs: As of `StepFits`, with `model`.
+        runs: Runs as in `StepFits`, with `model`.
         source: Where they come from.
-        date: The day of the fit.
+        date: The day on which they are fitted.
 
     Returns:
-        By engine, by chip and engine, and for `ALL_ENGINES`, then by phase: `held_out` and bands
-        are of each model by the most specific fits of its engine that have not seen it. And the
-        runs with these errors.
+        Entries by engine, by chip and engine, and for `ALL_ENGINES`, then by phase. For `held_out`
+        and bands each model is left out in turn, and estimated by its engine's most specific fits
+        without it. And the runs with these errors.
     """
     tested = pl.concat(
         _with_fit_errors(test, StepFits(runs.filter(pl.col("model") != model)))
@@ -104,7 +106,7 @@ def step_fits(
 
 
 def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:
-    """The times of runs by the numbers of a fit [s]."""
+    """Time per token from fitted numbers: kernels_s + sum over numbers * amounts [s]."""
     added = zip(STEP_NUMBERS, AMOUNTS, strict=True)
     terms = (float(numbers[name]) * pl.col(amount) for name, amount in added)
     return pl.sum_horizontal("kernels_s", *terms)
@@ -113,7 +115,7 @@ def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:
 def _fit(
     runs: pl.DataFrame, prior: Mapping[str, Fraction], pulls: Mapping[str, float] | None = None
 ) -> StepFit:
-    """The fit to runs, from a prior."""
+    """Fit runs from a prior."""
 
     def times(numbers: Mapping[str, float]) -> Array:
         seconds: Array = runs.select(step_seconds(numbers)).to_series().to_numpy()
@@ -124,7 +126,7 @@ def _fit(
 
 
 def _with_fit_errors(runs: pl.DataFrame, fits: StepFits) -> pl.DataFrame:
-    """Runs with their estimates by fits, and the errors of these."""
+    """Add estimates by fits, and their errors, to runs."""
     return pl.concat(
         with_errors(part.with_columns(t_estimate_s=step_seconds(fits.fit_for(str(key)).numbers)))
         for (key,), part in runs.group_by("key", maintain_order=True)

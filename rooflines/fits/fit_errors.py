@@ -1,4 +1,4 @@
-"""How far calibrated times are from timings: errors by region, and bands."""
+"""Errors in calibrated times against timings, by region, and bands."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from rooflines.theory.times import FitRange
 
 BAND = (0.1, 0.9)
-"""The quantiles of a band [1]."""
+"""Quantiles at a band's ends [1]."""
 
 MIN_BAND_TIMINGS = 10
-"""Timings of a piece for a band of its own; with fewer it has the band of all [1]."""
+"""Fewest timings for which a piece has a band; with fewer it has the band over all timings [1]."""
 
 BATCHES = (16, 64, 256, 1024)
-"""The last B of every bin but the last [1]."""
+"""Last B in every bin but the last [1]."""
 
 
 def _bins() -> dict[str, pl.Expr]:
-    """The bins of B by name."""
+    """Bins over B by name."""
     bins, first = {}, 1
     for last in BATCHES:
         bins[f"B {first:,} to {last:,}"] = pl.col("B").is_between(first, last)
@@ -33,10 +33,10 @@ def _bins() -> dict[str, pl.Expr]:
 
 
 BINS: Mapping[str, pl.Expr] = _bins()
-"""The bins of B by name."""
+"""Bins over B by name."""
 
 BIN = pl.coalesce(pl.when(inside).then(pl.lit(name)) for name, inside in BINS.items())
-"""The name of the bin of a timing."""
+"""Name of a timing's bin."""
 
 REGIONS: Mapping[str, pl.Expr] = {
     "all": pl.lit(value=True),
@@ -44,11 +44,11 @@ REGIONS: Mapping[str, pl.Expr] = {
     "memory-bound": pl.col("bound") == "memory",
     **BINS,
 }
-"""The regions by name, by nominal bound and by B."""
+"""Regions by name: by nominal bound and by B."""
 
 
 def with_errors(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds `ratio`, `bare` and `error` to `seconds`, `t_lower_s` and `t_estimate_s`."""
+    """Add `ratio` = seconds / t_estimate_s, and |t / seconds - 1|: `bare` (bound) and `error`."""
     return frame.with_columns(
         ratio=pl.col("seconds") / pl.col("t_estimate_s"),
         bare=(pl.col("t_lower_s") / pl.col("seconds") - 1).abs(),
@@ -57,15 +57,15 @@ def with_errors(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFrame:
-    """Errors of judged timings by region.
+    """Errors by region.
 
     Args:
-        frame: Timings with the columns of `with_errors`, and those that the regions read.
-        regions: Keys of `REGIONS`.
+        frame: Timings with columns from `with_errors`, and those that the regions read.
+        regions: Keys in `REGIONS`.
 
     Returns:
-        region, n, and the errors [1]: of the bound, `bare_median`; of the estimate, `median`,
-        `mean`, `p90`. Regions without timings are left out.
+        region, n, and errors [1]: `bare_median` for the bound; `median`, `mean`, `p90` for the
+        estimate. Regions without timings are left out.
     """
     rows = [
         frame.filter(REGIONS[name]).select(
@@ -82,7 +82,7 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
 
 
 def band(frame: pl.DataFrame) -> tuple[float, float]:
-    """The p10 and p90 of `ratio`, to the digits of a fit [1]."""
+    """p10 and p90 over `ratio`, rounded like fitted numbers [1]."""
     low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
     return float(round_number(low or 1)), float(round_number(high or 1))
 
@@ -90,12 +90,12 @@ def band(frame: pl.DataFrame) -> tuple[float, float]:
 def with_band(
     frame: pl.DataFrame, bands_by_bound: Mapping[str, tuple[float, float]], reach: FitRange | None
 ) -> pl.DataFrame:
-    """Adds `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
+    """Add `t_estimate_p10_s` and `t_estimate_p90_s` to timings with estimates.
 
     Args:
-        frame: With `t_estimate_s` [s], `estimate_bound`, and the sizes of the timings.
+        frame: Timings with `t_estimate_s` [s], `estimate_bound`, and their sizes.
         bands_by_bound: The bands by bound; without one, the ends are null.
-        reach: How far the fit reaches: the band of other sizes is wider.
+        reach: Sizes that the fit covers: other sizes have a wider band.
     """
     beyond = [pl.lit(value=False)]
     for name, (low, high) in reach.sizes.items() if reach else ():
@@ -115,7 +115,7 @@ def with_band(
 
 
 def bands(frame: pl.DataFrame) -> dict[str, tuple[float, float]]:
-    """The p10 and p90 of measured over estimated times, by bound of the largest piece [1]."""
+    """p10 and p90 over measured / estimated time, by the largest piece's bound [1]."""
     parts = {str(key[0]): part for key, part in frame.group_by("estimate_bound")}
     return {
         name: band(part if part.height >= MIN_BAND_TIMINGS else frame)

@@ -1,4 +1,4 @@
-"""The fit of a form to timings with nominal times, and the times by its numbers."""
+"""Fits of a time form to timings with nominal times, and times by fitted numbers."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 SHARES = ("math", "memory", "overhead_s")
 MIXED = ("activation_passes", "mixed_math", "mixed_memory", "mixed_depth_s")
 PARAMETERS: Mapping[Form, tuple[str, ...]] = {"max": SHARES, "pieces": (*SHARES, *MIXED)}
-"""The numbers that are fitted to kernels, by form."""
+"""Numbers fitted to kernels, by form."""
 
 EXTENSIONS = ("sustained", "mixed_activations")
-"""Numbers that are tried with many timings."""
+"""Numbers to try where there are many timings."""
 
 MIN_EXTENSION_TIMINGS = 300
-"""Timings from which on extensions are tried [1]."""
+"""Timings from which extensions are tried [1]."""
 
 MIN_GAIN = 0.003
-"""Least gain of an extension in the median error at inner held-out sites [1]."""
+"""Least gain from an extension in the median error at inner held-out sites [1]."""
 
 STARTS: tuple[Named, ...] = (
     {},
     dict(zip(PARAMETERS["pieces"], (1.1, 1.1, 0.7, 0.3, 0.5, 0.5, 0.5), strict=True)),
     dict(zip(PARAMETERS["pieces"], (0.9, 0.9, 1.3, 3.0, 1.5, 1.5, 2.0), strict=True)),
 )
-"""The starts of fits of kernels, as factors of the prior."""
+"""Starts for kernel fits, as factors on the prior."""
 
 NO_FIT = Numbers(Fraction(1), Fraction(1), Fraction(0))
 """Nothing fitted: the bound itself."""
@@ -62,7 +62,7 @@ class FitResult:
 
     Attributes:
         numbers: Exact decimals.
-        held: The names of those that are not identifiable from the timings, kept at the prior.
+        at_prior: Names that the timings do not identify, kept at the prior.
     """
 
     numbers: FormNumbers
@@ -71,13 +71,13 @@ class FitResult:
 
 @dataclass(frozen=True)
 class FormFit:
-    """What is fitted to timings: the form, and where a fit starts.
+    """Time form to fit: its parameters, prior and starts.
 
     Attributes:
         prior: Where a fit starts; it pulls weakly.
         names: The numbers that are fitted.
-        starts: The starts, as factors of the prior.
-        base: What is not fitted, as it is without.
+        starts: The starts, as factors on the prior.
+        base: Numbers that are not fitted, at their defaults.
         extends: With `MIN_EXTENSION_TIMINGS` timings or more, try the extensions and tiles, and
             keep those that gain `MIN_GAIN` at inner held-out sites.
     """
@@ -89,10 +89,10 @@ class FormFit:
     extends: bool = False
 
     def fit(self, frame: pl.DataFrame) -> FitResult:
-        """The numbers that fit timings best.
+        """Fit the numbers to timings.
 
         Args:
-            frame: From `nominal_times`, none in a cache and none of a held-out site.
+            frame: Timings from `nominal_times`, none in a cache and none held out.
 
         Raises:
             RooflinesError: scipy is missing.
@@ -104,19 +104,19 @@ class FormFit:
         return FitResult(chosen.base.replaced(numbers), at_prior)
 
     def refit(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
-        """The numbers that fit other timings best, the same ones as of another fit."""
+        """Refit the same numbers as another fit, to other timings."""
         candidates = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
         names = tuple(name for name in candidates if getattr(numbers, name))
         base = self.base.replaced({"tile": numbers.tile} if self.extends else {})
         return replace(self, names=names, base=base).solve(frame)
 
     def solve(self, frame: pl.DataFrame) -> FormNumbers:
-        """The best numbers, none held at the prior, as Float64."""
+        """Best numbers, none held at the prior, as Float64."""
         numbers, _ = self.problem(frame).solve(self.names)
         return self.base.floats.replaced(numbers)
 
     def _extend(self, frame: pl.DataFrame) -> FormFit:
-        """It with the extensions and the tile that gain enough, the best one first."""
+        """Fit with the extensions and tile that gain enough, the best one first."""
         is_inner = held_out(held_out_below(frame, inner=True), inner=True)
         inner, rest = frame.filter(is_inner), frame.filter(~is_inner)
         if inner.is_empty() or rest.is_empty():
@@ -141,7 +141,7 @@ class FormFit:
             chosen = options[errors.index(least)]
 
     def problem(self, frame: pl.DataFrame) -> Problem:
-        """Timings and the form."""
+        """Least-squares problem with timings and the form."""
         base = self.base.floats
         quantities = {
             name: frame[column].to_numpy() for name, column in columns_in(frame, base).items()
@@ -163,7 +163,7 @@ COLLECTIVE_PRIOR = CollectiveNumbers(
     bulk=Fraction("0.65"),
     hop_s=Fraction("1e-6"),
 )
-"""Where a fit of a collective starts: typical numbers of data-center GPUs."""
+"""Prior for collectives: typical numbers on data-center GPUs."""
 
 COLLECTIVE_FIT = FormFit(
     COLLECTIVE_PRIOR,
@@ -175,29 +175,29 @@ COLLECTIVE_FIT = FormFit(
     ),
     COLLECTIVE_PRIOR,
 )
-"""The fit of a collective."""
+"""Fit for a collective."""
 
 ATTENTION_PRIOR = Numbers(Fraction("0.4"), Fraction("0.7"), Fraction("1.1e-5"))
-"""Where a fit of attention starts: typical numbers of data-center GPUs."""
+"""Prior for attention: typical numbers on data-center GPUs."""
 
 
 def kernel_fit(prior: Numbers, form: Form) -> FormFit:
-    """The fit of kernels, from a prior."""
+    """Fit for kernels, from a prior."""
     return FormFit(prior, PARAMETERS[form], STARTS, NO_FIT, extends=form == "pieces")
 
 
 def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
-    """The columns of the quantities that timings have, with rows in whole tiles."""
+    """Columns with nominal quantities in timings; `math` has rows in whole tiles."""
     columns = {name: name for name in QUANTITIES if name in frame.columns}
     return {**columns, "math": math_column(numbers.tile)} if numbers.tile > 1 else columns
 
 
 def with_estimate_errors(frame: pl.DataFrame, numbers: FormNumbers) -> pl.DataFrame:
-    """Timings with nominal times, with their estimate.
+    """Add estimates and their errors to timings with nominal times.
 
     Returns:
         Also `t_estimate_s`, `estimate_bound`, `ratio` (measured over estimated) and the errors
-        `bare` and `error`, |time / measured - 1| of the bound and of the estimate [1].
+        `bare` and `error`, |time / measured - 1| for the bound and the estimate [1].
     """
     numbers = numbers.floats
     quantities = {name: pl.col(column) for name, column in columns_in(frame, numbers).items()}

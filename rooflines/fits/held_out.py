@@ -1,4 +1,4 @@
-"""Sites that a fit keeps back: chosen by hashes, the same in every table."""
+"""Held-out sites: chosen by hashes, the same in every table."""
 
 from __future__ import annotations
 
@@ -7,33 +7,32 @@ from hashlib import sha256
 from rooflines.basics.lazy import pl
 
 FOLDS = 4
-"""One site in as many is held out [1]."""
+"""One site in so many is held out [1]."""
 
 QUARTER = 1 / FOLDS
-"""The share of sites that is held out [1]."""
+"""Held-out share of sites [1]."""
 
 NEAR = 0.1
-"""By how much the share may differ where the hashes alone decide [1]."""
+"""Largest difference between the held-out share and a quarter where hashes alone decide [1]."""
 
 FOLD = "fold"
-"""The column with the hash of a row's site, which decides whether it is held out."""
+"""Column with the hash of a row's site, which decides whether it is held out."""
 
 HASHES = 2.0**32
-"""Different hashes [1]."""
+"""Number of hashes [1]."""
 
 SPREAD, PLACES = 654_435_761, 2**30
-"""Multiples of the one, modulo the other, are far from each other [1]."""
+"""Multiplier and modulus: multiples of the first, modulo the second, lie far apart [1]."""
 
 
 SITES = (("D", "F"), ("N", "K"))
-"""The sizes of a site, of matmuls and of attention."""
+"""Sizes that make a site: of a matmul, of attention."""
 
 
 def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds `FOLD`, the hash of a matmul's site (D, F), or of the heads (N, K) of attention.
+    """Add `FOLD`, the hash of a matmul's site (D, F), or attention's heads (N, K).
 
-    The site of a collective is the power of two below its `bytes`: one power in `FOLDS` is held
-    out.
+    A collective's site is the power of two below its `bytes`: one power in `FOLDS` is held out.
     """
     names = next((site for site in SITES if set(site) <= set(frame.columns)), None)
     if names is None:
@@ -49,25 +48,25 @@ def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def held_out(below: float | pl.Expr = QUARTER, *, inner: bool = False) -> pl.Expr:
-    """Whether a row is held out: those of sites whose place is low.
+    """True if a row is held out: the place of its site is below a limit.
 
     Args:
-        below: From `held_out_below`; as it is by default, the same sites in every table [1].
-        inner: Not to judge a fit, but within the other rows, to choose what is fitted.
+        below: Limit from `held_out_below`; by default the same sites in every table [1].
+        inner: Hold out within the remaining rows, to choose the numbers to fit; not to judge a fit.
     """
     return _place(inner=inner) < below
 
 
 def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
-    """The place below which sites are held out, so that they are about a quarter of all.
+    """Limit on places that holds out about a quarter of all sites.
 
     Args:
         frame: Rows with `FOLD`.
-        inner: As of `held_out`.
+        inner: As in `held_out`.
 
     Returns:
-        `QUARTER` where the hashes share out the sites well: then they are the same sites in every
-        table. Else the place of the site whose rank is a quarter of their number [1].
+        `QUARTER` where hashes spread the sites well: then the same sites are held out in every
+        table. Else the place at rank (sites + 1) // `FOLDS` [1].
     """
     places = frame.select(_place(inner=inner)).to_series().unique().sort()
     low = places.filter(places < QUARTER).len()
@@ -77,17 +76,17 @@ def held_out_below(frame: pl.DataFrame, *, inner: bool = False) -> float:
 
 
 def quarters() -> pl.Expr:
-    """The quarter of a row's site, 0 to `FOLDS` - 1: by rank of the hashes, all of one size."""
+    """Quarter of a row's site, 0 to `FOLDS` - 1, by hash rank: all the same size."""
     rank = pl.col(FOLD).rank("dense") - 1
     return rank * FOLDS // (rank.max() + 1)
 
 
 def sites_in(frame: pl.DataFrame) -> int:
-    """Sites that rows with `FOLD` are of [1]."""
+    """Number of sites in rows with `FOLD` [1]."""
     return frame[FOLD].n_unique()
 
 
 def _place(*, inner: bool) -> pl.Expr:
-    """A place from 0 to 1 by the hash: by its remainder first, then by its further digits [1]."""
+    """Place from 0 to 1 by the hash: its remainder first, then its further digits [1]."""
     digits = pl.col(FOLD) // FOLDS if inner else pl.col(FOLD)
     return digits % FOLDS / FOLDS + digits // FOLDS / HASHES

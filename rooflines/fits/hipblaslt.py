@@ -1,6 +1,6 @@
-"""The text that hipblaslt-bench prints: a line for each matmul, below a line of names.
+"""Output from hipblaslt-bench: a line for each matmul, below a line with names.
 
-Matrices are in columns: of a linear layer a is the weights and b the activations, n its rows.
+Matrices are column-major: in a linear layer a is the weights, b the activations, n its rows.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PER_US = 1e-6
-"""Seconds of a microsecond [s]."""
+"""Seconds per microsecond [s]."""
 
 LAST = "us"
-"""The name of the column with the time [us]."""
+"""Name of the time column [us]."""
 
 FORMATS = {
     "f64_r": "fp64",
@@ -29,19 +29,18 @@ FORMATS = {
     "i8_r": "int8",
     **dict.fromkeys(("f8_r", "bf8_r", "f8_fnuz_r", "bf8_fnuz_r"), "fp8"),
 }
-"""Dtypes by their names there; others are left out."""
+"""Dtypes by hipblaslt-bench's names; others are left out."""
 
 REDUCED = {"xf32_r": "tf32", "c_xf32_r": "tf32", "f32_f16_r": "fp16", "f32_bf16_r": "bf16"}
-"""Dtypes that products are computed in by the name of the compute type, where it is not that of a;
-the sum is always wider."""
+"""Compute dtypes by compute type, where it is not the dtype of a; the sum is always wider."""
 
 Left = dict[str, int]
 
 
 def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
-    """The timings of one or several runs, and the numbers of those left out by reason [1].
+    """Timings from one or several runs, and counts by reason for those left out [1].
 
-    Of several solutions of a matmul the fastest counts.
+    Where a matmul has several solutions, the fastest counts.
 
     Raises:
         RooflinesError: It has no timings.
@@ -74,7 +73,7 @@ def read_hipblaslt(text: str) -> tuple[pl.DataFrame, Left]:
 
 
 def _lines(text: str) -> Iterator[dict[str, str]]:
-    """The lines of matmuls as cells by column."""
+    """Matmul lines as cells by column."""
     names: list[str] = []
     for line in text.splitlines():
         cells = next(csv.reader([line.strip()]), [])

@@ -1,4 +1,4 @@
-"""Public layouts of timings, known by their columns, as the tidy form."""
+"""Public layouts of timings, recognized by their columns, in the tidy form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL
 from rooflines.models.architecture import DECODE, PREFILL
 
 PER_MS = 1e-3
-"""Seconds of a millisecond [s]."""
+"""Seconds per millisecond [s]."""
 
 Tidy = tuple[pl.DataFrame, dict[str, int]]
-"""Timings in the tidy form, and the numbers of those left out by reason [1]."""
+"""Timings in the tidy form, and counts by reason for those left out [1]."""
 
 
 AICONFIGURATOR_DTYPES: Mapping[str, tuple[str, str, str, str]] = {
@@ -26,13 +26,13 @@ AICONFIGURATOR_DTYPES: Mapping[str, tuple[str, str, str, str]] = {
     "nvfp4": ("nvfp4", "nvfp4", "bf16", "nvfp4"),
     "int8_wo": ("bf16", "int8", "bf16", "bf16"),
 }
-"""The `DTYPES` of aiconfigurator's `gemm_dtype`; of others the storage is not certain."""
+"""`DTYPES` by aiconfigurator's `gemm_dtype`; for others the storage is not certain."""
 
 
 def aiconfigurator(frame: pl.DataFrame) -> Tidy:
-    """Timings of aiconfigurator's collector: a row for each m, n, k, in milliseconds.
+    """Matmul timings from aiconfigurator's collector: one row per m, n, k [ms].
 
-    Source: ai-dynamo/aiconfigurator, `gemm_perf.parquet` of its systems.
+    Source: ai-dynamo/aiconfigurator, `gemm_perf.parquet` in its systems.
     """
     modelled = pl.col("gemm_dtype").is_in(list(AICONFIGURATOR_DTYPES))
     left_out = {
@@ -57,16 +57,16 @@ COLLECTIVES = {
     "reduce_scatter": "reduce-scatter",
     "alltoall": "all-to-all",
 }
-"""Collectives by the names of the programs of nccl-tests."""
+"""Collectives by nccl-tests program."""
 
 ELEMENT = {"half": 2, "int8": 1}
-"""Bytes of an element of a payload [byte]."""
+"""Bytes per payload element [byte]."""
 
 
 def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
-    """Timings of aiconfigurator's collector of nccl-tests: payloads in elements, milliseconds.
+    """Collective timings from aiconfigurator's nccl-tests collector: payloads in elements [ms].
 
-    Source: ai-dynamo/aiconfigurator, `nccl_perf.txt` of its systems, and its collector.
+    Source: ai-dynamo/aiconfigurator, `nccl_perf.txt` in its systems, and its collector.
     """
     modelled = pl.col("op_name").is_in([*COLLECTIVES]) & pl.col("nccl_dtype").is_in([*ELEMENT])
     rest = frame.filter(modelled)
@@ -83,10 +83,10 @@ def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
 
 
 def attention(frame: pl.DataFrame) -> Tidy:
-    """Timings of attention of aiconfigurator's collector, selected and in SI units.
+    """Attention timings from aiconfigurator's collector, selected and in SI units.
 
     Source: ai-dynamo/aiconfigurator, `context_attention_perf.parquet` and
-    `generation_attention_perf.parquet` of its systems, columns renamed.
+    `generation_attention_perf.parquet` in its systems, columns renamed.
     """
     dtypes = {name: stored[-1] for name, stored in AICONFIGURATOR_DTYPES.items()}
     all_tokens = pl.col("window") == 0
@@ -98,13 +98,13 @@ def attention(frame: pl.DataFrame) -> Tidy:
 
 
 ATTENTION_OPS = {"context_attention": PREFILL, "generation_attention": DECODE}
-"""Phases by the names of aiconfigurator's operations."""
+"""Phases by aiconfigurator's operation."""
 
 
 def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
-    """Timings of attention of aiconfigurator's collector: a row for each shape, in milliseconds.
+    """Attention timings from aiconfigurator's collector: one row per shape [ms].
 
-    In decode a new token has a context of `isl` + `step`.
+    In decode a new token's context is `isl` + `step`.
 
     Source: ai-dynamo/aiconfigurator, `context_attention_perf` and `generation_attention_perf`.
     """
@@ -134,7 +134,7 @@ def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
 
 
 def _with_source(frame: pl.DataFrame) -> pl.DataFrame:
-    """A table of aiconfigurator with the software and source of its rows, if it names them."""
+    """Add software and source to aiconfigurator's rows, if its table names them."""
     if not {"framework", "version"} <= set(frame.columns):
         return frame
     software = pl.col("framework").cast(pl.String).str.to_lowercase()
@@ -143,7 +143,7 @@ def _with_source(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 class Projection(NamedTuple):
-    """A matmul of a layer in vidur's table.
+    """Matmul in a layer, as vidur's table has it.
 
     Attributes:
         D: The contracted size on one chip [1].
@@ -155,7 +155,7 @@ class Projection(NamedTuple):
 
 
 def _projections() -> dict[str, Projection]:
-    """The matmuls of a layer by name; sizes are split over the chips of tensor parallelism."""
+    """Matmuls in a layer by name; tensor parallelism splits sizes over chips."""
     chips, width = pl.col("num_tensor_parallel_workers"), pl.col("n_embd")
     hidden = pl.col("n_expanded_embd") // chips
     heads = pl.col("n_head") + 2 * pl.col("n_kv_head")
@@ -169,9 +169,9 @@ def _projections() -> dict[str, Projection]:
 
 
 def vidur(frame: pl.DataFrame) -> Tidy:
-    """Timings of vidur's profiler, in fp16: a row for each number of tokens, in milliseconds.
+    """Timings from vidur's profiler, in fp16: one row per number of tokens [ms].
 
-    A row has the four matmuls of a layer, by `median` and, if it is there, `min`.
+    A row has a layer's four matmuls, by `median` and, if it is there, `min`.
 
     Source: microsoft/vidur, `data/profiling/compute/<chip>/<model>/mlp.csv`.
     """
@@ -196,22 +196,22 @@ def vidur(frame: pl.DataFrame) -> Tidy:
 
 
 RECORDED_CHIPS = 8
-"""The most chips of a run of InferenceX whose split is recorded [1]."""
+"""Most chips in an InferenceX run whose split is recorded [1]."""
 
 SAME_RUN = ("model", "chip", "engine", "input_tokens", "output_tokens", "ttft_s", "tpot_s")
 """Rows that agree in these, times to the last digit, are one measurement."""
 
 
 def chips_of_run() -> pl.Expr:
-    """The chips of a run [1]: the larger of tp * attention_dp and moe_tp * moe_ep."""
+    """Chips in a run: max(tp * attention_dp, moe_tp * moe_ep) [1]."""
     tp, replicas, by_width, by_expert = (pl.max_horizontal(name, 1) for name in PARALLEL)
     return pl.max_horizontal(tp * replicas, by_width * by_expert)
 
 
 def with_requests(frame: pl.DataFrame) -> pl.DataFrame:
-    """Runs of InferenceX with `software`, and with the requests at the same time where missing.
+    """Add `software` to InferenceX runs, and concurrent requests where missing.
 
-    Those are then the batch of all replicas.
+    Missing requests are the batch over all replicas.
     """
     batch = pl.col("batch") if "batch" in frame.columns else pl.lit(None, pl.Int64)
     every = batch * pl.max_horizontal("attention_dp", 1)
@@ -219,7 +219,7 @@ def with_requests(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def inferencex(frame: pl.DataFrame) -> Tidy:
-    """Runs of InferenceX as aiconfigurator collects them, with times in seconds.
+    """InferenceX runs as aiconfigurator collects them, with times in seconds.
 
     Source: ai-dynamo/aiconfigurator, `systems/silicon_sample.csv`, columns renamed.
     """
@@ -240,12 +240,12 @@ def inferencex(frame: pl.DataFrame) -> Tidy:
 
 
 class PublicLayout(NamedTuple):
-    """A public layout.
+    """Public layout: its columns, and its conversion to the tidy form.
 
     Attributes:
         columns: The columns that tell it from others.
-        texts: Those of text or of truth values; the others have numbers.
-        tidy: Its timings in the tidy form.
+        texts: Columns with text or truth values; the others have numbers.
+        tidy: Conversion to the tidy form.
     """
 
     columns: frozenset[str]
@@ -272,11 +272,11 @@ DTYPES_OF_TORCH = {
 """Dtypes by their names in libraries, in lower case."""
 
 PREFIX = r"^(c10::|torch\.)"
-"""Beginnings of such names."""
+"""Prefixes that such names may have."""
 
 
 def _sized(names: tuple[str, str, str], time: str, scale: float) -> PublicLayout:
-    """A table of matmuls m x k times k x n with their time in a unit, and nothing else."""
+    """Layout for matmuls m x k times k x n with a time in one unit, and nothing else."""
     m, n, k = names
 
     def tidy_sized(frame: pl.DataFrame) -> Tidy:
@@ -289,7 +289,7 @@ def _sized(names: tuple[str, str, str], time: str, scale: float) -> PublicLayout
 
 
 UNITS = {"us": 1e-6, "ms": PER_MS, "ns": 1e-9}
-"""Seconds of a unit of time by its name in names of columns [s]."""
+"""Seconds per time unit, by its name in column names [s]."""
 
 SIZED = tuple(
     _sized(names, time, scale)
@@ -297,7 +297,7 @@ SIZED = tuple(
     for unit, scale in UNITS.items()
     for time in (unit, f"time_{unit}", f"latency_{unit}", f"duration_{unit}", f"avg_{unit}")
 )
-"""Tables of m, n, k and a time."""
+"""Tables with m, n, k and a time."""
 
 TRACELENS = tuple(f"param: {size}" for size in "MNK")
 TRACELENS_TIMES = ("Kernel Time (µs)_mean", "Kernel Time (µs)_median", "Kernel Time (µs)")
@@ -306,9 +306,9 @@ TRACELENS_SUM = "Kernel Time (µs)_sum"
 
 
 def tracelens(frame: pl.DataFrame) -> Tidy:
-    """Matmuls of TraceLens' report: sizes, and the mean time of the kernels in microseconds.
+    """Matmuls in TraceLens' report: sizes, and the kernels' mean time [us].
 
-    Source: AMD-AGI/TraceLens, sheet GEMM of its report.
+    Source: AMD-AGI/TraceLens, sheet GEMM in its report.
     """
     M, N, K = TRACELENS  # noqa: N806, letters of sizes
     time = next((name for name in TRACELENS_TIMES if name in frame.columns), None)
@@ -395,26 +395,26 @@ LAYOUTS = (
 )
 
 TIMES = re.compile(r"time_stats\.\w+\.(median|min)")
-"""Columns of vidur's table with times."""
+"""Time columns in vidur's table."""
 
 
 def layout_of(columns: Collection[str]) -> PublicLayout | None:
-    """The public layout of a table with these columns; None: any other."""
+    """Public layout of a table with these columns; None: any other."""
     return next((layout for layout in LAYOUTS if layout.columns <= set(columns)), None)
 
 
 def tidy(frame: pl.DataFrame) -> Tidy:
-    """A table in a public layout in the tidy form; any other table as it is.
+    """Convert a public layout to the tidy form; any other table stays as it is.
 
     Raises:
-        RooflinesError: A column of a layout has another type.
+        RooflinesError: A layout's column has another type.
     """
     layout = layout_of(frame.columns)
     return layout.tidy(_with_types(frame, layout)) if layout else (frame, {})
 
 
 def _with_types(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
-    """The table with the types of a layout, or a refusal.
+    """Table with its layout's types, or a refusal.
 
     Categories are text; text is also what CSV has where no row has a value.
     """

@@ -1,7 +1,7 @@
-"""Robust least squares of logarithms, for any form of a time with positive numbers.
+"""Robust least squares on logarithms, for any time form with positive numbers.
 
-Residuals are ln(estimate / measured), over logarithms of the numbers, with a soft L1 loss. scipy
-and numpy are imported only here, when a fit is made: they come as an extra.
+Residuals are ln(estimate / measured), as functions of ln(number), with a soft L1 loss. scipy and
+numpy are imported only here, when a fit is made: they come as an extra.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 SCALE = 0.03
-"""Residuals beyond this count less than their square, as `f_scale` of scipy; by default a number a
-factor of e from its prior counts as one of this size [1]."""
+"""Residuals beyond this count less than their square, as `f_scale` in scipy; by default a number a
+factor e from its prior counts as one residual of this size [1]."""
 
 MIN_WEIGHT = 3.0
-"""A number that decides the time of fewer timings, added up, may be held at its prior [1]."""
+"""A number that decides fewer timings than this, summed over shares, may stay at its prior [1]."""
 
 MAX_COST_RISE = 2 * SCALE**2
-"""It is not held if that raises the cost by more: two standard deviations at a noise of `SCALE`."""
+"""Largest rise in cost at which a number stays at its prior: two standard deviations at a noise of
+`SCALE`."""
 
 STEP = 0.01
-"""Change of a logarithm that shows how much of the times a number decides [1]."""
+"""Change in a logarithm that shows how much a number decides [1]."""
 
 DIGITS = 6
-"""Significant digits of a fitted number [1]."""
+"""Significant digits in a fitted number [1]."""
 
 Named = Mapping[str, float]
 
 
 def require_scipy() -> Callable[..., OptimizeResult]:
-    """`scipy.optimize.least_squares`.
+    """Import `scipy.optimize.least_squares`.
 
     Raises:
         RooflinesError: scipy is not installed.
@@ -56,14 +57,14 @@ def require_scipy() -> Callable[..., OptimizeResult]:
 
 @dataclass(frozen=True)
 class Problem:
-    """Timings, and the form that shall give them.
+    """Least-squares problem: timings, and the form to fit to them.
 
     Attributes:
         measured: The timings [s].
         estimate: The times that numbers give [s]; a name that is left out has its default.
         prior: Where a fit starts, exact; it pulls weakly.
-        starts: Factors of the prior: one start alone can end in a poor minimum.
-        pulls: The residual of a number a factor of e from its prior, by name; else `SCALE` [1].
+        starts: Factors on the prior: one start alone can end in a poor minimum.
+        pulls: Residuals by name for a number a factor e from its prior; else `SCALE` [1].
     """
 
     measured: Array
@@ -73,9 +74,10 @@ class Problem:
     pulls: Named = field(default_factory=dict)
 
     def fit(self, names: Sequence[str]) -> tuple[dict[str, Fraction], tuple[str, ...]]:
-        """The best numbers as exact decimals, and the names of those kept at the prior.
+        """Fit numbers: exact decimals by name, and the names kept at the prior.
 
-        These are not identifiable: they decide little, and the timings do not contradict the prior.
+        Those kept are not identifiable: they decide little, and the timings do not contradict the
+        prior.
 
         Raises:
             RooflinesError: scipy is missing.
@@ -98,11 +100,11 @@ class Problem:
     def solve(
         self, names: Sequence[str], fixed: Named | None = None
     ) -> tuple[dict[str, float], float]:
-        """The best numbers of these names, and the cost; other names have their default.
+        """Best numbers by name, and their cost; other names have their default.
 
         Args:
             names: The names.
-            fixed: Numbers of other names, which stay.
+            fixed: Numbers under other names, which stay.
 
         Raises:
             RooflinesError: scipy is missing.
@@ -134,9 +136,9 @@ class Problem:
         return numbers(best.x), float(best.cost)
 
     def _weight(self, name: str, numbers: Named) -> float:
-        """Timings that a number decides, added up over the share of each [1].
+        """Weight of a number: timings that it decides, summed over its share in each [1].
 
-        As it was found, or as the prior has it, whichever is more.
+        The larger of two: at the fitted number, and at its prior.
         """
         import numpy as np  # noqa: PLC0415, as above
 
@@ -149,5 +151,5 @@ class Problem:
 
 
 def round_number(number: float) -> Fraction:
-    """A fitted number with a few significant digits, as an exact decimal."""
+    """Round a fitted number to `DIGITS` significant digits, as an exact decimal."""
     return Fraction(f"{number:.{DIGITS}g}")

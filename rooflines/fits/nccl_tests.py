@@ -1,4 +1,4 @@
-"""The text that nccl-tests print: a line for each payload, in bytes and microseconds."""
+"""Output from nccl-tests: a line for each payload, in bytes and microseconds."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 PER_US = 1e-6
-"""Seconds of a microsecond [s]."""
+"""Seconds per microsecond [s]."""
 
 HEAD = 2**16
-"""Characters in which the heading of the text stands."""
+"""Characters within which the heading stands."""
 
 HEADING = re.compile(r"#\s+(size\s+count\s+type\b.*\btime\s+algbw\s+busbw\b.*)")
-"""The names of the columns; `root` is not in old versions."""
+"""Column names; `root` is not in old versions."""
 
 BEGIN = re.compile(r"_perf\b|#\s*nThread \d")
-"""The name of a program, or its first line."""
+"""Program name, or a program's first line."""
 
 RANK = re.compile(r"#\s+Rank\s+(\d+)\s+")
 
@@ -31,7 +31,7 @@ LINE = re.compile(r"(?:^|\s)(\d+\s+\d+\s+[a-z]\w*\s.*)")
 """Size, count, type, and the other columns; a launcher may write the rank in front."""
 
 PROGRAMS = COLLECTIVES
-"""The collectives by the name of their program, which is `<name>_perf`."""
+"""Collectives by program name, `<name>_perf`."""
 
 
 UNMODELLED = re.compile(r"\b(broadcast|reduce|sendrecv|gather|scatter|hypercube|alltoallv)_perf\b")
@@ -39,19 +39,19 @@ UNMODELLED = re.compile(r"\b(broadcast|reduce|sendrecv|gather|scatter|hypercube|
 
 
 def is_nccl_tests(text: str) -> bool:
-    """Whether a text is that of nccl-tests."""
+    """True if a text is output from nccl-tests."""
     return HEADING.search(text[:HEAD]) is not None
 
 
 def read_nccl_tests(text: str, file: str) -> pl.DataFrame:
-    """The timings of one or several runs of nccl-tests, out of place.
+    """Timings from one or several nccl-tests runs, out of place.
 
     Args:
-        text: What they printed. The collective is named in it, or by the file.
-        file: The name of its file, such as `all_reduce_perf.txt`.
+        text: The output. It names the collective, or the file does.
+        file: The file's name, such as `all_reduce_perf.txt`.
 
     Returns:
-        collective, shards, bytes (the whole tensor; of an all-to-all what one chip holds), seconds.
+        collective, shards, bytes (the whole tensor; in an all-to-all one chip's part), seconds.
 
     Raises:
         RooflinesError: A run names no collective, or no ranks.
@@ -61,7 +61,7 @@ def read_nccl_tests(text: str, file: str) -> pl.DataFrame:
 
 
 def _runs(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The lines of each run: one begins where a table is printed and a program is named again."""
+    """Lines by run: one begins where a table is printed and a program is named again."""
     run: list[str] = []
     printed = False
     for line in lines:
@@ -74,7 +74,7 @@ def _runs(lines: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _read_run(text: str, file: str) -> pl.DataFrame:
-    """The timings of a run."""
+    """Timings in one run."""
     ranks = set(RANK.findall(text))
     if not ranks:
         raise RooflinesError(
@@ -99,7 +99,7 @@ def _read_run(text: str, file: str) -> pl.DataFrame:
 
 
 def _seconds(cells: list[str]) -> float | None:
-    """The time in a cell of microseconds [s]; None: there is no number."""
+    """Time in a cell with microseconds [s]; None without a number."""
     try:
         return float(cells[0]) * PER_US
     except (IndexError, ValueError):
@@ -107,7 +107,7 @@ def _seconds(cells: list[str]) -> float | None:
 
 
 def _collective(text: str, name: str) -> str:
-    """The collective that the text, or the name of the file, names."""
+    """Collective that the text names, or the file's name."""
     if match := UNMODELLED.search(text) or UNMODELLED.search(name):
         problem = f"is output of nccl-tests of {match[1]}, which is not modelled"
         raise RooflinesError("", problem, f"run one of {', '.join(f'{p}_perf' for p in PROGRAMS)}")

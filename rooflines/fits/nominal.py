@@ -1,8 +1,8 @@
-"""Timings with their nominal times: what a fit reads, and what a measured time is compared with.
+"""Timings with nominal times: inputs to a fit, and bounds to compare measured times with.
 
-A fit is of one chip and software: of matmuls in a compute dtype, of attention in decode, where the
-compute dtype decides little, or in prefill in a compute dtype, or of a collective. That of
-attention holds for grouped-query attention to all tokens; latent attention has other kernels.
+A fit covers one chip and software: matmuls in a compute dtype; attention in decode, where the
+compute dtype decides little, or in prefill in a compute dtype; or a collective. Attention fits hold
+for grouped-query attention to all tokens; latent attention has other kernels.
 """
 
 from __future__ import annotations
@@ -49,38 +49,38 @@ if TYPE_CHECKING:
 OPERATION = NAMED_OPERATIONS["matmul"]
 
 TILES = (64, 128)
-"""Tiles of rows that a fit tries [1]."""
+"""Row tiles that a fit tries [1]."""
 
 WORKS = ("flops", "memory_bytes", "footprint_bytes")
-"""Costs of a matmul [FLOP, byte]."""
+"""Costs in a matmul [FLOP, byte]."""
 
 OUTPUT_BITS = 16
-"""Bits of an element of queries and outputs, which kernels of attention keep in half precision."""
+"""Bits per element in queries and outputs, which attention kernels keep in half precision."""
 
 
 def math_column(tile: int) -> str:
-    """The column of the nominal time of the math with rows in whole tiles."""
+    """Column with the nominal math time, rows in whole tiles."""
     return "math" if tile == 1 else f"math_{tile}"
 
 
 def with_nominal_times(
     timings: Timings, chip: str, entry: Chip, name: str
 ) -> tuple[pl.DataFrame, Timings]:
-    """The timings that a fit is of, with what it reads of them.
+    """Select the timings for one fit, and add nominal times.
 
     Args:
-        timings: Of one chip and software.
+        timings: Timings on one chip with one software.
         chip: The chip's id.
         entry: Its entry, whose main memory and first interconnect count.
-        name: The name of the fit: a compute dtype, a phase of attention, or a collective.
+        name: The fit's name: a compute dtype, an attention phase, or a collective.
 
     Returns:
-        The sizes, `seconds`, the columns of `nominal_times`, `in_cache` (faster than the bound, and
-        small enough for a cache), and `fold` (the hash of its site). And the timings, with notes.
+        The sizes, `seconds`, columns from `nominal_times`, `in_cache` (faster than the bound, and
+        small enough for a cache), and `fold` (the site's hash). And the timings, with notes.
 
     Raises:
         RooflinesError: A dtype is unknown, the chip has no peak in a compute dtype or no
-            interconnect, the unit of time is off, or there are too few timings or kinds of them.
+            interconnect, the time unit is off, or there are too few timings, or all in one regime.
     """
     kind = timings.kind
     if kind is MATMUL:
@@ -118,18 +118,18 @@ def with_nominal_times(
 
 
 def _with_note(timings: Timings, count: int, why: str) -> Timings:
-    """The timings with a note of how many of them a fit leaves out, if any, and why."""
+    """Add a note about timings that a fit leaves out, if any: their count, and why."""
     note = f"{counted(count, 'timing')} left out: {why}"
     return replace(timings, notes=(*timings.notes, *([note] if count else [])))
 
 
 def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataFrame:
-    """Timings with their nominal times.
+    """Add nominal times to timings.
 
     Args:
-        frame: Timings of one kind and chip, of known dtypes, chips that the chip's network joins,
-            and collectives.
-        kind: What they are of.
+        frame: Timings in one kind on one chip, with known dtypes and collectives, on chips that its
+            network joins.
+        kind: The timings' kind.
         entry: The chip's entry.
 
     Returns:
@@ -148,14 +148,14 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
 
 
 def plain_matmul(stored: StoredDtypes) -> Workload:
-    """A matmul of any size, on one chip."""
+    """Matmul with any sizes, on one chip."""
     return Workload(
         OPERATION, stored.bits, parse_sharding("none", OPERATION), 1, (), {}, OPERATION.flops
     )
 
 
 def _matmul_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """Matmuls with their works and nominal times."""
+    """Add works and nominal times to matmuls."""
     machine = entry.chip_rates(OPERATION.unit, MAIN_MEMORY)
     parts = []
     for part in frame.partition_by(DTYPES, maintain_order=True):
@@ -170,7 +170,7 @@ def _matmul_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
 
 
 def _workload(row: Mapping[str, str]) -> Workload:
-    """The workload of the dtypes of a row."""
+    """Workload with a row's dtypes."""
     names = {operand: row[f"dtype_{operand}"] for operand in OPERANDS}
     with Mistakes() as mistakes:
         for operand, name in names.items():
@@ -181,7 +181,7 @@ def _workload(row: Mapping[str, str]) -> Workload:
 
 
 def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
-    """Polynomials of sizes as expressions of their columns, Float64."""
+    """Polynomials in sizes as expressions over columns, Float64."""
 
     def extent(name: str) -> pl.Expr:
         size, _, span = name.partition("/")
@@ -199,7 +199,7 @@ def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
 
 
 def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """Attention with its works and nominal times: the cache's bytes in decode, all products."""
+    """Add works and nominal times to attention: the cache's bytes in decode, all products."""
     per_s = {dtype: float(peak.exact) for dtype, peak in entry.units.get(MATRIX, {}).items()}
     formats = dtype_entries().formats
     byte = {name: float(stored_bits(storage) / BITS_PER_BYTE) for name, storage in formats.items()}
@@ -223,7 +223,7 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
 
 
 def _collective_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """Collectives with what a chip sends over the first interconnect, and its nominal time."""
+    """Add what a chip sends over the first interconnect, and its nominal time, to collectives."""
     link, parts = _link(entry), []
     keys = ["collective", "shards"]
     for part in frame.partition_by(keys, maintain_order=True):
@@ -241,12 +241,12 @@ def _collective_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
 
 
 def _link(entry: Chip) -> Link:
-    """The first interconnect of a chip, which has one."""
+    """First interconnect on a chip, which has one."""
     return next(iter(entry.networks.values())).exact
 
 
 def _on_joined_chips(timings: Timings, link: Link) -> Timings:
-    """Timings on several chips that an interconnect joins; the others are counted."""
+    """Timings on chips that an interconnect joins; a note counts the others."""
     max_chips = link.domain if link.domain_known else None
     frame = timings.frame.filter(pl.col("shards").is_between(PAIR, max_chips or pl.col("shards")))
     excluded = timings.frame.height - frame.height
@@ -256,7 +256,7 @@ def _on_joined_chips(timings: Timings, link: Link) -> Timings:
 
 
 def _in_cache(frame: pl.DataFrame, entry: Chip) -> pl.Expr:
-    """Whether a timing beats the bound, and its operands fit the last-level cache."""
+    """True if a timing beats the bound, and its operands fit the last-level cache."""
     cache = entry.last_level_cache
     if cache is None or cache.capacity_bytes is None or "memory_bytes" not in frame.columns:
         return pl.lit(value=False)

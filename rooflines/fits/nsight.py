@@ -1,7 +1,7 @@
-"""The CSV that Nsight Compute prints: FLOPs, bytes and time of every launch of a kernel.
+"""Nsight Compute's CSV: FLOPs, bytes and time for every kernel launch.
 
 On the page `raw` a row is a launch, and a row below the names has the units. On the page `details`
-a row is one metric of a launch. Values have the marks of a locale, units have prefixes.
+a row is one metric in a launch. Values have a locale's marks, units have prefixes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 DURATION, BYTES = "gpu__time_duration.sum", "dram__bytes.sum"
 READ_WRITTEN = ("dram__bytes_read.sum", "dram__bytes_write.sum")
 PER_SECOND, PER_CYCLE = ".per_second", ".per_cycle_elapsed"
-"""Ends of the names of metrics that are rates."""
+"""Endings in the names of rate metrics."""
 
 BYTES_COUNTERS = (
     READ_WRITTEN,
@@ -35,13 +35,13 @@ BYTES_COUNTERS = (
     tuple(f"{name}{PER_SECOND}" for name in READ_WRITTEN),
     (f"{BYTES}{PER_SECOND}",),
 )
-"""Metrics that have all bytes of the memory, the first ones first."""
+"""Metrics that have all memory bytes, in order of preference."""
 
 LABELS = {"Duration": DURATION, "Memory Throughput": f"{BYTES}{PER_SECOND}"}
 """Metrics by their labels on the page `details`; in percent they are shares of a peak."""
 
 LAUNCH_KEYS = ("ID", "Process ID", "Kernel Name")
-"""Columns that agree in the rows of a launch."""
+"""Columns that agree in a launch's rows."""
 
 TENSOR_ACTIVE = re.compile(r"sm(?:sp)?__(inst_executed_)?pipe_(tensor|tc)(_\w+)?\.\w+(\.\w+)?")
 """Metrics that are above zero where tensor cores work; they do not count operations."""
@@ -50,11 +50,11 @@ DEVICES = ("device__attribute_display_name", "CC")
 """Columns that tell devices apart: the name or, else, the compute capability."""
 
 SCALAR = re.compile(r"sm(?:sp)?__sass_thread_inst_executed_op_([hfd])(add|mul|fma)_pred_on\.sum")
-"""Instructions of threads: their format and operation; both names count the same."""
+"""Thread instructions: their format and operation; both names count the same."""
 
 FORMATS = {"h": "fp16", "f": "fp32", "d": "fp64"}
 FLOPS = {"add": 1, "mul": 1, "fma": 2}
-"""Floating-point operations of an instruction [FLOP]."""
+"""Floating-point operations per instruction [FLOP]."""
 
 DOUBLED = re.compile(r"derived__(sm(?:sp)?__sass_thread_inst_executed_op_[hfd]fma_pred_on)_x2")
 """Twice the instructions in a cycle, as a section of Nsight Compute has them."""
@@ -63,7 +63,7 @@ TENSOR = re.compile(
     r"sm__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<src>\w+?)"
     r"(?:_dst_(?P<dst>[a-z0-9]+))?(?:_sparsity_(?P<sparsity>on|off))?\.sum"
 )
-"""Operations of tensor cores, a multiply-add counted as two; some counters contain others."""
+"""Tensor-core operations, a multiply-add counted as two; some counters contain others."""
 
 EXAMPLES = (
     "sm__ops_path_tensor_src_bf16_dst_fp32.sum",
@@ -97,26 +97,26 @@ UNPREFIXED_UNITS = ("ns", "nsecond", "")
 """Units without a prefix in which a number of three digits, a mark and three more may be whole."""
 
 SCOPE = re.compile(r"(?:<unnamed>|\(anonymous namespace\)|\b[A-Za-z_]\w*)::")
-"""A namespace, or a class, in the name of a kernel."""
+"""Namespace or class in a kernel's name."""
 
 NO_VALUE = ("", "n/a", "nan")
-"""Cells of a metric that was not collected."""
+"""Cells for a metric that was not collected."""
 
 TELLING = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
-"""A metric with a fraction, whose mark tells those of all numbers."""
+"""Metric with a fraction, whose mark tells the marks in all numbers."""
 
 EXPORT = "export it: ncu --import report.ncu-rep --csv --page raw > kernels.csv"
 GENERAL = FIXES["kernels"][""]
 
 NOTHING = "No kernels were profiled"
-"""What Nsight Compute prints where a program launches none."""
+"""Nsight Compute's message where a program launches no kernel."""
 
 ERROR, QUIET = "==ERROR==", ("==PROF==", "==WARNING==")
-"""Beginnings of lines of Nsight Compute itself: what it failed at, and other notes."""
+"""Line prefixes for Nsight Compute's own output: errors, and other notes."""
 
 
 class MetricCell(NamedTuple):
-    """A metric as it is printed, with the marks of numbers in its file; None: no number tells."""
+    """Metric as printed, with its file's number marks; None: no number tells."""
 
     value: str
     unit: str
@@ -125,16 +125,16 @@ class MetricCell(NamedTuple):
 
 @dataclass(frozen=True)
 class Launch:
-    """A launch of a kernel, or the exact sum of several.
+    """Kernel launch, or the exact sum over several.
 
     Attributes:
-        kernel: The name of the function.
+        kernel: The function's name.
         device: The device that ran it, by name or compute capability; empty if not printed.
-        flops: Operations by unit and dtype: those of the counters, such as bf16, or several joined
-            by `_` where a counter does not tell them apart [FLOP].
+        flops: Operations by unit and dtype, such as bf16; dtypes that a counter does not tell apart
+            are joined by `_` [FLOP].
         memory_bytes: Bytes read from and written to the main memory [byte].
         seconds: Its time [s].
-        count: Launches that it is the sum of [1].
+        count: Launches in the sum [1].
     """
 
     kernel: str
@@ -145,7 +145,7 @@ class Launch:
     count: int = 1
 
     def __add__(self, launch: Launch) -> Launch:
-        """The sum of launches of a kernel."""
+        """Add launches of one kernel."""
         keys, zero = dict.fromkeys((*self.flops, *launch.flops)), Fraction(0)
         flops = {key: self.flops.get(key, zero) + launch.flops.get(key, zero) for key in keys}
         moved, seconds = self.memory_bytes + launch.memory_bytes, self.seconds + launch.seconds
@@ -153,20 +153,20 @@ class Launch:
 
 
 def read_launches(path: str | Path) -> Iterator[Launch]:
-    """The launches of a CSV file of Nsight Compute, in order, read one by one.
+    """Read launches from an Nsight Compute CSV file, in order, one by one.
 
     Args:
-        path: What `ncu --csv` prints, of the page `raw` or `details`; lines before the names of the
-            columns are skipped.
+        path: Output from `ncu --csv`, page `raw` or `details`; lines before the column names are
+            skipped.
 
     Yields:
         The launches.
 
     Raises:
-        RooflinesError: It is no such file, lacks counters, has unknown units or a time of zero, or
-            is of several kinds of devices.
+        RooflinesError: It is no such file, lacks counters, has unknown units or zero time, or mixes
+            several kinds of devices.
 
-    Source of the weights of FLOPs: Yang, Kurth and Williams, Hierarchical Roofline analysis for
+    Source for FLOP weights: Yang, Kurth and Williams, Hierarchical Roofline analysis for
         GPUs, section III; counters of tensor cores as NVIDIA defines them.
     """
     devices = set()
@@ -190,14 +190,14 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
 
 
 def _printed_launches(path: Path) -> Iterator[PrintedLaunch]:
-    """The launches of a file, as printed."""
+    """Launches in a file, as printed."""
     rows = _rows(path)
     names = next(rows)
     return _long(names, rows) if "Metric Name" in names else _wide(names, rows)
 
 
 def _rows(path: Path) -> Iterator[list[str]]:
-    """The names of the columns, then the cells of the rows."""
+    """Column names, then each row's cells."""
     try:
         with open_text(path) as file:
             rows, preamble = _table(file), list[str]()
@@ -225,13 +225,13 @@ def _rows(path: Path) -> Iterator[list[str]]:
 
 
 def _table(lines: Iterable[str]) -> Iterator[list[str]]:
-    """The rows of a table, with the lines of Nsight Compute itself as rows of one cell."""
+    """Table rows; lines by Nsight Compute itself are rows with one cell."""
     before = (line.lstrip() for line in lines)
     return csv.reader(line for line in before if NOTHING in line or not line.startswith(QUIET))
 
 
 def _no_table(lines: Sequence[str]) -> RooflinesError:
-    """The refusal of a file that has no names of columns."""
+    """Refusal for a file without column names."""
     errors = [line.removeprefix(ERROR).strip() for line in lines if line.startswith(ERROR)]
     if errors:
         problem = "is the output of Nsight Compute, which profiled no kernel"
@@ -248,13 +248,13 @@ def _no_table(lines: Sequence[str]) -> RooflinesError:
 
 
 class PrintedLaunch(NamedTuple):
-    """What a profile has of a launch, or of several launches of a kernel.
+    """Printed metrics for a launch, or the mean over several launches of a kernel.
 
     Attributes:
-        kernel: The name of the function.
-        device: As of `Launch`.
-        metrics: The metrics by name, in the mean of the launches.
-        launches: How many launches that is the mean of [1].
+        kernel: The function's name.
+        device: As in `Launch`.
+        metrics: The metrics by name, averaged over the launches.
+        launches: Launches in the mean [1].
     """
 
     kernel: str
@@ -264,7 +264,7 @@ class PrintedLaunch(NamedTuple):
 
 
 def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[PrintedLaunch]:
-    """The launches of the page `raw`: a row each, below a row of units."""
+    """Launches on the page `raw`: a row each, below a row with units."""
     units = next(rows, None)
     if units and units[0]:
         problem = "is an export of Nsight Compute that has no row of units below the names"
@@ -276,9 +276,9 @@ def _wide(names: Sequence[str], rows: Iterator[Sequence[str]]) -> Iterator[Print
 
 
 def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[PrintedLaunch]:
-    """The launches of the page `details`: a row for each metric, those of a launch together.
+    """Launches on the page `details`: a row per metric, a launch's rows together.
 
-    Rows of rules have no metric. A summary has the mean of several launches of a kernel.
+    Rows with rules have no metric. A summary has the mean over a kernel's launches.
     """
     every = (dict(zip(names, row, strict=False)) for row in rows)
     metrics: dict[str, MetricCell] = {}
@@ -299,7 +299,7 @@ def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Print
 
 
 def _count(cells: Mapping[str, str]) -> int:
-    """The launches that a row is the mean of [1]."""
+    """Launches that a row averages over [1]."""
     digits = re.sub(r"\D", "", cells.get("Invocations", "1"))
     return int(digits or 1)
 
@@ -309,7 +309,7 @@ def _device(cells: Mapping[str, str]) -> str:
 
 
 def _launch(printed: PrintedLaunch, where: str) -> Launch:
-    """A launch with the amounts that its metrics say, directly or as rates."""
+    """Launch with amounts from its metrics, direct or as rates."""
     metrics = {name: cell for name, cell in printed.metrics.items() if cell.value not in NO_VALUE}
     missing = [] if DURATION in metrics else [DURATION]
     byte_metrics = next(
@@ -342,7 +342,7 @@ def _launch(printed: PrintedLaunch, where: str) -> Launch:
 
 
 def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: str) -> Fraction:
-    """The value of a metric, in the SI unit of its kind.
+    """Metric's value, in its kind's SI unit.
 
     Raises:
         RooflinesError: It is no number, or its unit is another one.
@@ -366,10 +366,10 @@ def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: st
 
 
 def short_name(kernel: str) -> str:
-    """The name of a kernel without its return type, namespaces and parameters.
+    """Kernel name without return type, namespaces and parameters.
 
-    Names of templates have hundreds of characters: the function and the first arguments of a
-    template tell them apart.
+    Template names have hundreds of characters: the function and the first template arguments tell
+    them apart.
     """
     depth = 0
     name = SCOPE.sub("", kernel.removeprefix("void "))
@@ -386,9 +386,9 @@ def short_name(kernel: str) -> str:
 def _operations(
     metrics: Mapping[str, MetricCell], seconds: Fraction, where: str
 ) -> dict[str, Fraction]:
-    """The counts of counters of operations: as counted, or rates times the time [1].
+    """Operation counts by counter: as counted, or rate * time [1].
 
-    A rate in a cycle is multiplied by the cycles, as the rooflines of Nsight Compute are.
+    A rate per cycle is multiplied by the cycles, as in Nsight Compute's rooflines.
     """
     counts: dict[str, Fraction] = {}
     for name in metrics:
@@ -413,7 +413,7 @@ def _operations(
 
 
 def _uses_tensor_cores(metrics: Mapping[str, MetricCell]) -> bool:
-    """Whether a metric that is no counter of operations says that tensor cores work."""
+    """True if a metric, besides operation counters, shows that tensor cores work."""
     return any(
         TENSOR_ACTIVE.fullmatch(name) and value_of(cell.value, cell.marks or POINT)
         for name, cell in metrics.items()
@@ -421,7 +421,7 @@ def _uses_tensor_cores(metrics: Mapping[str, MetricCell]) -> bool:
 
 
 def _cycles(metrics: Mapping[str, MetricCell], seconds: Fraction, where: str) -> Fraction | None:
-    """The cycles of a launch [1]; None: no metric has them."""
+    """Cycles in a launch [1]; None: no metric has them."""
     for unit in ("smsp", "sm"):
         name = f"{unit}__cycles_elapsed.avg{PER_SECOND}"
         if name in metrics:
@@ -433,7 +433,7 @@ def _cycles(metrics: Mapping[str, MetricCell], seconds: Fraction, where: str) ->
 
 
 def _flops(counts: Mapping[str, Fraction]) -> dict[tuple[Unit, str], Fraction]:
-    """Operations by unit and dtype, of counts by counter [FLOP]."""
+    """Operations by unit and dtype, from counts by counter [FLOP]."""
     totals: dict[tuple[Unit, str], Fraction] = {}
     scalars = {match.groups(): name for name in counts if (match := SCALAR.fullmatch(name))}
     for (form, operation), name in scalars.items():
@@ -446,7 +446,7 @@ def _flops(counts: Mapping[str, Fraction]) -> dict[tuple[Unit, str], Fraction]:
 
 
 def _tensor_counters(names: Iterable[str]) -> dict[str, str]:
-    """Counters of tensor cores with their source dtypes, without those that others contain."""
+    """Tensor-core counters with their source dtypes, without those that others contain."""
     parsed = {name: match for name in names if (match := TENSOR.fullmatch(name))}
     return {
         name: match["src"]
@@ -456,6 +456,6 @@ def _tensor_counters(names: Iterable[str]) -> dict[str, str]:
 
 
 def _contains(outer: re.Match[str], inner: re.Match[str]) -> bool:
-    """Whether a counter counts all that another one does."""
+    """True if a counter counts all that another one does."""
     same = all(outer[key] in (None, inner[key]) for key in ("op", "dst", "sparsity"))
     return same and set(inner["src"].split("_")) <= set(outer["src"].split("_"))

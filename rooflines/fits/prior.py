@@ -1,4 +1,4 @@
-"""Priors: start of a fit, and fallback of parameters that are not identifiable."""
+"""Priors: where a fit starts, and the fallback for parameters that are not identifiable."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ ORDER = (
     *("math", "memory", "mixed_math", "mixed_memory", "mixed_depth_s"),
     *("activation_passes", "overhead_s", "mixed_activations", "sustained"),
 )
-"""The numbers of the table below."""
+"""Numbers in the table below, by column."""
 
 
 def _prior(numbers: str) -> Numbers:
-    """Numbers in that order: a start for every number, also those only tried."""
+    """Numbers in `ORDER`: a start for every number, also those only tried."""
     given = dict(zip(ORDER, map(Fraction, numbers.split()), strict=True))
     return Numbers(Fraction(1), Fraction(1), Fraction(0)).replaced(given)
 
@@ -34,17 +34,17 @@ NARROW = _prior("0.49 0.72 1.7 0.35 0.95e-9 4    6.1e-6 0.65 0.4")
 
 
 WORD, HALF_WORD = 16, 8
-"""Bits of the dtypes from which on a prior holds [bit]."""
+"""Dtype widths from which on `WIDE` and `BYTE` hold [bit]."""
 
 
 def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
-    """The prior of a compute dtype.
+    """Prior for a compute dtype.
 
     Args:
         compute: The dtype.
         given: Another fit to start from, with one calibration in the dtype; by default typical
-            numbers of data-center GPUs, by the width of the dtype. They also take the place of
-            numbers that are zero in the other fit.
+            numbers on data-center GPUs, by the dtype's width. They also replace numbers that are
+            zero in the other fit.
 
     Raises:
         RooflinesError: The other fit has no calibration in the dtype, or several.

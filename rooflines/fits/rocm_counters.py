@@ -1,7 +1,7 @@
-"""The counters of AMD's profilers as CSV: FLOPs, bytes and time of every dispatch of a kernel.
+"""AMD profilers' counters as CSV: FLOPs, bytes and time for every kernel dispatch.
 
-In `pmc_perf.csv` of rocprof-compute a row is a dispatch; in `counter_collection.csv` of rocprofv3 a
-row is one counter of a dispatch. Times are in nanoseconds.
+In rocprof-compute's `pmc_perf.csv` a row is a dispatch; in rocprofv3's `counter_collection.csv` a
+row is one counter in a dispatch. Times are in nanoseconds.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Unit
 
 NANO = Fraction(1, 10**9)
-"""Seconds of a nanosecond [s]."""
+"""Seconds per nanosecond [s]."""
 
 LANES = 64
-"""Operations of an instruction of a wavefront [1]."""
+"""Operations per wavefront instruction [1]."""
 
 MOPS = 512
-"""Operations that a counter of matrix operations counts as one [1]."""
+"""Operations per count in a matrix counter [1]."""
 
 SCALAR = re.compile(r"SQ_INSTS_VALU_(ADD|MUL|TRANS|FMA)_F(16|32|64)")
 MATRIX = re.compile(r"SQ_INSTS_VALU_MFMA_MOPS_(\w+)")
@@ -47,22 +47,22 @@ DTYPES = {
     "F6F4": "fp6_fp4",
     "I8": "int8",
 }
-"""Dtypes of matrix operations by the end of the counter's name."""
+"""Dtypes in matrix operations by the end of the counter's name."""
 
 REQUESTS = ("RDREQ", "RDREQ_32B", "WRREQ", "WRREQ_64B")
-"""Requests of the second-level cache to the memory, all of them and those of a size."""
+"""Requests from the second-level cache to the memory: all, and those of one size."""
 
 BLOCKS = ("TCC_EA0", "TCC_EA")
-"""Beginnings of the names of their counters, of MI300 and later, and of MI200."""
+"""Prefixes in request counters' names: on MI300 and later, and on MI200."""
 
 WIDE = "TCC_BUBBLE_sum"
-"""The counter of reads of 128 byte; MI200 has none."""
+"""Counter for 128-byte reads; MI200 has none."""
 
 PMC_PERF = "pmc_perf.csv"
-"""The name of the table of counters of rocprof-compute."""
+"""File name of rocprof-compute's counter table."""
 
 DISPATCH = ("Process_Id", "Agent_Id", "Dispatch_Id", "Kernel_Name")
-"""Columns that agree in the rows of a dispatch."""
+"""Columns that agree in a dispatch's rows."""
 
 TIMES = ("Start_Timestamp", "End_Timestamp")
 
@@ -70,16 +70,15 @@ COLLECT = f"collect all: {FIXES['kernels']['amd'].partition(': ')[2]}"
 
 
 def read_dispatches(path: str | Path) -> Iterator[Launch]:
-    """The dispatches of a CSV file of rocprof-compute or rocprofv3, in order, read one by one.
+    """Read dispatches from a rocprof-compute or rocprofv3 CSV file, in order, one by one.
 
-    Operations: 64 for an instruction of the vector unit, 128 for a fused multiply-add, 512 for a
-    matrix operation as it is counted. Bytes: 32 or 64 of a read, 128 of a wide one, 32 or 64 of a
-    write.
+    Operations: 64 per vector instruction, 128 per fused multiply-add, 512 per matrix operation as
+    counted. Bytes: 32 or 64 per read, 128 per wide read, 32 or 64 per write.
 
     Raises:
         RooflinesError: It lacks counters, or has values that are none.
 
-    Source: rocprof-compute, metrics of the roofline, of arithmetic intensity at the HBM.
+    Source: rocprof-compute, roofline metrics, arithmetic intensity at the HBM.
     """
     with at_path(file=str(path)):
         number = 0
@@ -93,7 +92,7 @@ def read_dispatches(path: str | Path) -> Iterator[Launch]:
 
 
 def counters_in(path: str | Path) -> Path:
-    """The table of counters of a folder of rocprof-compute, of one run; a file as it is.
+    """Counter table in a rocprof-compute folder with one run; a file as it is.
 
     Raises:
         RooflinesError: There is none, or there are several.
@@ -114,7 +113,7 @@ def counters_in(path: str | Path) -> Path:
 
 
 def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
-    """The cells of each dispatch by column, with its counters as columns."""
+    """Cells by column for each dispatch, with its counters as columns."""
     try:
         with open_text(path) as file:
             rows = csv.reader(file)
@@ -132,7 +131,7 @@ def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
 
 
 def _by_dispatch(rows: Iterable[Mapping[str, str]]) -> Iterable[Mapping[str, str]]:
-    """The dispatches of rows of a counter each, those of one perhaps apart."""
+    """Join rows with a counter each by dispatch; a dispatch's rows may stand apart."""
     dispatches: dict[tuple[str | None, ...], dict[str, str]] = {}
     for row in rows:
         key = tuple(row.get(name) for name in DISPATCH)
@@ -178,7 +177,7 @@ def _bytes(cells: Mapping[str, str], where: str) -> Fraction:
 
 
 def _number(cells: Mapping[str, str], name: str, where: str) -> Fraction:
-    """The value of a cell."""
+    """Value in a cell."""
     value = value_of(cells[name], POINT)
     if value is None:
         problem = f"{where} has {name} {quote(cells[name])}, which is no number"

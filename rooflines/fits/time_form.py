@@ -1,7 +1,7 @@
-"""The form of a calibrated time: what is common, plus the largest of a few pieces.
+"""Form of a calibrated time: a common term plus the largest piece.
 
-A piece is the least of some sums that are affine in nominal quantities. One definition serves exact
-numbers, polars expressions and the arrays of a fit.
+Time = common + max over pieces of min over affine sums in nominal quantities [s]. One definition
+serves exact numbers, polars expressions and a fit's arrays.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ FORMS: tuple[Form, ...] = ("max", "pieces")
 Number = Fraction | float
 
 Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
-"""A nominal quantity: exact, an expression, or the values of many timings."""
+"""Nominal quantity: exact, an expression, or values at many timings."""
 
 QUANTITIES = ("math", "memory", "network", "x", "out", "depth", "hops")
-"""The nominal quantities by the names of `Affine`."""
+"""Nominal quantities, as `Affine.per` names them."""
 
 COUNTED = ("depth", "columns", "context")
-"""Sizes among what kernels move [1]; the others are bytes."""
+"""Sizes among a kernel's fit terms [1]; the others are bytes."""
 
 SUSTAINED_S = Fraction(1, 1000)
 """Time at the peak after which a lower, sustained clock shows [s]."""
@@ -48,12 +48,12 @@ SUSTAINED_S = Fraction(1, 1000)
 
 @dataclass(frozen=True)
 class Affine:
-    """A sum of nominal quantities, each times a factor, plus a constant.
+    """Affine sum: factors * nominal quantities, plus a constant [s].
 
     Attributes:
-        bound: What limits the operation where this piece is the largest.
-        per: The factor of every quantity, one of `QUANTITIES`: nominal seconds, of `depth` the
-            contracted elements, of `hops` the steps around the ring.
+        bound: The bottleneck where this piece is the largest.
+        per: Factors by quantity, a name in `QUANTITIES`: nominal seconds; for `depth` the
+            contracted elements, for `hops` the steps around the ring.
         constant_s: The constant [s].
     """
 
@@ -63,38 +63,38 @@ class Affine:
 
 
 MinOf = tuple[Affine, ...]
-"""A piece: the least of these counts, which have the same bound."""
+"""Piece: the minimum over these sums, which share one bound."""
 
 
 class FormNumbers(ABC):
-    """The fitted numbers of a form of times: dataclasses whose fields are the keys of a file."""
+    """Fitted numbers in a time form: dataclasses whose fields are keys in a file."""
 
     tile: int = 1
 
     @property
     @abstractmethod
     def common(self) -> Affine:
-        """What is added to the largest piece."""
+        """Term that is added to the largest piece."""
 
     @property
     @abstractmethod
     def pieces(self) -> tuple[MinOf, ...]:
-        """The pieces, of which the largest counts; the earlier one wins a tie."""
+        """Pieces, whose maximum counts; the earlier one wins a tie."""
 
     def replaced(self, numbers: Mapping[str, Number]) -> Self:
-        """The same with other numbers, by name."""
+        """Copy with other numbers, by name."""
         return type(self)(**{**vars(self), **numbers})
 
     @property
     def floats(self) -> Self:
-        """The same as Float64, for tables and fits."""
+        """Copy in Float64, for tables and fits."""
         named = vars(self).items()
         return self.replaced({name: float(number) for name, number in named if name != "tile"})
 
 
 @dataclass(frozen=True)
 class Numbers(FormNumbers):
-    """The fitted numbers of a chip, a compute dtype and a software.
+    """Fitted numbers for a chip, a compute dtype and a software.
 
     Names are the keys in a calibration file; `calibration_files.FittedMatmul` describes them. All
     times are nominal: a sweep's efficiencies are not applied. `network` is the share of the network
@@ -115,17 +115,17 @@ class Numbers(FormNumbers):
 
     @property
     def plain(self) -> Numbers:
-        """The shares and the overhead alone."""
+        """Shares and overhead alone."""
         return Numbers(self.math, self.memory, self.overhead_s, self.network)
 
     @property
     def common(self) -> Affine:
-        """What every operation takes on top of its largest piece."""
+        """Term on top of the largest piece: overhead_s + activation_passes * x [s]."""
         return Affine("", {"x": self.activation_passes}, self.overhead_s)
 
     @property
     def pieces(self) -> tuple[MinOf, ...]:
-        """The pieces, of which the largest counts; the earlier one wins a tie.
+        """Pieces, whose maximum counts; the earlier one wins a tie.
 
         Returns:
             Compute, compute at the sustained clock, memory, network, and mixed: imperfect overlap
@@ -154,7 +154,7 @@ class Numbers(FormNumbers):
 
 @dataclass(frozen=True)
 class CollectiveNumbers(FormNumbers):
-    """The fitted numbers of a chip, a software and a collective.
+    """Fitted numbers for a chip, a software and a collective.
 
     Names are the keys in a calibration file; `calibration_files.FittedCollective` describes them.
     There are two protocols, for small and for large payloads: the faster one counts.
@@ -168,26 +168,26 @@ class CollectiveNumbers(FormNumbers):
 
     @property
     def common(self) -> Affine:
-        """The time of the steps around the ring."""
+        """Time for the steps around the ring: hop_s * hops [s]."""
         return Affine("", {"hops": self.hop_s})
 
     @property
     def pieces(self) -> tuple[MinOf, ...]:
-        """One piece: the protocols for small and for large payloads."""
+        """Single piece: minimum over the protocols for small and for large payloads."""
         bulk_s = self.overhead_s + self.bulk_overhead_s
         fast = Affine("network", {"network": 1 / self.low_latency}, self.overhead_s)
         return ((fast, Affine("network", {"network": 1 / self.bulk}, bulk_s)),)
 
 
 class Extremes(NamedTuple, Generic[Value]):
-    """The maximum and the minimum of several values."""
+    """Maximum and minimum over several values."""
 
     largest: Callable[[Sequence[Value]], Value]
     least: Callable[[Sequence[Value]], Value]
 
 
 def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
-    """The value of an affine sum [s]; a quantity that is left out is zero."""
+    """Value of an affine sum [s]; a missing quantity is zero."""
     terms = [mul(quantities[name], per) for name, per in affine.per.items() if name in quantities]
     if affine.constant_s or not terms:
         terms.append(affine.constant_s)
@@ -198,7 +198,7 @@ def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
 def piece_values(
     numbers: FormNumbers, quantities: Mapping[str, Value], extremes: Extremes[Value]
 ) -> list[tuple[str, Value]]:
-    """The bound and the value [s] of every piece that has a quantity, in order."""
+    """Bound and value [s] for every piece that has a quantity, in order."""
     pieces = []
     for options in numbers.pieces:
         if options[0].per.keys() & quantities.keys():
@@ -210,7 +210,7 @@ def piece_values(
 
 
 def bound(times: Sequence[tuple[str, pl.Expr]]) -> pl.Expr:
-    """The bound of the largest of `piece_values`, the earlier one in a tie."""
+    """Bound of the largest piece in `piece_values`, the earlier one in a tie."""
     largest = pl.max_horizontal([time for _, time in times])
     label: pl.Expr = pl.lit(times[-1][0])
     for name, time in reversed(times[:-1]):
@@ -221,12 +221,12 @@ def bound(times: Sequence[tuple[str, pl.Expr]]) -> pl.Expr:
 def estimate(
     numbers: FormNumbers, quantities: Mapping[str, Value], extremes: Extremes[Value]
 ) -> Value:
-    """The calibrated time [s].
+    """Calibrated time: common term + largest piece [s].
 
     Args:
         numbers: The fitted numbers; as `FormNumbers.floats` unless the quantities are exact.
         quantities: The nominal quantities by name; one that is left out is zero.
-        extremes: The maximum and the minimum of several values.
+        extremes: The maximum and the minimum over several values.
     """
     times = [time for _, time in piece_values(numbers, quantities, extremes)]
     time: Value = add(value(numbers.common, quantities), extremes.largest(times))
@@ -234,7 +234,7 @@ def estimate(
 
 
 def ring_steps(route: Route, collective: str) -> Fraction:
-    """Steps of a collective around a ring of all chips [1]: N-1 for each pass.
+    """Steps around a ring with all chips: passes * (N - 1) [1].
 
     Libraries send around rings also where a switch would allow fewer hops.
     """
@@ -243,7 +243,7 @@ def ring_steps(route: Route, collective: str) -> Fraction:
 
 
 def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dict[str, Poly]:
-    """Nominal quantities of a kernel, named as in `time_form.Affine`: seconds, and depth [1].
+    """Nominal quantities of a kernel, named as in `Affine.per`: seconds, and depth [1].
 
     Args:
         kernel: The kernel.

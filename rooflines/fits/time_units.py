@@ -1,4 +1,4 @@
-"""Times that cannot be: in another unit than seconds, or below what any cache explains."""
+"""Impossible times: in another unit than seconds, or below what any cache explains."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 
 THOUSAND = 3
-"""The exponent of a slip of units: by 10^3, 10^6, ..."""
+"""Exponent of a unit slip: by 10^3, 10^6, ..."""
 
 FASTEST, USUAL = 0.03, 0.3
 """A large multiplication takes no less than the first times its bound, in a cache; out of one it
@@ -20,14 +20,14 @@ LAUNCH_S = 1e-4
 
 
 def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
-    """Refuse times that are off by powers of a thousand: those of the largest quarter tell.
+    """Refuse times that are off by powers of a thousand: the largest quarter tells.
 
     Args:
-        frame: `seconds` and `t_lower_s` of timings of one kind [s].
-        label: What the times are in their file.
+        frame: Timings in one kind with `seconds` and `t_lower_s` [s].
+        label: Name of the times in their file.
 
     Raises:
-        RooflinesError: The unit of time is off.
+        RooflinesError: The time unit is off.
     """
     large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
     ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
@@ -48,11 +48,11 @@ def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
 
 
 IMPOSSIBLE = f"less than {FASTEST:.0%} of the bound, which no cache explains"
-"""Why a timing is left out."""
+"""Reason why a timing is left out."""
 
 
 def is_possible() -> pl.Expr:
-    """Whether a time is one that a cache, at least, explains."""
+    """True if a time is possible, at least in a cache: seconds >= FASTEST * t_lower_s."""
     return pl.col("seconds") >= FASTEST * pl.col("t_lower_s")
 
 
@@ -63,4 +63,4 @@ SLIPS = {
     3: "milliseconds taken for microseconds",
     6: "seconds taken for microseconds",
 }
-"""What times may be in, by the power of ten that makes seconds of them."""
+"""Likely units of times, by the power of ten that converts them to seconds."""

@@ -1,4 +1,4 @@
-"""Tables of timings: read in the tidy form or a public layout, and checked."""
+"""Timing tables: read in the tidy form or a public layout, and checked."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     Types = Mapping[str, pl.DataType]
 
 BENCHES = ("vllm-serve", "sglang-serve", "served", "trtllm-bench")
-"""Kinds of files that are results of benchmarks of serving."""
+"""File kinds with serving benchmark results."""
 
 SPACED = re.compile(r"\s*\w+([ \t]+\w+){3,}[ \t]*\r?\n\s*\d+([ \t]+[\d.eE+-]+){3,}")
-"""The beginning of a table whose columns are separated by blanks."""
+"""First rows of a table whose columns are separated by blanks."""
 
 SEPARATORS = {";": "semicolons", "\t": "tabs"}
-"""Separators of columns other than commas."""
+"""Column separators other than commas."""
 
 SOURCE = r"^[^/\s]+/[^/\s]+/[^/\s]+$"
-"""A source that names a software: `<collection>/<software>/<version>`."""
+"""Source that names a software: `<collection>/<software>/<version>`."""
 
 OTHER_NAMES = {
     "chip": ("gpu", "device"),
@@ -57,14 +57,14 @@ OTHER_NAMES = {
     "D": ("k",),
     "F": ("n",),
 }
-"""First words of usual names of columns in other tables."""
+"""First words in usual column names of other tables."""
 
 LEFT_OUT: Mapping[str, tuple[pl.Expr, str]] = {
     "B": (pl.col("B") == 0, "have B = 0"),
     "batch": (pl.col("batch") > 1, "are batches"),
     "shards": (pl.col("shards") > 1, "are of several chips"),
 }
-"""Matmuls that are left out, by column: which, and why."""
+"""Matmuls that are left out, by column: condition and reason."""
 
 
 def read_timings(
@@ -72,20 +72,19 @@ def read_timings(
     where: Mapping[str, str] | None = None,
     otherwise: Mapping[str, str] | None = None,
 ) -> Timings:
-    """Timings of a file: Parquet, the output of a benchmark or, else, CSV.
+    """Read timings from a file: Parquet, benchmark output or, else, CSV.
 
-    A table in the tidy form has the columns of a `TimedKind`. Of public layouts, aiconfigurator's
-    `gemm_perf.parquet` and runs of InferenceX, vidur's `mlp.csv`, TraceLens' GEMM.csv and tables of
-    m, n, k and a time are known by their columns; the text of nccl-tests and hipblaslt-bench, and
-    results of benchmarks of serving by their content. Without a column `software`, that of a timing
-    is its `engine` or else in its `source`, if all sources are
-    `<collection>/<software>/<version>`.
+    A tidy table has the columns in a `TimedKind`. Public layouts are recognized by their columns
+    (aiconfigurator's `gemm_perf.parquet`, InferenceX runs, vidur's `mlp.csv`, TraceLens' GEMM.csv,
+    tables with m, n, k and a time) or by their content (output from nccl-tests and hipblaslt-bench,
+    serving benchmark results). Without a column `software`, a timing's software is its `engine`, or
+    else in its `source`, if all sources are `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
-        where: The value of a column: its rows are chosen; if the table lacks the column, all its
-            rows have the value.
-        otherwise: Values of columns for a table of matmuls without any dtype.
+        where: Value by column: rows with it are chosen; if the table lacks the column, all its rows
+            have the value.
+        otherwise: Values by column for a matmul table without any dtype.
 
     Returns:
         The timings; rows with B = 0, several matmuls in a batch or several chips are left out.
@@ -137,7 +136,7 @@ def read_timings(
 
 
 def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The table of a file of a kind, and the numbers of timings left out by reason [1]."""
+    """Table in a file, by its kind, and counts by reason for timings left out [1]."""
     parquet = path.suffix == ".parquet"
     try:
         content = bounded_content(path)
@@ -174,7 +173,7 @@ def _read(path: Path, kind: str) -> tuple[pl.DataFrame, dict[str, int]]:
 
 
 def _check_aiconfigurator(columns: Collection[str]) -> None:
-    """Refuse tables of aiconfigurator that have kernels of other kinds than those of timings."""
+    """Refuse aiconfigurator's tables with kernels that timings do not cover."""
     if {"framework", "op_name", "latency"} <= {*columns} and layout_of(columns) is None:
         problem = "is a table of aiconfigurator of kernels that are not modelled"
         fix = "give its gemm_perf, nccl_perf, context_attention_perf or generation_attention_perf"
@@ -182,7 +181,7 @@ def _check_aiconfigurator(columns: Collection[str]) -> None:
 
 
 def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
-    """A table of matmuls with one dtype for all, `compute`, with those of operands and result."""
+    """Add dtypes for operands and result to a matmul table that has `compute` alone."""
     if (
         "compute" not in frame.columns
         or {*DTYPES[:3]} & {*frame.columns}
@@ -202,7 +201,7 @@ def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _assumptions(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
-    """What is assumed of a file that does not say it, a phrase each.
+    """Assumptions where a file does not say, a phrase each.
 
     Raises:
         RooflinesError: A benchmark does not say how many chips served, or which.
@@ -220,7 +219,7 @@ def _assumptions(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
 
 
 def _check_separator(text: str) -> None:
-    """Refuse a table whose columns are not separated by commas, and JSON."""
+    """Refuse JSON, and a table whose columns are not separated by commas."""
     if text.lstrip().startswith(("{", "[")):
         fix = "give a table, or the result of a benchmark of serving, as docs/measure.md has it"
         raise RooflinesError("", "is JSON of no kind that is known", fix)
@@ -232,7 +231,7 @@ def _check_separator(text: str) -> None:
 
 
 def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
-    """A table without a column `software` with its `engine`, or that of its sources.
+    """Add `software` where a table lacks it: its `engine`, or the name in its sources.
 
     All sources have to name one.
     """
@@ -245,7 +244,7 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_types(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
-    """The known columns with their types; a value of another type is null."""
+    """Known columns with their types; a value in another type is null."""
     missing = [name for name in schema if name not in frame.columns]
     if {*DTYPES} <= {*missing} and {*SIZES, "seconds"} <= {*frame.columns}:
         fix = "add --dtype bf16 to `measured calibrate`, or --where compute=bf16 to `measured join`"
@@ -264,14 +263,14 @@ def _with_types(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataF
 
 
 def _close(name: str, columns: Sequence[str]) -> list[str]:
-    """The columns of a table that may be meant by a name: alike, or a usual name of the same."""
+    """Columns in a table that a name may mean: alike, or a usual name for the same."""
     usual = OTHER_NAMES.get(name, ())
     alike = (column for column in columns if column.lower().partition("_")[0] in usual)
     return [*close_to(name, columns), *alike]
 
 
 def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
-    """A column with its type; a fraction is no whole number, and dates and lists are neither."""
+    """Column with its type; a fraction is no whole number, and dates and lists are neither."""
     column, given = pl.col(name), frame.schema[name]
     texts = isinstance(given, pl.String | pl.Categorical | pl.Enum | pl.Null)
     if not (texts or given.is_numeric()):
@@ -282,7 +281,7 @@ def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
 
 
 def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The rows of single matmuls on one chip, and how many are left out by reason."""
+    """Rows with single matmuls on one chip, and counts by reason for those left out."""
     left_out = {}
     for column, (unusable, reason) in LEFT_OUT.items():
         if column not in frame.columns:
@@ -302,9 +301,9 @@ def _notes(left_out: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
-    """Refuse values that are missing or of another type, and numbers that are too small.
+    """Refuse values that are missing or have another type, and numbers that are too small.
 
-    Those of `schema` are above zero; those of `optional` may be missing or zero.
+    Values in `schema` are above zero; values in `optional` may be missing or zero.
     """
     with Mistakes() as mistakes:
         for column in (*schema, *(name for name in optional if name in frame.columns)):
@@ -333,14 +332,14 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
 
 
 def _is_large(value: object) -> bool:
-    """Whether a number, or the digits of one, is above `MAX_SIZE`; digits may be thousands."""
+    """True if a number, or its digits, is above `MAX_SIZE`; digits may be thousands."""
     if isinstance(value, str):
         return value.isdecimal() and len(value) > len(str(MAX_SIZE))
     return isinstance(value, int | float) and value > MAX_SIZE
 
 
 def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
-    """Where a column has text, or a number above zero, or else zero; sizes are exact in Float64."""
+    """Mask: text, a number above zero, or else zero; sizes are exact in Float64."""
     right = values.is_not_null()
     if values.dtype.is_numeric():
         right &= values.is_finite() & ((values >= 0) if zero else (values > 0))

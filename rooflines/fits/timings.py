@@ -1,6 +1,6 @@
-"""Timings: the tidy form of measured times, a row each, in SI units.
+"""Timings: measured times in the tidy form, a row each, in SI units.
 
-`KINDS` says what timings can be of, and which columns each kind has or may have.
+`KINDS` lists the kinds, each with the columns that it has or may have.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
 ROW = "#"
-"""The column with the number of a row in its file; with a name behind it, a column as given."""
+"""Column with a row's number in its file; with a name behind it, a column as given."""
 
 SIZES = ("B", "D", "F")
-"""The sizes of a matmul, B x D times D x F."""
+"""Sizes in a matmul, B x D times D x F."""
 
 DTYPES = ("dtype_x", "dtype_w", "dtype_out", "compute")
-"""The dtypes of the operands and the result, and the one that the unit computes in."""
+"""Dtypes of operands and result, and the compute dtype."""
 
 TYPES: Mapping[str, pl.DataType] = {
     "": pl.String(),
     **dict.fromkeys(("1", "byte"), pl.Int64()),
     **dict.fromkeys(("s", "MHz"), pl.Float64()),
 }
-"""The type of a column of timings by its unit."""
+"""Types of timing columns by unit."""
 
 
 def _types(*names: str) -> dict[str, pl.DataType]:
-    """Columns of the dictionary with their types."""
+    """Dictionary columns with their types."""
     units = {column.name: column.unit for column in (*MEASURED, *RECORDED)}
     return {name: TYPES[units[name]] for name in names}
 
 
 ATTENTION_SIZES = ("B", "S", "T", "N", "K", "H")
-"""The sizes of attention: sequences, context and new tokens of each, heads and their size."""
+"""Sizes in attention: sequences, context and new tokens per sequence, heads and their size."""
 
 PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
-"""How the chips of a run share its model [1]."""
+"""Parallelism in a run: chips that share its model [1]."""
 
 OPTIONAL = _types(
     *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),
@@ -55,14 +55,14 @@ OPTIONAL = _types(
 
 
 class TimedKind(NamedTuple):
-    """What timings can be of.
+    """Kind of timings: columns and fits.
 
     Attributes:
         columns: The columns that they have, with their types.
-        telling: Those of which any tells the kind; of matmuls none does.
+        telling: Columns that tell the kind, each alone; matmuls have none.
         optional: The columns that may be left out.
-        stored: Those with dtypes of the catalogue.
-        fits: The key of their fits in a file of calibrations; empty where none are of them alone.
+        stored: Columns with catalogue dtypes.
+        fits: Key for their fits in a calibration file; empty where no fit is to them alone.
         fit_by: The column that says which fit a timing belongs to.
     """
 
@@ -75,12 +75,12 @@ class TimedKind(NamedTuple):
 
     @property
     def identity(self) -> list[str]:
-        """The columns that tell a timing from another one of a chip."""
+        """Columns that tell a chip's timings apart."""
         return [name for name in self.columns if name not in ("chip", "seconds")]
 
     @property
     def sizes(self) -> list[str]:
-        """The sizes of which a fit says how far they reach."""
+        """Sizes for which a fit states its range."""
         return [name for name in self.identity if self.columns[name].is_integer()]
 
 
@@ -113,40 +113,40 @@ SERVED = TimedKind(
     ("tpot_s", "concurrency"),
     _types("software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated"),
 )
-"""Served models, a row for each run. What may be left out: formats of weights, bf16; one chip;
-prompts are read by the same servers."""
+"""Served models, a row per run. Optional: weight formats, else bf16; chips, else one;
+`disaggregated`, else the same servers read prompts."""
 
 KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL)
-"""In the order in which columns tell them."""
+"""Kinds, in the order in which columns tell them."""
 
 
 def attention_names() -> pl.Expr:
-    """The name of the fit of each timing of attention, as of `calibration_files.attention_name`."""
+    """Fit name for each attention timing, as in `calibration_files.attention_name`."""
     phase = pl.col("phase")
     return pl.when(phase == DECODE).then(phase).otherwise(pl.format("{}-{}", phase, "compute"))
 
 
 def timed_kind(columns: Collection[str]) -> TimedKind:
-    """What timings with these columns are of."""
+    """Kind of timings with these columns."""
     kinds = (kind for kind in KINDS if any(name in columns for name in kind.telling))
     return next(kinds, MATMUL)
 
 
 MIN_TIMINGS = 10
-"""Fewest timings of a fit [1]."""
+"""Fewest timings in a fit [1]."""
 
 
 @dataclass(frozen=True)
 class Timings:
-    """Timings of one table, checked.
+    """Timings in one table, checked.
 
     Attributes:
         file: Where they come from.
-        frame: The columns of their kind, optional ones, and `ROW`.
-        notes: What was left out or merged, a sentence each.
-        left_out: The numbers of timings that were left out, by reason [1].
-        unread: Columns of the table that are not read; of a public layout none is named.
-        assumed: What is assumed of the timings because their file does not say it.
+        frame: Their kind's columns, optional ones, and `ROW`.
+        notes: Sentences about timings left out or merged.
+        left_out: Counts by reason for timings left out [1].
+        unread: Columns in the table that are not read; none for a public layout.
+        assumed: Assumptions about the timings where their file does not say.
     """
 
     file: str
@@ -158,28 +158,28 @@ class Timings:
 
     @property
     def kind(self) -> TimedKind:
-        """What was timed."""
+        """Kind of timings."""
         return timed_kind(self.frame.columns)
 
     @property
     def is_served(self) -> bool:
-        """Whether the rows are runs of served models."""
+        """True if the rows are runs with served models."""
         return self.kind is SERVED
 
     @property
     def copies(self) -> int:
-        """Timings that are the same as another one in all columns [1]."""
+        """Timings that equal another one in all columns [1]."""
         return self.frame.height - self.frame.drop(ROW, strict=False).n_unique()
 
     @property
     def sources(self) -> list[str]:
-        """The values of the column `source`, sorted."""
+        """Values in the column `source`, sorted."""
         if "source" not in self.frame.columns:
             return []
         return self.frame["source"].drop_nulls().unique().sort().to_list()
 
     def where(self, column: str, wanted: str) -> Timings:
-        """The timings with one value in a column; numbers as text.
+        """Timings with one value in a column; numbers as text.
 
         Raises:
             RooflinesError: There are none.
@@ -198,13 +198,12 @@ class Timings:
         return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
 
     def of_system(self, chip: str, software: str) -> Timings:
-        """The timings of a chip with a software.
+        """Timings on a chip with one software.
 
         A table without a column `software` has one software for each chip.
 
         Raises:
-            RooflinesError: There are none, or they are of several sources and it is not said which
-                software these are.
+            RooflinesError: There are none, or they have several sources and no software is stated.
         """
         chosen = self.where("chip", chip)
         if "software" in self.frame.columns:
@@ -229,7 +228,7 @@ class Timings:
 
 
 def medians(timings: Timings, keys: Collection[str]) -> Timings:
-    """Repeated timings as one row with their median.
+    """Merge repeated timings into one row with their median.
 
     Args:
         timings: The timings.

@@ -1,4 +1,4 @@
-"""Timed matmuls of numpy: on the processor, with its BLAS library."""
+"""Timed matmuls in numpy: on the processor, with its BLAS library."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from rooflines.measured.timed_shapes import MatmulSizes
 
 BYTES = {"fp32": 4, "fp64": 8}
-"""Bytes of an element, by the dtypes that numpy multiplies with BLAS [byte]."""
+"""Bytes per element, by the dtypes that numpy multiplies with BLAS [byte]."""
 
 
 class Blas(Multiplier):
-    """Timed matmuls of numpy; see `Multiplier`."""
+    """Timed matmuls in numpy; see `Multiplier`."""
 
     COMBINATIONS = tuple(BYTES)
     SHAPE_RANGE = ShapeRange((512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192), (2, 4096))
@@ -40,16 +40,16 @@ class Blas(Multiplier):
 
     @staticmethod
     def machine() -> Host:
-        """This processor."""
+        """Processor that runs this program."""
         return this_processor()
 
     @staticmethod
     def default_dtypes() -> str:
-        """All."""
+        """All dtypes that numpy multiplies with BLAS, separated by commas."""
         return ",".join(BYTES)
 
     def seconds(self, shape: MatmulSizes) -> float:
-        """The time of one matmul by the clock of the system [s]."""
+        """Time for one matmul by the system's clock [s]."""
         import numpy as np  # noqa: PLC0415, an extra
 
         x, w = (self._inputs.matrix(*sides) for sides in (shape[:2], shape[1:]))
@@ -59,7 +59,7 @@ class Blas(Multiplier):
         return time.perf_counter() - start
 
     def bytes_per_s(self) -> float:
-        """The memory rate with a thread for each core; see `Multiplier.bytes_per_s` [byte/s]."""
+        """Memory rate with a thread per core; see `Multiplier.bytes_per_s` [byte/s]."""
         import numpy as np  # noqa: PLC0415, an extra
         from threadpoolctl import threadpool_limits  # noqa: PLC0415, the same
 
@@ -86,7 +86,7 @@ class Blas(Multiplier):
 
 
 def _random(dtype: str, size: int) -> NDArray[np.floating]:
-    """A random array of a size in bytes [byte], uniform between -0.5 and 0.5."""
+    """Random array, this many bytes, uniform between -0.5 and 0.5."""
     import numpy as np  # noqa: PLC0415, an extra
 
     count, draw = size // BYTES[dtype], np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Chips, dtypes and calibrations that timings are compared with."""
+"""Catalogues that timings are compared with: chips, dtypes and calibrations."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 UNQUANTIZED = "bf16"
-"""The format of weights that is not stated."""
+"""Weight format where none is stated."""
 
 FORMATS = {None: UNQUANTIZED, "bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}
-"""Formats of weights of served models by their name in the data; scales of fp8 blocks are left
-out."""
+"""Weight formats of served models by their name in the data; scales for fp8 blocks are left out."""
 
 
 @dataclass(frozen=True)
 class Catalogues:
-    """Entries that the rows of timings are made from.
+    """Catalogue entries that rows for timings are computed from.
 
     Attributes:
         chips: By id.
@@ -44,12 +43,12 @@ class Catalogues:
 
 
 class CatalogueValues(NamedTuple):
-    """The values of a column of timings that a catalogue has.
+    """Values that a catalogue allows in a column of timings.
 
     Attributes:
-        allowed: These values.
+        allowed: The catalogue's values.
         claim: Ends the message "has 'h100', which ...": "is no chip".
-        fix: What to do about others.
+        fix: Advice about other values.
     """
 
     allowed: Collection[str]
@@ -58,7 +57,7 @@ class CatalogueValues(NamedTuple):
 
 
 def _catalogue_columns(timings: Timings, catalogues: Catalogues) -> dict[str, CatalogueValues]:
-    """The columns of timings whose values are in catalogues."""
+    """Columns in timings whose values have to be in a catalogue."""
     describe = "choose rows of other chips, or describe the chip in a config under `chips:`"
     columns = {"chip": CatalogueValues(catalogues.chips, "is no chip", describe)}
     formats = catalogues.dtypes.formats
@@ -75,7 +74,7 @@ def _catalogue_columns(timings: Timings, catalogues: Catalogues) -> dict[str, Ca
 
 
 def in_catalogues(timings: Timings, catalogues: Catalogues) -> Timings:
-    """The timings whose values are in catalogues; the others are counted.
+    """Timings whose values are in catalogues; the others are counted.
 
     Raises:
         RooflinesError: None is.

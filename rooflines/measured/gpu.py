@@ -1,7 +1,7 @@
-"""Timed matmuls of torch: on a GPU, in CUDA graphs.
+"""Timed matmuls in torch: on a GPU, in CUDA graphs.
 
-A graph holds matmuls on one piece of the arrays after another; what is timed is a graph, so
-neither Python nor the launch of a kernel is in the time, as in a server that replays graphs.
+A graph holds matmuls on one piece of the arrays after another. Timing a whole graph leaves Python
+and kernel launches out, as in a server that replays graphs.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 
 class Formats(NamedTuple):
-    """What a dtype combination is for torch.
+    """Dtype combination in torch.
 
     Attributes:
         x: The dtype of x and w, a name in torch.
-        out: That of the result.
-        tf32: Whether products of fp32 are computed in TF32.
+        out: The result's dtype.
+        tf32: True if fp32 products are computed in TF32.
         min_capability: The least compute capability that multiplies it.
-        step: What D and F must be multiples of [1].
-        contents: What a timing includes besides the matmul.
+        step: D and F must be multiples of it [1].
+        contents: Work that a timing includes besides the matmul.
     """
 
     x: str
@@ -51,19 +51,19 @@ FORMATS = {
         "float8_e4m3fn", "bfloat16", min_capability=(8, 9), step=16, contents="static scales"
     ),
 }
-"""The dtype combinations that torch multiplies on matrix units. In fp8 the scales are given, one
-for each tensor, and sums may be kept in fewer bits (`use_fast_accum`)."""
+"""Dtype combinations that torch multiplies on matrix units. In fp8 the scales are given, one per
+tensor, and sums may be kept in fewer bits (`use_fast_accum`)."""
 
 GRAPH_S, MAX_MATMULS = 5e-4, 1000
-"""About the shortest time of a graph [s], and the most matmuls of one [1]."""
+"""About the shortest graph time [s], and the most matmuls in a graph [1]."""
 
 STREAM_BYTES = 2**31
-"""Bytes of each array in tests of the memory [byte], at most a sixteenth of what is free."""
+"""Bytes per array in memory tests [byte], at most a sixteenth of the free memory."""
 
 
 @cache
 def _torch() -> Any:  # noqa: ANN401, no dependency
-    """The package, which no extra brings: which one to install depends on the GPU's driver."""
+    """Import torch, which no extra brings: the one to install depends on the GPU's driver."""
     try:
         return import_module("torch")
     except ImportError:
@@ -73,7 +73,7 @@ def _torch() -> Any:  # noqa: ANN401, no dependency
 
 
 class Gpu(Multiplier):
-    """Timed matmuls of torch on the first GPU that it sees; see `Multiplier`.
+    """Timed matmuls in torch on the first GPU that it sees; see `Multiplier`.
 
     Weights are stored as `torch.nn.Linear` stores them, F x D.
     """
@@ -111,7 +111,7 @@ class Gpu(Multiplier):
 
     @staticmethod
     def machine() -> Host:
-        """The first GPU that torch sees."""
+        """First GPU that torch sees."""
         torch = _torch()
         if not torch.cuda.is_available():
             problem = "finds no GPU with torch"
@@ -131,13 +131,13 @@ class Gpu(Multiplier):
         return ",".join(names or ["fp16"])
 
     def seconds(self, shape: MatmulSizes) -> float:
-        """The time of one of the matmuls of a graph by the clock of the GPU [s]."""
+        """Time for one matmul in a graph by the GPU's clock: graph time / matmuls [s]."""
         graph, count = self._graphs.get(shape) or self._capture(shape)
         graph.replay()  # while it runs the next is launched
         return _seconds(graph.replay) / count
 
     def bytes_per_s(self) -> float:
-        """The memory rate of the GPU; see `Multiplier.bytes_per_s` [byte/s]."""
+        """Memory rate of the GPU; see `Multiplier.bytes_per_s` [byte/s]."""
         torch = _torch()
         free, _ = torch.cuda.mem_get_info()
         count = min(STREAM_BYTES, free // 16) // 4
@@ -159,7 +159,7 @@ class Gpu(Multiplier):
             return MachineState()
 
     def _capture(self, shape: MatmulSizes) -> tuple[Any, int]:
-        """A graph of matmuls of a shape, and how many it holds."""
+        """Capture a graph with matmuls of one shape; return it with their number."""
         torch = _torch()
         self._multiply(shape)
         alone_s = _seconds(lambda: self._multiply(shape))
@@ -172,7 +172,7 @@ class Gpu(Multiplier):
         return graph, count
 
     def _multiply(self, shape: MatmulSizes) -> None:
-        """One matmul, on the next pieces of the arrays."""
+        """Multiply once, on the arrays' next pieces."""
         torch = _torch()
         x, w = self._inputs.matrix(shape.B, shape.D), self._inputs.matrix(shape.F, shape.D).t()
         out = self._outputs.matrix(shape.B, shape.F)
@@ -185,7 +185,7 @@ class Gpu(Multiplier):
 
 
 def _version(torch: Any) -> str:  # noqa: ANN401, no dependency
-    """The version of torch, and that of the driver if nvidia-ml-py is installed."""
+    """Version of torch, and the driver's if nvidia-ml-py is installed."""
     version = f"torch {torch.__version__}"
     try:
         nvml = import_module("pynvml")
@@ -196,7 +196,7 @@ def _version(torch: Any) -> str:  # noqa: ANN401, no dependency
 
 
 def _seconds(call: Callable[[], object]) -> float:
-    """The time from the start to the end of what a call gives the GPU to do [s]."""
+    """GPU time from the start to the end of a call's work [s]."""
     start, end = (_torch().cuda.Event(enable_timing=True) for _ in range(2))
     start.record()
     call()

@@ -1,4 +1,4 @@
-"""Timings beside their row of the model: the bound, the estimate, and why a time is below it."""
+"""Timings beside their modelled row: bound, estimate, and the reason for a time below the bound."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
 
 IN_CACHE, PARTLY, BOOST_CLOCK = "in cache", "partly in cache", "boost clock"
-"""Why a time may be below the bound: all operands, or as many bytes as are missing, fit the
-last-level cache; the peak is that of a clock which the chip may exceed."""
+"""Possible reasons for a time below the bound: all operands, or as many bytes as are missing, fit
+the last-level cache; the peak is at a clock which the chip may exceed."""
 
 REDUCED = "reduced in the switch"
-"""An all-reduce whose switch adds up the payloads: each chip sends (N + 1) / N of it."""
+"""All-reduce whose switch adds up the payloads: each chip sends (N + 1) / N times the payload."""
 
 UNEXPLAINED = "unexplained"
-"""The reason where none of these is possible."""
+"""Reason where none of these is possible."""
 
 ALWAYS = ("source", "software", "note")
 """Optional columns that every joined table has."""
 
 Lacks = Literal["row", "estimate"]
-"""What a timing can lack."""
+"""Row or estimate that a timing can lack."""
 
 WITHOUT_ROW: Lacks = "row"
 WITHOUT_ESTIMATE: Lacks = "estimate"
 
 NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
-"""The reasons why a matmul or a collective has no estimate."""
+"""Reasons why a matmul or a collective has no estimate."""
 
 EXPLAINED_FLOOR_S = "#least"
-"""The column with the time of memory traffic for what the last-level cache cannot hold, or of an
-all-reduce in the switch [s]."""
+"""Column with the memory time for bytes beyond the last-level cache, or for an all-reduce in the
+switch [s]."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class JoinedTimings:
     """Timings joined with the model.
 
     Attributes:
-        frame: The timings that have a row, in their order: their columns and those of the row.
+        frame: The timings that have a row, in their order, with their columns and the row's.
         skipped: The timings that have no row, and those that have no estimate, counted: chip,
             software, dtypes or collective, lacks (`row` or `estimate`), reason, timings [1].
     """
@@ -64,23 +64,23 @@ class JoinedTimings:
 
 
 def join_timings(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
-    """Timings joined with their row of the model.
+    """Join timings with their row in the model.
 
     Args:
-        timings: Of any chips and software that are in catalogues.
-        catalogues: What gives the rows.
+        timings: Timings on any chips and software in the catalogues.
+        catalogues: Chips, dtypes and calibrations behind the rows.
 
     Returns:
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
-        or `network_bytes` [byte], or the columns of `served_rows`; `t_lower_s`, `t_estimate_s`,
+        or `network_bytes` [byte], or columns from `served_rows`; `t_lower_s`, `t_estimate_s`,
         `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
-        `ratio_estimate`, measured over these [1]; `bound`; of served models those of
-        `with_estimates`; of matmuls `dtypes`, `region` (the bin of B) and `fits_cache` (whether the
-        operands fit the last-level cache); `reason`, why it is below the bound, null where it is
-        not. All are nominal: efficiencies are not applied.
+        `ratio_estimate`, measured over these [1]; `bound`; for served models columns from
+        `with_estimates`; for matmuls `dtypes`, `region` (the bin for B) and `fits_cache` (true if
+        the operands fit the last-level cache); `reason` for a time below the bound, else null. All
+        are nominal: efficiencies are not applied.
 
     Raises:
-        RooflinesError: No timing has a row, or the unit of time is off.
+        RooflinesError: No timing has a row, or the time unit is off.
     """
     absent = [name for name in ALWAYS if name not in timings.frame.columns]
     missing = {name: pl.lit(None, OPTIONAL[name]) for name in absent}
@@ -143,7 +143,7 @@ def _kernels(
 def _served_models(
     frame: pl.DataFrame, catalogues: Catalogues
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Runs of served models with their bound and estimate, and those skipped."""
+    """Runs with served models, their bound and estimate, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "dtypes")
     frame = with_formats(frame)
     covered, without = _split_by_reason(
@@ -159,7 +159,7 @@ def _served_models(
 def _split_by_reason(
     frame: pl.DataFrame, keys: Sequence[str], why: Callable[..., str | None]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The timings that have a row, and the others, counted with the reason.
+    """Split timings into those with a row, and the others, counted by reason.
 
     Raises:
         RooflinesError: No timing has one.
@@ -178,7 +178,7 @@ def _split_by_reason(
 
 
 def _count_by_reason(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
-    """Timings that lack a row, for the `reason`, or an estimate: counted."""
+    """Count timings that lack a row, for the `reason`, or an estimate."""
     columns = [
         name for name in ("chip", "software", "dtypes", "collective") if name in without.columns
     ]
@@ -193,7 +193,7 @@ def _count_by_reason(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
 
 
 def _with_ratios(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
-    """Adds the ratios, and why a time is below the bound."""
+    """Add the ratios, and the reason for a time below the bound."""
     boosted = [chip for chip in rows["chip"].unique() if chips[chip].clock == "boost"]
     seconds, bound = pl.col("seconds"), pl.col("bound")
     why = (

@@ -1,4 +1,4 @@
-"""How well the model decides: errors, coverage of bands, and the order of pairs of timings."""
+"""Judgement of the model: errors, band coverage, and the order within pairs of timings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rooflines.measured.timing_sets import MeasuredSet
 
 MIN_RATIO = 1.25
-"""Pairs whose measured times differ by more than this factor are counted as right or wrong [1]."""
+"""Smallest ratio between measured times at which a pair counts as right or wrong [1]."""
 
 VARIED = {
     "chips": ("chip",),
@@ -27,27 +27,27 @@ VARIED = {
     "dtypes": ("dtypes", *DTYPES, "cache"),
     "number of chips": ("shards",),
 }
-"""What two timings of a pair differ in, all else equal: by kind of pair the columns."""
+"""Columns in which the timings of a pair differ, all else equal, by kind of pair."""
 
 SAME = ("model", "linear", "experts", "input_tokens", "output_tokens", "collective", "bytes")
-"""Columns besides those of `VARIED` and the sizes that the timings of a pair agree in."""
+"""Columns besides `VARIED` and the sizes in which the timings of a pair agree."""
 
 COUNTED = ("seconds", "t_lower_s", "t_estimate_s")
-"""The times that are compared [s]."""
+"""Times that are compared [s]."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """What timings say of the bound and of the estimate.
+    """Judgement of bound and estimate by timings.
 
     Attributes:
-        whole: The errors of all timings, with the columns of `errors` that are numbers.
-        errors: By chip, software and region, with the columns of `MEASURED_SUMMARY`.
-        held_out: Of served models, errors of estimates at models left out of fits, as of
-            `held_out_errors`; empty where no fit of steps estimates the runs.
-        pairs: How well pairs are ordered, as of `ordering`.
-        wrong: The pairs that the estimate orders wrongly, as of `wrong_pairs`.
-        skipped: Timings without a row or an estimate, counted, as of `MeasuredSet.skipped`.
+        whole: Errors over all timings, in the numeric columns of `errors`.
+        errors: Errors by chip, software and region, with the columns in `MEASURED_SUMMARY`.
+        held_out: For served models, estimates' errors at models left out of fits, from
+            `held_out_errors`; empty where no step fit estimates the runs.
+        pairs: Shares of pairs ordered right, from `ordering`.
+        wrong: The pairs that the estimate orders wrongly, from `wrong_pairs`.
+        skipped: Timings without a row or an estimate, counted, from `MeasuredSet.skipped`.
     """
 
     whole: dict[str, Any]
@@ -59,7 +59,7 @@ class Judgement:
 
     @property
     def plain(self) -> dict[str, Any]:
-        """The judgement as JSON."""
+        """Judgement as JSON."""
         frames = {
             "held_out": self.held_out,
             "errors": self.errors,
@@ -71,7 +71,7 @@ class Judgement:
 
 
 def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
-    """The judgement of a set of timings.
+    """Judge bound and estimate by a set of timings.
 
     Args:
         timing_set: The set.
@@ -93,23 +93,23 @@ HELD_OUT_TYPES = {
     "n": pl.Int64,
     **dict.fromkeys(("median", "p90", "low", "high"), pl.Float64),
 }
-"""The columns of `held_out_errors`."""
+"""Columns in `held_out_errors` with their types."""
 
 
 def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
-    """Errors of estimates of decode steps at models that no fit has seen, from the fits' file.
+    """Errors of decode estimates at models that no fit has seen, from the fits' file.
 
-    Runs that a fit has seen say little of others: their errors are in sample.
+    Runs that a fit has seen say little about others: their errors are in-sample.
 
     Args:
         frame: Timings joined with the model.
         fits: The calibrations by which they were joined.
 
     Returns:
-        A row for all engines, then one for each chip and engine of the runs that has a fit, or else
-        for the engine, `of`: `n`, the runs [1]; `median` and `p90` of |estimated / measured - 1|
-        [1]; `low` and `high`, the p10 and p90 of measured over estimated time [1]. Empty for other
-        timings.
+        A row for all engines, then one for each chip and engine in the runs that has a fit, or else
+        for the engine, named in `of`: `n`, the runs [1]; `median` and `p90` over |estimated /
+        measured - 1| [1]; `low` and `high`, p10 and p90 over measured / estimated time [1]. Empty
+        for other timings.
     """
     rows = []
     if "tpot_s" in frame.columns:
@@ -128,7 +128,7 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
 
 
 def per_token_and_chip(frame: pl.DataFrame) -> pl.DataFrame:
-    """Runs of served models with times of one token on one chip, which compares splits [s]."""
+    """Served runs with times per token on one chip, time * chips / batch: compares splits [s]."""
     batches = dict(zip(COUNTED, ("mean_B", "B", "estimate_B"), strict=True))
     return frame.with_columns(
         pl.col(time) * pl.col("chips") / pl.col(batch) for time, batch in batches.items()
@@ -139,14 +139,13 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
     """Pairs of timings that differ in one thing, all else equal.
 
     Args:
-        frame: Timings joined with the model; those without an estimate are left out. Those of
-            served models are compared by the time of a token times the chips, so that a split over
-            more chips is no faster for its chips alone.
+        frame: Timings joined with the model; those without an estimate are left out. Served models
+            are compared by time per token times chips, so that a split over more chips is no faster
+            for its chips alone.
 
     Returns:
-        A row for each pair: `of`, a key of `VARIED`; what the two differ in, `one` and `other`;
-        the columns that they agree in; `measured`, `bound` and `estimate`, the ratios of their
-        times [1].
+        A row for each pair: `of`, a key of `VARIED`; the values that differ, `one` and `other`; the
+        columns that agree; `measured`, `bound` and `estimate`, the ratios between their times [1].
     """
     served = "tpot_s" in frame.columns
     frame = frame.drop_nulls("t_estimate_s").with_row_index("#")
@@ -188,17 +187,16 @@ SAME_TO = 9
 
 
 def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
-    """How well the bound and the estimate order pairs of timings.
+    """Share of pairs that the bound and the estimate order right, and Kendall's tau-a.
 
     Args:
         pairs: From `pairs_of`.
 
     Returns:
-        A row for each kind of pair that there is, `of`: `pairs` [1]; `apart`, those of them whose
-        measured times differ by more than `MIN_RATIO` [1]; `bound_right` and `estimate_right`, the
-        shares of these that are ordered right, where a tie is wrong [1]; `bound_tau` and
-        `estimate_tau`, Kendall's tau-a of all pairs: the share of right ones less that of wrong
-        ones [1].
+        A row for each kind of pair that there is, `of`: `pairs` [1]; `apart`, pairs whose measured
+        times differ by more than `MIN_RATIO` [1]; `bound_right` and `estimate_right`, the share
+        ordered right among these, where a tie is wrong [1]; `bound_tau` and `estimate_tau`,
+        Kendall's tau-a over all pairs: right share less wrong share [1].
     """
 
     def agrees(name: str) -> pl.Expr:
@@ -214,12 +212,12 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The pairs that are apart and that the estimate orders wrongly, farthest apart first."""
+    """Pairs that are apart and that the estimate orders wrongly, farthest apart first."""
     other_way = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
     wrong = pairs.filter(_is_apart() & (other_way | (pl.col("estimate") == 1)))
     return wrong.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
 
 
 def _is_apart() -> pl.Expr:
-    """Whether the measured times of a pair differ by more than `MIN_RATIO`."""
+    """True if the measured times in a pair differ by more than `MIN_RATIO`."""
     return (pl.col("measured") > MIN_RATIO) | (pl.col("measured") < 1 / MIN_RATIO)

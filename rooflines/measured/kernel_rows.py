@@ -1,4 +1,4 @@
-"""Rows of timed kernels: their works, bound and estimate, as a sweep has them."""
+"""Rows for timed kernels: works, bound and estimate, as a sweep has them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ METRICS = (
     *("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes"),
     *("t_lower_s", *ESTIMATES, "bound", "calibration"),
 )
-"""The columns that a timing is joined with, as many as its kind has."""
+"""Columns that a timing is joined with, as many as its kind has."""
 
 NOMINAL = {resource.name: 1 for resource in RESOURCES}
-"""Efficiencies of a sweep at the nominal rates [1]."""
+"""Efficiencies in a sweep at nominal rates [1]."""
 
 
 def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
-    """Adds the name of the dtype combination, `dtypes`, to timings of known dtypes."""
+    """Add the dtype combination's name, `dtypes`, to timings with known dtypes."""
     catalogue = {
         tuple(entry.dtypes.values()): name for name, entry in reversed(dtypes.combinations.items())
     }
@@ -53,14 +53,14 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
 
 
 def missing_bound_reason(chip: Chip, compute: str) -> str | None:
-    """The reason why a chip has no bound for timings in a compute dtype; None where it has one."""
+    """Reason why a chip has no bound for timings in a compute dtype; None where it has one."""
     return missing_peak_reason(chip, OPERATION.unit, compute) or missing_level_reason(
         chip, MAIN_MEMORY
     )
 
 
 def missing_network_reason(chip: Chip, shards: int) -> str | None:
-    """The reason why a chip's first interconnect cannot join the chips; None where it can."""
+    """Reason why a chip's first interconnect cannot join the chips; None where it can."""
     if shards == 1:
         return "no collective on one chip"
     name, links, reason = interconnects(chip, None)
@@ -68,7 +68,7 @@ def missing_network_reason(chip: Chip, shards: int) -> str | None:
 
 
 def missing_row_reason(kind: TimedKind) -> tuple[str, Callable[[Chip, Any], str | None]]:
-    """Why a chip has no row: the column that decides it, and the reason by its value."""
+    """Column that decides if a chip has a row, and a function for the reason against it."""
     if kind is COLLECTIVE:
         return "shards", missing_network_reason
     return "compute", missing_bound_reason
@@ -77,16 +77,16 @@ def missing_row_reason(kind: TimedKind) -> tuple[str, Callable[[Chip, Any], str 
 def kernel_rows(
     frame: pl.DataFrame, kind: TimedKind, catalogues: Catalogues
 ) -> Iterator[pl.DataFrame]:
-    """Timings with the metrics of their row.
+    """Timings with their row's metrics.
 
     Args:
-        frame: Timings of one kind; their chips lack nothing.
-        kind: What they are of.
-        catalogues: What gives the rows.
+        frame: Timings in one kind; their chips lack nothing.
+        kind: The timings' kind.
+        catalogues: Chips, dtypes and calibrations behind the rows.
 
     Yields:
-        The timings of one chip and software with the columns of `METRICS`, nominal: without
-        efficiencies. Estimates are by the calibration of the software; without, by the chip's own.
+        Timings on one chip and software with the columns in `METRICS`, nominal: without
+        efficiencies. Estimates are by the software's calibration; without, by the chip's own.
     """
     contents = ["contents"] if kind is MATMUL and "contents" in frame.columns else []
     keys = ["chip", "software", kind.fit_by, *contents]
@@ -112,7 +112,7 @@ def kernel_rows(
 
 
 def _choice(chip: str, softwares: list[str], catalogues: Catalogues) -> CalibrationChoice:
-    """The calibrations that apply to timings of a chip."""
+    """Calibrations that apply to timings on a chip."""
     entry = catalogues.chips[chip]
     networks = tuple(entry.networks)[:1]
     return CalibrationChoice(catalogues.fits, softwares, chip, entry, MATRIX, MAIN_MEMORY, networks)

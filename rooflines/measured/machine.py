@@ -1,4 +1,4 @@
-"""What multiplies: a processor or a GPU, its cache, memory and library; and it as a chip."""
+"""Machine that multiplies: a processor or GPU with cache, memory and library; its chip entry."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CPUINFO = Path("/proc/cpuinfo")
 CPUS = Path("/sys/devices/system/cpu")
 
 SUFFIXES = {"K": 2**10, "M": 2**20, "G": 2**30}
-"""Factors of a cache's size as Linux writes it."""
+"""Factors for a cache size as Linux writes it."""
 
 MAX_ID_LENGTH = 60
-"""Characters of the name of a processor in an id [1]."""
+"""Characters that an id takes from a processor's name [1]."""
 
 
 RATES = """\
@@ -37,24 +37,24 @@ RATES = """\
 """
 
 DIGITS = 4
-"""Significant digits of a measured rate [1]."""
+"""Significant digits in a measured rate [1]."""
 
 GRID = {"B": {"from": 1, "to": 8192, "factor": 2}, "D": [4096], "F": "D"}
-"""The sizes of the sweep."""
+"""Sizes in the sweep."""
 
 
 @dataclass(frozen=True)
 class Host:
-    """A processor or a GPU, with the library that multiplies on it.
+    """Processor or GPU, with the library that multiplies on it.
 
     Attributes:
         name: As the system or the driver calls it.
-        threads: Threads that a BLAS library uses [1]; None: of a GPU.
-        cache_bytes: The last-level cache, of a processor for the cores that may be used, as the
+        threads: Threads that a BLAS library uses [1]; None on a GPU.
+        cache_bytes: The last-level cache, on a processor for the cores that may be used, as the
             system or the driver reports it [byte]; None: not reported.
         memory_bytes: Its main memory [byte].
         software: The library.
-        version: Its version, and those of what it builds on.
+        version: Its version, and the versions that it builds on.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Host:
 
     @property
     def id(self) -> str:
-        """An id for it as a chip, such as `amd-epyc-9654-96-threads`."""
+        """Chip id for the machine, such as `amd-epyc-9654-96-threads`."""
         words = re.sub(r"[^a-z0-9]+", "-", self.name.lower().replace("(r)", "").replace("(tm)", ""))
         name = words.strip("-")[:MAX_ID_LENGTH].strip("-") or "cpu"
         count = "" if self.threads is None else f"-{counted(self.threads, 'thread')}"
@@ -74,7 +74,7 @@ class Host:
 
 
 def this_processor() -> Host:
-    """What the system and threadpoolctl say of this processor.
+    """Host for this processor, from the system and threadpoolctl.
 
     Raises:
         RooflinesError: numpy or threadpoolctl is missing, or numpy multiplies with no library that
@@ -108,14 +108,14 @@ def this_processor() -> Host:
 
 
 def _processor() -> str:
-    """The name of the processor."""
+    """Processor's name."""
     text = CPUINFO.read_text(encoding="utf-8") if CPUINFO.exists() else ""
     names = re.findall(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
     return names[0].strip() if names else platform.processor() or platform.machine()
 
 
 def _last_level_cache() -> int | None:
-    """Bytes of the last-level caches of the cores that may be used; None: not reported."""
+    """Bytes in the last-level caches for the cores that may be used; None: not reported."""
     caches = list(_caches())
     last = max((level for level, *_ in caches), default=None)
     shared = {cores: size for level, cores, size in caches if level == last}
@@ -123,7 +123,7 @@ def _last_level_cache() -> int | None:
 
 
 def _caches() -> Iterator[tuple[int, str, int]]:
-    """Level, sharing cores and bytes of every cache of data."""
+    """Level, sharing cores and bytes for every data cache."""
     cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
     for core in cores:
         for folder in (CPUS / f"cpu{core}" / "cache").glob("index*"):
@@ -139,7 +139,7 @@ def _caches() -> Iterator[tuple[int, str, int]]:
 
 
 def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The entry of a machine as YAML data, of the metadata of its timings."""
+    """Chip entry for a machine as YAML data, from its timings' metadata."""
     machine = about["machine"]
     peaks = {
         dtype: {"flops_per_s": rounded_rate(rate)} for dtype, rate in about["flops_per_s"].items()
@@ -162,28 +162,28 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def rounded_rate(rate: float) -> float:
-    """A measured rate to a few significant digits."""
+    """Measured rate to `DIGITS` significant digits."""
     return float(f"{rate:.{DIGITS}g}")
 
 
 def timings_source(about: Mapping[str, Any]) -> str:
-    """What made timings, from their metadata: a source for what follows from them."""
+    """Source for results that follow from timings, by their metadata."""
     machine = about["machine"]
     with_threads = f", {counted(machine['threads'], 'thread')}" if machine["threads"] else ""
     return f"rooflines measured measure, {machine['version']}{with_threads}"
 
 
 def chip_of(about: Mapping[str, Any]) -> Chip:
-    """The chip of timings: of the catalogue, or the machine as a chip."""
+    """Chip that was timed: from the catalogue, or the machine as a chip."""
     return chip_entries().get(about["chip"]) or Chip.model_validate(_entry(about))
 
 
 def config_text(about: Mapping[str, Any], fits: str | None) -> str:
-    """A config with a sweep of a machine, and the machine as a chip if the catalogue lacks it.
+    """Config with a sweep on a machine, and the machine as a chip if the catalogue lacks it.
 
     Args:
-        about: The metadata of its timings.
-        fits: The file with what was fitted to them, relative to the config; None: none.
+        about: Its timings' metadata.
+        fits: The file with the fits to them, relative to the config; None: none.
     """
     chip, software = about["chip"], about["machine"]["software"]
     sweep = {

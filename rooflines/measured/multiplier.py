@@ -1,4 +1,4 @@
-"""What is timed: matmuls in one dtype combination, on random operands that are in no cache.
+"""Timed matmuls in one dtype combination, on random operands that are in no cache.
 
 Operands are pieces of long arrays, taken one after another: before a piece is used again, more
 bytes than the last-level cache holds have passed.
@@ -23,29 +23,29 @@ if TYPE_CHECKING:
 Array = TypeVar("Array", bound=Sized)
 
 REFERENCE = MatmulSizes(2048, 2048, 2048)
-"""The shape whose time shows drift, and about how long others take."""
+"""Shape whose time shows drift, and about how long others take."""
 
 UNKNOWN_CACHE_BYTES = 256 * 2**20
-"""The last-level cache of a machine that reports none [byte]."""
+"""Last-level cache on a machine that reports none [byte]."""
 
 CACHES = 2
-"""Operands that are used in turn take as many times the last-level cache [1]."""
+"""Operands that are used in turn take so many times the last-level cache [1]."""
 
 MAX_MEMORY_SHARE = 0.6
-"""The most of the memory that the arrays may take [1]."""
+"""Largest share that the arrays may take in memory [1]."""
 
 STREAMS = 5
-"""Runs of each test of the memory [1]."""
+"""Runs per memory test [1]."""
 
 ALIGNED = 256
 """Elements between the starts of pieces [1]: kernels read vectors of up to 64 bytes."""
 
 
 class MachineState(NamedTuple):
-    """How fast what multiplies runs.
+    """Clock and power of the machine that multiplies.
 
     Attributes:
-        clock_mhz: The clock of its compute units [MHz]; None: not read.
+        clock_mhz: Its compute units' clock [MHz]; None: not read.
         watts: The power that it draws [W]; None: not read.
     """
 
@@ -54,14 +54,14 @@ class MachineState(NamedTuple):
 
 
 class Ring(Generic[Array]):
-    """A long array that is taken piece by piece, from its start again at its end."""
+    """Long array that is taken piece by piece, from its start again at its end."""
 
     def __init__(self, array: Array) -> None:
         self.array = array
         self._next = 0
 
     def matrix(self, rows: int, columns: int) -> Array:
-        """The next piece, as a matrix."""
+        """Next piece, as a matrix."""
         count = rows * columns
         start = self._next if self._next + count <= len(self.array) else 0
         self._next = start + -(-count // ALIGNED) * ALIGNED
@@ -71,15 +71,15 @@ class Ring(Generic[Array]):
 
 
 class Multiplier(ABC):
-    """Timed matmuls of a library in one dtype combination, on random data.
+    """Timed matmuls by a library in one dtype combination, on random data.
 
     Args:
-        dtypes: A combination of the dtype catalogue, one of `COMBINATIONS`.
-        machine: What multiplies.
+        dtypes: A combination in the dtype catalogue, one among `COMBINATIONS`.
+        machine: The machine that multiplies.
         shapes: All shapes that will be timed.
 
     Raises:
-        RooflinesError: The arrays would take too much of the memory.
+        RooflinesError: The arrays would take too much memory.
     """
 
     COMBINATIONS: ClassVar[tuple[str, ...]]
@@ -109,26 +109,26 @@ class Multiplier(ABC):
     @staticmethod
     @abstractmethod
     def machine() -> Host:
-        """What multiplies.
+        """Machine that multiplies.
 
         Raises:
-            RooflinesError: The library, or what it runs on, is missing.
+            RooflinesError: The library or its device is missing.
         """
 
     @staticmethod
     @abstractmethod
     def default_dtypes() -> str:
-        """The dtype combinations that are timed where none are named, separated by commas."""
+        """Dtype combinations that are timed where none are named, separated by commas."""
 
     @abstractmethod
     def seconds(self, shape: MatmulSizes) -> float:
-        """The time of one matmul on operands that are in no cache [s]."""
+        """Time for one matmul on operands that are in no cache [s]."""
 
     @abstractmethod
     def bytes_per_s(self) -> float:
-        """The memory rate: the fastest of adding two arrays into a third, and of reading two.
+        """Memory rate: the fastest of adding two arrays into a third, and of reading two.
 
-        Source: of adding, McCalpin's STREAM, "Add"; the bytes of a store count once.
+        Source for adding: McCalpin's STREAM, "Add"; a store's bytes count once.
         """
 
     def state(self) -> MachineState:
@@ -136,5 +136,5 @@ class Multiplier(ABC):
         return MachineState()
 
     def copies(self, shape: MatmulSizes) -> int:
-        """Times that the operands fit the arrays that they are taken from [1]."""
+        """Copies of the operands that fit the arrays that they are taken from [1]."""
         return self.ring_bytes // cost(shape, self.dtypes, "footprint_bytes")

@@ -1,4 +1,4 @@
-"""Profiled kernels on the roofline of a chip: their share of it, and what bounds them."""
+"""Profiled kernels on a chip's roofline: their share of it, and their bound."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ TYPES["launches"] = pl.Int64
 
 
 def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = None) -> pl.DataFrame:
-    """The kernels of launches, those that take most time first.
+    """Kernels in launches, by total time from the longest.
 
     Args:
         launches: From `read_launches`.
         chip: The chip that ran them.
-        dtype: The dtype that tensor cores compute in; by default that of their counters.
+        dtype: The dtype that tensor cores compute in; by default their counters' dtype.
 
     Returns:
-        A row for each kernel with the columns of `KERNELS`, sums over its launches.
+        A row for each kernel with the columns in `KERNELS`, sums over its launches.
 
     Raises:
-        RooflinesError: The chip lacks the dtype, or the bandwidth of its main memory.
+        RooflinesError: The chip lacks the dtype, or its main memory's bandwidth.
     """
     with at_path("chip"):
         if reason := missing_level_reason(chip, MAIN_MEMORY):
@@ -57,7 +57,7 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
 
 
 def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
-    """The sums over launches, and the lower bound of their time."""
+    """Sums over launches, and the lower bound on their time."""
     kernel, flops, moved, seconds = sums.kernel, sums.flops, sums.memory_bytes, sums.seconds
     total = sum(flops.values(), Fraction(0))
     counted = bool(flops)
@@ -86,7 +86,7 @@ def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
 
 
 def _peak(chip: Chip, kernel: str, unit: Unit, dtype: str) -> Fraction:
-    """The peak that a kernel is compared with [FLOP/s]."""
+    """Peak that a kernel is compared with [FLOP/s]."""
     if reason := missing_peak_reason(chip, unit, dtype):
         dtypes = ", ".join(chip.units.get(unit, {}))
         fix = f"name the dtype of its peak with --dtype: one of {dtypes}"

@@ -1,7 +1,7 @@
-"""Runs of served models beside the least time of a step, and what else takes time.
+"""Runs with served models beside the least time for a step, and their decode batch.
 
-The bound holds for every split: it has the work of one chip over the number of chips, all tokens at
-the same experts, caches of one byte an element, and neither networks nor activations.
+The bound holds for every split: one-chip work / chips, with all tokens at the same experts, one
+byte per cache element, and neither networks nor activations.
 """
 
 from __future__ import annotations
@@ -27,42 +27,40 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase as Case
 
 MIN_LENGTH_SHARE = 4, 5
-"""Prompts and answers of a run have at least 0.8 of the nominal length."""
+"""Least share of the nominal length in a run's prompts and answers, 4 / 5 [1]."""
 
 ONE_BYTE = "fp8"
-"""The format of caches and of attention: no engine of public runs has a smaller one."""
+"""Format for caches and attention: no engine in public runs has a smaller one."""
 
 NO_ROOM = "weights and caches that do not fit its chips"
-"""Why a run has no row: the number of chips, or of sequences, is wrong."""
+"""Reason why a run has no row: the number of chips, or of sequences, is wrong."""
 
 
 SYSTEM = ("model", "chip", "linear", "experts")
-"""Keys of a case: model, chip, and formats of weights."""
+"""Keys for a case: model, chip, and weight formats."""
 
 
 def in_decode(answer: pl.Expr) -> pl.Expr:
     """Sequences in decode, by Little's law, before rounding [1].
 
     Args:
-        answer: Tokens of an answer [1].
+        answer: Tokens per answer [1].
     """
     decoding = answer * pl.col("tpot_s")
     return pl.col("concurrency") * decoding / (pl.col("ttft_s") + decoding)
 
 
 def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the steps of runs.
+    """Add the decode steps to runs: chips, shortest prompt and answer, B, S.
 
     Args:
         frame: Runs with the columns of `SERVED` and some of `SERVED_OPTIONAL`.
 
     Returns:
-        Also those of `SERVED_OPTIONAL` that are missing;
-        `chips`: as of `chips_of_run` [1];
-        `prompt`, `answer`: tokens of the shortest prompt and answer [1];
-        `B`: sequences in decode, by Little's law, rounded down [1];
-        `S`: context of the mean step, of the shortest prompts and answers [1];
-        `tokens_per_s_per_chip`: B before rounding / tpot_s / chips [1/s].
+        Also those of `SERVED_OPTIONAL` that are missing; `chips`: from `chips_of_run` [1];
+        `prompt`, `answer`: tokens in the shortest prompt and answer [1]; `B`: sequences in decode,
+        by Little's law, rounded down [1]; `S`: context in the mean step, with the shortest prompts
+        and answers [1]; `tokens_per_s_per_chip`: B before rounding / tpot_s / chips [1/s].
     """
     shorter, nominal = MIN_LENGTH_SHARE
     formats = {n: pl.lit(None, pl.String) for n in ("linear", "experts") if n not in frame.columns}
@@ -87,14 +85,14 @@ def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     """Runs with their bound.
 
     Args:
-        frame: Runs with the columns of `SERVED`; their chips lack nothing.
+        frame: Runs with the columns in `SERVED`; their chips lack nothing.
         entries: The chips by id.
 
     Returns:
-        Also the columns of `with_steps`; `shards`, the chips [1]; `seconds`, the time per output
-        token, and its bound `t_lower_s`, the least time of a step [s]; `ttft_lower_s`, the least
-        time to read a prompt [s]; `bound`, whether math or memory takes the least time of a step:
-        `compute` or `memory`; `fits`, whether weights and caches fit; and `region`.
+        Also the columns from `with_steps`; `shards`, the chips [1]; `seconds`, the time per output
+        token, and its bound `t_lower_s`, the least time for a step [s]; `ttft_lower_s`, the least
+        time to read a prompt [s]; `bound`, the resource with that least step time: `compute` or
+        `memory`; `fits`, true if weights and caches fit; and `region`.
     """
     index = "#run"
     parts = with_steps(frame).with_row_index(index).partition_by(SYSTEM, maintain_order=True)
@@ -104,7 +102,7 @@ def served_rows(frame: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
 
 
 def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFrame:
-    """Runs of one system with their bounds."""
+    """Runs on one system with their bounds."""
     model, chip, linear, experts = part.select(SYSTEM).row(0)
     dtypes = {
         "weights": FORMATS[linear],
@@ -123,10 +121,10 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
 
 
 def _bounds(run: JSON, case: Case) -> dict[str, object]:
-    """The bounds of a run, of decode and of prefill.
+    """Bounds for a run, in decode and prefill.
 
-    That is the least time of the unsplit model over the number of chips: a split adds copies and
-    transfers, and its busiest chip has at least the mean share.
+    The bound is the unsplit model's least time / chips: a split adds copies and transfers, and its
+    busiest chip has at least the mean share.
     """
     B, S, chips = run["B"], run["S"], run["chips"]  # noqa: N806, letters of sizes
     times, prefill = case.seconds(case.step(B, S)), case.prefill
@@ -143,13 +141,13 @@ def _bounds(run: JSON, case: Case) -> dict[str, object]:
 
 
 def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the format of the weights, `dtypes`, to runs of known formats."""
+    """Add the weight format, `dtypes`, to runs with known formats."""
     stated = pl.col("linear") if "linear" in frame.columns else pl.lit(None, pl.String)
     return frame.with_columns(dtypes=stated.fill_null(UNQUANTIZED))
 
 
 def missing_step_reason(chip: Chip, weights: str) -> str | None:
-    """The reason why a chip has no bound for weights in a format; None where it has one."""
+    """Reason why a chip has no bound for weights in a format; None where it has one."""
     if reason := missing_bound_reason(chip, FORMATS[weights]) or missing_bound_reason(
         chip, ONE_BYTE
     ):

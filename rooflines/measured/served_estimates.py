@@ -1,7 +1,7 @@
-"""Estimates of runs of served models: a row of a sweep of requests, with the split of the run.
+"""Estimates for served runs: a row in a sweep over requests, with the run's split.
 
 Prompts and answers have the nominal length, B is rounded to the nearest, and tokens choose experts
-at random. Where an engine has a fit of steps, what it takes besides its kernels is part of it.
+at random. Where an engine has a step fit, its overhead is part of the estimate.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase as Case
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
-"""Keys of a sweep of runs; these differ in B and in their requests."""
+"""Keys for a sweep over runs, which differ in B and in their requests."""
 
 STEP = {"estimate_B": "B", "input_tokens": "input", "output_tokens": "output"}
-"""The columns of a run that choose its row of the sweep, and those of the sweep."""
+"""Columns in a run that choose its row in the sweep, and the sweep's columns."""
 
 ESTIMATED = (*ESTIMATES, "ttft_estimate_s", "prefill_estimate_s")
-"""The columns of the sweep that a run is joined with [s]."""
+"""Columns in the sweep that a run is joined with [s]."""
 
 LACKS = "estimate_lacks"
-"""The column with the reason why a run has no estimate."""
+"""Column with the reason why a run has no estimate."""
 
 NOT_RECORDED = "a split that is not recorded"
 NOT_MODELLED = "a split of experts that sweeps of models do not have"
 
 
 def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
-    """Adds estimates to runs.
+    """Add estimates to runs.
 
     Args:
         frame: From `served_rows`, with `software`.
         catalogues: Chips, dtypes and calibrations.
 
     Returns:
-        Also `t_estimate_s` [s], by the calibrations of the engine or else of other software of the
-        chip, and the other `ESTIMATED`; its row: `estimate_B` [1] and `estimate_split`, of `tp`,
-        `dp` and `ep`; `estimate_lacks`, why there is none.
+        Also `t_estimate_s` [s], by the engine's calibrations or else those for other software on
+        the chip, and the other `ESTIMATED`; its row: `estimate_B` [1] and `estimate_split`, from
+        `tp`, `dp` and `ep`; `estimate_lacks`, the reason for none.
     """
     index = "#run"
     parts = with_splits(frame.with_row_index(index)).partition_by(
@@ -62,14 +62,14 @@ def with_estimates(frame: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
 
 
 def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
-    """Adds the batch and the split of the estimate to runs.
+    """Add the estimate's batch and split to runs.
 
     Args:
-        frame: Runs with the columns of `with_steps`.
+        frame: Runs with the columns from `with_steps`.
 
     Returns:
-        Also `estimate_B`, at least one sequence for each replica [1]; `tp`, `dp` and `ep` of a
-        sweep of models [1]; `estimate_lacks`, null where the split is one of sweeps.
+        Also `estimate_B`, at least one sequence for each replica [1]; `tp`, `dp` and `ep` as in a
+        model sweep [1]; `estimate_lacks`, null where a sweep has the split.
     """
     dense = pl.col("model").is_in(
         [name for name, model in model_entries().items() if model.moe is None]
@@ -94,7 +94,7 @@ def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
-    """The sweep with the requests of the runs of one system, and others.
+    """Sweep over every B with every request in one system's runs.
 
     Args:
         part: From `with_splits`: runs that agree in `SYSTEM`.
@@ -134,12 +134,12 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
 
 
 def _softwares(fitted: Sequence[str], engine: str | None, linear: str | None) -> list[str]:
-    """The software whose fits estimate a run: the engine's first, then NCCL, then other engines'.
+    """Software whose fits estimate a run: the engine's first, then NCCL, then other engines'.
 
     Args:
         fitted: Software with a fit on the chip.
-        engine: The engine of the run.
-        linear: The format of its weights; fp8 in blocks has fits of its own.
+        engine: The run's engine.
+        linear: Its weight format; fp8 in blocks has separate fits.
     """
     ends = ("-block", "") if linear == "fp8_block" else ("",)
     engine_fits = [f"{engine}{end}" for end in ends]
@@ -150,7 +150,7 @@ def _softwares(fitted: Sequence[str], engine: str | None, linear: str | None) ->
 
 
 def _with_estimate(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
-    """Runs of one system with the columns of an estimate."""
+    """Add an estimate's columns to one system's runs."""
     (lacks,) = part[LACKS].unique()
     sweep = None if lacks else system_sweep(part, catalogues)
     if sweep is not None:
@@ -171,7 +171,7 @@ def _with_estimate(part: pl.DataFrame, catalogues: Catalogues) -> pl.DataFrame:
 
 
 def _without_prompts(runs: pl.DataFrame) -> pl.DataFrame:
-    """Runs whose prompts are read by other servers without these in their estimates."""
+    """Take prompts out of estimates where other servers read them."""
     if "disaggregated" not in runs.columns:
         return runs
     apart = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
@@ -184,7 +184,7 @@ def _without_prompts(runs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _missing_reason(sweep: ModelSweep) -> str | None:
-    """Why a sweep of one system has no estimates; None where it has some."""
+    """Reason why one system's sweep has no estimates; None where it has some."""
     if not sweep.blocks:
         return sweep.skipped[0].reason
     (case,) = sweep.blocks[0].cases
@@ -195,7 +195,7 @@ def _missing_reason(sweep: ModelSweep) -> str | None:
 
 
 def _label(case: Case) -> str:
-    """The chip and the software whose fits apply; else the chip."""
+    """Chip and software whose fits apply; else the chip."""
     fits = (name for kernel in case.kernels for name in case.choice.fits_of_kernel(kernel))
     softwares = "+".join(dict.fromkeys(name.partition(" ")[0] for name in fits))
     return f"{case.chip}/{softwares}" if softwares else case.chip

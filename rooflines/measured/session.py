@@ -1,4 +1,4 @@
-"""A session of timings: blocks of interleaved runs, written after each, resumed where it ended."""
+"""Timing session: interleaved runs by block, written after each, resumed where it ended."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ if TYPE_CHECKING:
     from rooflines.measured.timed_shapes import MatmulSizes
 
 BLOCK = 20
-"""Shapes that are timed in turn, between two looks at the reference shape [1]."""
+"""Shapes that are timed in turn, between two runs of the reference shape [1]."""
 
 ROUNDS = 7
-"""Times that a block is gone through [1]."""
+"""Passes through a block [1]."""
 
 VISIT_S, MAX_RUNS = 0.01, 20
-"""Time that one visit of a shape is filled with runs [s], and the most of them [1]."""
+"""Time that a visit to a shape fills with runs [s], and the most runs [1]."""
 
 
 @dataclass
 class Session:
-    """Timings of one machine, in a Parquet file that grows block by block.
+    """Timings on one machine, in a Parquet file that grows block by block.
 
     Attributes:
         path: The file.
-        machine: What multiplies.
-        about: What the metadata of the file say: the machine, how it was timed, the fastest rates
-            so far by compute dtype, and the median time of the reference shape in every block and
-            the largest power by dtype combination.
+        machine: The machine that multiplies.
+        about: Metadata in the file: the machine, how it was timed, the fastest rates so far by
+            compute dtype, and by dtype combination the reference shape's median time in every block
+            and the largest power.
         frame: The timings so far, in the tidy form.
     """
 
@@ -57,11 +57,11 @@ class Session:
 
     @classmethod
     def resume(cls, path: Path, machine: Host, chip: str, about: dict[str, Any]) -> Session:
-        """A new session, or the one that a file holds.
+        """Session in a file, or a new one.
 
         Args:
             path: The file.
-            machine: What multiplies.
+            machine: The machine that multiplies.
             chip: Its id as a chip.
             about: How it is timed.
 
@@ -82,7 +82,7 @@ class Session:
         return cls(path, machine, metadata, read_parquet(path))
 
     def missing(self, dtypes: str, shapes: Iterable[MatmulSizes]) -> list[MatmulSizes]:
-        """The shapes that are not timed yet in a dtype combination."""
+        """Shapes that are not timed yet in a dtype combination."""
         if self.frame.is_empty():
             return list(shapes)
         done = self.frame.filter(**_dtype_columns(dtypes)).select(SIZES).rows()
@@ -94,7 +94,7 @@ class Session:
         """Time shapes, and write the file after each block.
 
         Args:
-            multiplier: What multiplies them.
+            multiplier: The multiplier that times them.
             shapes: The shapes, none of them timed yet.
             progress: Called with the number of shapes done after each block.
         """
@@ -114,7 +114,7 @@ class Session:
     def _note(
         self, dtypes: str, runs: dict[MatmulSizes, list[float]], states: Iterable[MachineState]
     ) -> None:
-        """Keep the fastest rate, the time of the reference shape, and the largest power."""
+        """Keep the fastest rate, the reference shape's time, and the largest power."""
         rates, compute = self.about["flops_per_s"], _dtype_columns(dtypes)["compute"]
         fastest = max(cost(shape, dtypes, "flops") / min(times) for shape, times in runs.items())
         rates[compute] = max(rates.get(compute, 0.0), fastest)
@@ -130,7 +130,7 @@ class Session:
         times: Sequence[float],
         state: MachineState,
     ) -> dict[str, Any]:
-        """A timing in the tidy form."""
+        """Timing in the tidy form."""
         first, _, third = quantiles(times, n=4)
         return {
             "source": "rooflines measured measure",
@@ -149,16 +149,16 @@ class Session:
 
 
 def _dtype_columns(dtypes: str) -> dict[str, str]:
-    """A dtype combination as timings have it, by column."""
+    """Dtype combination as timings have it, by column."""
     return dict(zip(DTYPES, dtype_entries().combinations[dtypes].dtypes.values(), strict=True))
 
 
 def _time_interleaved(
     multiplier: Multiplier, block: Sequence[MatmulSizes], order: random.Random
 ) -> tuple[dict[MatmulSizes, list[float]], dict[MatmulSizes, MachineState]]:
-    """The times of the runs of a block and the reference shape, warm-up left out [s].
+    """Time a block and the reference shape in interleaved runs, warm-up left out [s].
 
-    With them what was read of the machine after the last runs of each.
+    With the times the machine's state after each shape's last runs.
     """
     shapes = list(dict.fromkeys([REFERENCE, *block]))
     counts = {shape: _runs(multiplier.seconds(shape)) for shape in shapes}
@@ -173,5 +173,5 @@ def _time_interleaved(
 
 
 def _runs(seconds: float) -> int:
-    """Runs of a visit of a shape that takes so long [1]."""
+    """Runs per visit to a shape that takes so long [1]."""
     return min(max(int(VISIT_S / seconds), 1), MAX_RUNS)

@@ -1,4 +1,4 @@
-"""The matmuls to time: spread evenly over logarithms of B, and over sites (D, F)."""
+"""Matmuls to time: spread evenly over logarithms of B, and over sites (D, F)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from rooflines.theory.costs import Workload
 
 MIDDLE = (65, 1024)
-"""The range from which every third B is [1]."""
+"""Range from which every third B is [1]."""
 
 STEPS = (0.8191725133961645, 0.6710436067037893, 0.5497004779019703)
 """Steps around a circle whose points fill a cube evenly: powers of 1 / 1.2207440846, the real root
 of x^4 = x + 1. Source: Roberts 2018, "The Unreasonable Effectiveness of Quasirandom Sequences"."""
 
 TRIES = 50
-"""Points tried for each shape that is wanted, as some are too slow or the same [1]."""
+"""Points tried per shape, as some are too slow or repeat another [1]."""
 
 
 class MatmulSizes(NamedTuple):
-    """The sizes of a matmul, B x D times D x F."""
+    """Sizes in a matmul, B x D times D x F."""
 
     B: int
     D: int
@@ -41,11 +41,11 @@ class MatmulSizes(NamedTuple):
 
 
 class ShapeRange(NamedTuple):
-    """The sizes of shapes that are chosen.
+    """Range that shapes are chosen from.
 
     Attributes:
-        sides: D and F of sites where none are given [1].
-        rows: The range of B [1].
+        sides: D and F for sites where none are given [1].
+        rows: The range for B [1].
     """
 
     sides: tuple[int, ...]
@@ -54,13 +54,13 @@ class ShapeRange(NamedTuple):
 
 @cache
 def workload(dtypes: str) -> Workload:
-    """A matmul in a dtype combination of the catalogue, on one machine."""
+    """Matmul in a dtype combination from the catalogue, on one machine."""
     (combination,) = resolve_combinations([dtypes], dtype_entries()).values()
     return plain_matmul(combination)
 
 
 def cost(shape: MatmulSizes, dtypes: str, name: str) -> int:
-    """A cost of a matmul: `flops` [FLOP] or `footprint_bytes` [byte]."""
+    """Cost of a matmul: `flops` [FLOP] or `footprint_bytes` [byte]."""
     return int(workload(dtypes).costs[name].at(shape._asdict()))
 
 
@@ -74,9 +74,9 @@ def choose_shapes(
     """Shapes that fill the ranges of B and the sites evenly, the same in every run.
 
     Args:
-        count: How many [1].
+        count: The number of shapes [1].
         shape_range: The sizes to choose from.
-        sites: Their D and F; none: those of `shape_range`.
+        sites: Their D and F; none: from `shape_range`.
         max_flops: The most work in one matmul [FLOP].
         dtypes: The dtype combination.
 
@@ -102,7 +102,7 @@ def _at_share(sides: Sequence[int], share: float) -> int:
 
 
 def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
-    """The shapes, or the sites where it has no B, of a CSV file.
+    """Shapes in a CSV file, or the sites where it has no B.
 
     Raises:
         RooflinesError: It cannot be read, lacks D or F, or has sizes that are none.

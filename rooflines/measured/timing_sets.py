@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TimedCase(NamedTuple):
-    """A chip, software and dtypes, and the number of their timings that have a row [1]."""
+    """Chip, software and dtypes, and the number of their timings that have a row [1]."""
 
     chip: str
     software: str | None
@@ -43,13 +43,13 @@ class TimedCase(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class MeasuredSet:
-    """A set of timings, checked.
+    """Set of timings, checked.
 
     Attributes:
         name: Its name.
-        config: What the config says of it.
+        config: Its part in the config.
         path: The file.
-        sha256: The digest of the file.
+        sha256: The file's digest.
         about: How the timings were made, if known.
         timings: The timings.
         catalogues: Chips, dtypes and calibrations.
@@ -64,12 +64,12 @@ class MeasuredSet:
     catalogues: Catalogues
 
     def __repr__(self) -> str:
-        """Its name and its number of timings."""
+        """Name and number of timings."""
         return f"<MeasuredSet {self.name}: {counted(self.timings.frame.height, 'timing')}>"
 
     @cached_property
     def cases(self) -> list[TimedCase]:
-        """Chips, software and dtypes of matmuls that have rows of the model."""
+        """Chips, software and dtypes in matmuls that have rows in the model."""
         if self.timings.kind is not MATMUL:
             return []
         keys = [
@@ -85,10 +85,10 @@ class MeasuredSet:
         ]
 
     def join(self) -> JoinedTimings:
-        """The timings joined with their row of the model.
+        """Join the timings with their row in the model.
 
         Raises:
-            RooflinesError: As of `join_timings`, or timings are below the bound for no reason and
+            RooflinesError: As in `join_timings`, or timings are below the bound for no reason and
                 the config refuses that.
         """
         result = join_timings(self.timings, self.catalogues)
@@ -112,7 +112,7 @@ class MeasuredSet:
         return result
 
     def skipped(self, joined: JoinedTimings) -> list[dict[str, Any]]:
-        """The timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
+        """Timings without a row or an estimate, counted, as in `MEASURED_SKIPPED`.
 
         Args:
             joined: From `join`.
@@ -124,7 +124,7 @@ class MeasuredSet:
         return [{"set": self.name, **row} for row in (*joined.skipped.to_dicts(), *unread)]
 
     def recipe(self) -> dict[str, Any]:
-        """It as JSON: its config and digest, and the entries of its chips and dtypes."""
+        """Set as JSON: config and digest, and the entries for its chips and dtypes."""
         frame, given = self.timings.frame, self.catalogues
         chips = frame["chip"].unique().sort().to_list()
         stored = self.timings.kind.stored
@@ -156,11 +156,11 @@ class MeasuredSet:
 def checked_set(
     name: str, config: MeasurementConfig, path: Path, catalogues: Catalogues
 ) -> MeasuredSet:
-    """A set of timings.
+    """Read and check a set of timings.
 
     Args:
         name: Its name.
-        config: What the config says of it.
+        config: Its part in the config.
         path: The file.
         catalogues: Chips, dtypes and calibrations.
 
@@ -175,7 +175,7 @@ def checked_set(
 
 
 def _about(path: Path) -> AboutTimings:
-    """How timings were made: from `<file>.yaml` beside them, or the metadata of `measure`."""
+    """Notes on how timings were made: `<file>.yaml` beside them, or metadata by `measure`."""
     beside = path.with_name(f"{path.name}.yaml")
     if beside.is_file():
         content = read_yaml(beside)
@@ -190,7 +190,7 @@ def _about(path: Path) -> AboutTimings:
 
 
 def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
-    """The calibrations of its chips and software, in its compute dtypes; of served models all."""
+    """Calibrations for a set's chips, software and compute dtypes; for served models all."""
     frame, fits = measured_set.timings.frame, measured_set.catalogues.fits
     chips = frame["chip"].unique().sort()
     keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
@@ -204,7 +204,7 @@ def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
 
 
 def measured_set_of(recipe: JSON) -> MeasuredSet:
-    """The set that a recipe describes.
+    """Set that a recipe describes.
 
     Raises:
         RooflinesError: The file has changed since, or cannot be read.

@@ -1,4 +1,4 @@
-"""Sets of timings as tables: joined rows, their errors by chip and region, what lacks a row."""
+"""Sets of timings as tables: joined rows, and errors by chip and region."""
 
 from __future__ import annotations
 
@@ -21,42 +21,42 @@ if TYPE_CHECKING:
     from rooflines.measured.join import JoinedTimings, Lacks
 
 KEYS = ("model", "chip", "software", "dtypes", "collective", "split")
-"""Keys of a row of a set, before the number of chips and the region."""
+"""Keys in a set's rows, before the number of chips and the region."""
 
 FIT, SITES, HELD_OUT = "fit", "sites", "held_out"
-"""The splits: timings that a fit of the set uses, those of sites that it keeps back, and those of a
+"""Splits: timings that a fit to the set uses, timings at sites that it holds out, and timings in a
 set that is never fitted."""
 
 PERCENT = 100
 
 SPREAD = {"p10": BAND[0], "median": 0.5, "p90": BAND[1]}
-"""The quantiles of a ratio by the ends of their columns' names [1]."""
+"""Quantiles of a ratio by the ends of their columns' names [1]."""
 
 
 def spread(ratio: str) -> dict[str, pl.Expr]:
-    """The quantiles of a ratio, by the names of their columns."""
+    """Quantiles of a ratio, by column name."""
     values = pl.col(ratio)
     return {f"{ratio}_{name}": values.quantile(share, "linear") for name, share in SPREAD.items()}
 
 
 def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = False) -> pl.DataFrame:
-    """How far timings are from the bound and from the estimate.
+    """Errors of bound and estimate at timings, by case and region.
 
     Args:
         frame: Timings joined with the model.
         fits: The calibrations by which they were joined.
-        never_fitted: Whether no fit uses the set.
+        never_fitted: True if no fit uses the set.
 
     Returns:
-        A row for each of `KEYS` and each region that has timings; of collectives and served models
-        also for each number of chips, `shards`, which is null for all of them: the `calibration`;
-        n and `n_estimate`, the timings, and those with an estimate [1]; `below_percent`, timings
-        below the bound, and `below_in_cache_percent`, those of them that are at least partly in
-        cache, both of n [%]; quantiles of measured time over the bound and over the estimate
-        (`ratio_lower_p10`, `_median`, `_p90`, and of `ratio_estimate`) [1]; errors
-        |time / measured - 1| of the bound (`bare_median`, `bare_mean`) and of the estimate
-        (`estimate_median`, `estimate_mean`, `estimate_p90`) [1]; `band_coverage`, the share of
-        timings between p10 and p90 of the estimate [1]. Null without an estimate or band.
+        A row for each case in `KEYS` and each region that has timings; for collectives and served
+        models also for each number of chips, `shards`, which is null for all: the `calibration`; n
+        and `n_estimate`, the timings, and those with an estimate [1]; `below_percent`, timings
+        below the bound, and `below_in_cache_percent`, those at least partly in cache, both over n
+        [%]; quantiles of measured time over the bound and over the estimate (`ratio_lower_p10`,
+        `_median`, `_p90`, and for `ratio_estimate`) [1]; errors |time / measured - 1| for the bound
+        (`bare_median`, `bare_mean`) and the estimate (`estimate_median`, `estimate_mean`,
+        `estimate_p90`) [1]; `band_coverage`, the share between the estimate's p10 and p90 [1]. Null
+        without an estimate or band.
     """
     kind = timed_kind(frame.columns)
     for name in ("model", "dtypes", "collective"):
@@ -90,7 +90,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
 
 
 def _below(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
-    """The place below which the fit of a timing's estimate held sites out [1]."""
+    """Place below which the fit behind an estimate held sites out [1]."""
     name = "dtypes" if kind is ATTENTION else kind.fit_by
     entries = getattr(fits, kind.fits)
     below = pl.lit(QUARTER)
@@ -102,7 +102,7 @@ def _below(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
 
 
 def error_columns() -> dict[str, pl.Expr]:
-    """The columns of a row, over its timings."""
+    """Columns of a summary row, over its timings."""
     reason = pl.col("reason")
     bare, error = pl.col("bare"), pl.col("error")
     inside = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
@@ -128,16 +128,16 @@ def error_columns() -> dict[str, pl.Expr]:
 
 
 def measured_frame(joined: JoinedTimings) -> pl.DataFrame:
-    """The timings of a set joined with the model, with columns in the order of the dictionary."""
+    """Joined timings of a set, with columns in the dictionary's order."""
     return joined.frame.select(column.name for column in measured_columns(joined.frame.columns))
 
 
 def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> pl.DataFrame:
-    """The errors of sets, with the columns of `MEASURED_SUMMARY`.
+    """Errors of sets, with the columns in `MEASURED_SUMMARY`.
 
     Args:
-        sets: Their names, their timings joined with the model, whether no fit uses them, and the
-            calibrations by which they were joined.
+        sets: For each set its name, its timings joined with the model, true if no fit uses them,
+            and the calibrations by which they were joined.
     """
     frames = [
         summary(frame, fits, never_fitted=never_fitted).with_columns(set=pl.lit(name))
@@ -147,7 +147,7 @@ def summaries(sets: Iterable[tuple[str, pl.DataFrame, bool, Calibrations]]) -> p
 
 
 def timings_lacking(lacks: Lacks, rows: Iterable[JSON]) -> int:
-    """Timings without a row or without an estimate [1].
+    """Number of timings without a row, or without an estimate [1].
 
     Args:
         lacks: A row, or an estimate.
