@@ -38,7 +38,7 @@ from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.plausibility import plausibility_warnings
 from rooflines.models.library import models_of
 from rooflines.sweep.cases import BaseSweep
-from rooflines.sweep.checks import AnySweep, checked_sweep, too_long
+from rooflines.sweep.checks import AnySweep, checked_sweep, contexts_beyond_training
 from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
@@ -224,7 +224,9 @@ def _checked(
             refused = named - {*every, *measurements}
             specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
     for name, sweep in model_sweeps.items():
-        unlikely += [doubt.within(f"model-sweeps.{name}") for doubt in too_long(sweep)]
+        unlikely += [
+            doubt.within(f"model-sweeps.{name}") for doubt in contexts_beyond_training(sweep)
+        ]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     config = Config(
         file,

@@ -16,8 +16,8 @@ from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
 from rooflines.solvers.crossover import TIE_TOLERANCE
-from rooflines.sweep.axes import MOST_PARTS
-from rooflines.sweep.checks import LARGEST_PRODUCT
+from rooflines.sweep.axes import MAX_PARTS
+from rooflines.sweep.checks import MAX_PRODUCT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,9 +73,9 @@ def limits_table() -> str:
         ("levels of nesting", f"{MAX_DEPTH}"),
         ("size", power(MAX_SIZE, 2)),
         ("sizes per dimension", power(MAX_AXIS_SIZES, 2)),
-        ("product of the largest sizes (or tiles) and chips", power(LARGEST_PRODUCT, 10)),
+        ("product of the largest sizes (or tiles) and chips", power(MAX_PRODUCT, 10)),
         ("rows per part", power(MAX_PART_ROWS, 2)),
-        ("parts per sweep", f"{MOST_PARTS:,}"),
+        ("parts per sweep", f"{MAX_PARTS:,}"),
         ("thresholds for operations per config", f"{MAX_THRESHOLDS:,}"),
         ("thresholds for models per config", f"{MAX_MODEL_THRESHOLDS:,}"),
     )

@@ -87,7 +87,9 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
             own = _of_training(sweep, case)
         else:
             own = _of_model(sweep, case, step, thresholds)
-    spent = {each: [_least_s(polys, extents) for polys in case.apart(each)] for each in RESOURCES}
+    spent = {
+        each: [_least_s(polys, extents) for polys in case.time_terms(each)] for each in RESOURCES
+    }
     rates = {
         each: case.work(each.work).at(extents) / working
         for each, (working, _) in spent.items()

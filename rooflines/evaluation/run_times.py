@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.sweep.axes import Axis
-    from rooflines.sweep.training_sweep import Placed, TrainingSweep
+    from rooflines.sweep.training_sweep import PlacedRuns, TrainingSweep
     from rooflines.theory.kernel import Kernel
     from rooflines.training.stage_memory import Stage
     from rooflines.training.training_kernels import KernelRun
@@ -91,11 +91,11 @@ class RunSeconds:
 
     def __init__(self, points: Axis) -> None:
         self._points = points
-        self._lines: dict[Placed, list[tuple[KernelRun, list[LineSeconds]]]] = {}
+        self._lines: dict[PlacedRuns, list[tuple[KernelRun, list[LineSeconds]]]] = {}
 
-    def add(self, placed: Iterable[Placed]) -> None:
+    def add(self, placed_runs: Iterable[PlacedRuns]) -> None:
         """Compute kernel times, unless an earlier plan had them."""
-        new = [key for key in dict.fromkeys(placed) if key not in self._lines]
+        new = [key for key in dict.fromkeys(placed_runs) if key not in self._lines]
         runs = [
             RunCase(place, run.kernel, size)
             for place, kernel_runs, size in new
@@ -124,11 +124,11 @@ class RunSeconds:
                 for part, run in first_runs.items()
             ]
 
-    def on_stage(self, placed: Iterable[Placed], stage: Stage) -> list[LineSeconds]:
+    def on_stage(self, placed_runs: Iterable[PlacedRuns], stage: Stage) -> list[LineSeconds]:
         """Kernel times on a stage, in the order of `SERIAL_TIMES`."""
         parts = [
             (float(repeats), lines)
-            for key in placed
+            for key in placed_runs
             for run, lines in self._lines[key]
             if (repeats := run.repeats_on(stage))
         ]

@@ -58,7 +58,7 @@ class TrainingCompiler(StepCompiler):
         waits = self._plan_constant(lambda case: case.plan.pp - 1)
         runs = self._batches * self._plan_constant(lambda case: case.plan.interleave)
         at_peak = {
-            flops.name: [case.apart(flops)[0][0] for case in self.cases]
+            flops.name: [case.time_terms(flops)[0][0] for case in self.cases]
             for flops in PEAK_SHARES.values()
         }
         return {
@@ -88,12 +88,12 @@ class TrainingCompiler(StepCompiler):
         """
         cases, batches = self.cases, self._batches
         run_times = run_seconds(cast("TrainingSweep", cases[0].place.sweep), self._points)
-        run_times.add(placed for case in cases for placed in case.placed)
+        run_times.add(placed_runs for case in cases for placed_runs in case.placed_runs)
         stages_ahead = self._plan_constant(lambda case: (case.plan.pp - 1) / case.plan.interleave)
         stretched = quotient(batches + stages_ahead, batches)
         stages = []
-        for kind in range(len(cases[0].held)):
-            placed_stages = ((case.placed, case.workload.stages[kind][0]) for case in cases)
+        for kind in range(len(cases[0].stage_memory)):
+            placed_stages = ((case.placed_runs, case.workload.stages[kind][0]) for case in cases)
             case_lines = zip(
                 *(run_times.on_stage(*placed_stage) for placed_stage in placed_stages), strict=True
             )
@@ -119,9 +119,9 @@ class TrainingCompiler(StepCompiler):
         capacity = self._plan_constant(lambda case: case.machine.level.capacity_bytes)
         columns: dict[str, pl.Expr] = {}
         free_by_token: list[tuple[pl.Expr, pl.Expr]] = []
-        kinds = range(len(self.cases[0].held))
+        kinds = range(len(self.cases[0].stage_memory))
         for kind in kinds:
-            stage_memory = [case.held[kind] for case in self.cases]
+            stage_memory = [case.stage_memory[kind] for case in self.cases]
             states, saved_per_chunk, transient, max_in_flight, runs = (
                 self.compiler.constant(list(map(float, values)))
                 for values in zip(*stage_memory, strict=True)

@@ -23,7 +23,7 @@ from rooflines.results.atomic import link_or_copy
 from rooflines.results.records import record_of, results_root
 from rooflines.results.tables import metadata_of, runs_of
 from rooflines.run.lock import STATE
-from rooflines.sweep.recipes import beside, without_chips
+from rooflines.sweep.recipes import shared_chips, without_chips
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
 def of_chips(recipe: JSON, chips: Sequence[str]) -> JSON:
     """Recipe for some chips in a sweep."""
     config = {**recipe["config"], "chips": chips, "on_unsupported": "skip"}
-    used = {chip: recipe["chips"][chip] for chip in (*chips, *beside(recipe))}
+    used = {chip: recipe["chips"][chip] for chip in (*chips, *shared_chips(recipe))}
     return {**recipe, "config": config, "chips": used}
 
 

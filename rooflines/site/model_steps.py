@@ -21,7 +21,7 @@ from rooflines.models.groups import activated_experts
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolate
-from rooflines.sweep.calibrated_times import calibrated
+from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import axes_text
 from rooflines.theory.poly import ACTIVATED, constant, parse_activated_experts
@@ -311,7 +311,7 @@ def _footprint(case: Case) -> JSON:
                     ],
                     "shares": [_share(run, stage, plan.pp) for run in case.runs],
                 }
-                for held, (stage, _) in zip(case.held, case.workload.stages, strict=True)
+                for held, (stage, _) in zip(case.stage_memory, case.workload.stages, strict=True)
             ],
         }
     shape, sharing = case.model.shape, case.sharing
@@ -432,7 +432,7 @@ class Estimates:
             own = case.split.name if kernel.engine else kernel.attention_phase
             key = case.chip, case.memory, case.network, index, own
             if key not in self._indices:
-                estimate = calibrated(kernel, case.machine, case.choice)
+                estimate = calibrated_times(kernel, case.machine, case.choice)
                 self._indices[key] = (
                     None if estimate is None else self.pool.index(_estimate(estimate))
                 )

@@ -140,7 +140,7 @@ def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, 
         case_times = compiler.time([case.times.by_bound[resource.bound] for case in cases])
         times[f"#t_{resource.name}"] = compiler.total(case_times)
         latencies = [
-            max((poly.at({}) for poly in case.apart(resource)[1]), default=0) for case in cases
+            max((poly.at({}) for poly in case.time_terms(resource)[1]), default=0) for case in cases
         ]
         times[f"#latency_{resource.name}"] = compiler.constant(list(map(float, latencies)))
     math_s = f"#t_{MATH.name}"

@@ -246,7 +246,7 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
     previous, last_dp = None, 0
     for exponent in range(MAX_DOUBLINGS):
         plan = _plan_with_replicas(case, 2**exponent)
-        if plan.chips > 1 and case.place.not_joined(plan.groups):
+        if plan.chips > 1 and case.place.missing_route_reason(plan.groups):
             return {"outcome": NEVER, "limit": NETWORK.bound}
         if plan.dp == last_dp or (plan.ep > 1 and plan.stage_chips % plan.ep):
             continue
@@ -339,7 +339,8 @@ def _size_limits(
     if capacity is None:
         return {}
     max_tokens = min(
-        (capacity - stage_memory.states) / stage_memory.saved(batches) for stage_memory in case.held
+        (capacity - stage_memory.states) / stage_memory.saved(batches)
+        for stage_memory in case.stage_memory
     )
     if axis == "S":
         return {"max_fit": max(int(max_tokens // plan.cp), 0) * plan.cp}

@@ -1,4 +1,4 @@
-"""The axes of a sweep's sizes: its grid and its shapes, combined."""
+"""Axes of a sweep's sizes: grid and shapes, combined."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Operation
 
 
-MOST_PARTS = 100_000
-"""Parts of one sweep: their files are numbered with five digits."""
+MAX_PARTS = 100_000
+"""Limit on parts of one sweep: their files are numbered with five digits [1]."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One dimension of the index space: columns that change together.
+    """Axis of the index space: columns that change together.
 
     Attributes:
-        columns: The values of each column, all of one length.
+        columns: Values by column, all with the same length.
     """
 
     columns: Mapping[str, Sequence[Any]]
 
     @cached_property
     def count(self) -> int:
-        """Points on the axis [1]."""
+        """Number of points on the axis [1]."""
         return len(next(iter(self.columns.values())))
 
     def without(self, column: str) -> Axis | None:
-        """The axis without a column that is solved for; None where no column is left."""
+        """Axis without a column that is solved for; None where no column is left."""
         rest = {name: values for name, values in self.columns.items() if name != column}
         if not rest:
             return None
@@ -49,9 +49,9 @@ class Axis:
 
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The axes of sizes: before the cases, and after them.
+    """Build the size axes: before the cases, and after them.
 
-    Before them is the operation's first dimension, if it has an axis of its own; after them come
+    Before them is the operation's first dimension, if it has a separate axis; after them come
     shapes, then the other dimensions.
     """
     grid, shapes = config.grid or {}, config.shapes or []
@@ -65,12 +65,12 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple
         for dim in op.dims:
             with mistakes.at("grid"):
                 roots[dim] = _root(dim, grid, shapes, op)
-    own = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
-    check_length({dim: grid[dim].count for dim in own}, config.rows_per_part)
+    own_dims = [dim for dim in op.dims if roots[dim] == dim and dim in grid]
+    check_length({dim: grid[dim].count for dim in own_dims}, config.rows_per_part)
     axes = {}
-    for dim in own:
+    for dim in own_dims:
         values = grid[dim].values()
-        axes[dim] = Axis({other: values for other in op.dims if roots[other] == dim})
+        axes[dim] = Axis({tied_dim: values for tied_dim in op.dims if roots[tied_dim] == dim})
     first = axes.pop(op.dims[0], None)
     before = (first,) if first else ()
     if shaped:
@@ -92,8 +92,8 @@ def check_length(counts: Mapping[str, int], rows_per_part: int) -> None:
     """Refuse a grid that is too large to enumerate.
 
     Args:
-        counts: The number of sizes of each dimension [1].
-        rows_per_part: Rows of one part at most [1].
+        counts: Number of sizes, by dimension [1].
+        rows_per_part: Largest number of rows in a part [1].
     """
     with at_path("grid"), Mistakes() as mistakes:
         for dim, count in counts.items():
@@ -102,15 +102,15 @@ def check_length(counts: Mapping[str, int], rows_per_part: int) -> None:
                 mistakes.add(RooflinesError(dim, f"has {count:,} sizes, a row each", fix))
         mistakes.check()
         rows = math.prod(counts.values())
-        if rows > MOST_PARTS * rows_per_part:
-            parts = f"more than {MOST_PARTS:,} parts of {rows_per_part:,}"
+        if rows > MAX_PARTS * rows_per_part:
+            parts = f"more than {MAX_PARTS:,} parts of {rows_per_part:,}"
             fix = "choose fewer sizes, or raise `rows_per_part`"
             raise RooflinesError("", f"makes at least {rows:,} rows, in {parts}", fix)
 
 
 def _root(dim: str, grid: Mapping[str, Sizes], shapes: Sequence[NamedShape], op: Operation) -> str:
-    """The dimension whose sizes a dimension has: itself, or the one that it repeats."""
-    shaped = {each for shape in shapes for each in shape.sizes}
+    """Dimension whose sizes a dimension has: itself, or the dimension that it repeats."""
+    shaped = {shape_dim for shape in shapes for shape_dim in shape.sizes}
     if dim in grid and dim in shaped:
         fix = f"leave {dim} out of one of them"
         raise RooflinesError(dim, "has sizes in `shapes`, too", fix)
@@ -129,22 +129,24 @@ def _root(dim: str, grid: Mapping[str, Sizes], shapes: Sequence[NamedShape], op:
 
 
 def _shape_columns(shapes: Sequence[NamedShape], op: Operation) -> dict[str, tuple[int, ...]]:
-    """The sizes that named shapes give to dimensions, as columns."""
+    """Columns with the sizes that named shapes give to dimensions."""
     dims = [dim for dim in op.dims if shapes and dim in shapes[0].sizes]
     rows: list[list[int]] = []
     with Mistakes() as mistakes:
         for index, shape in enumerate(shapes):
-            with mistakes.at(f"[{index}]" if shape.place is None else shape.place) as own:
+            with mistakes.at(
+                f"[{index}]" if shape.place is None else shape.place
+            ) as shape_mistakes:
                 for dim in shape.sizes:
-                    with own.at(dim):
+                    with shape_mistakes.at(dim):
                         check_dim(dim, op)
-                own.check()
+                shape_mistakes.check()
                 if set(shape.sizes) != set(dims) or not dims:
                     problem = f"gives other dimensions than shapes[0], {', '.join(dims)}"
                     raise RooflinesError("", problem, "let all shapes give the same, at least one")
                 row = []
                 for dim in dims:
-                    with own.at(dim):
+                    with shape_mistakes.at(dim):
                         row.append(whole(shape.sizes[dim]))
                 rows.append(row)
     return dict(zip(dims, zip(*rows, strict=True), strict=True))

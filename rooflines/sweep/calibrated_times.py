@@ -1,4 +1,4 @@
-"""Calibrated times of kernels: the pieces of a calibration as polynomials of extents."""
+"""Calibrated kernel times: the pieces of a calibration as polynomials in extents."""
 
 from __future__ import annotations
 
@@ -22,76 +22,79 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Band, Pieces
 
 BOUNDS = ("compute", "memory", "network", "mixed", "engine")
-"""The bounds of an estimate, in the order that decides ties."""
+"""Bounds of an estimate, in the order that decides ties."""
 
 NOMINAL = Fraction(1)
-"""Efficiencies, a what-if, are not applied."""
+"""Efficiency of nominal rates [1]; assumed efficiencies, a what-if, are not applied."""
 
 
-def calibrated(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) -> Times | None:
-    """The estimate of one layer of a kernel; None without a calibration of its compute dtype.
+def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) -> Times | None:
+    """Estimate a kernel in one layer; None without a calibration for its compute dtype.
 
-    A matmul with weights has all pieces and bands of its calibration, grouped-query attention those
-    of its own where it is fitted, other kernels shares and an overhead only, as of
-    `CalibrationChoice.fallback_numbers`.
-    Collectives run one after another, each with its own fit. What an engine does besides takes the
-    times of its fit of steps; none without.
+    A matmul with weights has all pieces and bands of its calibration. Grouped-query attention has
+    its own where it is fitted. Other kernels have shares and an overhead only, see
+    `CalibrationChoice.fallback_numbers`. Collectives run one after another, each with its own fit.
+    Engine overhead has the times of the step fit; none without.
 
     Args:
         kernel: The kernel.
-        machine: The chip.
+        machine: The chip's rates.
         choice: The calibrations that apply.
     """
     fit = choice.fit(kernel.compute)
     if fit is None:
         return None
     if kernel.engine:
-        return _of_engine(kernel, choice)
-    own = kernel.attention_phase and choice.attention(kernel.attention_phase, kernel.compute)
+        return _engine_times(kernel, choice)
+    attention_fit = kernel.attention_phase and choice.attention(
+        kernel.attention_phase, kernel.compute
+    )
     numbers = choice.fallback_numbers(fit.numbers)
     bands: dict[str, Band] = {}
-    reaches: dict[str, SizedRange] = {}
-    if own or kernel.is_matmul:
-        timed = own or fit
-        numbers, bands = timed.numbers, {**timed.bands}
-        if timed.reach:
-            reaches[""] = SizedRange(timed.reach, _sizes(kernel))
-    kinds = kernel.collectives or [each.kind for each in kernel.transfers]
-    sent = choice.collective(kinds[0]) if kernel.is_matmul and len(kinds) == 1 else None
-    if sent and sent.reach:
-        bands |= sent.bands
-        for each in kernel.transfers:
-            sizes = {"bytes": each.payload, "shards": constant(prod(each.route.axes))}
-            reaches["network"] = SizedRange(sent.reach, sizes)
+    ranges: dict[str, SizedRange] = {}
+    if attention_fit or kernel.is_matmul:
+        kernel_fit = attention_fit or fit
+        numbers, bands = kernel_fit.numbers, {**kernel_fit.bands}
+        if kernel_fit.reach:
+            ranges[""] = SizedRange(kernel_fit.reach, _sizes(kernel))
+    kinds = kernel.collectives or [transfer.kind for transfer in kernel.transfers]
+    collective_fit = choice.collective(kinds[0]) if kernel.is_matmul and len(kinds) == 1 else None
+    if collective_fit and collective_fit.reach:
+        bands |= collective_fit.bands
+        for transfer in kernel.transfers:
+            sizes = {"bytes": transfer.payload, "shards": constant(prod(transfer.route.axes))}
+            ranges["network"] = SizedRange(collective_fit.reach, sizes)
     quantities = nominal_quantities(kernel, machine, numbers.tile)
-    by: dict[str, list[tuple[Poly, ...]]] = {}
+    pieces: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()
     for (piece,) in numbers.pieces:
         if piece.bound != "network":
-            by.setdefault(piece.bound, []).append((_weighed(piece, quantities),))
+            pieces.setdefault(piece.bound, []).append((_affine_time(piece, quantities),))
         elif kernel.transfers:
             share = Fraction(numbers.network)
             network = Time.total(
-                (1, Time((_collective(each, share, choice),))) for each in kernel.transfers
+                (1, Time((_collective(transfer, share, choice),))) for transfer in kernel.transfers
             )
-            by[piece.bound] = []
+            pieces[piece.bound] = []
     times = {
-        bound: network if bound == "network" else Time((tuple(by[bound]),))
+        bound: network if bound == "network" else Time((tuple(pieces[bound]),))
         for bound in BOUNDS
-        if bound in by
+        if bound in pieces
     }
-    overhead = _weighed(numbers.common, quantities)
-    return Times(times, overhead, bands=bands, ranges=reaches)
+    overhead = _affine_time(numbers.common, quantities)
+    return Times(times, overhead, bands=bands, ranges=ranges)
 
 
 def _sizes(kernel: Kernel) -> dict[str, Poly]:
-    """The sizes of a kernel that fits of its kind reach to."""
+    """Sizes of a kernel whose range its fit knows: depth, columns, context."""
     names = {"D": "depth", "F": "columns", "S": "context"}
-    return {name: kernel.fit_terms[of] for name, of in names.items() if of in kernel.fit_terms}
+    return {
+        name: kernel.fit_terms[term] for name, term in names.items() if term in kernel.fit_terms
+    }
 
 
-def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
-    """The time of what an engine does besides its kernels."""
+def _engine_times(kernel: Kernel, choice: CalibrationChoice) -> Times:
+    """Engine overhead, besides kernels, by the step fit."""
     fit = choice.step()
     numbers = {} if fit is None else fit.numbers
     time = total(
@@ -101,19 +104,19 @@ def _of_engine(kernel: Kernel, choice: CalibrationChoice) -> Times:
 
 
 def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
-    """The pieces of a collective: as fitted, or a share of its rate and the typical hops."""
+    """Pieces for a collective: as fitted, or a share of its rate and the typical hops."""
     sending, hops = collective_time(transfer, NOMINAL, typical=True)
     fitted = choice.collective(transfer.kind)
     if fitted is None:
         return ((sending / share,), (hops,)) if hops else ((sending / share,),)
-    waits = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)
+    hop_s = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)
     (protocols,) = fitted.numbers.pieces
-    found = (replace(each, constant_s=each.constant_s + waits) for each in protocols)
-    return (tuple(_weighed(each, {"network": sending}) for each in found),)
+    shifted = (replace(protocol, constant_s=protocol.constant_s + hop_s) for protocol in protocols)
+    return (tuple(_affine_time(protocol, {"network": sending}) for protocol in shifted),)
 
 
-def _weighed(affine: Affine, quantities: Mapping[str, Poly]) -> Poly:
-    """An affine piece by extents [s]."""
+def _affine_time(affine: Affine, quantities: Mapping[str, Poly]) -> Poly:
+    """Affine piece as a polynomial in extents: constant_s + sum(per * quantity) [s]."""
     parts = [
         quantities[name] * Fraction(per)
         for name, per in affine.per.items()

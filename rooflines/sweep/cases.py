@@ -1,4 +1,4 @@
-"""Cases: what runs where. A sweep asks for them; chips support them or not, with a reason."""
+"""Cases: kernels on a chip. A sweep requests them; chips support them or not, with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rooflines.hardware.support import (
     missing_peak_reason,
     missing_route_reason,
 )
-from rooflines.sweep.calibrated_times import calibrated
+from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
 from rooflines.theory.resources import data_sheet_times, serial_times, time_terms, work_of
 from rooflines.theory.times import Times
@@ -43,14 +43,14 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class ChipPlace:
-    """A chip with a memory level and a route: where something may run.
+    """Place where kernels may run: a chip with a memory level and a route.
 
     Attributes:
-        sweep: What asks for it.
-        chip, memory, network: As in tables; network is None without one.
+        sweep: The sweep that requests it.
+        chip, memory, network: As in tables; network is None without a route.
         links: The interconnects, inner first.
-        missing: Why there are none; empty where there are.
-        wanted: The names of the route that is asked for; None: the chip's first.
+        missing: Reason why there are no interconnects; empty where there are.
+        requested_route: Names of interconnects in the config; None: the chip's first.
     """
 
     sweep: BaseSweep[Any]
@@ -59,7 +59,7 @@ class ChipPlace:
     network: str | None
     links: tuple[Link, ...]
     missing: str
-    wanted: Sequence[str] | None
+    requested_route: Sequence[str] | None
 
     @property
     def entry(self) -> Chip:
@@ -68,23 +68,25 @@ class ChipPlace:
 
     @property
     def networks(self) -> tuple[str, ...]:
-        """The names of the interconnects, inner first; none where the chip has none."""
+        """Names of the interconnects, inner first; empty where the chip has none."""
         return tuple(self.network.split(LEVEL_SEPARATOR)) if self.network else ()
 
     @property
     def route_name(self) -> str | None:
-        """The route in tables: its own, or the one that the chip lacks."""
-        return self.network or (LEVEL_SEPARATOR.join(self.wanted) if self.wanted else None)
+        """Route in tables: the place's, or the requested route that the chip lacks."""
+        return self.network or (
+            LEVEL_SEPARATOR.join(self.requested_route) if self.requested_route else None
+        )
 
     @cached_property
     def machine(self) -> ChipRates:
-        """The numbers of the chip that times read."""
+        """Rates from which times are computed."""
         shares = self.entry.efficiency, self.sweep.config.efficiency
         return self.entry.chip_rates(self.sweep.unit, self.memory, *shares)
 
     @cached_property
     def choice(self) -> CalibrationChoice:
-        """The calibrations that apply."""
+        """Calibrations that apply."""
         return CalibrationChoice(
             self.sweep.calibrations,
             self.sweep.config.calibration or (),
@@ -96,20 +98,20 @@ class ChipPlace:
         )
 
     def times(self, kernel: Kernel) -> Times:
-        """The nominal times of one layer of a kernel; its collectives follow one another."""
+        """A kernel's nominal times in one layer, collectives one after another."""
         if kernel not in self._times:
             self._times[kernel] = serial_times(kernel, self.machine)
         return self._times[kernel]
 
     def estimate(self, kernel: Kernel) -> Times | None:
-        """The calibrated times of one layer of a kernel; None without a calibration."""
+        """A kernel's calibrated times in one layer; None without a calibration."""
         if kernel not in self._estimates:
-            self._estimates[kernel] = calibrated(kernel, self.machine, self.choice)
+            self._estimates[kernel] = calibrated_times(kernel, self.machine, self.choice)
         return self._estimates[kernel]
 
     @cached_property
-    def known(self) -> dict[object, TimeTerms]:
-        """Times of resources that cases have in common."""
+    def shared_times(self) -> dict[object, TimeTerms]:
+        """Memo: times of resources that cases share."""
         return {}
 
     @cached_property
@@ -121,20 +123,24 @@ class ChipPlace:
         return {}
 
     def missing_peak(self, dtypes: str) -> str | None:
-        """Why the unit cannot compute in a dtype combination; None where it can."""
-        found = (
+        """Reason why the unit cannot compute in a dtype combination; None where it can."""
+        reasons = (
             missing_peak_reason(self.entry, self.sweep.unit, compute)
             for compute in self.sweep.computes[dtypes]
         )
-        return next((reason for reason in found if reason is not None), None)
+        return next((reason for reason in reasons if reason is not None), None)
 
-    def placed(self, axes: Axes, collective: str = "all-gather") -> Axes:
-        """The axes that chips take, by those that are typed; see `BaseSweep.fastest_axes`."""
+    def resolve_axes(self, axes: Axes, collective: str = "all-gather") -> Axes:
+        """Axes that chips take for typed axes; see `BaseSweep.fastest_axes`."""
         return resolve_axes(self.links, axes, collective) if self.sweep.fastest_axes else axes
 
-    def not_joined(self, joined: Sequence[Axes]) -> str | None:
-        """Why the route does not join groups of chips, by their axes; None where it does."""
-        groups = [self.placed(axes) for axes in joined if axes != (1,)]
+    def missing_route_reason(self, joined: Sequence[Axes]) -> str | None:
+        """Reason why the route does not join groups of chips; None where it does.
+
+        Args:
+            joined: Axes of every group.
+        """
+        groups = [self.resolve_axes(axes) for axes in joined if axes != (1,)]
         if not groups:
             return None
         if self.missing:
@@ -147,11 +153,11 @@ class ChipPlace:
 
 
 def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Column]:
-    """The columns that a table stores.
+    """Columns that a table stores.
 
     Args:
         columns: All columns, in order.
-        names: The metrics of the table, or `ALL`.
+        names: The table's metrics, or `ALL`.
     """
     every = () if names == ALL else (*METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
     left_out = {metric.name for metric in every}.difference(names)
@@ -160,42 +166,42 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """What runs at a place: everything but the sizes.
+    """Kernels at a place: everything but the sizes.
 
     Attributes:
-        place: Where it runs.
+        place: The chip with a memory level and a route.
     """
 
     place: ChipPlace
 
     @property
     def chip(self) -> str:
-        """The chip's id."""
+        """Id of the chip."""
         return self.place.chip
 
     @property
     def memory(self) -> str:
-        """The memory level."""
+        """Name of the memory level."""
         return self.place.memory
 
     @property
     def network(self) -> str | None:
-        """The route in tables; None without one."""
+        """Route in tables; None without one."""
         return self.place.network
 
     @property
     def machine(self) -> ChipRates:
-        """The numbers of the chip that times read."""
+        """Rates from which times are computed."""
         return self.place.machine
 
     @property
     def choice(self) -> CalibrationChoice:
-        """The calibrations that apply."""
+        """Calibrations that apply."""
         return self.place.choice
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
-        """Its values in the key columns of tables."""
+        """Values in tables' key columns."""
         raise NotImplementedError
 
     @property
@@ -208,52 +214,52 @@ class Case:
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What runs, in order."""
+        """Kernels, in order."""
         raise NotImplementedError
 
     @property
     def parts(self) -> list[tuple[RunCount, Kernel]]:
-        """The kernels, each with its number of layers."""
+        """Kernels, each with its number of layers."""
         return [(kernel.count, kernel) for kernel in self.kernels]
 
     @cached_property
     def times(self) -> Times:
-        """The nominal times of all kernels and layers; their collectives overlap."""
-        return data_sheet_times(self.apart)
+        """Nominal times over all kernels and layers; collectives overlap."""
+        return data_sheet_times(self.time_terms)
 
-    def apart(self, resource: Resource) -> TimeTerms:
+    def time_terms(self, resource: Resource) -> TimeTerms:
         """Nominal times of a resource: of its work and of latencies; see `resources.time_terms`."""
         return time_terms(resource, self.parts, self.machine, self.work)
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
-        """The nominal times of each kernel in one layer; its collectives follow one another."""
+        """Nominal times in one layer, kernel by kernel, collectives one after another."""
         return tuple(map(self.place.times, self.kernels))
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
-        """The calibrated times of each kernel in one layer; None without a calibration."""
+        """Calibrated times in one layer, kernel by kernel; None without a calibration."""
         return tuple(map(self.place.estimate, self.kernels))
 
     @cached_property
     def estimate(self) -> Times | None:
-        """The calibrated times of all kernels and layers; None where one has no calibration."""
-        known = [times for times in self.kernel_estimates if times is not None]
-        if len(known) < len(self.kernels):
+        """Calibrated times over all kernels and layers; None if a kernel has no calibration."""
+        calibrated = [times for times in self.kernel_estimates if times is not None]
+        if len(calibrated) < len(self.kernels):
             return None
-        if len(known) == 1:
-            return known[0]
+        if len(calibrated) == 1:
+            return calibrated[0]
         counts = (kernel.count for kernel in self.kernels)
-        return Times.total(zip(counts, known, strict=True))
+        return Times.total(zip(counts, calibrated, strict=True))
 
     def work(self, column: str) -> Poly:
-        """A work of all kernels and layers, by its column [FLOP or byte]."""
+        """Work over all kernels and layers, by column [FLOP or byte]."""
         if column not in self._works:
             self._works[column] = self._summed_work(column)
         return self._works[column]
 
     def _summed_work(self, column: str) -> Poly:
-        """The work of a column."""
+        """Compute a column's work."""
         return work_of(column, self.parts)
 
     @cached_property
@@ -268,10 +274,10 @@ CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Block(Generic[CaseT_co]):
-    """Cases with the same columns, and their sizes: a full product of axes.
+    """Block: cases with the same columns, and their sizes, a full product of axes.
 
     Attributes:
-        before, after: The axes of sizes before and after the cases, slowest first.
+        before, after: Size axes before and after the cases, slowest first.
         cases: The cases.
     """
 
@@ -281,27 +287,27 @@ class Block(Generic[CaseT_co]):
 
     @cached_property
     def points(self) -> int:
-        """Rows of each case [1]."""
+        """Number of rows per case [1]."""
         return math.prod(axis.count for axis in (*self.before, *self.after))
 
     @property
     def rows(self) -> int:
-        """Rows of all cases [1]."""
+        """Number of rows over all cases [1]."""
         return self.points * len(self.cases)
 
     @property
     def place(self) -> ChipPlace:
-        """Where the first case runs; of an operation, all of them."""
+        """Place of the first case; in a block of operations, of all cases."""
         return self.cases[0].place
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """Rows of a sweep that are not supported; None in a field means all values.
+    """Skipped rows: unsupported rows of a sweep; None in a field means all values.
 
     Attributes:
-        reason: Why not.
-        rows: How many [1].
+        reason: Reason why they are unsupported.
+        rows: Number of rows [1].
         chip, memory, network, dtypes, sharding, shards, axes, model, split: As in tables.
     """
 
@@ -319,28 +325,28 @@ class Skipped:
 
     @property
     def problem(self) -> str:
-        """A predicate of the sweep, for a message."""
+        """Predicate for a message about the sweep."""
         shards = self.axes and f"{self.axes} shards"
         parts = (self.model, self.dtypes, self.sharding, shards, self.split)
-        asked = ", ".join(part for part in parts if part) or self.memory
+        combination = ", ".join(part for part in parts if part) or self.memory
         if self.chip is None:
-            return f"asks for {asked}: {self.reason}"
-        return f"asks {self.chip} for {asked}, but it has {self.reason}"
+            return f"asks for {combination}: {self.reason}"
+        return f"asks {self.chip} for {combination}, but it has {self.reason}"
 
 
 def skipped_rows(rows: Mapping[Skipped, int]) -> tuple[Skipped, ...]:
-    """What is skipped, each with its number of rows, if there are any."""
-    return tuple(replace(each, rows=count) for each, count in rows.items() if count)
+    """Skipped rows with their counts, where a count is above zero."""
+    return tuple(replace(skipped, rows=count) for skipped, count in rows.items() if count)
 
 
 class SupportedAt(NamedTuple, Generic[SplitT]):
-    """What a place supports of the dtypes and splits that a sweep asks for.
+    """Dtypes and splits that a place supports.
 
     Attributes:
         place: The place.
-        dtypes: The dtype combinations, by name.
-        splits: The splits.
-        skipped: What it does not support, with the number of pairs of dtypes and splits [1].
+        dtypes: Supported dtype combinations, by name.
+        splits: Supported splits.
+        skipped: Unsupported rows, with the number of pairs of dtypes and splits [1].
     """
 
     place: ChipPlace
@@ -351,20 +357,20 @@ class SupportedAt(NamedTuple, Generic[SplitT]):
 
 @dataclass(frozen=True, repr=False)
 class BaseSweep(ABC, Generic[CaseT_co]):
-    """A sweep, of one operation or of whole models: what is asked of every chip.
+    """Sweep over one operation, or over whole models.
 
     Everything derives from its config and from catalogue entries, so that a job rebuilds the
-    planned sweep from these as JSON.
+    planned sweep from their JSON.
 
     Attributes:
-        name: Its name.
-        config: Its keys, each checked.
-        chips: The catalogue and the chips of the config, by id.
+        name: The sweep's name.
+        config: The sweep's keys, each checked.
+        chips: The catalogue and the config's chips, by id.
         dtypes: The dtype catalogue.
         calibrations: By chip and software.
-        fastest_axes: Whether a plain number of chips takes the fastest axes of a torus, as in a
-            question; else one axis, as a config has it.
-        ALTERNATIVES: What else can be asked for where nothing is supported.
+        fastest_axes: True if a plain chip count takes a torus's fastest axes, as in a question;
+            False: one axis, as in a config.
+        ALTERNATIVES: Advice where nothing is supported: keys to change.
     """
 
     name: str
@@ -379,41 +385,42 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     @property
     @abstractmethod
     def unit(self) -> Unit:
-        """The compute unit that runs it."""
+        """Compute unit."""
 
     @property
     @abstractmethod
     def computes(self) -> Mapping[str, Sequence[str]]:
-        """The compute dtypes of every dtype combination, by the name of the latter."""
+        """Compute dtypes, by name of the dtype combination."""
 
     @abstractmethod
     def find_cases(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
-        """The cases that chips support, in blocks, and the rows that are skipped."""
+        """Find supported cases, in blocks, and skipped rows."""
 
     @property
     @abstractmethod
     def columns(self) -> tuple[Column, ...]:
-        """The columns of its rows, in order."""
+        """Columns in order."""
 
     @abstractmethod
     def max_thresholds(self) -> int:
-        """Rows of all its thresholds, at most [1]."""
+        """Count threshold rows, at most [1]."""
 
     @cached_property
     def config_json(self) -> dict[str, Any]:
-        """Its config as JSON, defaults filled in."""
+        """Config as JSON, defaults filled in."""
         dumped: dict[str, Any] = self.config.model_dump()
         return dumped
 
     def places(self, chip: str, memory: str) -> tuple[ChipPlace, ...]:
-        """The places of a chip and memory level, one for every route."""
+        """Places for a chip and memory level, one for every route."""
         if (chip, memory) not in self._places:
             routes = (
-                (wanted, interconnects(self.chips[chip], wanted))
-                for wanted in self.config.network or (None,)
+                (requested_route, interconnects(self.chips[chip], requested_route))
+                for requested_route in self.config.network or (None,)
             )
             self._places[chip, memory] = tuple(
-                ChipPlace(self, chip, memory, *found, wanted) for wanted, found in routes
+                ChipPlace(self, chip, memory, *interconnect, requested_route)
+                for requested_route, interconnect in routes
             )
         return self._places[chip, memory]
 
@@ -426,37 +433,41 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         splits: Mapping[SplitT, Sequence[Axes]],
         keys_of: Callable[[SplitT], Mapping[str, Any]],
     ) -> Iterator[SupportedAt[SplitT]]:
-        """What every place supports; a chip without a network has rows of one chip once.
+        """Yield the supported dtypes and splits, place by place.
+
+        A chip without a network has its one-chip rows once.
 
         Args:
             splits: Every split, with the chips along the axes of each group that it joins.
-            keys_of: Its keys in rows that are skipped.
+            keys_of: A split's keys in skipped rows.
         """
-        alone = [split for split, joined in splits.items() if set(joined) == {(1,)}]
+        one_chip_splits = [split for split, joined in splits.items() if set(joined) == {(1,)}]
         for chip, memory in product(self.config.chips, self.config.memory):
-            here, listed = Skipped("", chip=chip, memory=memory), False
+            skipped_here, one_chip_listed = Skipped("", chip=chip, memory=memory), False
             for place in self.places(chip, memory):
-                again = alone if listed and place.network is None else ()
-                listed = listed or place.network is None
-                asked = [split for split in splits if split not in again]
-                skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*asked]
+                repeated = one_chip_splits if one_chip_listed and place.network is None else ()
+                one_chip_listed = one_chip_listed or place.network is None
+                requested = [split for split in splits if split not in repeated]
+                skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*requested]
                 if reason := missing_level_reason(place.entry, memory):
-                    skipped[replace(here, reason=reason)] = len(dtypes) * len(asked)
+                    skipped[replace(skipped_here, reason=reason)] = len(dtypes) * len(requested)
                     dtypes = []
-                for name, why in ((name, place.missing_peak(name)) for name in [*dtypes]):
-                    if why is not None:
-                        skipped[replace(here, reason=why, dtypes=name)] = len(asked)
+                for name, peak_reason in ((name, place.missing_peak(name)) for name in [*dtypes]):
+                    if peak_reason is not None:
+                        skipped[replace(skipped_here, reason=peak_reason, dtypes=name)] = len(
+                            requested
+                        )
                         dtypes.remove(name)
-                for split in asked if dtypes else ():
-                    if unjoined := place.not_joined(splits[split]):
+                for split in requested if dtypes else ():
+                    if unjoined := place.missing_route_reason(splits[split]):
                         keys = {"network": place.route_name, **keys_of(split)}
-                        skipped[replace(here, reason=unjoined, **keys)] = len(dtypes)
+                        skipped[replace(skipped_here, reason=unjoined, **keys)] = len(dtypes)
                         joined.remove(split)
                 yield SupportedAt(place, dtypes, joined, skipped)
 
     @cached_property
     def supported(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
-        """The cases that chips support, in blocks, and the rows that are skipped."""
+        """Find supported cases, in blocks, and skipped rows."""
         fix = "use one of these, or describe the chip under `chips:` with a source"
         with at_path("chips"):
             check_choices(self.config.chips, self.chips, "no chip in the catalogue", fix)
@@ -464,25 +475,25 @@ class BaseSweep(ABC, Generic[CaseT_co]):
 
     @property
     def blocks(self) -> tuple[Block[CaseT_co], ...]:
-        """The cases that chips support, a block for those with the same kernels and sizes."""
+        """Cases that chips support; a block has cases with the same kernels and sizes."""
         return self.supported[0]
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        """The rows that are not supported."""
+        """Skipped rows, which chips do not support."""
         return self.supported[1]
 
     @cached_property
     def cases(self) -> tuple[CaseT_co, ...]:
-        """The cases of all blocks."""
+        """Cases, over all blocks."""
         return tuple(case for block in self.blocks for case in block.cases)
 
     @cached_property
     def rows(self) -> int:
-        """Rows of the whole table [1]."""
+        """Number of rows in the whole table [1]."""
         return sum(block.rows for block in self.blocks)
 
     @property
     def stored(self) -> list[Column]:
-        """The columns of its table: keys always, metrics as its config chooses."""
+        """Columns in the table: keys always, metrics as the config chooses."""
         return stored_columns(self.columns, self.config.columns)

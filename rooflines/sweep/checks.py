@@ -1,4 +1,4 @@
-"""Checks of a sweep as a whole, made before anything is computed."""
+"""Checks on a sweep as a whole, before anything is computed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_cho
 from rooflines.basics.numbers import MAX_COUNT
 from rooflines.dictionary.columns import LEVEL_METRICS
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
-from rooflines.sweep.axes import MOST_PARTS, check_dim
+from rooflines.sweep.axes import MAX_PARTS, check_dim
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -23,50 +23,52 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 AnySweep = Sweep | ModelSweep
-"""A sweep of one operation, or of whole models."""
+"""Sweep over one operation, or over whole models."""
 
 SweepT = TypeVar("SweepT", Sweep, ModelSweep)
 
-LARGEST_PRODUCT = 10**100
+MAX_PRODUCT = 10**100
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1]. With the rates,
 times and bits that entries may have, works, times and thresholds then stay far from the limits of
 Float64, 2.2e-308 and 1.8e308."""
 
-NEED_A_SPLIT = (
+SPLIT_AXES = (
     SHARDS,
     *(rate for rate, resource in RATES.items() if resource.rate is None),
 )
-"""What can be solved for only where something is split."""
+"""Threshold axes that need a split."""
 
 
 def check_thresholds(sweep: Sweep) -> None:
     """Refuse to solve for anything but dimensions, rates and, where something is split, shards."""
-    known = (*sweep.op.dims, SHARDS, *RATES)
-    fix = f"solve for one of {', '.join(known)}, or for nothing with []"
+    solvable = (*sweep.op.dims, SHARDS, *RATES)
+    fix = f"solve for one of {', '.join(solvable)}, or for nothing with []"
     with Mistakes() as mistakes:
         for index, axis in enumerate(sweep.solved):
             with mistakes.at():
-                obstacle = _not_solved(sweep, axis) if axis in NEED_A_SPLIT else None
+                obstacle = _solver_obstacle(sweep, axis) if axis in SPLIT_AXES else None
                 with at_path(f"thresholds[{index}]"):
-                    check_choice(axis, known, f"no dimension of {sweep.op.name}", fix)
+                    check_choice(axis, solvable, f"no dimension of {sweep.op.name}", fix)
                     if obstacle:
                         problem = f"asks for {axis}, but {obstacle}"
                         raise RooflinesError("", problem, f"leave {axis} out, or solve for another")
 
 
-def _not_solved(sweep: Sweep, axis: str) -> str | None:
-    """Why shards, or a rate between chips, cannot be solved for; None where it can."""
+def _solver_obstacle(sweep: Sweep, axis: str) -> str | None:
+    """Reason why shards, or a rate between chips, cannot be solved for; None where it can."""
     schemes = sweep.shardings.values()
     if all(scheme.split is None for scheme in schemes):
         return "nothing is split: the sweep has no `sharding`"
     if axis != SHARDS:
         return None
-    tiled = (f"{each.split} is split and tiled" for each in schemes if each.split in sweep.tile)
+    tiled = (
+        f"{scheme.split} is split and tiled" for scheme in schemes if scheme.split in sweep.tile
+    )
     products = (f"{axes_text(axes)} is a product of axes" for axes in sweep.splits if axes[1:])
     exchanges = (
-        f"{each.name} is an all-to-all"
-        for each in schemes
-        if ALL_TO_ALL in dict(each.transfers).values()
+        f"{scheme.name} is an all-to-all"
+        for scheme in schemes
+        if ALL_TO_ALL in dict(scheme.transfers).values()
     )
     tori = (
         f"{place.networks[1]} of {place.chip}, an outer network, is a torus"
@@ -78,8 +80,8 @@ def _not_solved(sweep: Sweep, axis: str) -> str | None:
         for case in sweep.cases
         if case.route and case.route.axes[1:]
     )
-    found = next(chain(tiled, products, exchanges, tori, several), None)
-    return found and f"{found}, which has no closed form"
+    obstacle = next(chain(tiled, products, exchanges, tori, several), None)
+    return obstacle and f"{obstacle}, which has no closed form"
 
 
 def check_columns(sweep: Sweep) -> None:
@@ -97,8 +99,8 @@ def check_columns(sweep: Sweep) -> None:
 def check_rows(sweep: AnySweep) -> None:
     """Refuse more parts than a folder can hold."""
     rows, per_part = sweep.rows, sweep.config.rows_per_part
-    if rows > MOST_PARTS * per_part:
-        problem = f"makes {rows:,} rows, in more than {MOST_PARTS:,} parts of {per_part:,}"
+    if rows > MAX_PARTS * per_part:
+        problem = f"makes {rows:,} rows, in more than {MAX_PARTS:,} parts of {per_part:,}"
         fix = "choose a larger number, or fewer sizes, chips or dtypes"
         raise RooflinesError("rows_per_part", problem, fix)
 
@@ -122,28 +124,32 @@ def check_skipped(sweep: AnySweep) -> None:
 
 def check_sizes(sweep: Sweep) -> None:
     """Refuse tiles of other dimensions, and sizes whose works are negative or too large."""
-    most = max(sweep.counts)
+    max_chips = max(sweep.counts)
     with Mistakes() as mistakes:
         for dim, tile in sweep.tile.items():
             with mistakes.at(f"tile.{dim}"):
                 check_dim(dim, sweep.op)
-                if tile * most > MAX_COUNT:
-                    problem = f"is {tile:,}, which is more than {MAX_COUNT:,} on {most:,} chips"
+                if tile * max_chips > MAX_COUNT:
+                    problem = (
+                        f"is {tile:,}, which is more than {MAX_COUNT:,} on {max_chips:,} chips"
+                    )
                     raise RooflinesError("", problem, "choose a smaller tile, or fewer chips")
     columns = sweep.size_columns
-    product = most * math.prod(max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims)
-    if product > LARGEST_PRODUCT:
+    product = max_chips * math.prod(
+        max(sweep.tile.get(dim, 1), *columns[dim]) for dim in sweep.op.dims
+    )
+    if product > MAX_PRODUCT:
         raise RooflinesError(
             "grid" if sweep.config.grid else "shapes",
             f"must not reach sizes whose product is 1e{math.log10(product):.0f}: beyond "
-            f"1e{math.log10(LARGEST_PRODUCT):.0f} results could leave Float64",
+            f"1e{math.log10(MAX_PRODUCT):.0f} results could leave Float64",
             "choose smaller sizes, or fewer dimensions",
         )
     split = {scheme.split for scheme in sweep.shardings.values()} - {*sweep.tile}
     for dim in sweep.op.contracted if sweep.flops == "exact" else ():
-        if dim in split and (least := min(columns[dim])) < most:
-            each = f"{dim} = {least} split over {most} chips, less than one element each"
-            problem = f"counts exact FLOPs of {each}"
+        if dim in split and (min_size := min(columns[dim])) < max_chips:
+            extent = f"{dim} = {min_size} split over {max_chips} chips, less than one element each"
+            problem = f"counts exact FLOPs of {extent}"
             fix = "count `leading` FLOPs, or use sizes of at least the number of chips"
             raise RooflinesError("flops", problem, fix)
 
@@ -205,8 +211,8 @@ def _check_pool(sweep: ModelSweep) -> None:
 def _check_draft(sweep: ModelSweep) -> None:
     """Refuse a draft beside what has none, or sets the new tokens itself."""
     if sweep.config.requests or PREFILL in sweep.config.phase:
-        other = "requests" if sweep.config.requests else "prefill"
-        problem = f"is given, but with {other} it is not modelled"
+        obstacle = "requests" if sweep.config.requests else "prefill"
+        problem = f"is given, but with {obstacle} it is not modelled"
         raise RooflinesError("draft", problem, "leave it out, or sweep B and S in decode")
     if "T" in sweep.config.grid:
         raise RooflinesError("grid.T", "is given, but the draft sets it", "leave out one of them")
@@ -218,8 +224,8 @@ def _check_draft(sweep: ModelSweep) -> None:
         raise RooflinesError("draft", problem, "choose fewer tokens, or longer contexts")
 
 
-def too_long(sweep: ModelSweep) -> Iterator[RooflinesError]:
-    """Contexts beyond those that models are trained for: they can be computed, and are named."""
+def contexts_beyond_training(sweep: ModelSweep) -> Iterator[RooflinesError]:
+    """Yield warnings on contexts beyond those in training: computed all the same."""
     place, longest = "requests" if sweep.config.requests else "grid.S", max(sweep.contexts)
     for name, model in sweep.models.items():
         trained = model.shape.context
@@ -245,11 +251,11 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
     ],
 }
 CHECKS = {**CHECKS, TrainingSweep: CHECKS[ModelSweep]}
-"""Checks of each kind of sweep in stages, in the order of their messages."""
+"""Checks by kind of sweep, in stages, in the order of their messages."""
 
 
 def checked_sweep(sweep: SweepT) -> SweepT:
-    """A sweep, checked as a whole.
+    """Check a sweep as a whole, and return it.
 
     Raises:
         RooflinesError: Its keys are not consistent; key paths are relative to the sweep.

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 def with_every_split(
     config: ModelSweepConfig, models: Mapping[str, Model], chips: Mapping[str, Chip]
 ) -> ModelSweepConfig:
-    """A config with the splits that `splits: auto` stands for; without as it is.
+    """Expand `splits: auto` in a config; return other configs unchanged.
 
     Args:
-        config: The keys of a sweep.
-        models: Its models by name.
+        config: A sweep's keys.
+        models: The sweep's models, by name.
         chips: The chips by id.
     """
     if config.chips_each is None:
@@ -42,58 +42,58 @@ def with_every_split(
             for model in models.values()
             for plan in plans_of(model.shape, config.chips_each, cast("TrainingPlan", fixed))
         }
-        own = [*plans.values()] or config.splits
-        return config.model_copy(update={"splits": own, "chips_each": None})
-    found: dict[str, Split] = {}
+        all_plans = [*plans.values()] or config.splits
+        return config.model_copy(update={"splits": all_plans, "chips_each": None})
+    by_name: dict[str, Split] = {}
     entries = [chips[name] for name in config.chips if name in chips]
     for model, chip, route in product(models.values(), entries, config.network or (None,)):
         _, links, _ = interconnects(chip, route)
         splits = splits_of(model.shape, config.chips_each, links, config.cache_split)
-        found |= {split.name: split for split in splits}
-    ordered = sorted(found.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
+        by_name |= {split.name: split for split in splits}
+    ordered = sorted(by_name.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
     return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
 
 
 def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan]:
-    """Every plan over a number of chips that a model allows; those with the same kernels together.
+    """List every plan over a number of chips that a model allows, same kernels together.
 
     Args:
         shape: The model.
         chips: tp * pp * cp * dp [1].
-        fixed: What all have in common: micro-batch, shards, recomputation, and so on; those with
-            stages its runs of layers.
+        fixed: Plan with the keys that all plans share: micro-batch, shards, recomputation, and so
+            on; plans with stages also share `interleave`.
     """
-    divisors = [each for each in range(1, chips + 1) if chips % each == 0]
+    divisors = [divisor for divisor in range(1, chips + 1) if chips % divisor == 0]
     experts = divisors if shape.moe is not None else [1]
-    found = []
+    plans = []
     for pp, dp, tp in product(divisors, repeat=3):
         cp, rest = divmod(chips, pp * dp * tp)
         for ep in experts if not rest else ():
             runs = fixed.interleave if pp > 1 else 1
-            own = {"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep, "interleave": runs}
-            plan = fixed.model_copy(update=own)
+            update = {"tp": tp, "pp": pp, "cp": cp, "dp": dp, "ep": ep, "interleave": runs}
+            plan = fixed.model_copy(update=update)
             with suppress(RooflinesError):
                 plan.check(shape)
-                found.append(plan)
-    return sorted(found, key=lambda plan: plan.replicas == 1)
+                plans.append(plan)
+    return sorted(plans, key=lambda plan: plan.replicas == 1)
 
 
 def splits_of(
     shape: Shape, chips: int, links: tuple[Link, ...], cache_split: str
 ) -> Iterator[Split]:
-    """Every split over a number of chips that a model allows.
+    """Yield every split over a number of chips that a model allows.
 
-    On a torus each is there once for all axes that join its chips. One that interconnects do not
-    join is there, too: a sweep then skips it with the reason.
+    On a torus once for all axes that join its chips. A split that interconnects do not join is
+    included: a sweep then skips it with the reason.
 
     Args:
         shape: The model.
         chips: tp * dp [1].
         links: The interconnects, inner first.
-        cache_split: How tp chips share caches.
+        cache_split: Sharding of KV caches over tp chips.
     """
     experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
-    for tp in (each for each in range(1, chips + 1) if chips % each == 0):
+    for tp in (divisor for divisor in range(1, chips + 1) if chips % divisor == 0):
         for axes, ep in product(_layouts(tp, links), experts):
             split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
             with suppress(RooflinesError):
@@ -102,7 +102,7 @@ def splits_of(
 
 
 def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
-    """Chips along one axis, and on a torus along those that join them."""
+    """Chips along one axis, or on a torus along the axes that join them."""
     if len(links) != 1 or links[0].topology != TORUS:
         return [chips]
     joined = torus_axes(links[0], chips) or ((chips,),)

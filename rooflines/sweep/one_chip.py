@@ -1,4 +1,4 @@
-"""Sweeps of one model on one kind of chip, asked for in code."""
+"""Sweeps over one model on one kind of chip, from Python."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def sweep_on(
     entries: Mapping[str, Chip] | None = None,
     **more: object,
 ) -> ModelSweep:
-    """The sweep of a model on a chip; a step of one sequence of one token.
+    """Build the sweep of a model on a chip; by default a step of one sequence, one token.
 
     Args:
         model: An id, or `{name: , layers: , ...}` as in a config.
         chip: An id.
         dtypes: As in a config.
-        entries: The chips by id; by default those of the catalogue.
-        more: Other keys of a sweep of models, or these.
+        entries: The chips by id; by default the catalogue's.
+        more: Other keys of a sweep of models, or replacements for these.
     """
     form = {"models": [model], "chips": [chip], "dtypes": [dtypes], "grid": {"B": 1, "S": 1}}
     config = ModelSweepConfig.model_validate({**form, **more})

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 IN_CONFIG = "the config"
-"""The source of a shape that a config writes out."""
+"""Source of a shape that a config writes out."""
 
 
 def recipe_of(
@@ -37,63 +37,66 @@ def recipe_of(
     models: Collection[str] | None = None,
     chips: Collection[str] | None = None,
 ) -> dict[str, Any]:
-    """The recipe of some models' and chips' rows of a sweep: its config and entries, as JSON.
+    """Write the recipe of some models' and chips' rows in a sweep: config and entries, as JSON.
 
     Args:
         sweep: The sweep.
         models: Names of models to include, of whole models only; None: all.
         chips: Ids of chips to include; None: all.
     """
-    config, own = sweep.config, dict[str, Any]()
+    config, models_json = sweep.config, dict[str, Any]()
     if isinstance(sweep, ModelSweep):
-        own = {
+        models_json = {
             name: shape_recipe(model.shape, _source(sweep, name), _note(sweep, model))
             for name, model in sweep.models.items()
             if models is None or name in models
         }
-    used = [chip for chip in config.chips if chips is None or chip in chips]
-    named = [form for form in config.dtypes if isinstance(form, str)]
-    written_out = [form for form in config.dtypes if not isinstance(form, str)]
+    used_chips = [chip for chip in config.chips if chips is None or chip in chips]
+    named_forms = [form for form in config.dtypes if isinstance(form, str)]
+    inline_forms = [form for form in config.dtypes if not isinstance(form, str)]
     formats = {
         value
-        for form in (*(sweep.dtypes.combinations[name] for name in named), *written_out)
+        for form in (*(sweep.dtypes.combinations[name] for name in named_forms), *inline_forms)
         for key, value in form
         if key not in ("name", "note") and isinstance(value, str)
     }
-    for form in written_out:
+    for form in inline_forms:
         mixed = form.mixed.values() if isinstance(form, StepDtypes) else ()
         formats.update(dtype for sums in mixed for dtype in sums)
     fits = {}
     if config.calibration:
         compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
-        keys = [key_of(*each) for each in product(used, config.calibration)]
+        keys = [
+            key_of(*chip_and_software)
+            for chip_and_software in product(used_chips, config.calibration)
+        ]
         fits = fits_recipe(sweep.calibrations.used(keys, compute))
-    of_models = {"models": list(own)} if own else {}
-    beside = [*used]
+    model_keys = {"models": list(models_json)} if models_json else {}
+    all_chips = [*used_chips]
     if isinstance(sweep, ModelSweep) and sweep.config.pools is not None:
-        beside.append(sweep.config.pools.prefill.chip)
+        all_chips.append(sweep.config.pools.prefill.chip)
     return {
         "sweep": sweep.name,
-        "config": {**sweep.config_json, **of_models, "chips": used},
-        **({"models": own} if own else {}),
-        **entries_of(sweep.chips, beside, sweep.dtypes, formats, named),
+        "config": {**sweep.config_json, **model_keys, "chips": used_chips},
+        **({"models": models_json} if models_json else {}),
+        **entries_of(sweep.chips, all_chips, sweep.dtypes, formats, named_forms),
         **fits,
     }
 
 
 def shape_recipe(shape: Shape, source: str, note: str | None = None) -> dict[str, Any]:
-    """A shape as JSON, the document that it is from, and what it leaves out or assumes."""
+    """Write a shape as JSON, with its source document, and a note on omissions or assumptions."""
     plain = shape.model_dump(include=set(Shape.model_fields), exclude_none=True)
     return {"shape": plain, "source": source, **({"note": note} if note else {})}
 
 
 def _note(sweep: ModelSweep, model: Model) -> str | None:
-    """What numbers of a model leave out or assume; None: nothing."""
+    """Note on omissions or assumptions in a model's numbers; None without any."""
     return "; ".join(model.notes(drafts=sweep.config.draft is not None)) or None
 
 
 def _source(sweep: ModelSweep, name: str) -> str:
-    """The document that a shape is read from."""
+    """Document from which a shape is read."""
     shape = sweep.models[name].shape
     if isinstance(shape, ModelEntry):
         return shape.source
@@ -110,7 +113,7 @@ def entries_of(
     formats: Collection[str],
     combinations: Collection[str] = (),
 ) -> dict[str, Any]:
-    """Catalogue entries as JSON.
+    """Write catalogue entries as JSON.
 
     Args:
         catalogue: The chips by id.
@@ -119,10 +122,10 @@ def entries_of(
         formats: Names of the formats to include.
         combinations: Names of the combinations to include.
     """
-    listed = [name for name in dtypes.formats if name in formats]
-    grouped = sorted(name for name in {*formats} - {*listed} if name in dtypes.formats)
+    in_order = [name for name in dtypes.formats if name in formats]
+    grouped = sorted(name for name in {*formats} - {*in_order} if name in dtypes.formats)
     used: dict[str, dict[str, Entry]] = {
-        "formats": {name: dtypes.formats[name] for name in [*listed, *grouped]},
+        "formats": {name: dtypes.formats[name] for name in [*in_order, *grouped]},
         "combinations": {name: dtypes.combinations[name] for name in combinations},
     }
     return {
@@ -134,50 +137,50 @@ def entries_of(
     }
 
 
-def beside(recipe: JSON) -> list[str]:
-    """The chips that rows of all chips depend on: what computes prompts for them."""
+def shared_chips(recipe: JSON) -> list[str]:
+    """Chips that all rows depend on: the prefill pool's."""
     pools = recipe["config"].get("pools")
     return [pools["prefill"]["chip"]] if pools else []
 
 
 def without_chips(recipe: JSON) -> JSON:
-    """A recipe without the chips that its rows are of."""
-    chips = {chip: recipe["chips"][chip] for chip in beside(recipe)}
+    """Recipe without the chips of its rows, only shared ones."""
+    chips = {chip: recipe["chips"][chip] for chip in shared_chips(recipe)}
     return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
 
 
 def fits_recipe(fits: Calibrations) -> dict[str, Any]:
-    """Calibrations as JSON, by their key in a recipe."""
+    """Write calibrations as JSON, under their key in a recipe."""
     return {"calibrations": fits.model_dump(mode="json", exclude_defaults=True)}
 
 
 def fits_of(recipe: JSON) -> Calibrations:
-    """The calibrations of a recipe."""
+    """Read the calibrations in a recipe."""
     return Calibrations.model_validate(recipe.get("calibrations", {}))
 
 
 def chips_of(recipe: JSON) -> dict[str, Chip]:
-    """The chips of a recipe."""
+    """Read the chips in a recipe."""
     return {chip: Chip.model_validate(entry) for chip, entry in recipe["chips"].items()}
 
 
 def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is of
-    """The sweep that a recipe describes: a `ModelSweep` if it has models, else a `Sweep`."""
+    """Rebuild the sweep from a recipe: a `ModelSweep` if it has models, else a `Sweep`."""
     name, chips, fits = recipe["sweep"], chips_of(recipe), fits_of(recipe)
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
     if "models" not in recipe:
         config = SweepConfig.model_validate(recipe["config"])
         return checked_sweep(Sweep(name, config, chips, dtypes, fits))
-    of_models = ModelSweepConfig.model_validate(recipe["config"])
+    model_config = ModelSweepConfig.model_validate(recipe["config"])
     models = {
-        model: Model(model, Shape.model_validate(each["shape"]), note=each.get("note"))
-        for model, each in recipe["models"].items()
+        model: Model(model, Shape.model_validate(entry["shape"]), note=entry.get("note"))
+        for model, entry in recipe["models"].items()
     }
-    return checked_sweep(sweep_of_models(name, of_models, chips, dtypes, fits, models))
+    return checked_sweep(sweep_of_models(name, model_config, chips, dtypes, fits, models))
 
 
 def skipped_records(sweeps: Iterable[AnySweep]) -> list[dict[str, Any]]:
-    """Skipped rows of sweeps: a record of the columns of `SKIPPED` for each reason."""
+    """Records for skipped rows, with `SKIPPED` columns, one for each reason."""
     return [
         {"sweep": sweep.name, "unit": sweep.unit, **vars(skipped)}
         for sweep in sweeps

@@ -1,4 +1,4 @@
-"""Sweeps of steps of training, and their cases: a model with a plan, in the phase `train`."""
+"""Sweeps over training steps, and their cases: a model with a plan, in the phase `train`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import Sharing
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
-from rooflines.sweep.step_sweep import ModelSweep, StepCase, not_split, step_axis
+from rooflines.sweep.step_sweep import ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_time_terms
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
@@ -44,148 +44,152 @@ if TYPE_CHECKING:
 
 
 POINT = "#point"
-"""The column with the index of a context."""
+"""Column with the index of a context."""
 
-Placed = tuple["ChipPlace", "KernelRuns", int]
-"""Kernels of a micro-batch at a place, and the sequences of the micro-batch."""
+PlacedRuns = tuple["ChipPlace", "KernelRuns", int]
+"""Kernels of a micro-batch at a place, and sequences in the micro-batch."""
 
 SizedCase = tuple[tuple[tuple[int, ...], tuple[int, ...]], "TrainingCase"]
-"""A case, with the batches and contexts that its plan allows."""
+"""Case with the batches and contexts that its plan allows."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingCase(StepCase):
-    """A step of training of a model at a place; works are of one chip, in the mean of all stages.
+    """Case: a training step at a place; works are for one chip, in the mean over all stages.
 
     Attributes:
-        workload: Its kernels.
+        workload: The step's kernels.
     """
 
     workload: TrainingKernels
 
     @property
     def plan(self) -> TrainingPlan:
-        """How chips share the step."""
+        """Plan: split of the step over chips."""
         return self.workload.plan
 
     @property
     def shares(self) -> Mapping[str, tuple[str, int]]:
-        """Its micro-batches; see `Case.shares`."""
+        """Micro-batches, B / global micro-batch; see `Case.shares`."""
         return {MICRO_BATCHES: ("B", self.plan.global_micro_batch)}
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
-        """Its values in the key columns of tables."""
+        """Values in tables' key columns."""
         plan = self.plan
-        own = {"pp": plan.pp, "cp": plan.cp, "interleave": plan.interleave}
-        own[MICRO_BATCH] = plan.micro_batch
-        return {**super().keys, **own, "shard": plan.shard, "recompute": plan.recompute}
+        keys = {"pp": plan.pp, "cp": plan.cp, "interleave": plan.interleave}
+        keys[MICRO_BATCH] = plan.micro_batch
+        return {**super().keys, **keys, "shard": plan.shard, "recompute": plan.recompute}
 
     @cached_property
-    def together(self) -> tuple[KernelRuns, ...]:
-        """What runs in a step, by what plans have in common."""
+    def run_groups(self) -> tuple[KernelRuns, ...]:
+        """Groups of kernel runs in a step, which plans share."""
         return self.workload.runs_over(self.place.links)
 
     @property
-    def placed(self) -> list[Placed]:
-        """What runs in a micro-batch, with what decides its times."""
-        return [(self.place, runs, self.plan.micro_batch) for runs in self.together]
+    def placed_runs(self) -> list[PlacedRuns]:
+        """Runs in a micro-batch, with all that their times depend on."""
+        return [(self.place, runs, self.plan.micro_batch) for runs in self.run_groups]
 
     @cached_property
     def runs(self) -> tuple[KernelRun, ...]:
-        """What runs in a step: in every micro-batch, then once."""
-        return tuple(run for runs in self.together for run in runs.runs)
+        """Runs in a step: in every micro-batch, then once."""
+        return tuple(run for runs in self.run_groups for run in runs.runs)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """What runs in a micro-batch, then once a step."""
+        """Kernels of a micro-batch, then once a step."""
         return tuple(run.kernel for run in self.runs)
 
     def runs_of(self, index: int) -> Poly:
-        """How often a layer runs a kernel in a step, by its position [1]."""
+        """Kernel runs per layer and step, by the kernel's position [1]."""
         return self.runs[index].runs_per_step
 
     def _summed_work(self, column: str) -> Poly:
-        """The work of a column, in the mean of all stages."""
-        return total(runs.work(column) for runs in self.together) / self.plan.pp
+        """Compute a column's work, in the mean over all stages."""
+        return total(runs.work(column) for runs in self.run_groups) / self.plan.pp
 
-    def apart(self, resource: Resource) -> TimeTerms:
+    def time_terms(self, resource: Resource) -> TimeTerms:
         """Nominal times of a resource, in the mean of all stages; see `resources.time_terms`."""
         if resource.rate is not None:
-            rates = [self.machine.rate(resource, each) for each in {*self.sharing.compute}]
-            if len({each.per_s for each in rates}) == 1 and not rates[0].latency_s:
+            rates = [self.machine.rate(resource, dtype) for dtype in {*self.sharing.compute}]
+            if len({rate.per_s for rate in rates}) == 1 and not rates[0].latency_s:
                 return [self.work(resource.work) / rates[0].per_s], []
         share = Fraction(1, self.plan.pp)
-        return sum_time_terms((share, self._apart(resource, runs)) for runs in self.together)
+        return sum_time_terms(
+            (share, self._run_time_terms(resource, runs)) for runs in self.run_groups
+        )
 
-    def _apart(self, resource: Resource, runs: KernelRuns) -> TimeTerms:
-        known, key = self.place.known, (resource.name, runs)
-        if key not in known:
-            known[key] = runs.time_terms(resource, self.machine)
-        return known[key]
+    def _run_time_terms(self, resource: Resource, runs: KernelRuns) -> TimeTerms:
+        shared_times, key = self.place.shared_times, (resource.name, runs)
+        if key not in shared_times:
+            shared_times[key] = runs.time_terms(resource, self.machine)
+        return shared_times[key]
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
-        """None: no calibration is of kernels of training."""
+        """Estimates of kernels: None, since no calibration has training kernels."""
         return (None,) * len(self.kernels)
 
     @property
     def fit(self) -> FittedTraining | None:
-        """How much longer steps take than without overlap; None without a calibration."""
+        """Fitted factor on the time without overlap; None without a calibration."""
         return self.choice.calibrations.training_of(self.chip, self.choice.softwares)
 
     @property
     def band(self) -> tuple[float | None, float | None]:
-        """The p10 and p90 of measured over estimated time [1]; None without a calibration."""
+        """Band: p10 and p90 of measured over estimated time [1]; None without a calibration."""
         none = (None, None)
         return bands_of(self.fit).get("step", none) if self.fit else none
 
     @cached_property
-    def held(self) -> tuple[StageMemory, ...]:
-        """What a chip holds, of every kind of stage."""
-        of = self.workload.planned
-        return tuple(of.memory(stage) for stage, _ in of.stages)
+    def stage_memory(self) -> tuple[StageMemory, ...]:
+        """Memory on a chip, by kind of stage."""
+        model = self.workload.planned
+        return tuple(model.memory(stage) for stage, _ in model.stages)
 
     def extents(self, step: Step) -> StepExtents:
-        """The extents of a step; its B is of all replicas."""
-        found = StepExtents(step)
-        found[MICRO_BATCH] = self.plan.micro_batch
-        found[MICRO_BATCHES] = step.B // self.plan.global_micro_batch
-        return found
+        """Extents for a step; B counts sequences in all replicas."""
+        extents = StepExtents(step)
+        extents[MICRO_BATCH] = self.plan.micro_batch
+        extents[MICRO_BATCHES] = step.B // self.plan.global_micro_batch
+        return extents
 
 
 @dataclass(frozen=True, repr=False)
 class TrainingSweep(ModelSweep):
-    """A sweep of steps of training over sizes, dtypes, chips and plans.
+    """Sweep over training steps: sizes, dtypes, chips and plans.
 
-    The order of its rows is fixed, slowest first: model, split, chip, memory, network, dtypes, B,
+    The order of rows is fixed, slowest first: model, split, chip, memory, network, dtypes, B,
     S. On a torus the chips of a plan take its fastest axes.
     """
 
     fastest_axes: bool = field(default=True, kw_only=True)
 
     def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
-        """The kernels of a model with these dtypes."""
+        """Kernels for a model with these dtypes."""
         del phase
         computed, config = self.combinations[label].compute_dtypes, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        if (name, label) not in self._made:
-            self._made[name, label] = TrainingKernels.for_model(self.models[name].shape, sharing)
-        return replace(self._made[name, label], sharing=sharing)
+        if (name, label) not in self._first_workloads:
+            self._first_workloads[name, label] = TrainingKernels.for_model(
+                self.models[name].shape, sharing
+            )
+        return replace(self._first_workloads[name, label], sharing=sharing)
 
     @cached_property
-    def _made(self) -> dict[tuple[str, str], TrainingKernels]:
-        """What made those of a plan before, by model and dtypes."""
+    def _first_workloads(self) -> dict[tuple[str, str], TrainingKernels]:
+        """Memo: kernels by model and dtypes, from which other plans derive."""
         return {}
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
-        """The columns of its rows, in order."""
+        """Columns in order."""
         return columns_of("training", tokens=self.config.tokens is not None)
 
     @cached_property
     def layer_columns(self) -> tuple[Column, ...]:
-        """The columns of its kernels, in order."""
+        """Kernel columns, in order."""
         return columns_of("training-layers")
 
     @cached_property
@@ -194,22 +198,24 @@ class TrainingSweep(ModelSweep):
         return {}
 
     def max_thresholds(self) -> int:
-        """Rows of all its thresholds, at most [1]."""
-        each = {"B": len(self.contexts), "S": len(self.batches)}
-        both = len(self.contexts) * len(self.batches)
-        return len(self.cases) * sum(each.get(axis, both) for axis in self.config.thresholds)
+        """Count threshold rows, at most [1]."""
+        rows_per_axis = {"B": len(self.contexts), "S": len(self.batches)}
+        points = len(self.contexts) * len(self.batches)
+        return len(self.cases) * sum(
+            rows_per_axis.get(axis, points) for axis in self.config.thresholds
+        )
 
     def find_cases(self) -> tuple[tuple[Any, ...], tuple[Skipped, ...]]:
-        """The cases that chips support, a block of those with equal sizes and as many stages."""
+        """Find supported cases, in blocks with equal sizes and as many stages, and skipped rows."""
         rows: Counter[Skipped] = Counter()
         blocks = []
 
-        def alike(found: SizedCase) -> tuple[Any, ...]:
-            """What cases of a block share."""
-            sizes, case = found
+        def block_key(sized_case: SizedCase) -> tuple[Any, ...]:
+            """Sizes, model and number of kinds of stages, which a block's cases share."""
+            sizes, case = sized_case
             return (*sizes, case.name, len(case.workload.stages))
 
-        for (batches, contexts, *_), group in groupby(self._cases(rows), key=alike):
+        for (batches, contexts, *_), group in groupby(self._cases(rows), key=block_key):
             cases = tuple(case for _, case in group)
             points = step_axis(cases[0].model.shape, PREFILL, contexts, None)
             points = Axis({**points.columns, POINT: range(points.count)})
@@ -217,17 +223,17 @@ class TrainingSweep(ModelSweep):
         return tuple(blocks), skipped_rows(rows)
 
     def _cases(self, rows: Counter[Skipped]) -> Iterator[SizedCase]:
-        """The cases, each with the batches and contexts that its plan allows.
+        """Yield the cases, each with the batches and contexts that its plan allows.
 
         Args:
-            rows: Where rows that are not supported are counted.
+            rows: Counter to which unsupported rows are added.
         """
         whole = len(self.batches) * len(self.contexts)
         for name, split in product(self.models, self.config.splits):
-            plan, impossible = cast("TrainingPlan", split), not_split(self, name, split)
-            batches = tuple(each for each in self.batches if each % plan.global_micro_batch == 0)
-            contexts = tuple(each for each in self.contexts if each % plan.cp == 0)
-            of = Skipped("", model=name, split=plan.name)
+            plan, impossible = cast("TrainingPlan", split), skipped_split(self, name, split)
+            batches = tuple(batch for batch in self.batches if batch % plan.global_micro_batch == 0)
+            contexts = tuple(context for context in self.contexts if context % plan.cp == 0)
+            skipped_plan = Skipped("", model=name, split=plan.name)
             uneven = {
                 f"B is no multiple of {plan.global_micro_batch}, dp * micro_batch": (
                     whole - len(batches) * len(self.contexts)
@@ -239,22 +245,28 @@ class TrainingSweep(ModelSweep):
             workloads = {
                 label: self.workload(name, TRAIN, plan, label) for label in self.combinations
             }
-            for at in self.supported_at({plan.name: plan.groups}, lambda split: {"split": split}):
-                for skipped, combinations in at.skipped.items():
+            for supported in self.supported_at(
+                {plan.name: plan.groups}, lambda split: {"split": split}
+            ):
+                for skipped, combinations in supported.skipped.items():
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
-                if unplaced := plan.placement_problem(at.place.networks, at.place.links):
-                    obstacle = obstacle or replace(of, reason=unplaced, chip=at.place.chip)
-                for label in at.dtypes if at.splits else ():
+                if unplaced := plan.placement_problem(
+                    supported.place.networks, supported.place.links
+                ):
+                    obstacle = obstacle or replace(
+                        skipped_plan, reason=unplaced, chip=supported.place.chip
+                    )
+                for label in supported.dtypes if supported.splits else ():
                     if obstacle is not None:
                         rows[obstacle] += whole
                         continue
                     for reason, number in uneven.items():
-                        rows[replace(of, reason=Reason("multiple", reason))] += number
+                        rows[replace(skipped_plan, reason=Reason("multiple", reason))] += number
                     if batches and contexts:
                         model, dtypes = self.models[name], self.combinations[label]
-                        case = TrainingCase(at.place, name, model, dtypes, workloads[label])
+                        case = TrainingCase(supported.place, name, model, dtypes, workloads[label])
                         yield (batches, contexts), case
 
 
@@ -266,6 +278,6 @@ def sweep_of_models(  # noqa: PLR0913, PLR0917, the fields of a sweep
     calibrations: Calibrations,
     models: Mapping[str, Model],
 ) -> ModelSweep:
-    """The sweep of a config, of training where that is its phase; arguments as of `ModelSweep`."""
+    """Build a config's sweep, over training in that phase; arguments as in `ModelSweep`."""
     kind = TrainingSweep if TRAIN in config.phase else ModelSweep
     return kind(name, config, chips, dtypes, calibrations, models)
