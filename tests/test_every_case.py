@@ -5,6 +5,7 @@
 
 import random
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 import pytest
@@ -68,6 +69,30 @@ def test_a_pair_is_not_a_ring(ring, critical, real):
     assert row["critical"] == row["critical_network"] == critical
     assert row["critical_exact"] == pytest.approx(real)
     assert row["limit"] == "network"
+
+
+@pytest.mark.parametrize(
+    ("then", "rate", "limit"),
+    [
+        ({}, 4e9, "memory"),
+        ({"then": "all-to-all"}, 4e9, "network"),
+        ({}, 5e9, "network"),
+        ({"then": "all-to-all"}, 3e9, "memory"),
+    ],
+)
+def test_of_times_never_reached_the_limit_grows_fastest_or_else_is_largest(then, rate, limit):
+    """Of an expert, each D moves B + F elements and sends half of B, a quarter as many.
+
+    So both times grow alike at four times the rate of the network. At every D, memory also has
+    the B F elements of the result; half of them are sent, if the result is, which takes longer.
+    """
+    link = {"bytes_per_s": 1e9, "topology": "switch"}
+    sweep: dict[str, Any] = {"operation": "EBD,EDF->EBF", "dtypes": ["bf16"], "chips": ["one"]}
+    sweep |= {"grid": {**dict.fromkeys("BDF", 64), "E": 2}, "shards": [2], "thresholds": ["D"]}
+    sweep |= {"sharding": {"split": "E", "first": "all-to-all x", **then}}
+    config = config_of(sweep, {"one": made_up(1e18, rate, link)})
+    (row,) = rooflines.thresholds(rooflines.load_config(config)).to_dicts()
+    assert (row["outcome"], row["limit"]) == ("never", limit)
 
 
 def test_times_that_are_equal_but_for_roundings_tie():

@@ -18,7 +18,7 @@ from rooflines.fits.timing_tables import read_timings
 from rooflines.measured.timed_shapes import read_shapes
 from rooflines.results import tables
 from rooflines.results.atomic import atomic_file
-from rooflines.results.tables import metadata_of, scan, write_parquet
+from rooflines.results.tables import metadata_of, runs_of, scan, write_parquet
 
 
 def test_a_file_is_written_atomically(tmp_path):
@@ -99,6 +99,26 @@ def test_parts_that_hold_different_names_are_read_together(tmp_path, monkeypatch
         kinds = {each.name: str(each.type) for each in parquet.read_schema(tmp_path / part.path)}
         of_texts = "dictionary<values=string, indices=uint32, ordered=0>"
         assert kinds["chip"] == kinds["shape"] == of_texts
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical])
+def test_a_run_ends_where_any_value_changes_to_null_or_from_it(dtype):
+    networks = pl.Series("network", ["ici", "ici", None, None, None, "ici", None], dtype)
+    frame = pl.DataFrame([networks, pl.Series("tp", [1, 1, 1, 1, 2, 2, 2])])
+    assert list(runs_of(frame, ["network"])) == [
+        (("ici",), 0, 2),
+        ((None,), 2, 5),
+        (("ici",), 5, 6),
+        ((None,), 6, 7),
+    ]
+    both = [(key, stop - start) for key, start, stop in runs_of(frame, frame.columns)]
+    assert both == [
+        (("ici", 1), 2),
+        ((None, 1), 2),
+        ((None, 2), 1),
+        (("ici", 2), 1),
+        ((None, 2), 1),
+    ]
 
 
 PATTERNS = {"f[1]": "f1", "f*": "f1", "f?": "f1", "f{a,b}": "fa", "~f": "f", "s3:": "s3"}
