@@ -1,5 +1,6 @@
 """What pictures show besides the rows behind them: worked out again from these rows."""
 
+import cases
 import charted
 import polars as pl
 import pytest
@@ -164,6 +165,21 @@ def test_a_timing_attains_its_flops_over_its_measured_time():
         dots = view.data["dots"]
         flops = 2.0 * dots["B"] * dots["D"] * dots["F"]
         assert dots["flops_per_s"].to_list() == pytest.approx((flops / dots["seconds"]).to_list())
+
+
+def test_the_title_of_timings_has_a_tenth_of_them_on_either_side(tmp_path):
+    """Of eleven times of a matmul bound by memory, 1 to 11 times the bound: the 2nd, the 10th."""
+    size = 64
+    bound = 3 * 2 * size**2 / 1e12
+    stored = dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), "bf16")
+    sizes = dict.fromkeys("BDF", size)
+    rows = [{"chip": "own", **stored, **sizes, "seconds": n * bound} for n in range(1, 12)]
+    pl.DataFrame(rows).write_csv(tmp_path / "timed.csv")
+    chip = cases.made_up(1e18, 1e12)
+    measured = {"timed": {"file": str(tmp_path / "timed.csv")}}
+    config = rooflines.load_config({"measurements": measured, "chips": {"own": chip}})
+    view = charts.view("measured", charts.of_config(config), "timed", by="ratio")
+    assert ": 2 to 10 × the bound, p10 to p90" in view.title
 
 
 def test_a_percentage_of_the_peak_is_cut_so_that_only_the_whole_peak_is_100():

@@ -53,6 +53,7 @@ def test_an_estimate_of_training_says_its_error_at_models_left_out(capsys):
         f"megatron steps of a model left out {errors.median:.2%}: steps of 8 B200 of SimuMax"
         in shown
     )
+    assert shown == " ".join(said(capsys, *step, "--calibration", "vllm,megatron").split())
     assert "model left out" not in said(capsys, *step)
 
 
