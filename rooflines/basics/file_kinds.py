@@ -248,8 +248,8 @@ def _head(path: Path) -> bytes:
         if not path.is_file():  # a pipe can be read once only
             return b""
         with path.open("rb") as file:
-            packed = file.read(len(GZIP)) == GZIP
-        with gzip.open(path) if packed else path.open("rb") as file:
+            is_gzip = file.read(len(GZIP)) == GZIP
+        with gzip.open(path) if is_gzip else path.open("rb") as file:
             head = file.read(HEAD_BYTES)
         return head + _names_of_tables(path) if head.startswith(SQLITE) else head
     except (*READ_ERRORS, ValueError):

@@ -107,10 +107,10 @@ def open_text(path: Path) -> IO[str]:
         OSError: The file cannot be opened; reading may raise any of `READ_ERRORS`.
     """
     with path.open("rb") as file:
-        packed = file.read(len(GZIP)) == GZIP
-    with gzip.open(path) if packed else path.open("rb") as file:
+        is_gzip = file.read(len(GZIP)) == GZIP
+    with gzip.open(path) if is_gzip else path.open("rb") as file:
         encoding = encoding_of(file.read(len(BOM_UTF16_LE)))
-    if packed:
+    if is_gzip:
         return gzip.open(path, "rt", encoding=encoding, newline="")
     return path.open(encoding=encoding, newline="")
 

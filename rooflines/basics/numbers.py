@@ -89,13 +89,13 @@ def first(holds: Callable[[int], bool], low: int, high: int, guess: float = 0.0)
         high: A number that meets the condition [1].
         guess: Initial guess of the result [1].
     """
-    step, at = 1, min(max(int(guess), low), high)
+    step, probe = 1, min(max(int(guess), low), high)
     while low < high:  # from the guess in doubling steps to both sides, then by bisection
-        if holds(at):
-            high, at = at, max(at - step, low) if step else (low + at) // 2
+        if holds(probe):
+            high, probe = probe, max(probe - step, low) if step else (low + probe) // 2
         else:
-            low, at = at + 1, at + 1 + step
+            low, probe = probe + 1, probe + 1 + step
         step *= 2
-        if not low <= at < high:
-            at = (low + high) // 2
+        if not low <= probe < high:
+            probe = (low + high) // 2
     return low

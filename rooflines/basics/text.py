@@ -46,9 +46,9 @@ def counted(number: int, noun: str) -> str:
 
 def abridge(head: str, lines: Iterable[str]) -> str:
     """Heading above an indented list, cut after a few lines: a `repr` of a collection."""
-    every = list(lines)
-    more = [f"... and {len(every) - MAX_ITEMS_SHOWN} more"] if len(every) > MAX_ITEMS_SHOWN else []
-    return "\n  ".join([head, *every[:MAX_ITEMS_SHOWN], *more])
+    items = list(lines)
+    more = [f"... and {len(items) - MAX_ITEMS_SHOWN} more"] if len(items) > MAX_ITEMS_SHOWN else []
+    return "\n  ".join([head, *items[:MAX_ITEMS_SHOWN], *more])
 
 
 def significant(value: float, digits: int = DIGITS) -> str:
@@ -88,8 +88,8 @@ def count(value: float) -> str:
 def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str, float]:
     """Largest prefix that the rounded value reaches, or the smallest prefix."""
     rounding = 1 - 0.5 * 10.0**-digits  # 999.96 GB/s rounds to 1 TB/s
-    reached = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
-    return next(reached, list(prefixes.items())[-1])
+    fitting = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
+    return next(fitting, list(prefixes.items())[-1])
 
 
 def is_formula(text: str) -> bool:

@@ -72,12 +72,12 @@ class Loader(Base):  # type: ignore[misc]  # the C loader where libyaml is there
         pairs = node.value if node.id == "mapping" else ()  # anything else is refused by super()
         keys = [key for key, _ in pairs if key.tag != MERGE]
         mapping: dict[Any, Any] = super().construct_mapping(node, deep=deep)
-        seen = set[object]()
+        known_keys = set[object]()
         for key_node in keys:
             key = self.construct_object(key_node, deep=True)
-            if key in seen:
+            if key in known_keys:
                 raise _yaml_error(key_node, f"the key {quote(key)} is written twice")
-            seen.add(key)
+            known_keys.add(key)
         return mapping
 
 

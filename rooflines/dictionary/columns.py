@@ -220,7 +220,10 @@ STEP_METRICS = _columns(
 STEP_CORE_METRICS = (
     *SECTIONS["step-works"],
     *SECTIONS["step-times"],
-    *("t_lower_s", "t_serial_s", "bound", "fits"),
+    "t_lower_s",
+    "t_serial_s",
+    "bound",
+    "fits",
 )
 """Columns that `columns: core` selects in a model sweep."""
 
@@ -253,8 +256,12 @@ def _request_column(column: Column) -> Column:
 
 
 TRAINING_METRICS = _columns(
-    *("training-works", "training-footprint", "training-times", "training-rates"),
-    *("prices", "training-whole"),
+    "training-works",
+    "training-footprint",
+    "training-times",
+    "training-rates",
+    "prices",
+    "training-whole",
 )
 """Columns besides the keys in training sweeps."""
 

@@ -35,8 +35,14 @@ DTYPE_PARTS = ("units", "calibration")
 """Parts listed by dtype: the names are checked, so a variant may add dtypes that its base lacks."""
 
 NOT_INHERITED = (
-    *("short", "aliases", "usual"),
-    *("note", "source", "confidence", "estimate", "measured"),
+    "short",
+    "aliases",
+    "usual",
+    "note",
+    "source",
+    "confidence",
+    "estimate",
+    "measured",
 )
 """Keys that a variant does not inherit."""
 
@@ -167,13 +173,13 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
     entry = copy.deepcopy(base.plain)
     for key in NOT_INHERITED:
         entry.pop(key, None)
-    sourced = variant if is_source(variant.get("source")) else {**variant, "source": None}
+    with_source = variant if is_source(variant.get("source")) else {**variant, "source": None}
     for key, value in variant.items():
         if key in Chip.model_fields and key not in FIXED_PARTS:
             entry[key] = value
         else:
             with mistakes.at():
-                _replace(entry, str(key), value, sourced)
+                _replace(entry, str(key), value, with_source)
     return entry
 
 

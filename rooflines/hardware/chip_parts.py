@@ -131,8 +131,8 @@ def iter_parts(chip: Chip) -> Iterator[ChipPart]:
         if isinstance(content, Entry):
             yield ChipPart(tree, (), content)
         elif content:
-            named = content.items() if isinstance(content, Mapping) else enumerate(content)
-            yield from (ChipPart(tree, (str(name),), entry) for name, entry in named)
+            named_entries = content.items() if isinstance(content, Mapping) else enumerate(content)
+            yield from (ChipPart(tree, (str(name),), entry) for name, entry in named_entries)
 
 
 def part_numbers(entry: Entry) -> dict[str, float]:
@@ -165,10 +165,10 @@ def source_in(source: Source | None, key: str) -> str | list[str] | None:
 
 def confidence_of(entry: Sourced, key: str) -> str | None:
     """Confidence of a number in a part; None if not stated."""
-    stated = entry.confidence
-    if not isinstance(stated, dict):
-        return stated
-    return stated.get(key) or stated.get(SOURCED_WITH.get(key, key))
+    confidence = entry.confidence
+    if not isinstance(confidence, dict):
+        return confidence
+    return confidence.get(key) or confidence.get(SOURCED_WITH.get(key, key))
 
 
 def is_estimate(entry: Sourced, key: str) -> bool:

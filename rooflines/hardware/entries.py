@@ -163,9 +163,9 @@ class Network(Sourced):
     def _fits_topology(self) -> Self:
         max_chips = math.inf if self.domain == UNLIMITED else int(self.domain or 1)
         if self.topology == "mesh" and max_chips > self.links + 1:
-            joined = f"a mesh of {self.links} links joins {self.links + 1} chips at most"
+            limit = f"a mesh of {self.links} links joins {self.links + 1} chips at most"
             fix = "give as many links as there are other chips, or a smaller domain"
-            raise RooflinesError("domain", f"is {self.domain}, but {joined}", fix)
+            raise RooflinesError("domain", f"is {self.domain}, but {limit}", fix)
         if self.topology != "torus" and self.ring_multiple is not None:
             fix = "leave it out: only a torus closes into rings"
             raise RooflinesError("ring_multiple", f"is set for a {self.topology}", fix)
@@ -309,12 +309,12 @@ class Chip(Sourced):
             provider: The seller; None: any.
             kind: Words in the product name, such as `on demand`; None: any.
         """
-        listed = [
+        matching = [
             price
             for price in self.prices or []
             if provider in (None, price.provider) and (kind or "") in (price.sku or "")
         ]
-        by_date = sorted(listed, key=lambda price: price.date, reverse=True)
+        by_date = sorted(matching, key=lambda price: price.date, reverse=True)
         return min(by_date, key=lambda price: price.usd_per_hour, default=None)
 
     def chip_rates(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> ChipRates:

@@ -65,10 +65,10 @@ class Entry(BaseModel):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy with updated fields; cached values are computed again from them."""
-        copied = super().model_copy(update=update, deep=deep)
-        for name in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[name]
-        return copied
+        duplicate = super().model_copy(update=update, deep=deep)
+        for name in duplicate.__dict__.keys() - type(self).model_fields.keys():
+            del duplicate.__dict__[name]
+        return duplicate
 
     @model_validator(mode="before")
     @classmethod
@@ -87,13 +87,13 @@ class Entry(BaseModel):
         if not unknown:
             return value
         problem = f"is no key here; known are {', '.join(fields)}"
-        refused = {
+        key_errors = {
             str(key): RooflinesError("", cls.removed_keys[key], "remove it")
             if key in cls.removed_keys
             else RooflinesError("", problem, "correct or remove it", close=close_to(key, fields))
             for key in unknown[:MAX_MISTAKES]
         }
-        return {**{key: value[key] for key in fields if key in value}, **refused}
+        return {**{key: value[key] for key in fields if key in value}, **key_errors}
 
 
 def parse_domain(value: object) -> int | str:
@@ -251,14 +251,16 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
     for key, bound in {"ge": "least", "le": "most"}.items():
         if key in error.get("ctx", {}):
             limit = error["ctx"][key]
-            beyond = f"{'less' if key == 'ge' else 'more'} than {limit:,g}"
+            excess = f"{'less' if key == 'ge' else 'more'} than {limit:,g}"
             fix = f"write at {bound} {limit:,g}"
             if limit == MIN_QUANTITY:
-                beyond, fix = "not above zero", "write a number above 0, in SI units without prefix"
-            return RooflinesError(place, f"is {quote(value)}, which is {beyond}", fix)
-    if wanted := EXPECTED_TYPES.get(error["type"]):
-        fix = f"write {wanted}" + ", in quotes if YAML reads it as a number" * (wanted == "text")
-        return RooflinesError(place, f"is {quote(value)}, which is not {wanted}", fix)
+                excess, fix = "not above zero", "write a number above 0, in SI units without prefix"
+            return RooflinesError(place, f"is {quote(value)}, which is {excess}", fix)
+    if expected_type := EXPECTED_TYPES.get(error["type"]):
+        fix = f"write {expected_type}" + ", in quotes if YAML reads it as a number" * (
+            expected_type == "text"
+        )
+        return RooflinesError(place, f"is {quote(value)}, which is not {expected_type}", fix)
     return RooflinesError(
         place, f"is {quote(value)}: {error['msg']}", "correct it as config/README.md describes"
     )

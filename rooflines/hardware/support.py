@@ -69,19 +69,19 @@ def missing_level_reason(chip: Chip, memory: str) -> str | None:
 
 
 def interconnects(
-    chip: Chip, names_asked: Sequence[str] | None
+    chip: Chip, network_names: Sequence[str] | None
 ) -> tuple[str | None, tuple[Link, ...], str]:
     """Interconnects of a chip, or the reason why it lacks them.
 
     Args:
         chip: The chip.
-        names_asked: Their names, inner first; None: the chip's first.
+        network_names: Names of interconnects, inner first; None: the chip's first.
 
     Returns:
         Their name in tables, None without; the interconnects, inner first; the reason, empty if
         supported.
     """
-    names = names_asked or list(chip.networks)[:1]
+    names = network_names or list(chip.networks)[:1]
     for name in names:
         if name not in chip.networks:
             return None, (), Reason("network", f"no interconnect {name}")
@@ -97,7 +97,7 @@ def missing_route_reason(
 
     Args:
         names: The interconnects, inner first.
-        links: Their links.
+        links: The interconnects' links.
         axes: Chips along each axis [1].
     """
     if not links or math.prod(axes) == 1:
@@ -118,10 +118,10 @@ def routes_joining(chip: Chip, *splits: tuple[int, ...]) -> list[str]:
     Returns:
         The first interconnect inside another one, comma between; then the first alone.
     """
-    linked = [(route, interconnects(chip, route)[1]) for route in _routes(chip)]
+    route_links = [(route, interconnects(chip, route)[1]) for route in _routes(chip)]
     return [
         ",".join(route)
-        for route, links in linked
+        for route, links in route_links
         if all(
             missing_route_reason(route, links, resolve_axes(links, axes)) is None for axes in splits
         )

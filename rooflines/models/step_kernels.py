@@ -26,7 +26,7 @@ from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
 from rooflines.models.tensor_dtypes import LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
-from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
+from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
 from rooflines.theory.poly import ACTIVATED, ZERO, Poly, constant, total
 
@@ -320,13 +320,17 @@ def _transfers(
     split, size = sharing.split, sharing.bytes_of("activations")
     is_expert_parallel = _is_expert_parallel(group, sharing)
     if is_expert_parallel and group.moe is not None:
-        choice = group.moe.E, group.moe.k, sharing.routing
+        routing = ExpertRouting(group.moe.E, group.moe.k, sharing.routing)
         bytes_per_payload_byte = expert_route.dispatch_bytes(
-            lambda parts: rank_hit_probability(*choice[:2], parts, choice[2])
+            lambda parts: rank_hit_probability(
+                routing.experts, routing.per_token, parts, routing.scheme
+            )
         )
         for element_bytes in (size, sharing.bytes_of("combine")):
             tokens = Poly({group.tokens: group.moe.width(shape.D) * element_bytes / split.chips})
-            yield Transfer(ALL_TO_ALL, tokens, expert_route, bytes_per_payload_byte, choice=choice)
+            yield Transfer(
+                ALL_TO_ALL, tokens, expert_route, bytes_per_payload_byte, routing=routing
+            )
     if split.shards == 1:
         return
 

@@ -52,8 +52,8 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
             with _explain_errors(target):
                 yield temporary
                 temporary.chmod(0o666 & ~_umask())
-                with temporary.open("rb+") as written:
-                    os.fsync(written.fileno())
+                with temporary.open("rb+") as file:
+                    os.fsync(file.fileno())
                 write_record(temporary, target)
                 temporary.replace(target)
         finally:
@@ -91,8 +91,8 @@ def atomic_folder(path: str | Path) -> Iterator[Path]:
 
 def write_bytes(path: str | Path, content: bytes | str) -> None:
     """Write a file atomically."""
-    with atomic_file(path) as aside:
-        aside.write_bytes(content.encode() if isinstance(content, str) else content)
+    with atomic_file(path) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def link_or_copy(file: Path, target: Path) -> None:

@@ -56,7 +56,7 @@ def write_model_shapes(spec: str, path: str | Path) -> None:
     """Write the models of the catalogue as CSV.
 
     Args:
-        spec: What it depends on, from `Plan.spec`.
+        spec: The job's dependencies as JSON, from `Plan.spec`.
         path: The CSV file to write.
     """
     write_csv(shapes_frame(json.loads(spec)["models"]), path)

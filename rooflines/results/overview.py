@@ -33,7 +33,7 @@ def write_parts(spec: str, path: str | Path) -> None:
     """Write the list of the parts of all tables as CSV.
 
     Args:
-        spec: What it depends on, from `Plan.spec`.
+        spec: The job's dependencies as JSON, from `Plan.spec`.
         path: The CSV file to write.
     """
     write_csv(pl.DataFrame(json.loads(spec)["parts"], schema=PART_COLUMNS), path)
@@ -60,26 +60,26 @@ def write_summary(spec: str, path: str | Path) -> None:
     """Write the summary of all sweeps as CSV.
 
     Args:
-        spec: What it depends on, from `Plan.spec`.
+        spec: The job's dependencies as JSON, from `Plan.spec`.
         path: The CSV file to write, beside the thresholds and the folders of tables.
     """
     results = Path(path).parent
     sweeps = [
         (sweep, MODELS if sweep["models"] else OPERATIONS) for sweep in json.loads(spec)["of"]
     ]
-    counted = pl.collect_all(
+    row_counts = pl.collect_all(
         [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
     thresholds = {
         kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}
     }
-    solved = pl.collect_all(
+    threshold_groups = pl.collect_all(
         [_thresholds_of(sweep, kind, thresholds[kind]) for sweep, kind in sweeps],
         engine="streaming",
     )
     frames = [
         _summary(sweep, rows, sizes)
-        for (sweep, _), rows, sizes in zip(sweeps, counted, solved, strict=True)
+        for (sweep, _), rows, sizes in zip(sweeps, row_counts, threshold_groups, strict=True)
     ]
     empty = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
     write_csv(pl.concat([empty, *frames]), path, NO_TEXT)
@@ -92,8 +92,8 @@ def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.L
     if "sharding" not in keys:
         return typed.sort(keys)
     unsplit = pl.when(shards=1).then(pl.lit("none")).otherwise("sharding").alias("sharding")
-    unsplit_once = typed.sort(keys).with_columns(unsplit)
-    return unsplit_once.unique(keys, keep="first", maintain_order=True)
+    unsplit_rows = typed.sort(keys).with_columns(unsplit)
+    return unsplit_rows.unique(keys, keep="first", maintain_order=True)
 
 
 def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
@@ -110,7 +110,7 @@ def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.L
 
 
 def _thresholds_of(
-    sweep: Mapping[str, Any], kind: SummaryKind, solved: Mapping[str, pl.LazyFrame]
+    sweep: Mapping[str, Any], kind: SummaryKind, thresholds: Mapping[str, pl.LazyFrame]
 ) -> pl.LazyFrame:
     """Aggregate a sweep's thresholds along its axis by group; integers stay exact, no Float64.
 
@@ -119,7 +119,7 @@ def _thresholds_of(
     critical = pl.col("critical").drop_nulls().sort()
     middle = pl.max_horizontal(pl.col("critical").count().cast(pl.Int64) - 1, 0) // 2
     rule = pl.col("rule_of_thumb").min() if kind is OPERATIONS else pl.lit(None, pl.Float64)
-    selected = solved[sweep["sweep"]].filter(
+    selected = thresholds[sweep["sweep"]].filter(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
     )

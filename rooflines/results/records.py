@@ -80,10 +80,10 @@ class Record:
 
     def _damage(self, path: Path) -> str | None:
         present = files_in(path)
-        if added := sorted(present.keys() - self.files.keys() - {"."}):
-            return f"has {added[0]} in it, which nothing here made"
-        if lost := sorted(self.files.keys() - present.keys() - {"."}):
-            return f"lacks {lost[0]}"
+        if extra := sorted(present.keys() - self.files.keys() - {"."}):
+            return f"has {extra[0]} in it, which nothing here made"
+        if missing := sorted(self.files.keys() - present.keys() - {"."}):
+            return f"lacks {missing[0]}"
         if "." in present.keys() - self.files.keys():
             return OTHER_CONTENT
         for name, (size, digest) in self.files.items():
@@ -103,13 +103,13 @@ def files_in(path: Path) -> dict[str, Path]:
     """Files in an output, by name in its record."""
     if not path.is_dir() or path.is_symlink():
         return {".": path}
-    listed = (
+    paths = (
         Path(folder, name)
         for folder, folders, names in os.walk(path)
         for name in (*folders, *names)
         if name not in UNRECORDED
     )
-    files = (file for file in listed if file.is_symlink() or not file.is_dir())
+    files = (file for file in paths if file.is_symlink() or not file.is_dir())
     return {file.relative_to(path).as_posix(): file for file in sorted(files)}
 
 
@@ -191,11 +191,11 @@ def made_with() -> dict[str, str]:
     }
 
 
-def write_record(written: Path, target: Path) -> None:
+def write_record(temporary_output: Path, target: Path) -> None:
     """Write the record of an output, if its job and its folder are recorded.
 
     Args:
-        written: The output at its temporary path.
+        temporary_output: The output at its temporary path.
         target: The output's final path.
     """
     spec, home = _spec.get(), results_root(target)
@@ -206,7 +206,8 @@ def write_record(written: Path, target: Path) -> None:
         "made_with": made_with(),
         "spec": spec,
         "files": {
-            name: (file.stat().st_size, digest_of(file)) for name, file in files_in(written).items()
+            name: (file.stat().st_size, digest_of(file))
+            for name, file in files_in(temporary_output).items()
         },
     }
     file = record_file(home, target)

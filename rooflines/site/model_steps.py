@@ -273,7 +273,7 @@ def _kind(sent: Transfer, *, placed: bool) -> str:
     """
     axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
     whole = sent.bytes_per_payload_byte == sent.route.bytes_per_payload_byte(sent.kind)
-    own = sent.choice or (() if whole else sent.bytes_per_payload_byte)
+    own = sent.routing or (() if whole else sent.bytes_per_payload_byte)
     return " ".join([sent.kind, axes_text(axes), *map(str, own)])
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.theory.costs import TILED_COSTS
 from rooflines.theory.poly import ZERO, Poly, Product, total
@@ -24,6 +24,19 @@ IO_OPERANDS = ("x", "out")
 NETWORK_BYTES = "network_bytes"
 
 
+class ExpertRouting(NamedTuple):
+    """Routing of tokens to experts.
+
+    Attributes:
+        experts, per_token: E and k in a layer [1].
+        scheme: The distribution over experts: `uniform`, `same` or `all`.
+    """
+
+    experts: int
+    per_token: int
+    scheme: str
+
+
 @dataclass(frozen=True, eq=False)
 class Transfer:
     """A collective between the chips of a kernel.
@@ -34,14 +47,14 @@ class Transfer:
         route: The interconnects between the chips.
         bytes_per_payload_byte: Bytes that a chip sends over every interconnect, inner first, per
             byte of the payload [1].
-        choice: E, k and routing for a dispatch to experts; None without.
+        routing: Routing to experts in a dispatch or combine; None for other collectives.
     """
 
     kind: str
     payload: Poly
     route: Route
     bytes_per_payload_byte: tuple[Fraction, ...]
-    choice: tuple[int, int, str] | None = None
+    routing: ExpertRouting | None = None
 
     @property
     def sent_bytes(self) -> Poly:

@@ -133,12 +133,13 @@ class Poly:
         if tile == 1 or not sizes:
             return self
         tiles, tiled_sizes = f"{'*'.join(sizes)}/{tile}", set(sizes)
-        terms = {
-            (*(name for name in product if name not in tiled_sizes), tiles)
-            if tiled_sizes.issubset(product)
-            else product: coefficient * tile if tiled_sizes.issubset(product) else coefficient
-            for product, coefficient in self.terms.items()
-        }
+        terms: dict[Product, Fraction] = {}
+        for product, coefficient in self.terms.items():
+            if tiled_sizes.issubset(product):
+                rest = (name for name in product if name not in tiled_sizes)
+                terms[*rest, tiles] = coefficient * tile
+            else:
+                terms[product] = coefficient
         return Poly(terms, self.scale)
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:

@@ -284,10 +284,10 @@ def _sent(parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates) -> Ti
     level_hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
         for transfer in kernel.transfers:
-            for level, (sending, latency_s) in enumerate(
+            for level, (send_time, latency_s) in enumerate(
                 level_times(transfer, chip_rates.efficiency["network"])
             ):
-                level_sends.setdefault(level, []).append(sending * count)
+                level_sends.setdefault(level, []).append(send_time * count)
                 level_hops.setdefault(level, []).append(constant(latency_s) * count)
     return [total(polys) for polys in level_sends.values()], [
         total(polys) for polys in level_hops.values()
@@ -329,9 +329,6 @@ def collective_time(
         a payload goes in, across and in again.
     """
     levels = level_times(transfer, efficiency, typical=typical)
-    sending = max(
-        (send_time for send_time, _ in levels),
-        key=lambda send_time: send_time.scale if send_time else 0,
-    )
+    slowest = max((time for time, _ in levels), key=lambda time: time.scale if time else 0)
     hops = [latency_s for _, latency_s in levels]
-    return sending, constant(sum(hops, Fraction(0)) if typical else max(hops))
+    return slowest, constant(sum(hops, Fraction(0)) if typical else max(hops))

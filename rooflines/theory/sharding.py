@@ -117,8 +117,8 @@ def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     """Parse a sharding of an operation from a name or a long form.
 
     Raises:
-        RooflinesError: It does not exist, several dimensions have that role, or the collective
-            does not apply to the split.
+        RooflinesError: The sharding does not exist, several dimensions have that role, or the
+            collective does not apply to the split.
     """
     if not isinstance(form, str):
         scheme = _long_form(op, form)

@@ -17,7 +17,7 @@ from rooflines.models.architecture import PREFILL, TRAIN, Gqa
 from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, rank_hit_probability
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
-from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer, sent_bytes
+from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
 from rooflines.theory.poly import ACTIVATED, ONE, WINDOWED_EXTENTS, ZERO, Poly, constant, total
 from rooflines.theory.resources import (
@@ -641,14 +641,14 @@ def _dispatch_collectives(builder: KernelBuilder, group: Group) -> LayerCollecti
     bytes_per_payload_byte = route.dispatch_bytes(
         lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM)
     )
-    choice = moe.E, moe.k, UNIFORM
+    routing = ExpertRouting(moe.E, moe.k, UNIFORM)
     dispatch, combine = (
         Transfer(
             ALL_TO_ALL,
             builder.activation_bytes(builder.shape.D, tensors),
             route,
             bytes_per_payload_byte,
-            choice=choice,
+            routing=routing,
         )
         for tensors in ("activations", "combine")
     )
