@@ -295,15 +295,15 @@ class RowCompiler:
             near_extents = [
                 self._extent(name) for name in product if sizes_of(name) <= self._case_side
             ]
-            far = tuple(name for name in product if not sizes_of(name) <= self._case_side)
-            (per_row.setdefault(far, []) if far else per_case).append(
+            other_extents = tuple(name for name in product if not sizes_of(name) <= self._case_side)
+            (per_row.setdefault(other_extents, []) if other_extents else per_case).append(
                 reduce(mul, [*near_extents, constant(values)])
             )
         if not per_case and not per_row and None in polys:
             per_case.append(constant([None if poly is None else 0.0 for poly in polys]))
         rows = [
-            self._extents(far) * self._case_column(reduce(add, summands))
-            for far, summands in per_row.items()
+            self._extents(other_extents) * self._case_column(reduce(add, summands))
+            for other_extents, summands in per_row.items()
         ]
         return Value(
             reduce(add, per_case) if per_case else None, reduce(add, rows) if rows else None
@@ -319,12 +319,12 @@ class RowCompiler:
         self._case_factors[name] = expression
         return pl.col(name)
 
-    def _extents(self, far: tuple[str, ...]) -> pl.Expr:
+    def _extents(self, other_extents: tuple[str, ...]) -> pl.Expr:
         """Product over extents on the other side, computed there if it needs no case column."""
-        product = reduce(mul, map(self._extent, far))
-        if any(sizes_of(name) & self._case_side for name in far):
+        product = reduce(mul, map(self._extent, other_extents))
+        if any(sizes_of(name) & self._case_side for name in other_extents):
             return product
-        name = f"#extents:{'*'.join(far)}"
+        name = f"#extents:{'*'.join(other_extents)}"
         self._other_factors[name] = product
         return pl.col(name)
 
@@ -482,6 +482,6 @@ def first_longest(seconds: Mapping[str, pl.Expr], longest: pl.Expr, kind: pl.Dat
     *earlier, last = seconds
     label: pl.Expr = pl.lit(last, dtype=kind)
     for bound in reversed(earlier):
-        near = seconds[bound] >= longest * (1.0 - TIE_SHARE)
-        label = pl.when(near).then(pl.lit(bound, dtype=kind)).otherwise(label)
+        is_tied = seconds[bound] >= longest * (1.0 - TIE_SHARE)
+        label = pl.when(is_tied).then(pl.lit(bound, dtype=kind)).otherwise(label)
     return label

@@ -67,18 +67,18 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         case has zero times, and no intensity.
     """
     resources = [(resource, [case.work(resource.work) for case in cases]) for resource in RESOURCES]
-    used = [resource for resource, polys in resources if any(polys)]
+    with_work = [resource for resource, polys in resources if any(polys)]
     works = dict.fromkeys([*cases[0].kernels[0].works, *(resource.work for resource in RESOURCES)])
     stages: Stages = [compiler.works(works)]
     stages += estimate_stages(compiler, [case.kernel_estimates[0] for case in cases])
     seconds = resource_times(compiler, cases)
-    times = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in used}
+    times = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in with_work}
     upper = {**times}
     if any(len(case.kernels[0].transfers) > 1 for case in cases):
         serial_collectives = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
         upper[NETWORK.bound] = compiler.total(compiler.time(serial_collectives))
     lower = pl.max_horizontal(*times.values())
-    if any(resource.work in compiler.varying for resource in used):
+    if any(resource.work in compiler.varying for resource in with_work):
         compiler.varying.add("t_lower_s")
     peaks = [float(case.peak) for case in cases]
     attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
@@ -99,7 +99,7 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         if not all(polys):
             ratio = pl.when(pl.col(resource.work) > 0).then(ratio)
         no_ratio = pl.lit(None, dtype=pl.Float64)
-        intensities[f"{resource.name}_intensity"] = ratio if resource in used else no_ratio
+        intensities[f"{resource.name}_intensity"] = ratio if resource in with_work else no_ratio
     return [
         *stages,
         seconds,

@@ -42,8 +42,8 @@ def whole_numbers(values: Sequence[int | None]) -> pl.Series:
     clipped = [
         None if value is None else max(min(value, MAX_ELEMENTS), -MAX_ELEMENTS) for value in values
     ]
-    largest = max((abs(value) for value in clipped if value is not None), default=0)
-    return pl.Series(clipped, dtype=pl.Int64 if largest <= MAX_COUNT else pl.Int128)
+    max_magnitude = max((abs(value) for value in clipped if value is not None), default=0)
+    return pl.Series(clipped, dtype=pl.Int64 if max_magnitude <= MAX_COUNT else pl.Int128)
 
 
 def length(columns: AxisColumns) -> int:

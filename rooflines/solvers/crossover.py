@@ -251,11 +251,11 @@ def limit(names: Names) -> pl.Expr:
         for resource in names
     }
     error = pl.max_horizontal(f"#error:{resource.name}" for resource in names)
-    reached = {resource.bound: pl.col(f"#real:{resource.name}") for resource in names}
+    crossovers = {resource.bound: pl.col(f"#real:{resource.name}") for resource in names}
     return (
         pl.when(reduce(or_, unreached.values()))
         .then(first_largest(ranks, TIE_TOLERANCE))
-        .otherwise(first_largest(reached, 2.0 * error.clip(0.0, MAX_TIE_TOLERANCE)))
+        .otherwise(first_largest(crossovers, 2.0 * error.clip(0.0, MAX_TIE_TOLERANCE)))
     )
 
 
@@ -266,5 +266,5 @@ def first_largest(ranks: Mapping[str, pl.Expr], slack: pl.Expr | float) -> pl.Ex
         ranks: Not negative, by name.
         slack: Relative difference up to which ranks are equal [1].
     """
-    near = pl.max_horizontal(*ranks.values()) * (1.0 - slack)
-    return pl.coalesce(pl.when(rank >= near).then(pl.lit(name)) for name, rank in ranks.items())
+    min_rank = pl.max_horizontal(*ranks.values()) * (1.0 - slack)
+    return pl.coalesce(pl.when(rank >= min_rank).then(pl.lit(name)) for name, rank in ranks.items())

@@ -54,13 +54,13 @@ def fewest_chips(
                 (chips, footprint.max_batch(full, local)) for chips, footprint in footprints
             ]
         for batch, context in product(batches, contexts):
-            solution, max_batch = _fewest(batch, fits[context], beyond)
-            max_batch_stored = None if max_batch is None or max_batch > MAX_COUNT else max_batch
-            sizes = {"B": batch, "S": context, "max_B_fit": max_batch_stored}
+            solution, max_batch = _first_fit(batch, fits[context], beyond)
+            stored_max_batch = None if max_batch is None or max_batch > MAX_COUNT else max_batch
+            sizes = {"B": batch, "S": context, "max_B_fit": stored_max_batch}
             yield case, {"axis": "chips", **sizes, **solution._asdict()}
 
 
-def _fewest(
+def _first_fit(
     batch: int, fits: Sequence[tuple[int, int | None]], beyond: Solution
 ) -> tuple[Solution, int | None]:
     """First number of chips on which a batch fits, and the maximum batch on them."""

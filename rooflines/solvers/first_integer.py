@@ -46,21 +46,20 @@ def first_integers(
     gap = pl.max_horizontal(pl.lit(1.0), high_at * ULP)
     still_open = [(high_at - low_at > gap).alias("#open")]
 
-    def evaluated(rows: pl.DataFrame, at: pl.Expr, then: Sequence[pl.Expr]) -> pl.DataFrame:
-        """Evaluate the margin at a trial number."""
+    def evaluate(rows: pl.DataFrame, at: pl.Expr, then: Sequence[pl.Expr]) -> pl.DataFrame:
+        """Evaluate the margin at a trial number, then update the bounds."""
         ready = extents(rows.lazy().with_columns(at.alias(TRIAL)))
-        solved = (
-            ready.with_columns(margin.alias("#value")).with_columns(then).with_columns(still_open)
-        )
-        return solved.collect(optimizations=pl.QueryOptFlags.none())
+        valued = ready.with_columns(margin.alias("#value"))
+        updated = valued.with_columns(then).with_columns(still_open)
+        return updated.collect(optimizations=pl.QueryOptFlags.none())
 
     rows = frame.with_columns(
         low.cast(pl.Float64).alias("#low"), high.cast(pl.Float64).alias("#high")
     )
     lower = pl.when(value > 0).then(low_at).otherwise(high_at).alias("#high")
-    rows = evaluated(rows, low_at, [lower, value.alias("#below")])
+    rows = evaluate(rows, low_at, [lower, value.alias("#below")])
     upper = pl.when(value > 0).then(low_at).otherwise(high_at).alias("#low")
-    rows = evaluated(rows, high_at, [upper, value.alias("#above")])
+    rows = evaluate(rows, high_at, [upper, value.alias("#above")])
 
     def value_factor(bound: pl.Expr) -> pl.Expr:
         """Factor on the value at the bound that stays, v / (v + value), when the other moves."""
@@ -79,5 +78,5 @@ def first_integers(
         step += 1
         trial = (secant if step % HALF_EVERY else (low_at + high_at) / 2.0).ceil()
         at = pl.when(is_open).then(trial.clip(low_at + gap, high_at - gap)).otherwise(high_at)
-        rows = evaluated(rows, at, update)
+        rows = evaluate(rows, at, update)
     return rows["#high"]

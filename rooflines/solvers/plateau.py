@@ -137,8 +137,8 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
     last = pl.min_horizontal(spans.last(full) for spans in axis_lines.spans.values())
     while True:  # ends with the first size of full spans
         at_last = axis_lines.with_extents(frame.lazy().with_columns(last.alias(TRIAL)), at)
-        missed = (attains <= 0) & (full < MAX_SIZE)
-        ends = at_last.select(pl.col(TRIAL).alias(LAST), missed=missed).collect()
+        is_below_share = (attains <= 0) & (full < MAX_SIZE)
+        ends = at_last.select(pl.col(TRIAL).alias(LAST), missed=is_below_share).collect()
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():
             return first(full, pl.col(LAST), whole=True)

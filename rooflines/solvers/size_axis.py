@@ -194,8 +194,8 @@ class AxisLines:
         """Yield all lines that were added, in slices."""
         stages = [*self._stages]
         if self.has_experts:
-            used = self._compiler.constant(self._decays)
-            decays = pl.col("T").cast(pl.Float64) * used, used
+            expert_decay = self._compiler.constant(self._decays)
+            decays = pl.col("T").cast(pl.Float64) * expert_decay, expert_decay
             stages.append(
                 {f"{DECAY}:{part}": by for part, by in zip(EXPERT_TERMS, decays, strict=True)}
             )
@@ -262,8 +262,8 @@ class AxisLines:
             summands: Counts and pieces.
         """
         extents = {extent: pl.col(extent) for extent in (*self.spans, *self.windows)}
-        used = {part: pl.col(f"{USED}:{part}") for part in EXPERT_TERMS}
-        factors = {"slope": size, **used, **extents}
+        used_shares = {part: pl.col(f"{USED}:{part}") for part in EXPERT_TERMS}
+        factors = {"slope": size, **used_shares, **extents}
 
         return self._summed("constant", factors, summands)
 

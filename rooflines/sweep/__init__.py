@@ -1,1 +1,1 @@
-"""A sweep understood: its axes, what each chip can do of it, and its rows as a lazy frame."""
+"""Sweeps: axes of sizes, splits, cases that chips support, and checks, before rows are computed."""

@@ -134,13 +134,13 @@ class ChipPlace:
         """Axes that chips take for typed axes; see `BaseSweep.fastest_axes`."""
         return resolve_axes(self.links, axes, collective) if self.sweep.fastest_axes else axes
 
-    def missing_route_reason(self, joined: Sequence[Axes]) -> str | None:
+    def missing_route_reason(self, group_axes: Sequence[Axes]) -> str | None:
         """Reason why the route does not join groups of chips; None where it does.
 
         Args:
-            joined: Axes of every group.
+            group_axes: Axes of every group.
         """
-        groups = [self.resolve_axes(axes) for axes in joined if axes != (1,)]
+        groups = [self.resolve_axes(axes) for axes in group_axes if axes != (1,)]
         if not groups:
             return None
         if self.missing:
@@ -441,14 +441,18 @@ class BaseSweep(ABC, Generic[CaseT_co]):
             splits: Every split, with the chips along the axes of each group that it joins.
             keys_of: A split's keys in skipped rows.
         """
-        one_chip_splits = [split for split, joined in splits.items() if set(joined) == {(1,)}]
+        one_chip_splits = [
+            split for split, group_axes in splits.items() if set(group_axes) == {(1,)}
+        ]
         for chip, memory in product(self.config.chips, self.config.memory):
-            skipped_here, one_chip_listed = Skipped("", chip=chip, memory=memory), False
+            skipped_here = Skipped("", chip=chip, memory=memory)
+            one_chip_listed = False
             for place in self.places(chip, memory):
                 repeated = one_chip_splits if one_chip_listed and place.network is None else ()
                 one_chip_listed = one_chip_listed or place.network is None
                 requested = [split for split in splits if split not in repeated]
-                skipped, dtypes, joined = dict[Skipped, int](), list(self.computes), [*requested]
+                skipped: dict[Skipped, int] = {}
+                dtypes, joined_splits = list(self.computes), list(requested)
                 if reason := missing_level_reason(place.entry, memory):
                     skipped[replace(skipped_here, reason=reason)] = len(dtypes) * len(requested)
                     dtypes = []
@@ -462,8 +466,8 @@ class BaseSweep(ABC, Generic[CaseT_co]):
                     if unjoined := place.missing_route_reason(splits[split]):
                         keys = {"network": place.route_name, **keys_of(split)}
                         skipped[replace(skipped_here, reason=unjoined, **keys)] = len(dtypes)
-                        joined.remove(split)
-                yield SupportedAt(place, dtypes, joined, skipped)
+                        joined_splits.remove(split)
+                yield SupportedAt(place, dtypes, joined_splits, skipped)
 
     @cached_property
     def supported(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:

@@ -226,11 +226,11 @@ def _check_draft(sweep: ModelSweep) -> None:
 
 def contexts_beyond_training(sweep: ModelSweep) -> Iterator[RooflinesError]:
     """Yield warnings on contexts beyond those in training: computed all the same."""
-    place, longest = "requests" if sweep.config.requests else "grid.S", max(sweep.contexts)
+    place, max_context = "requests" if sweep.config.requests else "grid.S", max(sweep.contexts)
     for name, model in sweep.models.items():
         trained = model.shape.context
-        if trained is not None and longest > trained:
-            problem = f"reaches {longest:,} tokens, and {name} is trained for {trained:,}"
+        if trained is not None and max_context > trained:
+            problem = f"reaches {max_context:,} tokens, and {name} is trained for {trained:,}"
             yield RooflinesError(place, problem, "choose shorter contexts, unless this is intended")
 
 

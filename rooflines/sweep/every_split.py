@@ -105,5 +105,5 @@ def _layouts(chips: int, links: tuple[Link, ...]) -> list[int | str]:
     """Chips along one axis, or on a torus along the axes that join them."""
     if len(links) != 1 or links[0].topology != TORUS:
         return [chips]
-    joined = torus_axes(links[0], chips) or ((chips,),)
-    return [axes[0] if len(axes) == 1 else axes_text(axes) for axes in joined]
+    axes_by_layout = torus_axes(links[0], chips) or ((chips,),)
+    return [axes[0] if len(axes) == 1 else axes_text(axes) for axes in axes_by_layout]

@@ -200,8 +200,8 @@ class Sweep(BaseSweep[OperationCase]):
     @property
     def solved(self) -> tuple[str, ...]:
         """Threshold axes: dimensions, shards, and rates."""
-        wanted = self.config.thresholds
-        return self.op.dims[:1] if wanted is None else tuple(wanted)
+        thresholds = self.config.thresholds
+        return self.op.dims[:1] if thresholds is None else tuple(thresholds)
 
     @property
     def shares(self) -> list[Fraction]:

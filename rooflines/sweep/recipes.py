@@ -124,7 +124,7 @@ def entries_of(
     """
     in_order = [name for name in dtypes.formats if name in formats]
     grouped = sorted(name for name in {*formats} - {*in_order} if name in dtypes.formats)
-    used: dict[str, dict[str, Entry]] = {
+    entries_by_kind: dict[str, dict[str, Entry]] = {
         "formats": {name: dtypes.formats[name] for name in [*in_order, *grouped]},
         "combinations": {name: dtypes.combinations[name] for name in combinations},
     }
@@ -132,7 +132,7 @@ def entries_of(
         "chips": {chip: catalogue[chip].plain for chip in chips},
         "dtypes": {
             kind: {name: entry.model_dump(exclude_none=True) for name, entry in entries.items()}
-            for kind, entries in used.items()
+            for kind, entries in entries_by_kind.items()
         },
     }
 

@@ -414,7 +414,7 @@ def step_axis(
         drafts: True if the model's MTP layer drafts tokens.
 
     Returns:
-        `T`, `S`, the extents of every reach, `FULL_ELEMENTS` and `LOCAL_ELEMENTS`.
+        `T`, `S`, the extents of every attention window, `FULL_ELEMENTS` and `LOCAL_ELEMENTS`.
     """
     sizes = [(s, s) for s in contexts]
     if phase != PREFILL:
@@ -423,19 +423,19 @@ def step_axis(
         "T": [t for t, _ in sizes],
         "S": [s for _, s in sizes],
     }
-    for reach in shape.attention_windows:
-        rows = [reach.extents(s, t) for t, s in sizes]
-        names = (*reach.extent_names, reach.draft_extent) if drafts else reach.extent_names
+    for window in shape.attention_windows:
+        rows = [window.extents(s, t) for t, s in sizes]
+        names = (*window.extent_names, window.draft_extent) if drafts else window.extent_names
         columns |= {name: [row[name] for row in rows] for name in names}
     return Axis({**columns, **_cache_elements(shape, [s for _, s in sizes])})
 
 
 def _cache_elements(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence[int]]:
     """Cache elements per sequence: in layers that keep every token, and in layers with a window."""
-    near = [kv_cache_elements(shape, s, local=True) for s in contexts]
+    local = [kv_cache_elements(shape, s, local=True) for s in contexts]
     return {
         FULL_ELEMENTS: [kv_cache_elements(shape, s, local=False) for s in contexts],
-        LOCAL_ELEMENTS: near,
+        LOCAL_ELEMENTS: local,
     }
 
 
@@ -447,8 +447,8 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         requests: The requests.
 
     Returns:
-        `REQUEST`, `input`, `output`, `T`, the mean extents of every reach, and `FULL_ELEMENTS` and
-        `LOCAL_ELEMENTS` after the last step.
+        `REQUEST`, `input`, `output`, `T`, the mean extents of every attention window, and
+        `FULL_ELEMENTS` and `LOCAL_ELEMENTS` after the last step.
     """
     columns: dict[str, Sequence[object]] = {
         REQUEST: range(len(requests)),
@@ -456,9 +456,9 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         "output": [request.output for request in requests],
         "T": [1] * len(requests),
     }
-    for reach in shape.attention_windows:
-        means = [mean_entries(request, reach) for request in requests]
-        columns |= dict.fromkeys(reach.extent_names, means)
+    for window in shape.attention_windows:
+        means = [mean_entries(request, window) for request in requests]
+        columns |= dict.fromkeys(window.extent_names, means)
     return Axis(
         {
             **columns,
@@ -467,7 +467,7 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
     )
 
 
-def mean_entries(request: Request, reach: AttentionWindow) -> Fraction:
+def mean_entries(request: Request, window: AttentionWindow) -> Fraction:
     """Mean entries of a cache that a decode step moves, over a request's steps [1], exact."""
     last = request.input + request.output
-    return Fraction(reach.pairs(last, request.output), request.output)
+    return Fraction(window.pairs(last, request.output), request.output)

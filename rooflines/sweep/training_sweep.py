@@ -252,11 +252,11 @@ class TrainingSweep(ModelSweep):
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
-                if unplaced := plan.placement_problem(
+                if placement_problem := plan.placement_problem(
                     supported.place.networks, supported.place.links
                 ):
                     obstacle = obstacle or replace(
-                        skipped_plan, reason=unplaced, chip=supported.place.chip
+                        skipped_plan, reason=placement_problem, chip=supported.place.chip
                     )
                 for label in supported.dtypes if supported.splits else ():
                     if obstacle is not None:
