@@ -111,4 +111,4 @@ def test_where_every_layer_attends_in_chunks_only_some_contexts_have_a_compute_b
             assert far.row["bound"] == expected
     screen = " ".join(str(answer).split())
     assert "every long context" not in screen
-    assert f"compute-bound at {number:,} of the 8,192 contexts of each chunk" in screen
+    assert f"at {number:,} of the 8,192 contexts in each chunk" in screen
