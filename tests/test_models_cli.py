@@ -18,7 +18,7 @@ from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.architecture import Shape
 from rooflines.models.hf.families import families
 from rooflines.models.library import find_model, model_entries
-from rooflines.models.model_sheet import chips_that_hold, model_numbers
+from rooflines.models.model_sheet import fitting_chips, model_numbers
 from rooflines.results.records import record_file
 
 
@@ -64,12 +64,11 @@ def test_a_sheet_has_the_numbers_of_its_model(capsys):
 def test_a_chip_holds_a_model_if_weights_and_one_cache_fit():
     """H100 with 85 GB hold 70.6 GB in fp8 and not 141 GB in bf16; none holds DeepSeek-V3."""
     held = {
-        chip: batches
-        for chip, _, batches in chips_that_hold(rooflines.models.load("llama-3.1-70b"))
+        chip: batches for chip, _, batches in fitting_chips(rooflines.models.load("llama-3.1-70b"))
     }
     assert held["h100-sxm"] == {"bf16": 0, "fp8": 10}
     assert "l40s" not in held
-    assert not list(chips_that_hold(rooflines.models.load("deepseek-v3")))
+    assert not list(fitting_chips(rooflines.models.load("deepseek-v3")))
     assert not [
         line for line in model_numbers(rooflines.models.load("deepseek-v3")) if "max_" in line[0]
     ]
@@ -110,6 +109,6 @@ def test_the_file_of_the_workflow_has_the_models(tmp_path):
 
 def test_every_chip_that_holds_a_model_is_on_its_screen(capsys):
     shown = said(capsys, "models", "llama-3.1-8b").replace(",", " ").split()
-    held = {chip for chip, *_ in chips_that_hold(find_model("llama-3.1-8b"))}
+    held = {chip for chip, *_ in fitting_chips(find_model("llama-3.1-8b"))}
     assert len(held) > 20
     assert held - {*shown} == set()

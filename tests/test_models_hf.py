@@ -33,7 +33,7 @@ def same_shape(one, other):
             mlp and (mlp.F, mlp.bias, shape.mlp_layers),
             moe and (moe.model_copy(update={"layers": shape.moe_layers})),
             [(each.layers, each.window) for each in shape.attentions],
-            shape.sparse and {**shape.sparse.model_dump(), "own": shape.sparse.indexed},
+            shape.sparse and {**shape.sparse.model_dump(), "own": shape.sparse.indexer_layers},
         )
 
     return sizes(one) == sizes(other)

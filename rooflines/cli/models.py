@@ -100,7 +100,7 @@ def _sheet(model: Model, numbers: pl.DataFrame) -> Iterator[str]:
 def _chips(model: Model) -> str:
     """Chips that hold the model alone, by capacity, with the largest batch."""
     by_capacity: dict[tuple[float, ...], list[str]] = {}
-    for chip, capacity, batches in model_sheet.chips_that_hold(model):
+    for chip, capacity, batches in model_sheet.fitting_chips(model):
         key = (capacity, *(batches[dtype] for dtype in model_sheet.CACHE_DTYPES))
         by_capacity.setdefault(key, []).append(chip)
     if not by_capacity:

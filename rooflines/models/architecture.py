@@ -63,7 +63,7 @@ class Gqa(Entry):
     )
 
     @model_validator(mode="after")
-    def _heads_divide(self) -> Self:
+    def _check_heads(self) -> Self:
         if self.N % self.K:
             raise RooflinesError(
                 "K",
@@ -182,8 +182,8 @@ class Mla(Entry):
         down = dict(self.projections(width))
         out, entries = {"o": down.pop("o")}, {"kv-b": down.pop("kv-b")}
         queries = {name: down.pop(name) for name in ("q-b",) if name in down}
-        whole = {"q-a": 1, "kv-a": 1}
-        kernels = [fused_matrix("qkv" if self.q_rank is None else "qkv-down", down, shards=whole)]
+        shards = {"q-a": 1, "kv-a": 1}
+        kernels = [fused_matrix("qkv" if self.q_rank is None else "qkv-down", down, shards=shards)]
         kernels += [fused_matrix("q-up", queries)] if queries else []
         up = fused_matrix("kv-up", entries)
         if phase == DECODE:
@@ -244,7 +244,7 @@ class Indexer(Entry):
     )
 
     @property
-    def indexed(self) -> int:
+    def indexer_layers(self) -> int:
         """Layers that run an indexer [1]."""
         return self.layers if self.own is None else self.own
 
@@ -336,7 +336,7 @@ class Moe(Entry):
     latent_norm: bool = Field(default=False, description="whether there is a norm of that width")
 
     @model_validator(mode="after")
-    def _enough_experts(self) -> Self:
+    def _check_k(self) -> Self:
         if self.k > self.E:
             raise RooflinesError(
                 "k", f"is {self.k}, but there are {self.E} experts", f"use 1 to {self.E}"
@@ -418,7 +418,7 @@ class Shape(Entry):
     )
 
     @model_validator(mode="after")
-    def _layers_add_up(self) -> Self:
+    def _check_layers(self) -> Self:
         if self.mlp is None and self.moe is None:
             raise RooflinesError("", "lacks mlp and moe", "give it one of them, or both")
         mlp_parts = [part for part in (self.mlp, self.moe) if part is not None]
@@ -427,17 +427,19 @@ class Shape(Entry):
             raise RooflinesError("mlp.layers", problem, "state one of them")
         for name in ("window", "sparse", "state"):
             part = getattr(self, name)
-            if part is not None and part.layers > self.mixed_layers:
+            if part is not None and part.layers > self.mixer_layers:
                 raise RooflinesError(
                     f"{name}.layers",
-                    f"is {part.layers}, but the model has {self.mixed_layers} layers",
-                    f"use 1 to {self.mixed_layers}",
+                    f"is {part.layers}, but the model has {self.mixer_layers} layers",
+                    f"use 1 to {self.mixer_layers}",
                 )
-        if self.sparse is not None and (self.window or self.sparse.indexed > self.sparse.layers):
+        if self.sparse is not None and (
+            self.window or self.sparse.indexer_layers > self.sparse.layers
+        ):
             problem = "stands beside a window, or has more indexers than layers"
             raise RooflinesError("sparse", problem, "correct one of them")
         if self.attention_layers < (0 if self.window is None else self.window.layers):
-            problem = f"and state.layers are more than the {self.mixed_layers} layers"
+            problem = f"and state.layers are more than the {self.mixer_layers} layers"
             raise RooflinesError("window.layers", problem, "correct one of them")
         if self.crossed and (self.mlp is None or self.attention.kind != "gqa"):
             problem = "is stated beside experts alone, or latent attention"
@@ -456,7 +458,7 @@ class Shape(Entry):
         return self
 
     @property
-    def mixed_layers(self) -> int:
+    def mixer_layers(self) -> int:
         """Layers with attention or an SSM state [1]."""
         parts = (self.mlp, self.moe) if self.single else ()
         return self.layers - sum(part.layers or 0 for part in parts if part is not None)
@@ -464,7 +466,7 @@ class Shape(Entry):
     @property
     def attention_layers(self) -> int:
         """Layers with attention [1]."""
-        return self.mixed_layers - (0 if self.state is None else self.state.layers)
+        return self.mixer_layers - (0 if self.state is None else self.state.layers)
 
     @property
     def mlp_layers(self) -> int:
@@ -502,7 +504,7 @@ class Shape(Entry):
         return 0 if self.tied and self.scores is None else self.outputs * self.D
 
     @property
-    def headless(self) -> str | None:
+    def headless_reason(self) -> str | None:
         """Reason why the model generates no tokens; None: it does."""
         if self.scores is None:
             return None

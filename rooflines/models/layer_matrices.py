@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Mlp, Shape
 
-Sizes = dict[str, tuple[int, int]]
+MatrixWidths = dict[str, tuple[int, int]]
 """D (contracted width) and F (output width) by layer [1]."""
 
 LAYERS = {
@@ -39,7 +39,7 @@ LAYERS = {
 """Matrices that a model can have, with descriptions, in the order of `layers_of`."""
 
 
-def layers_of(shape: Shape) -> Sizes:
+def layers_of(shape: Shape) -> MatrixWidths:
     """Matrices in a model.
 
     Args:
@@ -62,7 +62,7 @@ def layers_of(shape: Shape) -> Sizes:
     return {name: matrices[name] for name in LAYERS if name in matrices}
 
 
-def _mlp(mlp: Mlp, width: int) -> Sizes:
+def _mlp(mlp: Mlp, width: int) -> MatrixWidths:
     """MLP matrices for width D, with gate and up also as one matmul [1]."""
     matrices = dict(mlp.projections(width))
     return {**matrices, "gate-up": (width, 2 * mlp.F)} if mlp.gated else matrices
@@ -165,5 +165,5 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
         )
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
-            share = shape.sparse.indexed / shape.sparse.layers
+            share = shape.sparse.indexer_layers / shape.sparse.layers
             yield f"self_attn.indexer.{matrix.name}", round(matrix.weights * share)

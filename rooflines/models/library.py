@@ -36,15 +36,15 @@ CONVENTIONS: tuple[Convention, ...] = ("active", "active_with_embedding", "activ
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,99}")
 
 
-Printed = int | str
+PrintedCount = int | str
 """Count: a whole number, or as printed, such as 1026.41B."""
 
 
 class PublishedCounts(Entry):
     """Parameter counts that the publisher prints."""
 
-    total: Printed = Field(description="all parameters, as printed [1]")
-    active: Printed | None = Field(None, description="active parameters, as printed [1]")
+    total: PrintedCount = Field(description="all parameters, as printed [1]")
+    active: PrintedCount | None = Field(None, description="active parameters, as printed [1]")
     convention: Convention | None = Field(
         None, description="what `active` includes; null: none of the three conventions gives it"
     )
@@ -78,7 +78,7 @@ class ModelEntry(Shape):
         return Model(name, self, self.dtypes, self.note)
 
 
-def checked_model_name(name: object) -> None:
+def check_model_name(name: object) -> None:
     """Refuse an invalid model name.
 
     Raises:
@@ -225,7 +225,7 @@ def _model(form: object, folder: Path) -> Model:
         )
     name = form.get("name")
     with at_path("name"):
-        checked_model_name(name)
+        check_model_name(name)
     parts = {key: value for key, value in form.items() if key != "name"}
     if "hf" not in parts:
         return Model(str(name), validate_entry(Shape, parts))

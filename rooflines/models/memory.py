@@ -57,7 +57,9 @@ def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
             CachedTensor(layers, attention.kv_cache_elements, kept_window, attention.cache_heads)
         )
     if (sparse := shape.sparse) is not None:
-        tensors.append(CachedTensor(sparse.indexed, sparse.dim, AttentionWindow(), 1, sparse.bits))
+        tensors.append(
+            CachedTensor(sparse.indexer_layers, sparse.dim, AttentionWindow(), 1, sparse.bits)
+        )
     if (state := shape.state) is not None:
         for elements, bits in ((state.elements, state.bits), (state.conv_inputs, CONV_INPUT_BITS)):
             window = AttentionWindow()

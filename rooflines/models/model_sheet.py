@@ -57,13 +57,13 @@ def model_numbers(model: Model) -> Iterator[tuple[str, float, str]]:
         yield f"weights_bytes.{dtype}", float(model.weights_bytes(dtype)), "byte"
     if model.dtypes is not None:
         yield "weights_bytes.published", float(model.weights_bytes()), "byte"
-    for chip, _, batches in chips_that_hold(model):
+    for chip, _, batches in fitting_chips(model):
         for dtype, batch in batches.items():
             if batch:
                 yield f"max_batch.{chip}.{dtype}.{BATCH_CONTEXT}", batch, "1"
 
 
-def chips_that_hold(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:
+def fitting_chips(model: Model) -> Iterator[tuple[str, float, dict[str, int]]]:
     """Find catalogue chips, without variants, that alone hold the model and a KV cache.
 
     Yields:

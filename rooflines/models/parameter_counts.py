@@ -100,7 +100,7 @@ def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
     if shape.sparse is not None:
         matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
-        yield from ((shape.sparse.indexed, matrix) for matrix in matrices)
+        yield from ((shape.sparse.indexer_layers, matrix) for matrix in matrices)
     if shape.state is not None:
         yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
 
@@ -163,7 +163,7 @@ def parameters_of(shape: Shape) -> Parameters:
         norms += layers * attention.norms()
         biases += layers * attention.biases(width)
     if shape.sparse is not None:
-        norms += shape.sparse.indexed * 2 * shape.sparse.dim
+        norms += shape.sparse.indexer_layers * 2 * shape.sparse.dim
     if shape.state is not None:
         biases += shape.state.layers * shape.state.vector_elements()
     dense = experts = shared = router = idle = latents = 0

@@ -86,11 +86,11 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
             problem = f"is {chips}, which does not divide the {heads} {name}"
             raise RooflinesError("tp", problem, f"use one of {divisors}")
     for _, attention, _ in shape.attentions:
-        cached = attention.cache_heads
-        if cached % chips and chips % cached:
+        kv_heads = attention.cache_heads
+        if kv_heads % chips and chips % kv_heads:
             raise RooflinesError(
                 "tp",
-                f"is {chips}, which neither divides the {cached} key-value heads nor is a multiple",
+                f"is {chips}, which neither divides the {kv_heads} KV heads nor is a multiple",
                 "use a number of chips that shares or replicates the heads evenly",
             )
 
@@ -142,25 +142,25 @@ class Split(Entry):
 
     @model_validator(mode="before")
     @classmethod
-    def _not_of_training(cls, value: object) -> object:
+    def _refuse_training_keys(cls, value: object) -> object:
         if isinstance(value, dict) and (keys := [key for key in TRAINING_KEYS if key in value]):
             raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
         return value
 
     @model_validator(mode="before")
     @classmethod
-    def _by_name(cls, value: object) -> object:
+    def _parse_name(cls, value: object) -> object:
         return cls.keys_from_name(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _not_too_many(self) -> Self:
+    def _check_chips(self) -> Self:
         if self.chips > MAX_SIZE:
             problem = f"is {self.chips:,} chips with tp, more than {MAX_SIZE:,}"
             raise RooflinesError("dp", problem, "use fewer chips")
         return self
 
     @model_validator(mode="after")
-    def _experts_over_all(self) -> Self:
+    def _check_ep(self) -> Self:
         if self.parts not in (ONE_CHIP, self.chips):
             raise RooflinesError(
                 "ep",

@@ -40,7 +40,7 @@ class State(Entry):
     bits: ModelSize = Field(32, description="bits of an element of the state")
 
     @model_validator(mode="after")
-    def _keeps_inputs(self) -> Self:
+    def _check_conv(self) -> Self:
         if self.kind == SHORT_CONV and self.conv == 1:
             raise RooflinesError("conv", "is 1, of which nothing is kept", "write 2 or more")
         return self

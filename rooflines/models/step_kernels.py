@@ -206,9 +206,9 @@ class StepKernels:
             if kernel in sibling_kernels:
                 yield sibling_kernels[kernel]
                 continue
-            sent = tuple(_transfers(self.shape, group, self.sharing, *routes))
-            works = {**kernel.works, NETWORK_BYTES: sent_bytes(sent)}
-            yield replace(kernel, works=works, transfers=sent) if sent else kernel
+            transfers = tuple(_transfers(self.shape, group, self.sharing, *routes))
+            works = {**kernel.works, NETWORK_BYTES: sent_bytes(transfers)}
+            yield replace(kernel, works=works, transfers=transfers) if transfers else kernel
         if self.engine and self.phase == DECODE:
             yield from _engine_kernels(self.shape, self.sharing, self.mtp_tokens)
 
@@ -226,7 +226,10 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         return ",".join([experts, per_token, str(tokens), *sizes])
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
-        scaled = {tuple(map(extent, product)): per * factor for product, per in terms.items()}
+        scaled = {
+            tuple(map(extent, product)): coefficient * factor
+            for product, coefficient in terms.items()
+        }
         return Poly(scaled) if scaled else ZERO
 
     if group.cache and sharing.cache_split == BY_BATCH:
@@ -238,14 +241,14 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         tensors = REST
     weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
-        used = activated_experts(group.moe.E, group.moe.k, 1, sharing.routing)
-        weight_bytes = constant(used * next(iter(weight_bytes.terms.values())))
+        activated = activated_experts(group.moe.E, group.moe.k, 1, sharing.routing)
+        weight_bytes = constant(activated * next(iter(weight_bytes.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
 
-    def activation_traffic(cost: str, terms: Terms, whole: Collection[Layout]) -> Poly:
-        """Activation traffic [byte]; layouts in `whole` repeat it per chip, but not under ep."""
-        part = Fraction(1) if group.layout in whole else group.share(cost, split.shards)
+    def activation_traffic(cost: str, terms: Terms, whole_layouts: Collection[Layout]) -> Poly:
+        """Activation traffic [byte]; `whole_layouts` repeat it per chip, but not under ep."""
+        part = Fraction(1) if group.layout in whole_layouts else group.share(cost, split.shards)
         replica = Fraction(1, split.chips if is_expert_parallel else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
 
@@ -340,7 +343,7 @@ def _transfers(
     if group.layout == "heads" and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
             sequence_terms: Terms = {
-                product: per * size / split.chips for product, per in terms.items()
+                product: coefficient * size / split.chips for product, coefficient in terms.items()
             }
             yield transfer(ALL_TO_ALL, sequence_terms)
     outputs: Terms = {group.tokens: shape.D * size / split.dp}

@@ -142,8 +142,8 @@ class ModelDtypes(Entry):
     def storage_dtypes(self) -> dict[str, str]:
         """Dtype by tensor class; without the KV cache where it is not given."""
         optional = {LM_HEAD: self.lm_head, REST: self.rest, "cache": self.cache}
-        stated = {name: dtype for name, dtype in optional.items() if dtype is not None}
-        return {name: self.dtype_of(name) for name in CLASSES} | stated
+        optional_dtypes = {name: dtype for name, dtype in optional.items() if dtype is not None}
+        return {name: self.dtype_of(name) for name in CLASSES} | optional_dtypes
 
 
 TRAINING_CLASSES = ("gradients", "master", "moments", "saved")

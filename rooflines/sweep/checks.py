@@ -183,7 +183,7 @@ def check_step_sizes(sweep: ModelSweep) -> None:
 def _check_heads(sweep: ModelSweep) -> None:
     """Refuse to decode or train models that generate no tokens."""
     phases = [phase for phase in sweep.config.phase if phase != PREFILL]
-    without = ((name, model.shape.headless) for name, model in sweep.models.items())
+    without = ((name, model.shape.headless_reason) for name, model in sweep.models.items())
     for name, reason in without:
         if reason and phases:
             does = "trains on" if TRAIN in phases else "decodes"

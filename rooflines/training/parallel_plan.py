@@ -108,12 +108,12 @@ class TrainingPlan(TrainingKeys, Split):
 
     @model_validator(mode="before")
     @classmethod
-    def _not_of_training(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
+    def _refuse_training_keys(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
         """Allow the keys that only training has."""
         return value
 
     @model_validator(mode="after")
-    def _experts_over_all(self) -> Self:
+    def _check_ep(self) -> Self:
         """Allow any ep: `check` compares it with the experts."""
         return self
 

@@ -206,7 +206,7 @@ def stage_kinds(stages: Sequence[Stage]) -> tuple[tuple[Stage, int], ...]:
     stages_by_kind: dict[Stage, list[Stage]] = {}
     for stage in stages:
         stages_by_kind.setdefault(replace(stage, index=0), []).append(stage)
-    return tuple((alike[0], len(alike)) for alike in stages_by_kind.values())
+    return tuple((stages_alike[0], len(stages_alike)) for stages_alike in stages_by_kind.values())
 
 
 class ParameterShare(NamedTuple):
@@ -301,19 +301,19 @@ class TrainedModel:
 
     def _count_parameters(self, stage: Stage) -> tuple[int, int, int, int]:
         """Count the parameters for `parameters_on`."""
-        shape, whole = self.shape, self._parameters
-        routed = whole.experts // max(shape.moe_layers, 1)
-        dense = whole.mlp // max(shape.mlp_layers, 1)
-        routing = (whole.shared + whole.router) // max(shape.moe_layers, 1)
+        shape, counts = self.shape, self._parameters
+        routed = counts.experts // max(shape.moe_layers, 1)
+        dense = counts.mlp // max(shape.mlp_layers, 1)
+        routing = (counts.shared + counts.router) // max(shape.moe_layers, 1)
         weights = (
-            stage.layers * (whole.attention // shape.layers + self.vectors[INPUT_KERNELS[0]])
+            stage.layers * (counts.attention // shape.layers + self.vectors[INPUT_KERNELS[0]])
             + stage.dense_layers * (dense + self.vectors.get("gate-up", 0))
             + stage.moe_layers * (routing + self.vectors.get("router", 0))
             + stage.has_head * self.vectors["unembed"]
         )
         is_tied_here = shape.tied and stage.has_embedding
         head = 0 if is_tied_here else stage.has_head * shape.table
-        return weights, stage.moe_layers * routed, stage.has_embedding * whole.embedding, head
+        return weights, stage.moe_layers * routed, stage.has_embedding * counts.embedding, head
 
 
 @dataclass(frozen=True, eq=False)

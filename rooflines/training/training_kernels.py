@@ -118,10 +118,10 @@ class KernelRuns:
     @cached_property
     def by_runs_per_step(self) -> list[tuple[Poly, list[tuple[RunCount, Kernel]]]]:
         """Kernels with their layer counts, grouped by their number per step."""
-        alike: dict[Poly, list[tuple[RunCount, Kernel]]] = {}
+        kernels: dict[Poly, list[tuple[RunCount, Kernel]]] = {}
         for run in self.runs:
-            alike.setdefault(run.runs_per_step, []).append((run.kernel.count, run.kernel))
-        return [*alike.items()]
+            kernels.setdefault(run.runs_per_step, []).append((run.kernel.count, run.kernel))
+        return [*kernels.items()]
 
     def work(self, column: str) -> Poly:
         """Work per step on all stages, by its column [FLOP or byte]."""
@@ -376,7 +376,7 @@ def step_runs(
     """
     plan, sizes = builder.plan, builder.sizes
     _, _, shared = SHARDED_STATES[plan.shard]
-    moved_bytes, sent = Fraction(0), list[Transfer]()
+    moved_bytes, transfers = Fraction(0), list[Transfer]()
     for share in builder.parameters(stage):
         bytes_per_parameter = 2 * builder.optimizer_bytes + sizes["gradients"] + share.weight_bytes
         moved_bytes += (
@@ -386,12 +386,12 @@ def step_runs(
         weights = constant(share.parameter_count * share.weight_bytes)
         if plan.shard in ("none", "optimizer"):
             kind = REDUCE if plan.shard == "none" else SCATTER
-            sent += builder.collective(kind, gradients, share.replicas, share.stride)
+            transfers += builder.collective(kind, gradients, share.replicas, share.stride)
         if plan.shard in ("optimizer", "gradients"):
-            sent += builder.collective(GATHER, weights, share.replicas, share.stride)
+            transfers += builder.collective(GATHER, weights, share.replicas, share.stride)
     works = {"weight_bytes": constant(moved_bytes), "memory_bytes": constant(moved_bytes)}
     kernels = [builder.chip_kernel(f"optimizer{suffix}", (), works)]
-    kernels += [builder.chip_kernel(f"replicas{suffix}", tuple(sent))] * bool(sent)
+    kernels += [builder.chip_kernel(f"replicas{suffix}", tuple(transfers))] * bool(transfers)
     for kernel in kernels:
         yield KernelRun(replace(kernel, count=stage_count), ONCE_PER_STEP, only_stage=stage)
 
@@ -408,10 +408,12 @@ def _embedding(builder: KernelBuilder) -> Iterator[KernelRun]:
     is_tied_here = shape.tied and builder.plan.pp == 1  # the unembedding's, which is sent with that
     rows = shape.positions + (0 if is_tied_here else shape.V)
     table = Fraction(rows * width, builder.plan.tp)
-    sent = _weight_gathers(builder, constant(table * builder.sizes["head"]), experts=False)
-    sent += _gradient_scatters(builder, constant(table * builder.sizes["gradients"]), experts=False)
-    if sent:
-        yield KernelRun(builder.chip_kernel("embed-replicas", sent), EVERY_MICRO_BATCH)
+    transfers = _weight_gathers(builder, constant(table * builder.sizes["head"]), experts=False)
+    transfers += _gradient_scatters(
+        builder, constant(table * builder.sizes["gradients"]), experts=False
+    )
+    if transfers:
+        yield KernelRun(builder.chip_kernel("embed-replicas", transfers), EVERY_MICRO_BATCH)
 
 
 def _weight_gathers(
@@ -457,7 +459,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
 
     def kernel(
         pass_name: str,
-        sent: tuple[Transfer, ...],
+        transfers: tuple[Transfer, ...],
         moved_weights: Poly,
         saved_traffic: Poly,
         traffic: Poly,
@@ -478,7 +480,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
             "activation_bytes": traffic,
         }
         return builder.chip_kernel(
-            f"{group.name}-{pass_name}", sent, works, linear=is_linear and not is_end
+            f"{group.name}-{pass_name}", transfers, works, linear=is_linear and not is_end
         )
 
     yield KernelRun(
@@ -500,12 +502,17 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
         kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
         EVERY_MICRO_BATCH,
     )
-    sent = collectives.inputs + _gradient_scatters(builder, weights.scattered, experts=is_routed)
-    yield KernelRun(
-        kernel("wgrad", sent, weights.gradients, saved_bytes, activation_traffic), ONCE_PER_STEP
+    gradient_transfers = collectives.inputs + _gradient_scatters(
+        builder, weights.scattered, experts=is_routed
     )
     yield KernelRun(
-        kernel("wgrad-add", sent, weights.gradients * 2, saved_bytes, activation_traffic),
+        kernel("wgrad", gradient_transfers, weights.gradients, saved_bytes, activation_traffic),
+        ONCE_PER_STEP,
+    )
+    yield KernelRun(
+        kernel(
+            "wgrad-add", gradient_transfers, weights.gradients * 2, saved_bytes, activation_traffic
+        ),
         LATER_MICRO_BATCHES,
     )
 

@@ -200,13 +200,13 @@ def _model(
     table = families()[family]
     config = {table.names.get(key, key): value for key, value in config.items()}
     keys = Keys(config, family, table.defaults)
-    shape_form, stack = form_of(keys, table)
+    shape_form, layer_types = form_of(keys, table)
     scores = _scores(config)
     if scores is not None:
         shape_form.pop("mtp", None)
     shape = validate_entry(Shape, {"family": family, "scores": scores, **shape_form})
     if dtypes is None:
-        published = published_dtypes(keys, shape, stack, quant_config)
+        published = published_dtypes(keys, shape, layer_types, quant_config)
     else:
         published = Published(None if dtypes is SKIP_DTYPES else model_dtypes(dtypes))
         keys.ignore("torch_dtype", "dtype", *QUANTIZATIONS)

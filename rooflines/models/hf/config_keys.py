@@ -240,8 +240,8 @@ class Keys:
         if value is not None and (value, type(value)) not in [
             (choice, type(choice)) for choice in allowed
         ]:
-            shown = " or ".join(quote(choice) for choice in allowed)
-            problem = f"is {quote(value)}: counts of {self.family} are known for {shown} alone"
+            choices = " or ".join(quote(choice) for choice in allowed)
+            problem = f"is {quote(value)}: counts of {self.family} are known for {choices} alone"
             raise RooflinesError(name, problem, "use a config of a model with it, or write it out")
 
     def check_modelled(self, reasons: Mapping[str, str]) -> None:

@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 
 Form = dict[str, Any]
 
-FULL, LINEAR, SLIDING, CHUNKED = (
-    f"{kind}_attention" for kind in ("full", "linear", "sliding", "chunked")
-)
+FULL, LINEAR = "full_attention", "linear_attention"
+SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 """Values of `layer_types`."""
 
 LAYER_TYPES = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
@@ -37,8 +36,12 @@ LAYER_TYPES = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
 ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla}
 
 PARTS: Mapping[str, type[Entry]] = {
-    "window": Window, "state": State, "sparse": Indexer, "moe": Moe, "mlp": Mlp,
-}  # fmt: skip
+    "window": Window,
+    "state": State,
+    "sparse": Indexer,
+    "moe": Moe,
+    "mlp": Mlp,
+}
 """Parts of a shape that only some layers have."""
 
 CROSS_NOTE = "{count} layers of cross-attention are stored, and skipped in steps of text alone"
@@ -152,11 +155,11 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
         form |= {"layers": keys.layers() - len(crossed), "crossed": len(crossed)}
         form["mlp"]["layers"] -= len(crossed)
         keys.assumptions.append(CROSS_NOTE.format(count=len(crossed)))
-        stack = _layer_types(layers, single=False)
+        types = _layer_types(layers, single=False)
         layer_types = [
-            "cross" if i in crossed else value for i, value in enumerate(stack.layer_types)
+            "cross" if i in crossed else value for i, value in enumerate(types.layer_types)
         ]
-        return form, LayerTypes(layer_types, stack.mlp_types)
+        return form, LayerTypes(layer_types, types.mlp_types)
     # Which window or indexer such a layer has, where others differ in theirs, is unknown.
     local_layers_differ = form.get("window") or form.get("sparse", {}).get("own")
     if family.mtp is not None and keys.get(family.mtp) == 1 and not local_layers_differ:
@@ -172,14 +175,14 @@ def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
         for part, source in sources.items()
         if "layers" in source
     }
-    types, none = keys.per_layer("layer_types", family.types), [False] * keys.layers()
+    types, no_layers = keys.per_layer("layer_types", family.types), [False] * keys.layers()
     for part, kinds in LAYER_TYPES.items():
         if types and not set(kinds).isdisjoint(family.types):
-            typed = [kind in kinds for kind in types]
-            if any(typed) and part not in layers:
+            has_kind = [kind in kinds for kind in types]
+            if any(has_kind) and part not in layers:
                 problem = f"has windows, which configs of {keys.family} are not known to have"
                 raise RooflinesError("layer_types", problem, f"use a model whose layers are {FULL}")
-            layers[part] = typed
+            layers[part] = has_kind
     if (
         any(layers.get("window", ()))
         and keys.optional_size(tokens := sources["window"]["tokens"]) is None
@@ -188,9 +191,9 @@ def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
             problem = "has layers with a window, whose size is absent"
             raise RooflinesError("layer_types", problem, f"add {tokens}")
         del layers["window"]
-    with_mlp = [not is_used for is_used in layers.get("moe", none)]
-    all_parts = {**dict.fromkeys(PARTS, none), "mlp": with_mlp, **layers}
-    return {part: is_used or none for part, is_used in all_parts.items()}
+    has_mlp = [not is_used for is_used in layers.get("moe", no_layers)]
+    all_parts = {**dict.fromkeys(PARTS, no_layers), "mlp": has_mlp, **layers}
+    return {part: is_used or no_layers for part, is_used in all_parts.items()}
 
 
 def _layer_types(layers: Mapping[str, list[bool]], *, single: bool) -> LayerTypes:

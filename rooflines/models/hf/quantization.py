@@ -73,40 +73,40 @@ class Quantization:
     notes: tuple[str, ...] = ()
 
 
-def read_quantization(stated: object) -> Quantization:
+def read_quantization(config: object) -> Quantization:
     """Read a quantization by its method.
 
     Args:
-        stated: `quantization_config` in a config.json, or the content of hf_quant_config.json.
+        config: `quantization_config` in a config.json, or the content of hf_quant_config.json.
 
     Raises:
         RooflinesError: Its method, a key or a value is unknown.
     """
-    if not isinstance(stated, Mapping):
-        raise RooflinesError("", f"is {quote(stated)}, which is no object", FIX)
-    method = _method(stated)
-    quantization = READERS[method](stated)
-    unknown_keys = _unknown_keys(stated, method)
-    unquantized = (*quantization.unquantized, *_unquantized_modules(stated))
+    if not isinstance(config, Mapping):
+        raise RooflinesError("", f"is {quote(config)}, which is no object", FIX)
+    method = _method(config)
+    quantization = READERS[method](config)
+    unknown_keys = _unknown_keys(config, method)
+    unquantized = (*quantization.unquantized, *_unquantized_modules(config))
     notes = (f"ignored of the quantization: {', '.join(unknown_keys)}",) if unknown_keys else ()
     return replace(quantization, unquantized=unquantized, notes=quantization.notes + notes)
 
 
-def _method(stated: Mapping[str, Any]) -> str:
+def _method(config: Mapping[str, Any]) -> str:
     """Identify the method, by its name or by its keys.
 
     Raises:
         RooflinesError: It is unknown, or its layout is not modelled.
     """
-    if stated.get("quant_algo"):
+    if config.get("quant_algo"):
         return "modelopt"
-    method_name = stated.get("quant_method")
+    method_name = config.get("quant_method")
     if method_name is None:
-        if {"bits", "group_size"} <= stated.keys():
+        if {"bits", "group_size"} <= config.keys():
             return "mlx"
-        if {"w_bit", "q_group_size"} <= stated.keys():
+        if {"w_bit", "q_group_size"} <= config.keys():
             return "awq"
-        if {"load_in_4bit", "load_in_8bit"} & stated.keys():
+        if {"load_in_4bit", "load_in_8bit"} & config.keys():
             return "bitsandbytes"
     table = quantizations()
     method = (
@@ -122,14 +122,14 @@ def _method(stated: Mapping[str, Any]) -> str:
     raise RooflinesError("quant_method", problem, FIX, close=close)
 
 
-def _unknown_keys(stated: Mapping[str, Any], method: str) -> list[str]:
+def _unknown_keys(config: Mapping[str, Any], method: str) -> list[str]:
     """Find unknown keys with a text or true as value.
 
     Raises:
         RooflinesError: An unknown key has a number or an object.
     """
     known_keys, unknown_keys = quantizations()["keys"], []
-    for key, value in stated.items():
+    for key, value in config.items():
         if (
             key in known_keys["all"]
             or key in known_keys[method]
@@ -148,18 +148,18 @@ def _unknown_keys(stated: Mapping[str, Any], method: str) -> list[str]:
 # ---------------------------------------------------------------- by method
 
 
-def _modelopt(stated: Mapping[str, Any]) -> Quantization:
+def _modelopt(config: Mapping[str, Any]) -> Quantization:
     """ModelOpt: one algorithm for every matrix, or per layer."""
-    algorithm = stated.get("quant_algo")
-    if not algorithm and isinstance(stated.get("config_groups"), Mapping):
-        return _compressed(stated)
-    formats = tuple(_by_algorithm(stated, str(algorithm)))
+    algorithm = config.get("quant_algo")
+    if not algorithm and isinstance(config.get("config_groups"), Mapping):
+        return _compressed(config)
+    formats = tuple(_by_algorithm(config, str(algorithm)))
     weight_only = algorithm in quantizations()["weights-alone"]
-    return Quantization(formats, cache=_cache(stated), head=UNLESS_LISTED, weight_only=weight_only)
+    return Quantization(formats, cache=_cache(config), head=UNLESS_LISTED, weight_only=weight_only)
 
 
-def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[str, str]]:
-    layers = stated.get("quantized_layers")
+def _by_algorithm(config: Mapping[str, Any], algorithm: str) -> Iterator[tuple[str, str]]:
+    layers = config.get("quantized_layers")
     if algorithm == "MIXED_PRECISION":
         if not isinstance(layers, Mapping) or not layers:
             raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
@@ -167,7 +167,7 @@ def _by_algorithm(stated: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
             entry = form if isinstance(form, Mapping) else {"quant_algo": form}
             yield str(name), _algorithm(entry.get("quant_algo"), entry.get("group_size"))
         return
-    yield EVERY_MATRIX, _algorithm(algorithm, stated.get("group_size"))
+    yield EVERY_MATRIX, _algorithm(algorithm, config.get("group_size"))
 
 
 def _algorithm(name: object, group: object) -> str:
@@ -184,17 +184,17 @@ def _algorithm(name: object, group: object) -> str:
     return format_name
 
 
-def _compressed(stated: Mapping[str, Any]) -> Quantization:
+def _compressed(config: Mapping[str, Any]) -> Quantization:
     """compressed-tensors: schemes by each group's targets."""
-    sparse = stated.get("sparsity_config") or {}
+    sparse = config.get("sparsity_config") or {}
     structure = sparse.get("sparsity_structure") if isinstance(sparse, Mapping) else sparse
     packed = sparse.get("format") if isinstance(sparse, Mapping) else None
     if packed not in (None, "", "dense") and structure in (None, "", "unstructured"):
         structure = packed
-    if structure not in (None, "", "unstructured") or "24" in str(stated.get("format")):
-        problem = f"is {quote(structure or stated.get('format'))}: sparse weights are not modelled"
+    if structure not in (None, "", "unstructured") or "24" in str(config.get("format")):
+        problem = f"is {quote(structure or config.get('format'))}: sparse weights are not modelled"
         raise RooflinesError("sparsity_config", problem, FIX)
-    groups = stated.get("config_groups")
+    groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
         raise RooflinesError("config_groups", f"is {quote(groups)}", FIX)
     formats: list[tuple[str, str]] = []
@@ -211,7 +211,7 @@ def _compressed(stated: Mapping[str, Any]) -> Quantization:
                 (EVERY_MATRIX if target == "Linear" else target, format_name) for target in targets
             ]
     return Quantization(
-        tuple(formats), cache=_cache(stated), head=UNLESS_LISTED, weight_only=weight_only
+        tuple(formats), cache=_cache(config), head=UNLESS_LISTED, weight_only=weight_only
     )
 
 
@@ -246,36 +246,36 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
     return name
 
 
-def _fp8(stated: Mapping[str, Any]) -> Quantization:
+def _fp8(config: Mapping[str, Any]) -> Quantization:
     """fp8 with scales per tensor, row or block, which are not counted; or mxfp8."""
-    has_row_blocks = stated.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
+    has_row_blocks = config.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
     return Quantization(
-        ((EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8"),), cache=_cache(stated)
+        ((EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8"),), cache=_cache(config)
     )
 
 
-def _mxfp4(stated: Mapping[str, Any]) -> Quantization:
+def _mxfp4(config: Mapping[str, Any]) -> Quantization:
     """gpt-oss: experts in mxfp4."""
-    del stated
+    del config
     return Quantization((("mlp.experts", "mxfp4"),))
 
 
-def _gptq(stated: Mapping[str, Any]) -> Quantization:
+def _gptq(config: Mapping[str, Any]) -> Quantization:
     """GPTQ, as transformers, AutoGPTQ, GPTQModel and auto-round write it.
 
     Files have a zero point per group, also where all are alike, except in the Marlin layout.
     """
-    bits, group = stated.get("bits"), stated.get("group_size", 128)
-    if stated.get("data_type", "int") not in ("int", "", None):
-        problem = f"is {quote(stated['data_type'])}, which is not modelled"
+    bits, group = config.get("bits"), config.get("group_size", 128)
+    if config.get("data_type", "int") not in ("int", "", None):
+        problem = f"is {quote(config['data_type'])}, which is not modelled"
         raise RooflinesError("data_type", problem, FIX)
-    zeros = not (stated.get("is_marlin_format") or stated.get("checkpoint_format") == "marlin")
+    zeros = not (config.get("is_marlin_format") or config.get("checkpoint_format") == "marlin")
     default_format = _integer(bits, group, zeros=zeros)
     formats = [(EVERY_MATRIX, default_format)]
-    if modules := stated.get("modules_in_block_to_quantize"):
+    if modules := config.get("modules_in_block_to_quantize"):
         formats = [(str(name), default_format) for name in _flat(modules)]
-    overrides = {**_object(stated, "extra_config")}
-    for pattern, form in _object(stated, "dynamic").items():  # without a sign it is +:
+    overrides = {**_object(config, "extra_config")}
+    for pattern, form in _object(config, "dynamic").items():  # without a sign it is +:
         overrides[pattern if pattern.startswith(("-:", "+:")) else f"+:{pattern}"] = form
     unquantized = []
     for pattern, form in overrides.items():
@@ -286,7 +286,7 @@ def _gptq(stated: Mapping[str, Any]) -> Quantization:
         elif options:
             sizes = options.get("bits", bits), options.get("group_size", group)
             formats.append((module, _integer(*sizes, zeros=zeros)))
-    quantized = _flag(stated, "lm_head") or _flag(stated, "quant_lm_head")
+    quantized = _flag(config, "lm_head") or _flag(config, "quant_lm_head")
     return Quantization(
         tuple(formats),
         tuple(unquantized),
@@ -304,56 +304,56 @@ def _flat(parts: object) -> Iterator[object]:
         yield from part if isinstance(part, list) else [part]
 
 
-def _flag(stated: Mapping[str, Any], key: str) -> bool:
+def _flag(config: Mapping[str, Any], key: str) -> bool:
     """Read true or false; false where absent.
 
     Raises:
         RooflinesError: It is neither.
     """
-    value = stated.get(key) or False
+    value = config.get(key) or False
     if not isinstance(value, bool):
         raise RooflinesError(key, f"is {quote(value)}, which is neither true nor false", FIX)
     return value
 
 
-def _object(stated: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+def _object(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """Read an object; empty where absent.
 
     Raises:
         RooflinesError: It is none.
     """
-    value = stated.get(key) or {}
+    value = config.get(key) or {}
     if not isinstance(value, Mapping):
         raise RooflinesError(key, f"is {quote(value)}, which is no object", FIX)
     return value
 
 
-def _awq(stated: Mapping[str, Any]) -> Quantization:
+def _awq(config: Mapping[str, Any]) -> Quantization:
     """AWQ, as AutoAWQ and transformers write it."""
-    bits = stated.get("bits", stated.get("w_bit"))
-    group = stated.get("group_size", stated.get("q_group_size", 128))
-    zeros = stated.get("zero_point") is not False
+    bits = config.get("bits", config.get("w_bit"))
+    group = config.get("group_size", config.get("q_group_size", 128))
+    zeros = config.get("zero_point") is not False
     return Quantization(((EVERY_MATRIX, _integer(bits, group, zeros=zeros)),), weight_only=True)
 
 
-def _bitsandbytes(stated: Mapping[str, Any]) -> Quantization:
+def _bitsandbytes(config: Mapping[str, Any]) -> Quantization:
     """bitsandbytes: int8, or 4 bits whose scales may be quantized too."""
-    if stated.get("load_in_8bit") or stated.get("_load_in_8bit"):
+    if config.get("load_in_8bit") or config.get("_load_in_8bit"):
         return Quantization(((EVERY_MATRIX, "int8"),))
-    if not (stated.get("load_in_4bit") or stated.get("_load_in_4bit")):
+    if not (config.get("load_in_4bit") or config.get("_load_in_4bit")):
         raise RooflinesError("load_in_4bit", "is false, as is load_in_8bit", FIX)
-    double = stated.get("bnb_4bit_use_double_quant")
+    double = config.get("bnb_4bit_use_double_quant")
     return Quantization(((EVERY_MATRIX, "nf4-double" if double else "nf4"),), weight_only=True)
 
 
-def _mlx(stated: Mapping[str, Any]) -> Quantization:
+def _mlx(config: Mapping[str, Any]) -> Quantization:
     """mlx-lm: every matrix and both token tables, except modules with separate values."""
-    formats, unquantized = [(EVERY_MATRIX, _mlx_format(stated, stated))], []
-    for module, options in stated.items():
+    formats, unquantized = [(EVERY_MATRIX, _mlx_format(config, config))], []
+    for module, options in config.items():
         if module in quantizations()["keys"]["mlx"] or module in quantizations()["keys"]["all"]:
             continue
         if isinstance(options, Mapping):
-            formats.append((str(module), _mlx_format(options, stated)))
+            formats.append((str(module), _mlx_format(options, config)))
         elif options is False:
             unquantized.append((str(module), "a module"))
     return Quantization(
@@ -374,16 +374,16 @@ def _mlx_format(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     return name
 
 
-def _quark(stated: Mapping[str, Any]) -> Quantization:
+def _quark(config: Mapping[str, Any]) -> Quantization:
     """Quark: a global format, and formats by layer pattern."""
-    default_options = _object(stated, "global_quant_config")
+    default_options = _object(config, "global_quant_config")
     formats = [(EVERY_MATRIX, _quark_format(default_options))]
-    for pattern, options in _object(stated, "layer_quant_config").items():
+    for pattern, options in _object(config, "layer_quant_config").items():
         with at_path(f"layer_quant_config.{pattern}"):
             formats.append((str(pattern), _quark_format(options or {})))
     caches = {
         _quark_format({"weight": (options or {}).get("output_tensors")})
-        for options in _object(stated, "kv_cache_quant_config").values()
+        for options in _object(config, "kv_cache_quant_config").values()
     }
     cache = caches.pop() if len(caches) == 1 else None
     weight_only = default_options.get("input_tensors") is None
@@ -411,10 +411,10 @@ def _quark_format(options: Mapping[str, Any]) -> str:
     return str(formats[name])
 
 
-def _torchao(stated: Mapping[str, Any]) -> Quantization:
+def _torchao(config: Mapping[str, Any]) -> Quantization:
     """torchao: one config for all matrices."""
-    kind: Any = stated.get("quant_type")
-    data: Any = stated.get("quant_type_kwargs") or {}
+    kind: Any = config.get("quant_type")
+    data: Any = config.get("quant_type_kwargs") or {}
     if isinstance(kind, Mapping):
         if set(kind) != {"default"}:
             raise RooflinesError("quant_type", "has modules of their own", FIX)
@@ -431,7 +431,7 @@ def _torchao(stated: Mapping[str, Any]) -> Quantization:
     else:
         group = data.get("group_size", type_entry["group"]) if isinstance(data, Mapping) else None
         format_name = f"{_integer(type_entry['bits'], group, 'quant_type')}-bias"
-    tables = bool(stated.get("include_input_output_embeddings"))
+    tables = bool(config.get("include_input_output_embeddings"))
     head = QUANTIZED if tables else UNQUANTIZED
     return Quantization(
         ((EVERY_MATRIX, format_name),),
@@ -459,10 +459,10 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], Quantization]] = {
 # ---------------------------------------------------------------- of several methods
 
 
-def _cache(stated: Mapping[str, Any]) -> str | None:
+def _cache(config: Mapping[str, Any]) -> str | None:
     """Read the KV cache format."""
     for key in ("kv_cache_quant_algo", "kv_cache_scheme"):
-        value = stated.get(key)
+        value = config.get(key)
         if value is None:
             continue
         with at_path(key):
@@ -470,15 +470,15 @@ def _cache(stated: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _unquantized_modules(stated: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _unquantized_modules(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Find patterns of unquantized modules, each with the key that lists it."""
     for key in quantizations()["left-out"]:
-        yield from ((module, key) for module in _modules(stated, key))
+        yield from ((module, key) for module in _modules(config, key))
 
 
-def _modules(stated: Mapping[str, Any], key: str) -> list[str]:
+def _modules(config: Mapping[str, Any], key: str) -> list[str]:
     """Read the module patterns that a key lists."""
-    value = stated.get(key) or []
+    value = config.get(key) or []
     modules = [value] if isinstance(value, str) else value
     if not isinstance(modules, list) or not all(isinstance(module, str) for module in modules):
         raise RooflinesError(key, f"is {quote(value)}, which is no list of modules", FIX)

@@ -80,9 +80,9 @@ def everywhere(keys: Keys) -> list[bool]:
 
 def if_switched_on(keys: Keys) -> list[bool]:
     """Windows in Qwen: from `max_window_layers` on, where `use_sliding_window` is true."""
-    used, layers = keys.flag("use_sliding_window"), keys.layers()
+    is_used, layers = keys.flag("use_sliding_window"), keys.layers()
     first = keys.size("max_window_layers", layers, minimum=0)
-    return [used and index >= first for index in range(layers)]
+    return [is_used and index >= first for index in range(layers)]
 
 
 def with_rope(keys: Keys) -> list[bool]:
@@ -105,8 +105,8 @@ def by_sparse_step(keys: Keys) -> list[bool]:
 def interleaved(keys: Keys) -> list[bool]:
     """Experts in Llama 4: in `moe_layers`, or in every n-th layer."""
     layers, step = keys.layers(), keys.size("interleave_moe_layer_step", 1)
-    stated = keys.indices("moe_layers") or range(step - 1, layers, step)
-    return [index in stated for index in range(layers)]
+    moe_layers = keys.indices("moe_layers") or range(step - 1, layers, step)
+    return [index in moe_layers for index in range(layers)]
 
 
 def after_dense(keys: Keys) -> list[bool]:
@@ -130,16 +130,16 @@ def listed_experts(keys: Keys) -> list[bool]:
     Raises:
         RooflinesError: The list has no layer indices.
     """
-    layers, stated = keys.layers(), keys.get("moe_layers_enum")
+    layers, value = keys.layers(), keys.get("moe_layers_enum")
     types = keys.per_layer("mlp_layer_types", (DENSE, SPARSE_MLP))
-    if types or stated is None:
+    if types or value is None:
         first = keys.size("first_k_dense_replace", 3, minimum=0)
         return [kind == SPARSE_MLP for kind in types] or [i >= first for i in range(layers)]
-    words = stated.split(",") if isinstance(stated, str) else stated
+    words = value.split(",") if isinstance(value, str) else value
     numbers = [str(word).strip() for word in words] if isinstance(words, list) else []
     if not numbers or not all(number.isdecimal() for number in numbers):
         fix = "write the numbers of layers with experts, from 0"
-        raise RooflinesError("moe_layers_enum", f"is {quote(stated)}", fix)
+        raise RooflinesError("moe_layers_enum", f"is {quote(value)}", fix)
     return [str(index) in numbers for index in range(layers)]
 
 
@@ -197,8 +197,8 @@ def layers_of_kind(keys: Keys, kind: str) -> list[bool]:
 
 def hybrid_layers(keys: Keys) -> list[bool]:
     """Windows in MiMo-V2: by its pattern, else all layers but the first and every sixth."""
-    stated = keys.per_layer("hybrid_layer_pattern", (0, 1))
-    pattern = stated or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
+    listed = keys.per_layer("hybrid_layer_pattern", (0, 1))
+    pattern = listed or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
     return [kind == 1 for kind in pattern]
 
 
@@ -230,7 +230,7 @@ def convolutions(keys: Keys) -> list[bool]:
     return [bool(full) and layer not in full for layer in range(keys.layers())]
 
 
-def own_indexers(keys: Keys) -> int | None:
+def indexer_layers(keys: Keys) -> int | None:
     """Indexer layers in DeepSeek-V3.2 and GLM-5; None: all [1]."""
     types = keys.per_layer("indexer_types", ("full", "shared"))
     if not types and keys.get("index_topk_freq", 1) != 1:

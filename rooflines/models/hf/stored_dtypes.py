@@ -80,14 +80,14 @@ def published_dtypes(
         RooflinesError: The statement has an unknown form, or the files disagree.
     """
     base = _base(keys)
-    stated = next(filter(None, map(keys.get, QUANTIZATIONS)), None)
+    quantization_value = next(filter(None, map(keys.get, QUANTIZATIONS)), None)
     keys.ignore(*QUANTIZATIONS)
     keys.ignore("torch_dtype", "dtype")
     notes = [] if base else [DEFAULT_DTYPE_NOTE]
     quantization = None
-    if stated is not None:
+    if quantization_value is not None:
         with at_path("quantization_config"):
-            quantization = read_quantization(stated)
+            quantization = read_quantization(quantization_value)
     if quant_config is not None:
         with at_path("hf_quant_config.json"):
             quant_file = read_quantization(quant_config.get("quantization", quant_config))
@@ -205,11 +205,11 @@ class Modules:
         Raises:
             RooflinesError: Experts in a layer differ, or some are missing.
         """
-        stated: dict[str, list[str]] = {}
+        formats_by_pattern: dict[str, list[str]] = {}
         for pattern, name in formats:
             if EXPERT.search(pattern) and not pattern.startswith("re:"):
-                stated.setdefault(EXPERT.sub(".experts.0", pattern), []).append(name)
-        for pattern, names in stated.items():
+                formats_by_pattern.setdefault(EXPERT.sub(".experts.0", pattern), []).append(name)
+        for pattern, names in formats_by_pattern.items():
             if len(set(names)) > 1 or (len(names) != experts and experts):
                 problem = f"has {pattern.replace('.experts.0', '.experts')} in several formats"
                 raise RooflinesError("quantization_config", problem, FIX)
