@@ -11,7 +11,7 @@ from conftest import IN_BOTH
 from playwright.sync_api import expect
 from visits import PHONE, drawn, line, point_at
 
-from rooflines.site.site import _in_explorer
+from rooflines.site.site import _explorer_address
 
 
 def test_the_first_chart_is_shown_without_a_state(visit):
@@ -140,7 +140,7 @@ def test_the_explorer_opens_with_what_a_chart_shows(visit):
 
 def test_a_view_of_a_step_opens_the_step():
     choice = {"by": "kernel", "chip": "b200", "dtypes": "fp8", "split": "tp4", "S": 1024}
-    address = _in_explorer({**choice, "model": "llama-3.1-8b", "basis": "nominal"}, {})
+    address = _explorer_address({**choice, "model": "llama-3.1-8b", "basis": "nominal"}, {})
     asked = dict(parse_qsl(address.partition("#")[2]))
     model = {"is": "model", "model": "llama-3.1-8b", "format": "fp8"}
     assert asked == {**model, "chips": "b200", "split": "tp4", "S": "1024"}

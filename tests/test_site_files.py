@@ -22,7 +22,7 @@ from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
-from rooflines.site.data_page import MOST_ROWS, run_views, threshold_data
+from rooflines.site.data_page import MAX_ROWS, run_views, threshold_data
 from rooflines.site.explorer import SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
@@ -269,14 +269,14 @@ def test_estimates_of_timings_of_a_run_have_a_number_of_their_own(tmp_path):
 
 def test_a_table_that_is_too_long_for_the_page_is_cut():
     about = {"sweep": "s", "axis": "B", "chip": "c", "shape": "w", "outcome": "found"}
-    long = pl.DataFrame({"critical": range(MOST_ROWS + 7)}).with_columns(
+    long = pl.DataFrame({"critical": range(MAX_ROWS + 7)}).with_columns(
         pl.lit(1).alias("critical_memory"),
         pl.lit(1).alias("critical_network"),
         *(pl.lit(text).alias(name) for name, text in about.items()),
     )
     data = threshold_data(long, [])
-    assert data["counts"] == [MOST_ROWS, MOST_ROWS + 7, MOST_ROWS + 7]
-    assert data["rows"] == [[number] for number in range(MOST_ROWS)]
+    assert data["counts"] == [MAX_ROWS, MAX_ROWS + 7, MAX_ROWS + 7]
+    assert data["rows"] == [[number] for number in range(MAX_ROWS)]
     assert [column["name"] for column in data["columns"]] == ["critical"]
     rates = long.head(1).with_columns(axis=pl.lit("peak"), critical_exact=pl.lit(0.5))
     assert threshold_data(rates, [])["rows"] == [[0.5]]

@@ -10,7 +10,7 @@ from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip, shares_of
-from rooflines.site.calibration_data import OWN, SOFTWARE, first_fits
+from rooflines.site.calibration_data import CHIP_ENTRY, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.model_steps import step_data
 from rooflines.sweep.one_chip import sweep_on
@@ -93,7 +93,7 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
     found = first_fits({"odd": odd, "h100-sxm": chip_entries()["h100-sxm"]}, shipped_calibrations())
     assert set(found) == {"odd", "h100-sxm"}
     assert found["odd"]["bf16"] == {
-        "software": OWN,
+        "software": CHIP_ENTRY,
         "tile": 1,
         "common": {"": "1/500000"},
         "pieces": [

@@ -1,4 +1,4 @@
-"""Calibrations as data of a page: pieces of times, affine in nominal quantities.
+"""Calibrations as page data: pieces of times, affine in nominal quantities.
 
 No form of a calibrated time is written here, nor in the page: pieces are those of `fits.time_form`.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
     from rooflines.theory.times import FitRange
 
-OWN = "own"
-"""The name of the calibration in a chip's entry, among those of software."""
+CHIP_ENTRY = "own"
+"""Name of the calibration in a chip's entry, beside names of software."""
 
 SOFTWARE = {
     "trtllm": "TensorRT-LLM",
@@ -36,16 +36,16 @@ SOFTWARE = {
     "nccl": "NCCL",
     "megatron": "Megatron",
 }
-"""Software of estimates, the preferred one first, and its names in sentences."""
+"""Software of estimates, the preferred first, with display names."""
 
 CHIPS = (PAIR, PAIR + 1, PAIR + 2)
-"""Numbers of chips that determine the steps of a collective [1]."""
+"""Chip counts that determine a collective's number of steps [1]."""
 
 
 def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
-    """The first calibration of chips in each compute dtype: their own, then that of `SOFTWARE`.
+    """First calibration by chip and compute dtype: the chip entry's, then by order of `SOFTWARE`.
 
-    Software that the package has no name for counts last; its variants of an engine do not.
+    Software without a name in `SOFTWARE` comes last; variants of a named engine are skipped.
 
     Args:
         chips: Entries by id.
@@ -54,8 +54,8 @@ def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
     Returns:
         By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
         `bands`, the `reach`, sizes of its timings and the band beyond, and the collectives `sent`
-        over the first interconnect. A collective that the software has no fit of is that of the
-        first other software that has.
+        over the first interconnect. A collective without a fit for the software takes the first
+        other software's.
     """
     order = {name: place for place, name in enumerate(SOFTWARE)}
     named = [
@@ -64,29 +64,31 @@ def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
         if name in SOFTWARE or name.partition("-")[0] not in SOFTWARE
     ]
     named.sort(key=lambda name: order.get(name, len(order)))
-    found: dict[str, dict[str, JSON]] = {}
+    fits: dict[str, dict[str, JSON]] = {}
     for chip, entry in chips.items():
-        for software in (OWN, *named):
-            others = [name for name in calibrations.softwares if name != software]
+        for software in (CHIP_ENTRY, *named):
+            fallbacks = [name for name in calibrations.softwares if name != software]
             choice = CalibrationChoice(
                 calibrations,
-                [] if software == OWN else [software, *others],
+                [] if software == CHIP_ENTRY else [software, *fallbacks],
                 chip,
                 entry,
                 MATRIX,
                 MAIN_MEMORY,
                 tuple(entry.networks)[:1],
             )
-            own = choice if software == OWN else replace(choice, softwares=[software])
+            exact_choice = (
+                choice if software == CHIP_ENTRY else replace(choice, softwares=[software])
+            )
             for compute in entry.units.get(MATRIX, {}):
-                if compute not in found.get(chip, {}) and own.fit(compute):
+                if compute not in fits.get(chip, {}) and exact_choice.fit(compute):
                     fit = {"software": software, **_fit(choice, compute)}
-                    found.setdefault(chip, {})[compute] = fit
-    return found
+                    fits.setdefault(chip, {})[compute] = fit
+    return fits
 
 
 def _fit(choice: CalibrationChoice, compute: str) -> JSON:
-    """The calibration of a chip in a compute dtype, which it has."""
+    """Calibration of a chip in a compute dtype; it must exist."""
     fit = choice.fit(compute)
     if fit is None:
         raise LookupError(compute)
@@ -99,33 +101,33 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
         "reach": fit.reach and _reach(fit.reach),
         "sent": {
             kind: {
-                "protocols": [_affine(each) for each in of.numbers.pieces[0]],
-                "waits": _waits(choice.entry, of.numbers, kind),
-                "bands": {**fit.bands, **of.bands},
-                "reach": of.reach and _reach(of.reach),
+                "protocols": [_affine(protocol) for protocol in collective.numbers.pieces[0]],
+                "waits": _waits(choice.entry, collective.numbers, kind),
+                "bands": {**fit.bands, **collective.bands},
+                "reach": collective.reach and _reach(collective.reach),
             }
             for kind in RING_PASSES
-            if (of := choice.collective(kind))
+            if (collective := choice.collective(kind))
         },
     }
 
 
 def _reach(reach: FitRange) -> JSON:
-    """The sizes of timings, and the bands beyond them, and as the fit of another software."""
+    """Sizes of timings, with bands beyond them and for a fit from other software."""
     elsewhere = reach.other_engine_band if reach.from_other_engine else None
     return {**reach.sizes, "outside": reach.out_of_range_band, "elsewhere": elsewhere}
 
 
 def _affine(affine: Affine) -> Terms:
-    """The factors of quantities, and the constant without a name [s]."""
+    """Factors by quantity; the constant has the name "" [s]."""
     factors = {**affine.per, "": affine.constant_s}
     return {name: json_number(Fraction(factor)) for name, factor in factors.items() if factor}
 
 
 def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
-    """The time of the steps of a collective, by the number of chips [s]."""
+    """Time for a collective's steps over the number of chips [s]."""
     link = next(iter(entry.networks.values())).exact
     routes = [Route((link,), (n,)) for n in CHIPS]
     seconds = [Fraction(numbers.hop_s) * ring_steps(route, kind) for route in routes]
-    points = [(n, n * each) for n, each in zip(CHIPS, seconds, strict=True)]
+    points = [(n, n * wait) for n, wait in zip(CHIPS, seconds, strict=True)]
     return over_chips(interpolate(points))

@@ -1,4 +1,4 @@
-"""What the page of chips shows: a row for every chip, and all its numbers with their sources."""
+"""Chip page: a row per chip, and all its numbers with sources."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 WITHOUT_PREFIX = ("usd_per_hour", "watts")
-"""Numbers that are written out although they have a unit."""
+"""Numbers written without a prefix although they have a unit."""
 
 CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
-"""Texts for confidences whose key is not their text."""
+"""Texts of confidences that differ from their keys."""
 
 MAIN_DTYPE = "bf16"
 
 DIGITS = 4
-"""Significant digits of a number with a prefix; its tooltip has all of them."""
+"""Significant digits of a number with a prefix; its tooltip has all digits."""
 
 COLUMNS: Mapping[str, tuple[str, float, str]] = {
     "chip": ("", 1, "id in commands and configs"),
@@ -42,14 +42,14 @@ COLUMNS: Mapping[str, tuple[str, float, str]] = {
     "network": ("GB/s", 1e9, "of all links of the first network, one way"),
     "variant of": ("", 1, "chip that the numbers are of, but for those that differ"),
 }
-"""Columns of the table, with the unit that they are shown in, its size in SI units, and meaning."""
+"""Columns of the table: displayed unit, its size in SI units, and meaning."""
 
-MOST_CHIPS = 500
+MAX_CHIPS = 500
 """Rows shown at once [1]."""
 
 
 def chip_table(chips: Mapping[str, Chip]) -> JSON:
-    """The table of chips, newest first, each number in one unit; variants come last."""
+    """Table of chips, newest first, variants last; a column has one unit."""
     ordered = sorted(
         chips, key=lambda chip: (chips[chip].base is not None, -(chips[chip].year or 0))
     )
@@ -70,12 +70,12 @@ def chip_table(chips: Mapping[str, Chip]) -> JSON:
         frame.with_columns(pl.selectors.float().round_sig_figs(DIGITS)),
         about,
         ("vendor",),
-        MOST_CHIPS,
+        MAX_CHIPS,
     )
 
 
 def _summary(chip: str, entry: Chip) -> list[str | float | None]:
-    """A row of `COLUMNS` without the id, in SI units."""
+    """Row of `COLUMNS` without the id, in SI units."""
     peak = entry.units.get("matrix", {}).get(MAIN_DTYPE)
     memory = entry.memory.get(MAIN_MEMORY)
     bandwidth, size, label = (
@@ -97,16 +97,17 @@ def _summary(chip: str, entry: Chip) -> list[str | float | None]:
 
 
 def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON:
-    """All numbers of chips, and the documents that they name.
+    """All numbers of chips, and the documents that they cite.
 
     Returns:
-        `chips`, by id what there is to say, and of each number its part and meaning, its text,
-        its value with unit, ids of its sources, the kind of source, whether it is an estimate, and
-        remarks; of a variant whose base is listed the numbers that differ. `sources`, by id the
-        title, address, and date and kind of a document.
+        `chips`: by id, remarks, and per number its part and meaning, text, value with unit, source
+        ids, kind of source, a flag for estimates, and notes; a variant whose base is listed has
+        only numbers that differ. `sources`: by id, a document's title, address, date and kind.
     """
-    details = {chip: _details(each, chips.get(each.base or "")) for chip, each in chips.items()}
-    named = {name for of in details.values() for number in of["numbers"] for name in number[3]}
+    details = {chip: _details(entry, chips.get(entry.base or "")) for chip, entry in chips.items()}
+    named = {
+        name for detail in details.values() for number in detail["numbers"] for name in number[3]
+    }
     return {
         "chips": details,
         "sources": {
@@ -124,13 +125,13 @@ def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON
 def _details(entry: Chip, base: Chip | None) -> JSON:
     inherited = {_identity(number) for number in (number_records(base) if base else ())}
     boosted = "Peaks are for the boost clock, which this card may exceed: a time below the bound is"
-    said = [
+    remarks = [
         f"A variant of {entry.base}; here are the numbers that differ." if base else None,
         f"{boosted} possible." if entry.clock == "boost" else None,
         entry.note,
     ]
     return {
-        "about": [text for text in said if text],
+        "about": [text for text in remarks if text],
         "numbers": [
             _number(number, estimate=entry.estimate is True)
             for number in number_records(entry)
@@ -140,7 +141,7 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
 
 
 def _identity(number: NumberRecord) -> tuple[str, str, float]:
-    """What a variant's number has in common with that of its base, if it is inherited."""
+    """Part, meaning and value; a number inherited from the base has the same."""
     return number["part"], number["meaning"], number["value"]
 
 
@@ -153,7 +154,7 @@ def _text(number: NumberRecord) -> str:
 
 
 def _number(number: NumberRecord, *, estimate: bool) -> list[object]:
-    """A number, as `chip_details` has it, perhaps of a chip that is an estimate."""
+    """Number as a row of `chip_details`; `estimate` marks all numbers of an estimated chip."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
@@ -171,7 +172,7 @@ def _number(number: NumberRecord, *, estimate: bool) -> list[object]:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """A number with a prefix and a unit, such as 989 TFLOP/s.
+    """Text of a number with prefix and unit, such as 989 TFLOP/s.
 
     Args:
         value: The number [unit].

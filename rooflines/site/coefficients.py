@@ -1,4 +1,4 @@
-"""Sums of products as JSON of a page: exact numbers, polynomials, and values in common.
+"""Sums of products as page JSON: exact numbers, polynomials, and pooled values.
 
 A sum of products is a mapping from a product of extents, such as `B D x`, to its factor; the empty
 product is a constant.
@@ -21,19 +21,19 @@ Terms = dict[str, int | str]
 """Factors by product of extents."""
 
 PER_CHIP, CHIPS = "1/N", "N"
-"""The extents of a number of chips N [1]: one chip's share, and the number itself."""
+"""Extents of a chip count N [1]: one chip's share 1/N, and N."""
 
-MOST_DIGITS = 17
+MAX_DIGITS = 17
 """Significant digits of a double [1]."""
 
 
 def json_number(value: Fraction) -> int | str:
-    """A rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
+    """Rational as JSON: an integer that JavaScript holds exactly, or text such as `1/8`."""
     return value.numerator if value.denominator == 1 and abs(value) <= MAX_SIZE else str(value)
 
 
-def double(value: Fraction, digits: int = MOST_DIGITS) -> float:
-    """A rational as JavaScript evaluates it: an integer that it holds exactly, or a decimal.
+def double(value: Fraction, digits: int = MAX_DIGITS) -> float:
+    """Rational as a double: an integer that JavaScript holds exactly, or a decimal.
 
     Args:
         value: The rational.
@@ -44,30 +44,30 @@ def double(value: Fraction, digits: int = MOST_DIGITS) -> float:
 
 
 def coefficients(values: Sequence[Fraction]) -> list[float]:
-    """Coefficients of a polynomial, without zeros at the end."""
+    """Polynomial coefficients without trailing zeros."""
     listed = list(values)
     while len(listed) > 1 and not listed[-1]:
         listed.pop()
     return [double(coefficient) for coefficient in listed]
 
 
-def over_chips(polynomial: Sequence[Fraction], of: Sequence[str] = ()) -> Terms:
-    """A polynomial in the number of chips N, over N.
+def over_chips(polynomial: Sequence[Fraction], extents: Sequence[str] = ()) -> Terms:
+    """Terms of p(N) / N, for a polynomial p in the number of chips N.
 
     Args:
-        polynomial: The coefficients of N^0, N^1, ...
-        of: Extents that it is multiplied by.
+        polynomial: Coefficients for N^0, N^1, ...
+        extents: Extents that multiply it.
     """
     powers = (PER_CHIP, *(" ".join([CHIPS] * power) for power in range(len(polynomial))))
     return {
-        " ".join([*of, *power.split()]): json_number(coefficient)
+        " ".join([*extents, *power.split()]): json_number(coefficient)
         for power, coefficient in zip(powers, polynomial, strict=False)
         if coefficient
     }
 
 
 class Pool:
-    """Distinct values with an index each: many cases have the same."""
+    """Distinct values with indices; many cases share values."""
 
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
@@ -75,7 +75,7 @@ class Pool:
         """The values, in the order of their indices."""
 
     def index(self, value: JSON) -> int:
-        """The index of a value."""
+        """Index of a value, added if it is new."""
         index = self._indices.setdefault(json.dumps(value), len(self.values))
         if index == len(self.values):
             self.values.append(value)

@@ -1,6 +1,6 @@
-"""The tables of the site as a data package: `datapackage.json`, and a README with ways to read it.
+"""Data package: the site's tables, `datapackage.json`, and a README with ways to read them.
 
-The form is that of Frictionless: https://specs.frictionlessdata.io/data-package.
+Format: Frictionless, https://specs.frictionlessdata.io/data-package.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 FOLDER = "data"
 
-ROWS_OF_GROUP = 65_536
-"""Rows of a group of a Parquet file [1]."""
+ROW_GROUP_SIZE = 65_536
+"""Rows per group in a Parquet file [1]."""
 
 TYPES: dict[type[pl.DataType], str] = {
     pl.Boolean: "boolean",
@@ -42,7 +42,7 @@ TYPES: dict[type[pl.DataType], str] = {
     **dict.fromkeys((pl.Int64, pl.Int32, pl.UInt32), "integer"),
     **dict.fromkeys((pl.Float64, pl.Float32), "number"),
 }
-"""Types of Frictionless by those of polars; any other is `string`."""
+"""Frictionless types by polars types; any other is `string`."""
 
 LICENCE = {
     "name": "MIT",
@@ -51,26 +51,26 @@ LICENCE = {
 }
 
 SNIPPETS = re.compile(r"^(\w+):\n\n```\w+\n(.*?)```", re.DOTALL | re.MULTILINE)
-"""In `README`: the name of a tool, and the lines with which it reads the tables."""
+"""Snippets in `README`: name of a tool, and its code to read the tables."""
 
 Meanings = Mapping[str, Sequence[str]]
 """Unit and meaning of columns by name."""
 
-OWN: Mapping[str, Meanings] = json.loads(
+SITE_COLUMNS: Mapping[str, Meanings] = json.loads(
     Path(__file__).with_name("columns.json").read_text(encoding="utf-8")
 )
-"""Columns of the tables that the site makes itself."""
+"""Columns of tables that only the site has."""
 
 README = Path(__file__).with_name("data-readme.md")
-"""Ways to read the tables, which the package has beside them."""
+"""Ways to read the tables, included in the package."""
 
 
 class DataResource(NamedTuple):
-    """A table of the package.
+    """Table in the package.
 
     Attributes:
-        name: Its name, which is that of the file without the suffix.
-        title: What it has.
+        name: The file's name without suffix.
+        title: Its contents.
         content: The Parquet file.
         meanings: Units and meanings of its columns.
     """
@@ -87,24 +87,26 @@ def package_files(
     tables: Mapping[str, Path],
     site: Mapping[str, str],
 ) -> Iterator[tuple[str, bytes]]:
-    """The files of the package.
+    """Yield the package's files.
 
     Args:
         chips: Entries by id.
         formulas: Coefficients of operations and rates of chips.
-        tables: Files of thresholds by name, which the site has: `thresholds`, perhaps
+        tables: The site's threshold files by name: `thresholds`, perhaps
             `model-thresholds`.
-        site: What the site says of itself: title, author, address and date.
+        site: The site's title, author, address and date.
 
     Yields:
-        Path and content of each file.
+        Path and content.
     """
     listed = _chips(chips)
-    found = [
-        _made("chips", "Every number of every chip", listed, OWN["chips"]),
-        _made("models", "Models", shapes_frame(shape_rows()), _columns("model-shapes")),
-        _made("layers", "Matrices of these models", _layers(), OWN["layers"]),
-        _made("measured", "How far off timings are", measured_quantiles(), OWN["measured"]),
+    tables_of_site = [
+        _resource_of("chips", "Every number of every chip", listed, SITE_COLUMNS["chips"]),
+        _resource_of("models", "Models", shapes_frame(shape_rows()), _columns("model-shapes")),
+        _resource_of("layers", "Matrices of these models", _layers(), SITE_COLUMNS["layers"]),
+        _resource_of(
+            "measured", "How far off timings are", measured_quantiles(), SITE_COLUMNS["measured"]
+        ),
     ]
     stored = [
         DataResource(name, title, path.read_bytes(), _columns(name))
@@ -112,63 +114,63 @@ def package_files(
         if (path := tables.get(name))
     ]
     text = json.dumps(formulas, ensure_ascii=False, separators=(",", ":")).encode()
-    for resource in found:
+    for resource in tables_of_site:
         yield f"{FOLDER}/{resource.name}.parquet", resource.content
     yield f"{FOLDER}/chips.csv", csv_text(listed, NO_TEXT).encode()
     yield f"{FOLDER}/formulas.json", text
     yield f"{FOLDER}/README.md", README.read_bytes()
-    described = _described([*found, *stored], text, site)
-    yield f"{FOLDER}/datapackage.json", (json.dumps(described, indent=1) + "\n").encode()
+    package = _package([*tables_of_site, *stored], text, site)
+    yield f"{FOLDER}/datapackage.json", (json.dumps(package, indent=1) + "\n").encode()
 
 
 THRESHOLDS = {
     "thresholds": "From which size on operations are compute-bound",
     "model-thresholds": "From which batch and up to which context steps of models are",
 }
-"""Tables of thresholds and what they have."""
+"""Tables of thresholds with their titles."""
 
 
 def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
-    """A row for every number of every chip."""
+    """One row per number of a chip."""
     numbers = chip_numbers(chips).rename({"meaning": "quantity"})
     parts = pl.col("path").str.split(".")
     of_unit = parts.list.first() == "units"
     return numbers.with_columns(
         of=pl.when(parts.list.len() > 2).then(parts.list.get(1)),  # noqa: PLR2004, tree, name, key
         dtype=pl.when(of_unit).then(parts.list.get(2, null_on_oob=True)),
-    ).select(list(OWN["chips"]))
+    ).select(list(SITE_COLUMNS["chips"]))
 
 
-def _made(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> DataResource:
-    """A table that the site makes, as Parquet."""
+def _resource_of(name: str, title: str, frame: pl.DataFrame, meanings: Meanings) -> DataResource:
+    """Resource with a frame as Parquet."""
     written = io.BytesIO()
-    frame.write_parquet(written, compression="zstd", row_group_size=ROWS_OF_GROUP)
+    frame.write_parquet(written, compression="zstd", row_group_size=ROW_GROUP_SIZE)
     return DataResource(name, title, written.getvalue(), meanings)
 
 
 def _layers() -> pl.DataFrame:
-    """The matrices of every model of the catalogue."""
+    """Weight matrices of all catalogue models."""
     rows = [
         (model, layer, *sizes)
         for model in model_entries()
         for layer, sizes in layers_of(find_model(model).shape).items()
     ]
-    return pl.DataFrame(rows, schema=list(OWN["layers"]), orient="row")
+    return pl.DataFrame(rows, schema=list(SITE_COLUMNS["layers"]), orient="row")
 
 
 def _columns(file: str) -> Meanings:
-    """Units and meanings of the columns of a file of results."""
+    """Units and meanings of a results file's columns."""
     return {
-        one["column"]: (one["unit"], one["meaning"])
-        for one in column_records()
-        if one["file"] == file
+        record["column"]: (record["unit"], record["meaning"])
+        for record in column_records()
+        if record["file"] == file
     }
 
 
-def _described(
+def _package(
     resources: Sequence[DataResource], formulas: bytes, site: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The package as its specification has it."""
+    """Package descriptor by the Frictionless specification."""
     return {
         "name": "rooflines",
         "title": site.get("title", "rooflines"),
@@ -180,7 +182,7 @@ def _described(
         "citation": f"rooflines {__version__}, tables of rooflines and thresholds",
         "config": "config.yaml",
         "resources": [
-            *(_resource(each) for each in resources),
+            *(_resource(resource) for resource in resources),
             {
                 "name": "formulas",
                 "path": "formulas.json",

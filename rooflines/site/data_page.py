@@ -1,4 +1,4 @@
-"""The page of data: thresholds to filter, how far off timings are, and files to take along."""
+"""Data page: thresholds to filter, errors at timings, and downloads."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-MOST_ROWS = 20_000
-"""Limit of thresholds on the page [1]; the download has all."""
+MAX_ROWS = 20_000
+"""Maximum thresholds on the page [1]; the download has all."""
 
 DIGITS = 6
-"""Significant digits of a real number in the page [1]; the download has all."""
+"""Significant digits of real numbers on the page [1]; the download has all."""
 
-MOST_SHOWN = 200
-"""Thresholds shown at once [1]; menus and words find the others."""
+MAX_SHOWN = 200
+"""Maximum thresholds shown at once [1]; menus and search find the rest."""
 
 FACETS = ("chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit")
 """Columns of thresholds with a menu."""
 
 FACTOR, SIZE = "critical_exact", "critical"
-"""The column with the answer: of a rate the factor on it, else the size or the number of chips."""
+"""Column with the answer: the factor on a rate, or the size or chip count."""
 
 LEFT_OUT = ("sweep", "axis", "critical_memory", "critical_network", "limit_intensity")
 """Columns that the page leaves out: two name the table, the others are details in the download."""
@@ -46,16 +46,16 @@ def page_table(
     frame: pl.DataFrame,
     about: Mapping[str, tuple[str, str]],
     facets: Sequence[str],
-    most: int,
+    length: int,
     answer: str = "",
 ) -> JSON:
-    """A table that a page filters and sorts.
+    """Table that a page filters and sorts.
 
     Args:
-        frame: What it has.
-        about: Head and meaning of its columns.
-        facets: The columns with a menu, where they differ.
-        most: Rows shown at once [1].
+        frame: Its rows.
+        about: Head and meaning by column.
+        facets: Columns with a menu if they have several values.
+        length: Rows shown at once [1].
         answer: The column that stands out.
     """
 
@@ -65,9 +65,9 @@ def page_table(
 
     return {
         "columns": [
-            {"name": one.name, "head": head, "meaning": meaning, "kind": kind(one)}
-            for one in frame
-            for head, meaning in [about.get(one.name, (one.name, one.name))]
+            {"name": column.name, "head": head, "meaning": meaning, "kind": kind(column)}
+            for column in frame
+            for head, meaning in [about.get(column.name, (column.name, column.name))]
         ],
         "rows": [list(row) for row in frame.iter_rows()],
         "facets": {
@@ -75,20 +75,20 @@ def page_table(
             for name in facets
             if name in frame.columns and frame[name].n_unique() > 1
         },
-        "length": most,
+        "length": length,
     }
 
 
 def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
-    """The thresholds of the page: of one sweep along one axis, of a few chips.
+    """Thresholds on the page: one sweep, one axis, a few chips.
 
     Args:
-        thresholds: All of them, as on disk.
-        columns: What their columns are.
+        thresholds: All thresholds, as on disk.
+        columns: Records of their columns.
 
     Returns:
-        `sweep`, `axis`, the `counts` of rows: in the page, of this axis, and in all; and a table as
-        of `page_table`, in which the outcome stands for an answer that is no number.
+        `sweep`, `axis`, `counts` of rows on the page, along this axis, and in total; and a table as
+        from `page_table`, with the outcome in place of a missing number.
     """
     first = _first_table(thresholds)
     if first is None:
@@ -99,36 +99,44 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
             **page_table(pl.DataFrame(), {}, (), 0),
         }
     sweep, axis = first
-    own = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
-    names = own["chip"].unique(maintain_order=True).cast(pl.String).to_list()
+    axis_rows = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
+    names = axis_rows["chip"].unique(maintain_order=True).cast(pl.String).to_list()
     chips = [chip for chip in FIRST_CHIPS if chip in names] or names[: len(FIRST_CHIPS)]
     place = (
         pl.col("chip")
         .cast(pl.String)
         .replace_strict(chips, range(len(chips)), default=None, return_dtype=pl.Int64)
     )
-    found = own.filter(place.is_not_null()).sort(place, maintain_order=True).head(MOST_ROWS)
+    page_rows = (
+        axis_rows.filter(place.is_not_null()).sort(place, maintain_order=True).head(MAX_ROWS)
+    )
     answer = FACTOR if axis in RATES else SIZE
-    shown = found.drop({*LEFT_OUT, FACTOR, SIZE} - {answer}, strict=False)
+    shown = page_rows.drop({*LEFT_OUT, FACTOR, SIZE} - {answer}, strict=False)
     shown = shown.with_columns(
         pl.col(pl.Categorical, pl.Enum).cast(pl.String), pl.selectors.float().round_sig_figs(DIGITS)
     )
     if SHARDS not in shown.columns or shown[SHARDS].n_unique() == 1:
         shown = shown.drop("network", strict=False)  # over which nothing is sent
-    kept = [one.name for one in shown if one.name == answer or one.n_unique() > 1]
+    names_shown = [
+        series.name for series in shown if series.name == answer or series.n_unique() > 1
+    ]
     about = {column["name"]: (column["name"], column["meaning"]) for column in columns}
     table = page_table(
-        shown.select(name for name in kept if name != "outcome"), about, FACETS, MOST_SHOWN, answer
+        shown.select(name for name in names_shown if name != "outcome"),
+        about,
+        FACETS,
+        MAX_SHOWN,
+        answer,
     )
     at = [column["name"] for column in table["columns"]].index(answer)
     for row, outcome in zip(table["rows"], shown["outcome"], strict=True):
         row[at] = outcome if row[at] is None else row[at]
-    counts = [found.height, own.height, thresholds.height]
+    counts = [page_rows.height, axis_rows.height, thresholds.height]
     return {"sweep": sweep, "axis": axis, "counts": counts, **table}
 
 
 def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:
-    """The sweep and axis of the page: a size's, if possible of named shapes, the longest."""
+    """Sweep and axis on the page: a size's axis, if possible with named shapes, the longest."""
     counts = frame.group_by("sweep", "axis", maintain_order=True).agg(
         pl.col("shape").is_not_null().any().alias("named"),
         (~pl.col("axis").cast(pl.String).is_in([SHARDS, *RATES])).all().alias("size"),
@@ -141,32 +149,32 @@ def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:
 # ------------------------------------------------------------ how far off
 
 ENDS = ("p10", "p50", "p90")
-"""Quantiles as published timings have them."""
+"""Columns of quantiles in published timings."""
 
 SPLITS = {FIT: "in sample, which a fit uses", SITES: "of sites held out", HELD_OUT: "never fitted"}
-"""Words for the splits of a set."""
+"""Words for the splits of a set of timings."""
 
 LACKING = {WITHOUT_ROW: "a row of the model", WITHOUT_ESTIMATE: "an estimate"}
 """Words for what timings lack."""
 
 
 def measured_views() -> list[list[str]]:
-    """How far off published timings are, as texts of rows: what, of how many, and the quantiles."""
+    """Quantiles of measured / predicted time for published timings, as texts of rows."""
     rows = measured_quantiles().rename({"of": "what"}).to_dicts()
     for row in rows:
         kind = "matmuls"
         if row["what"] == STEP:
             unseen = " of models left out of the fit"
             kind = f"served runs{'' if row['over'] == BOUND else unseen}"
-        row["what"] = " ".join(each for each in (row["length"], kind) if each)
+        row["what"] = " ".join(part for part in (row["length"], kind) if part)
     return [_view(row) for row in rows]
 
 
 def run_views(errors: Path) -> list[list[str]]:
-    """How far off timings of a run are, as `measured_views`.
+    """Quantiles of measured / predicted time for a run's timings, as in `measured_views`.
 
     Args:
-        errors: Their quantiles, `measured.csv`.
+        errors: The quantiles, `measured.csv`.
     """
     frame = read_csv(errors).filter(pl.col("shards").is_null(), region="all")
     views = []
@@ -183,14 +191,14 @@ def run_views(errors: Path) -> list[list[str]]:
 
 
 def lacking_text(skipped: Path) -> str:
-    """How many timings of a run lack a row or an estimate, by `measured-skipped.csv`."""
+    """Counts of timings without a row or an estimate, as sentences, from `measured-skipped.csv`."""
     lacking = read_csv(skipped, infer_schema=False).cast({"timings": pl.Int64})
     rows = lacking.group_by("lacks", maintain_order=True).agg(pl.col("timings").sum()).iter_rows()
-    return " ".join(f"{counted(count, 'timing')} without {LACKING[what]}." for what, count in rows)
+    return " ".join(f"{counted(count, 'timing')} without {LACKING[lack]}." for lack, count in rows)
 
 
 def _view(row: Mapping[str, Any]) -> list[str]:
-    """The texts of a row; what it has no chip, software or dtypes for is of all."""
+    """Texts of a row; a null chip, software or dtypes reads "all"."""
     software = SOFTWARE.get(row["software"], row["software"])
     return [
         row["what"],

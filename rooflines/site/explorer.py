@@ -1,4 +1,4 @@
-"""The data of the page that answers questions: coefficients, chips, layers, steps and timings.
+"""Explorer data: coefficients, chips, layers, steps and timings.
 
 No result is computed here, and the page has no formula of the model: it evaluates the coefficients
 of `formulas` and `steps` in double precision.
@@ -52,141 +52,146 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
 
 MATMULS = "explorer"
-"""The name of the data of matmuls."""
+"""Name of the matmul data."""
 
 OFFERED: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
-"""What the page offers, from `explorer.json`."""
+"""Contents of the explorer, from `explorer.json`."""
 
 MODELS: Sequence[str] = OFFERED["models"]
-"""Models of the catalogue whose steps and layers the page has; the first is shown first."""
+"""Catalogue models with steps and layers on the page; the first is the default."""
 
 SERVING: Sequence[str] = OFFERED["serving"]
-"""Chips of the catalogue that models are served on; the page has their steps."""
+"""Catalogue chips with model steps on the page."""
 
 FIRST_CHIPS: Sequence[str] = OFFERED["first_chips"]
-"""Chips that the page shows first."""
+"""Default chips of the page."""
 
 FORMATS: Mapping[str, str | dict[str, str]] = OFFERED["formats"]
-"""Dtypes of models by the names of the page, the plain one first."""
+"""Model dtypes by format name, the plain one first."""
 
 PUBLISHED: Mapping[str, str] = OFFERED["published"]
-"""Formats of the page by the dtype of published experts, or of all weights."""
+"""Format name by the published dtype of experts, or of all weights."""
 
 SPLITS: Sequence[Mapping[str, int]] = OFFERED["splits"]
 
 PLANS: Sequence[Mapping[str, int | str]] = OFFERED["plans"]
-"""Splits of a step of training, with the states that replicas share; the first is shown first."""
+"""Splits of a training step, with the states that replicas share; the first is the default."""
 
 TRAINED: Sequence[str] = [
     name
     for name, form in FORMATS.items()
     if isinstance(form, str)
-    or {form["compute"]} == {form[of] for of in ("weights", "experts") if of in form}
+    or {form["compute"]} == {form[key] for key in ("weights", "experts") if key in form}
 ]
-"""Formats that steps of training have: those whose weights are computed in their own dtype."""
+"""Formats of training steps: weights are computed in their storage dtype."""
 
 IN_EXPLORER: Mapping[str, Mapping[str, str]] = OFFERED["views"]
-"""What menus of charts are in the address of the page, by its subject."""
+"""Names in the page's address by chart menu, for each subject."""
 
 PAGE: JSON = OFFERED["page"]
-"""What the scripts of the page read as it is: what is shown `first`, the `names` in its address,
-the `tabs`, the `dtypes` of one of them, and numbers that may be typed over as one's `own`, each
-with its text, unit and name of the unit. Also the `columns` of the table of chips: `name`, `head`,
-`saved`, the name in CSV, `meaning`, the kind of `text`, the `value` of a row if that is not its
-name, and words `of` the states that have it."""
+"""Settings for the page's scripts, unchanged: defaults `first`, `names` in the address, `tabs`,
+`dtypes` of one tab, and custom numbers `own` with text, unit and unit name. Also `columns` of the
+chip table: `name`, `head`, `saved` (the name in CSV), `meaning`, kind of `text`, `value` (the
+row's field if it is not `name`), and `of`, words that a state must match."""
 
-OF_ONE = ("steps", "kernels", "estimates", "extents")
-"""What is loaded of a model when it is shown."""
+ON_DEMAND = ("steps", "kernels", "estimates", "extents")
+"""Per-model data, loaded when a model is chosen."""
 
 MATCHED = ("trtllm", "nccl")
-"""Software whose calibrations give the estimates of steps."""
+"""Software whose calibrations estimate steps."""
 
-MOST_OWN = 8
-"""Models of a config that the page has besides its own, chips, and plans of training [1]."""
+MAX_ADDED = 8
+"""Maximum models, chips and training plans that a config adds to the page [1]."""
 
 RATIONAL = re.compile(r"-?\d+/\d+")
 
 
 def explorer_files(
-    chips: Mapping[str, Chip], recipes: Iterable[JSON], kept: Path | None = None
+    chips: Mapping[str, Chip], recipes: Iterable[JSON], cache: Path | None = None
 ) -> Iterator[tuple[str, JSON]]:
-    """The data of the page.
+    """Yield the page's data.
 
     Args:
-        chips: All chips that it offers, by id.
-        recipes: Of sweeps of operations, of whole models and of timings.
-        kept: A file for the steps of models, of which the next call reads those of equal chips.
+        chips: All offered chips by id.
+        recipes: Recipes of operation sweeps, model sweeps and timings.
+        cache: File for model steps; the next call reads steps of unchanged chips from it.
 
     Yields:
-        Names and data: `explorer`, of matmuls, chips, layers and timings; `steps`, of models in
-        common; and `steps-0` and so on, what each of them has, which is loaded when it is shown.
+        Names and data: `explorer` with matmuls, chips, layers and timings; `steps` shared by
+        models; and `steps-0` and so on, per model, loaded when the model is chosen.
     """
-    known = list(recipes)
+    listed = list(recipes)
     calibrations = merge_calibrations(
-        [shipped_calibrations(), *(fits_of(recipe) for recipe in known if "sweep" in recipe)]
+        [shipped_calibrations(), *(fits_of(recipe) for recipe in listed if "sweep" in recipe)]
     )
-    own = [sweep_of(recipe) for recipe in known if "models" in recipe and "sweep" in recipe]
-    named = {model: find_model(model) for model in MODELS}
-    others = {name: model for sweep in own for name, model in sweep.models.items()}
-    served = [chip for sweep in own for chip in sweep.chips if chip not in SERVING]
-    models = named | dict(
-        [(name, model) for name, model in others.items() if name not in named][:MOST_OWN]
+    model_sweeps = [
+        sweep_of(recipe) for recipe in listed if "models" in recipe and "sweep" in recipe
+    ]
+    catalogue_models = {model: find_model(model) for model in MODELS}
+    config_models = {name: model for sweep in model_sweeps for name, model in sweep.models.items()}
+    served = [chip for sweep in model_sweeps for chip in sweep.chips if chip not in SERVING]
+    models = catalogue_models | dict(
+        [(name, model) for name, model in config_models.items() if name not in catalogue_models][
+            :MAX_ADDED
+        ]
     )
     yield MATMULS, _matmuls(chips, calibrations, models)
-    where = [*SERVING, *dict.fromkeys(served[:MOST_OWN])]
-    on = [chip for chip in where if chip in chips]
-    configs = _configs(models, on, offered_plans(own), calibrations)
-    steps = _steps(models, configs, chips, calibrations, kept)
+    served_on = [*SERVING, *dict.fromkeys(served[:MAX_ADDED])]
+    offered_chips = [chip for chip in served_on if chip in chips]
+    configs = _configs(models, offered_chips, offered_plans(model_sweeps), calibrations)
+    steps = _steps(models, configs, chips, calibrations, cache)
     for index, model in enumerate(steps["models"]):
-        yield f"steps-{index}", {key: model.pop(key) for key in OF_ONE}
+        yield f"steps-{index}", {key: model.pop(key) for key in ON_DEMAND}
     yield "steps", steps
 
 
 def _matmuls(
     chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
 ) -> JSON:
-    """A matmul on chips, layers of models, and quantiles of timings."""
+    """Matmul data by chip, layers of models, and quantiles of timings."""
     plain = matmul_data(chips, dtype_entries())
-    own = {each["id"]: chips[each["id"]] for each in plain["chips"]}
-    found = {**plain, "fits": first_fits(own, calibrations)}
+    page_chips = {record["id"]: chips[record["id"]] for record in plain["chips"]}
+    data = {**plain, "fits": first_fits(page_chips, calibrations)}
     return {
-        **found,
+        **data,
         "first": FIRST_CHIPS,
         "layers": [
             [f"{chip_label(model)} · {layer}, {depth:,} × {columns:,}", depth, columns]
-            for model, of in models.items()
-            for layer, (depth, columns) in layers_of(of.shape).items()
+            for model, library_model in models.items()
+            for layer, (depth, columns) in layers_of(library_model.shape).items()
         ],
         "software": SOFTWARE,
-        "measured": _measured(found),
+        "measured": _measured(data),
         "formula": FORMULA,
         "offered": PAGE,
     }
 
 
-def _measured(found: JSON) -> JSON:
-    """Quantiles of timings, by what was timed (a matmul, or decode), chip, dtypes, length and over.
+def _measured(data: JSON) -> JSON:
+    """Quantiles of timings by subject (matmul or decode), chip, dtypes, length and over.
 
-    Of several engines that of the estimate counts, else the first.
+    If several engines were timed, the estimate's counts, else the first.
 
     Args:
-        found: The `fits` of chips and the `dtypes`, as the page has them.
+        data: Page data with `fits` and `dtypes`.
 
     Returns:
-        The quantiles `by` these, with what a sentence has `said` of them; the dtypes of matmuls
-        that are `timed` of each chip, in words; and the least `long` bound [s].
+        Quantiles `by` these keys, with their words as `said`; `timed`, matmul dtypes by chip, as
+        text; and `long`, the smallest long bound [s].
     """
-    compute = {each["name"]: each["compute"] for each in found["dtypes"]}
+    compute = {dtype["name"]: dtype["compute"] for dtype in data["dtypes"]}
     by: dict[str, JSON] = {}
     for row in measured_quantiles().iter_rows(named=True):
-        what = DECODE if row["of"] == STEP else row["of"]
-        key = "/".join([what, *(row[name] or "" for name in ("chip", "dtypes", "length", "over"))])
-        fit = found["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
+        subject = DECODE if row["of"] == STEP else row["of"]
+        key = "/".join(
+            [subject, *(row[name] or "" for name in ("chip", "dtypes", "length", "over"))]
+        )
+        fit = data["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
         fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
         if key not in by or row["software"] == fitted:
             quantiles = {"low": row["p10"], "middle": row["p50"], "high": row["p90"]}
-            said = timed_text(row)
-            by[key] = {"over": row["over"], "length": row["length"], "said": said, **quantiles}
+            words = timed_text(row)
+            by[key] = {"over": row["over"], "length": row["length"], "said": words, **quantiles}
     matmuls = measured_quantiles().filter(of=MATMUL)
     dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
     timed = {chip: ", ".join(names) for chip, names in dtypes.iter_rows()}
@@ -194,26 +199,28 @@ def _measured(found: JSON) -> JSON:
 
 
 def timed_text(row: JSON) -> str:
-    """Which timings quantiles are of, in words."""
+    """Words for the timings behind quantiles."""
     noun = "timing" if row["of"] == MATMUL else "run"
     n = counted(row["n"], noun)
     n += " of models left out of the fit" if (row["of"], row["over"]) == (STEP, ESTIMATE) else ""
     if not row["chip"]:
         return f"of other models, chips and engines, {n}"
-    of = chip_label(row["chip"])
-    of = of if row["of"] == MATMUL else f"{of} in {row['dtypes']}"
-    return f"{of}, {SOFTWARE.get(row['software'], row['software'])}, {n}"
+    source = chip_label(row["chip"])
+    source = source if row["of"] == MATMUL else f"{source} in {row['dtypes']}"
+    return f"{source}, {SOFTWARE.get(row['software'], row['software'])}, {n}"
 
 
-def offered_plans(own: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
-    """How chips share a step of training: `PLANS`, and those of the config's own sweeps."""
+def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
+    """Training plans: `PLANS`, then those in the config's sweeps."""
     plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
-    for sweep in (each for each in own if TRAIN in each.config.phase):
+    for sweep in (
+        training_sweep for training_sweep in sweeps if TRAIN in training_sweep.config.phase
+    ):
         for split in sweep.config.splits:
             plan = split.model_dump(exclude_defaults=True, exclude={MICRO_BATCH})  # has a field
             if plan.get("recompute") != "full":  # whose MFU the page does not tell from its HFU
                 plans.setdefault(_name(plan), plan)
-    return [*plans.values()][: len(PLANS) + MOST_OWN]
+    return [*plans.values()][: len(PLANS) + MAX_ADDED]
 
 
 def _name(plan: Mapping[str, Any]) -> str:
@@ -226,10 +233,10 @@ def _configs(
     plans: Sequence[Mapping[str, Any]],
     calibrations: Calibrations,
 ) -> list[ModelSweepConfig]:
-    """The configs of steps that serve models, and that train them."""
+    """Configs of serving steps and of training steps."""
     forms = {
-        name: each if isinstance(each, str) else {"name": name, **each}
-        for name, each in FORMATS.items()
+        name: form if isinstance(form, str) else {"name": name, **form}
+        for name, form in FORMATS.items()
     }
     plain = {
         "models": list(models),
@@ -243,19 +250,19 @@ def _configs(
         "splits": list(SPLITS),
         "calibration": list(MATCHED),
     }
-    every = [TrainingPlan.model_validate(plan) for plan in plans]
-    whole = {
-        "B": lcm(*(plan.global_micro_batch for plan in every)),
-        "S": lcm(*(plan.cp for plan in every)),
+    parsed = [TrainingPlan.model_validate(plan) for plan in plans]
+    grid = {
+        "B": lcm(*(plan.global_micro_batch for plan in parsed)),
+        "S": lcm(*(plan.cp for plan in parsed)),
     }
     trains = {
         "phase": [TRAIN],
-        "grid": whole,
+        "grid": grid,
         "dtypes": [forms[name] for name in TRAINED],
         "splits": list(plans),
         "calibration": calibrations.softwares,
     }
-    return [ModelSweepConfig.model_validate(plain | own) for own in (serves, trains)]
+    return [ModelSweepConfig.model_validate(plain | fields) for fields in (serves, trains)]
 
 
 def _steps(
@@ -263,9 +270,9 @@ def _steps(
     configs: Sequence[ModelSweepConfig],
     chips: Mapping[str, Chip],
     calibrations: Calibrations,
-    kept: Path | None,
+    cache: Path | None,
 ) -> JSON:
-    """Kernels, footprints, rates and estimates of steps of models."""
+    """Kernels, footprints, rates and estimates of model steps, from `cache` where possible."""
     inputs = [
         *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
@@ -277,61 +284,61 @@ def _steps(
     numbers = {chip: chips[chip].plain for chip in where}
     earlier = NOTHING
     with suppress(OSError, ValueError, KeyError, TypeError):
-        before = json.loads(kept.read_bytes()) if kept else {}
+        before = json.loads(cache.read_bytes()) if cache else {}
         if before["key"] == key:
             same = [chip for chip in where if before["chips"][chip] == numbers[chip]]
             if len(same) == len(where):
                 return _as_page(before["steps"], configs)
             earlier = EarlierSteps(before["steps"], same)
     catalogues = chips, dtype_entries(), calibrations, models
-    each_phase = (sweep_of_models("steps", each, *catalogues) for each in configs)
+    each_phase = (sweep_of_models("steps", phase_config, *catalogues) for phase_config in configs)
     sweeps = [checked_sweep(replace(sweep, fastest_axes=True)) for sweep in each_phase]
-    found = step_data(sweeps, earlier)
+    steps = step_data(sweeps, earlier)
     with suppress(OSError):
-        if kept:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            content = {"key": key, "chips": numbers, "steps": found}
-            kept.write_text(json.dumps(content), encoding="utf-8")
-    return _as_page(found, configs)
+        if cache:
+            cache.parent.mkdir(parents=True, exist_ok=True)
+            content = {"key": key, "chips": numbers, "steps": steps}
+            cache.write_text(json.dumps(content), encoding="utf-8")
+    return _as_page(steps, configs)
 
 
-def _as_page(of: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
-    """Steps in the form of the page."""
+def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
+    """Steps in the page's form."""
     splits, plans = ([split_data(split) for split in config.splits] for config in configs)
-    held = (
+    state_bytes = (
         (max(stage["weights"] for stage in step["stages"]), index)
-        for index, model in enumerate(of["models"])
+        for index, model in enumerate(steps["models"])
         for step in model["steps"]
         if step["phase"] == TRAIN and model["name"] in MODELS
     )
-    _, smallest = min(held, default=(0, 0))
-    most = max(range(len(splits)), key=lambda index: configs[0].splits[index].shards)
+    _, smallest = min(state_bytes, default=(0, 0))
+    largest = max(range(len(splits)), key=lambda index: configs[0].splits[index].shards)
     return {
-        **{key: of[key] for key in ("phases", "machines", "skipped")},
+        **{key: steps[key] for key in ("phases", "machines", "skipped")},
         "offers": {
-            "serve": {"splits": splits, "formats": list(FORMATS), "model": 0, "split": most},
+            "serve": {"splits": splits, "formats": list(FORMATS), "model": 0, "split": largest},
             "train": {"splits": plans, "formats": TRAINED, "model": smallest, "split": 0},
         },
         "formats": {
-            name: each if isinstance(each, str) else ",".join(f"{a}={b}" for a, b in each.items())
-            for name, each in FORMATS.items()
+            name: form if isinstance(form, str) else ",".join(f"{a}={b}" for a, b in form.items())
+            for name, form in FORMATS.items()
         },
         "compute": {
-            name: each if isinstance(each, str) else each["compute"]
-            for name, each in FORMATS.items()
+            name: form if isinstance(form, str) else form["compute"]
+            for name, form in FORMATS.items()
         },
         "calibration": ",".join(MATCHED),
-        "models": [_model(each) for each in of["models"]],
+        "models": [_model(form) for form in steps["models"]],
     }
 
 
-def _model(of: JSON) -> JSON:
-    """A model with its name and format."""
-    model = of["name"]
+def _model(record: JSON) -> JSON:
+    """Model record with display name and published format."""
+    model = record["name"]
     entry = model_entries().get(model)
     stored = None if entry is None or entry.dtypes is None else entry.dtypes.dtype_of("experts")
     return {
-        **of,
+        **record,
         "id": model,
         "name": model if entry is None else entry.name,
         "format": PUBLISHED.get(stored or "", next(iter(FORMATS))),
@@ -339,11 +346,11 @@ def _model(of: JSON) -> JSON:
 
 
 def doubles(value: Any) -> Any:  # noqa: ANN401, any JSON
-    """JSON with decimals in place of rationals such as `1/8`; other text stays as it is."""
+    """Replace rationals such as `1/8` in JSON by decimals; other text is unchanged."""
     if isinstance(value, dict):
-        return {key: doubles(each) for key, each in value.items()}
+        return {key: doubles(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [doubles(each) for each in value]
+        return [doubles(item) for item in value]
     if isinstance(value, str) and RATIONAL.fullmatch(value):
         return float(Fraction(value))
     return value

@@ -1,8 +1,8 @@
-"""Matmuls as data of the first page: sums of products that the page evaluates.
+"""Matmul data for the explorer: sums of products that the page evaluates.
 
-No formula is written here, nor in the page: works are those of `theory.kernel`, rates those of
-`theory.resources`. A work or a time on one of N chips is a polynomial in N over N, on each segment
-of `solvers.chip_limit`.
+Neither this module nor the page has a formula: works come from `theory.kernel`, rates from
+`theory.resources`. A work or time on one of N chips is p(N) / N with a polynomial p on each segment
+from `solvers.chip_limit`.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 MATMUL = next(iter(NAMED_OPERATIONS.values()))
-"""The operation of the page."""
+"""Operation on the page."""
 
 WORKS = (*(resource.work for resource in RESOURCES), "footprint_bytes")
-"""The costs that the page shows; `network_bytes` stands for the payload of the collective."""
+"""Costs on the page; `network_bytes` is the collective's payload."""
 
-WEIGHED = ("x", "out", "depth", "columns")
-"""What calibrations read besides: bytes of `x` and `out`, and D and F, of one chip."""
+CALIBRATION_INPUTS = ("x", "out", "depth", "columns")
+"""Further inputs of calibrations, on one chip: bytes of `x` and `out`, D, and F."""
 
 SAMPLES = (1, 2, 3)
-"""Numbers of chips that determine N times a work, which is at most quadratic in N [1]."""
+"""Chip counts that determine N * work, which is at most quadratic in N [1]."""
 
 LEVEL = ("seconds", "latency", "typical")
-"""What a level of a network has by the number of chips."""
+"""Quantities of a network level that depend on the chip count."""
 
 
 def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
-    """The works of a matmul, and the rates of chips.
+    """Works of a matmul, and rates of chips.
 
     Args:
         chips: Entries by id.
-        dtypes: The dtype catalogue; the page offers its combinations.
+        dtypes: Dtype catalogue; the page offers its combinations.
 
     Returns:
-        `bounds`; `works` by sharding; `dtypes`, those that a chip has a peak for; the `chips` with
-        a peak and a bandwidth, and the distinct `networks`, of which each chip has an index.
+        `bounds`; `works` by sharding; `dtypes` that some chip has a peak for; `chips` with a peak
+        and a bandwidth; and distinct `networks`, which chips refer to by index.
         Numbers are integers, or rationals as text such as `1/8`.
     """
     schemes = _schemes()
@@ -71,19 +71,21 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
         for chip, entry in chips.items()
         if entry.units.get(MATRIX) and has_bandwidth(entry)
     ]
-    peaks = {compute for each in listed for compute in each["peaks"]}
+    peaks = {compute for combination in listed for compute in combination["peaks"]}
     combinations = resolve_combinations(list(dtypes.combinations), dtypes).values()
     return {
         "bounds": [resource.bound for resource in RESOURCES],
         "works": {name: _works(scheme) for name, scheme in schemes.items()},
-        "dtypes": [_dtypes(each) for each in combinations if each.compute in peaks],
+        "dtypes": [
+            _dtypes(combination) for combination in combinations if combination.compute in peaks
+        ],
         "networks": networks.values,
         "chips": listed,
     }
 
 
 def _schemes() -> dict[str, Sharding]:
-    """The named shardings that a matmul has."""
+    """Named shardings of a matmul."""
     schemes = {}
     for name in SHARDINGS:
         with suppress(RooflinesError):
@@ -92,31 +94,31 @@ def _schemes() -> dict[str, Sharding]:
 
 
 def _collective(scheme: Sharding) -> str:
-    """What a sharding sends; empty for nothing."""
+    """Names of a sharding's collectives, joined by "+"; "" if it has none."""
     return "+".join(collective for _, collective in scheme.transfers)
 
 
 def _works(scheme: Sharding) -> JSON:
-    """The collective of a sharding, the chips that split the first dimension, and the works."""
+    """Collective of a sharding, chips that split the first dimension, and works."""
     row = MATMUL.dims[0]
     spread = [(n, n * Fraction(_workload(scheme, n, "").shards_along(row))) for n in SAMPLES]
     return {
         "collective": _collective(scheme),
         "rows": over_chips(interpolate(spread)),
-        "works": {work: _work(scheme, work) for work in (*WORKS, *WEIGHED)},
+        "works": {work: _work(scheme, work) for work in (*WORKS, *CALIBRATION_INPUTS)},
     }
 
 
 def _work(scheme: Sharding, work: str) -> Terms:
-    """A work of one chip, by products of sizes, bytes per element of operands, and chips."""
+    """Terms of one chip's work in sizes, bytes per element of operands, and chips."""
     terms: Terms = {}
-    apart = [_costs(scheme, n, "")[work] for n in SAMPLES]
+    constants = [_costs(scheme, n, "")[work] for n in SAMPLES]
     for operand in ("", *OPERANDS):
         samples = [_costs(scheme, n, operand)[work] for n in SAMPLES]
         if operand:  # linear in the bytes per element: what is left without any is the first term
             samples = [
-                {dims: value - without[dims] for dims, value in each.items()}
-                for each, without in zip(samples, apart, strict=True)
+                {dims: value - without[dims] for dims, value in costs.items()}
+                for costs, without in zip(samples, constants, strict=True)
             ]
         for dims, polynomial in polynomials_through(SAMPLES, samples).items():
             terms |= over_chips(polynomial, [*dims, *operand.split()])
@@ -127,15 +129,15 @@ def _work(scheme: Sharding, work: str) -> Terms:
 def _costs(
     scheme: Sharding, shards: int, operand: str
 ) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
-    """The costs where one operand has a byte per element, the others none."""
+    """Costs if one operand has a byte per element and the rest have none."""
     kernel = operation_kernel(_workload(scheme, shards, operand), "")
-    works = {each.work: each.kernel_work(kernel) for each in RESOURCES}
+    works = {resource.work: resource.kernel_work(kernel) for resource in RESOURCES}
     polys = {**kernel.works, **works, **kernel.fit_terms}
     return {name: poly.coefficients for name, poly in polys.items()}
 
 
 def _workload(scheme: Sharding, shards: int, operand: str) -> Workload:
-    """The workload where one operand has a byte per element, the others none."""
+    """Workload if one operand has a byte per element and the rest have none."""
     bits = {name: Fraction(BITS_PER_BYTE if name == operand else 0) for name in OPERANDS}
     return Workload(MATMUL, bits, scheme, shards, (Fraction(1),), {}, MATMUL.flops)
 
@@ -150,7 +152,7 @@ def _dtypes(combination: StoredDtypes) -> JSON:
 
 
 def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Pool) -> JSON:
-    """A chip: names, colours and prices, rates, and its first network."""
+    """Chip record: names, colours, prices, rates, and its first network."""
     network = next(iter(entry.networks), None)
     machine = entry.chip_rates(MATRIX, MAIN_MEMORY, entry.efficiency)
     capacity = machine.level.capacity_bytes
@@ -181,17 +183,20 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "reached": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
         "link": None if network is None else _one_axis(entry, network),
-        "prices": [[of.usd_per_hour, f"{of.provider} {of.date:.7}"] for of in entry.prices or ()],
+        "prices": [
+            [price.usd_per_hour, f"{price.provider} {price.date:.7}"]
+            for price in entry.prices or ()
+        ],
     }
 
 
 def _one_axis(entry: Chip, name: str, before: str = "") -> str:
-    """An interconnect in words; of a torus one axis, the only one that a matmul takes here.
+    """Display name of an interconnect; in a torus one axis, all that a matmul uses here.
 
     Args:
         entry: The chip.
         name: The interconnect.
-        before: What comes before the name where it has no axes.
+        before: Word before the name if it has no axes.
     """
     part = part_name(name)
     if entry.networks[name].exact.axes > 1:
@@ -200,7 +205,7 @@ def _one_axis(entry: Chip, name: str, before: str = "") -> str:
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
-    """An interconnect along one axis: its limits, and its pieces, the first that fits."""
+    """Interconnect along one axis: limits, and pieces by chip count; the first that fits counts."""
     link = entry.networks[name].exact
     numbers = find_chip_numbers((link,))
     sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
@@ -230,10 +235,10 @@ def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
 
 
 def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON]:
-    """A collective on a piece, for each of the levels that send at the same time.
+    """Terms of a collective on a piece, per network level; levels send concurrently.
 
     Returns:
-        The `seconds` per byte of payload, and the `latency`, the least and the `typical` one [s].
+        `seconds` per byte of payload, the least `latency` and the `typical` latency [s].
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
     kind, times = scheme.transfers[0][1], len(scheme.transfers)
@@ -242,14 +247,14 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
         rates, usual = (
             collective_rates(route, kind, share, typical=typical) for typical in (False, True)
         )
-        own: dict[tuple[str, ...], Fraction] = {}
+        level_values: dict[tuple[str, ...], Fraction] = {}
         for level, (amount, rate, slow) in enumerate(
             zip(route.bytes_per_payload_byte(kind), rates, usual, strict=True)
         ):
-            own["seconds", f"{level}"] = amount / rate.per_s
-            own["latency", f"{level}"] = times * rate.latency_s
-            own["typical", f"{level}"] = times * slow.latency_s
-        values.append(own)
+            level_values["seconds", f"{level}"] = amount / rate.per_s
+            level_values["latency", f"{level}"] = times * rate.latency_s
+            level_values["typical", f"{level}"] = times * slow.latency_s
+        values.append(level_values)
     polynomials = polynomials_through([route.axes[0] for route in routes], values)
     return [
         {name: over_chips(polynomials[name, f"{level}"]) for name in LEVEL}

@@ -1,11 +1,11 @@
-"""Whole models as data of a page: works of kernels, collectives, footprints and estimates.
+"""Model steps as page data: works of kernels, collectives, footprints and estimates.
 
-No formula is written here, nor in the page: works are those of `models.step_kernels`, rates those
-of `theory.resources`, estimates those of `sweep.calibrated_times`, all as sums of products of
-extents. Extents and caches are polynomials in S, on the pieces between windows, through values of
-`models.attention_window`; with attention in chunks the pieces of one chunk come again. Experts
-touched are an exponential in the tokens, through values of `models.groups`. In training works are
-those of one micro-batch, and how often a kernel runs is a sum of products as well.
+Neither this module nor the page has a formula: works come from `models.step_kernels`, rates from
+`theory.resources`, estimates from `sweep.calibrated_times`, all as sums of products of extents.
+Extents and caches are polynomials in S on the pieces between windows, interpolated from
+`models.attention_window`; with chunked attention the pieces of one chunk repeat. Activated experts
+are an exponential in the tokens, interpolated from `models.groups`. In training, works are for one
+micro-batch, and a kernel's number of runs is a sum of products too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import activated_experts
 from rooflines.models.memory import cache_on_chip, weights_on_chip
-from rooflines.site.coefficients import MOST_DIGITS, Pool, coefficients, double
+from rooflines.site.coefficients import MAX_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.sweep.training_sweep import TrainingCase
@@ -50,20 +50,20 @@ DIGITS = 7
 """Significant digits of a coefficient of an estimate [1]."""
 
 EXPERTS = "experts"
-"""The extent of the experts that a micro-batch touches."""
+"""Extent: experts activated by a micro-batch."""
 
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
-"""What the page has of a skipped row."""
+"""Fields of a skipped row on the page."""
 
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
 
 Pieces = list[tuple[int, list[float]]]
-"""The first number of every piece, and the coefficients of its polynomial."""
+"""First number and polynomial coefficients of each piece."""
 
 
 class EarlierSteps:
-    """What is in the steps of an earlier run: kernels, and rates and estimates of some chips.
+    """Steps of an earlier run: kernels, and rates and estimates of unchanged chips.
 
     Args:
         steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
@@ -83,44 +83,44 @@ class EarlierSteps:
         }
 
     def step(self, case: Case) -> JSON | None:
-        """The step of a case, with its kernels, for any chip; None if there was none."""
-        found = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
-        if found is None:
+        """Step of a case, with its kernels, for any chip; None if there was none."""
+        step = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
+        if step is None:
             return None
-        of = self._models[case.name]["kernels"]
-        return {**found, "kernels": [of[index] for index in found["kernels"]]}
+        kernels = self._models[case.name]["kernels"]
+        return {**step, "kernels": [kernels[index] for index in step["kernels"]]}
 
     def estimates(self, case: Case) -> list[int] | None:
-        """The places of the estimates of a case on one of `chips`; None if a kernel has none."""
+        """Places of a case's estimates on one of `chips`; None if a kernel has none."""
         key = case.name, case.phase, case.split.name, case.dtypes.label
         places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
         return places
 
     def estimate(self, model: str, place: int) -> JSON:
-        """The estimate of a kernel of a model, by its place."""
-        found: JSON = self._models[model]["estimates"][place]
-        return found
+        """Estimate of a model's kernel by its place."""
+        estimate: JSON = self._models[model]["estimates"][place]
+        return estimate
 
 
 NOTHING = EarlierSteps({"machines": [], "models": []}, ())
 
 
 def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
-    """The steps of sweeps of the same models, each in phases of its own.
+    """Steps of sweeps over the same models, each sweep with distinct phases.
 
     Args:
         sweeps: The sweeps.
-        earlier: What need not be computed again.
+        earlier: Results that are reused.
 
     Returns:
-        `phases`, the `machines` that steps run on, the rows that are `skipped`, and of each of its
-        `models` the `trained` context, whether it has `experts`, and its steps.
+        `phases`; `machines` that steps run on; `skipped` rows; and `models` with `trained` context,
+        a flag for `experts`, and steps.
     """
     machines: Machines = {}
     by_model: dict[str, list[Case]] = {}
     for block in (block for sweep in sweeps for block in sweep.blocks):
         by_model.setdefault(block.cases[0].name, []).extend(block.cases)
-    skipped = (one for sweep in sweeps for one in sweep.skipped)
+    skipped = (row for sweep in sweeps for row in sweep.skipped)
     return {
         "models": [
             {"name": name, **_model(sweeps, cases, machines, earlier)}
@@ -128,28 +128,28 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
         "machines": list(machines.values()),
-        "skipped": [[getattr(one, name) for name in SKIPPED] for one in skipped],
+        "skipped": [[getattr(row, name) for name in SKIPPED] for row in skipped],
     }
 
 
 def split_data(split: Split) -> JSON:
-    """A split: its name, the option of commands, and its chips."""
+    """Split: name, command-line option, and chip counts."""
     given = split.model_dump(exclude_defaults=True) or {"tp": split.tp}
     option = ",".join(f"{key}={value}" for key, value in given.items())
-    own = {"chips": split.chips, "dp": split.dp, "cp": given.get("cp", 1)}
-    return {"name": split.name, "option": option, **own}
+    numbers = {"chips": split.chips, "dp": split.dp, "cp": given.get("cp", 1)}
+    return {"name": split.name, "option": option, **numbers}
 
 
 def _model(
     sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
 ) -> JSON:
-    """The kernels and footprints of a model by phase, split and dtypes, and where they run.
+    """Kernels and footprints of a model by phase, split and dtypes, with their machines.
 
     Args:
         sweeps: The sweeps.
-        cases: Those of the model.
-        machines: Chips with memory level and network; those of the cases are added.
-        earlier: As of `step_data`.
+        cases: The model's cases.
+        machines: Chips with memory level and network; the cases' are added.
+        earlier: As in `step_data`.
     """
     kernels, estimates = Pool(), Estimates(earlier)
     steps: dict[tuple[str, str, str], JSON] = {}
@@ -157,8 +157,8 @@ def _model(
         key = case.phase, case.split.name, case.dtypes.label
         if key not in steps:
             step = earlier.step(case) or _step(case)
-            own = [kernels.index(kernel) for kernel in step["kernels"]]
-            steps[key] = {**step, "kernels": own, "on": {}}
+            indices = [kernels.index(kernel) for kernel in step["kernels"]]
+            steps[key] = {**step, "kernels": indices, "on": {}}
         place = case.chip, case.memory, case.network
         if case.chip in earlier.chips:
             machines.setdefault(place, earlier.machines[case.chip])
@@ -166,7 +166,7 @@ def _model(
             new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
             _add_sends(machines.setdefault(place, new), case)
         index = list(machines).index(place)
-        steps[key]["on"][index] = estimates.of(case, steps[key]["kernels"])
+        steps[key]["on"][index] = estimates.indices(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
         "trained": shape.context,
@@ -183,7 +183,7 @@ def _model(
 
 
 def _step(case: Case) -> JSON:
-    """The kernels and footprint of a case, which other chips share."""
+    """Kernels and footprint of a case, shared by all chips."""
     return {
         "phase": case.phase,
         "split": case.split.name,
@@ -198,7 +198,7 @@ def _step(case: Case) -> JSON:
 
 
 def _runs(case: Case, index: int) -> JSON:
-    """How often micro-batches run a kernel of a step of training; nothing of others.
+    """Terms of a kernel's runs per micro-batch in training; empty for serving steps.
 
     The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
     has micro-batches of one.
@@ -209,12 +209,12 @@ def _runs(case: Case, index: int) -> JSON:
 
 
 def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
-    """The numbers of new tokens of a phase; None: all."""
+    """Numbers of new tokens in a phase; None: all."""
     return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
 def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
-    """The works of one layer of a kernel on one chip, by extents; `placed` as of `_kind`."""
+    """Works of a kernel on one chip, for one layer, by extents; `placed` as in `_kind`."""
     works = {
         "math": kernel.work("flops"),
         "memory": MEMORY.kernel_work(kernel),
@@ -231,28 +231,28 @@ def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
     }
 
 
-def _terms(poly: Poly, digits: int = MOST_DIGITS) -> dict[str, float]:
-    """Coefficients by product of extents; rows in spans count as rows.
+def _terms(poly: Poly, digits: int = MAX_DIGITS) -> dict[str, float]:
+    """Coefficients by product of extents; spans (tiles) count as rows.
 
     Args:
         poly: The sum of products.
         digits: Significant digits of a coefficient [1].
     """
-    found = {}
+    terms = {}
     for product, coefficient in poly.coefficients.items():
         names = [_extent_name(name) for name in product]
         spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
-        found[" ".join(names)] = double(coefficient / spans, digits)
-    return found
+        terms[" ".join(names)] = double(coefficient / spans, digits)
+    return terms
 
 
 def _is_spans(name: str) -> bool:
-    """Whether an extent counts whole spans of sizes."""
+    """Check that an extent counts whole spans of sizes."""
     return "/" in name and ":" not in name
 
 
 def _extent_name(name: str) -> str:
-    """An extent as the page has it."""
+    """Name of an extent on the page."""
     if _is_spans(name):
         sizes, _, span = name.partition("/")
         return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
@@ -262,23 +262,23 @@ def _extent_name(name: str) -> str:
 
 
 def _kind(sent: Transfer, *, placed: bool) -> str:
-    """A collective and the chips along each axis; of experts their numbers and routing too.
+    """Key of a collective: kind and chips per axis; for experts also counts and routing.
 
-    What stages send is no whole collective: it has the share that is sent.
+    Transfers between stages are no whole collective: their key has the share that is sent.
 
     Args:
-        sent: What is sent.
+        sent: The transfer.
         placed: Whether chips take the fastest axes of a torus: they are then counted together,
             since on other chips they have none.
     """
     axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
     whole = sent.bytes_per_payload_byte == sent.route.bytes_per_payload_byte(sent.kind)
-    own = sent.routing or (() if whole else sent.bytes_per_payload_byte)
-    return " ".join([sent.kind, axes_text(axes), *map(str, own)])
+    details = sent.routing or (() if whole else sent.bytes_per_payload_byte)
+    return " ".join([sent.kind, axes_text(axes), *map(str, details)])
 
 
 def _touched(kernel: Kernel) -> list[float] | None:
-    """Experts that n tokens of a step touch, as a + b c^n: a, b and c; None if it is a constant."""
+    """Coefficients a, b, c of a + b c^n, experts activated by n tokens; None if constant."""
     names = (name for product in kernel.work("weight_bytes").terms for name in product)
     touched = next((name for name in names if name.startswith(ACTIVATED)), None)
     if touched is None:
@@ -292,10 +292,10 @@ def _touched(kernel: Kernel) -> list[float] | None:
 
 
 def _footprint(case: Case) -> JSON:
-    """Bytes of the weights on a chip, and of the cache of a sequence of its replica by S.
+    """Bytes on a chip: weights, and the KV cache of one of its replica's sequences over S.
 
-    Of training the memory of every kind of stage, the share that it has of each kernel, and the
-    runs of its layers for which it waits.
+    In training: memory by kind of stage, each stage's share of every kernel, and the pipeline
+    bubble in runs of a stage's layers.
     """
     if isinstance(case, TrainingCase):
         plan = case.plan
@@ -304,14 +304,14 @@ def _footprint(case: Case) -> JSON:
             "waits": (plan.pp - 1) / plan.interleave,
             "stages": [
                 {
-                    "weights": double(held.states),
+                    "weights": double(memory.states),
                     "caches": [
-                        {"pieces": [(1, coefficients([Fraction(0), held.saved(number)]))]}
-                        for number in range(1, -(-held.max_in_flight // held.chunks) + 1)
+                        {"pieces": [(1, coefficients([Fraction(0), memory.saved(number)]))]}
+                        for number in range(1, -(-memory.max_in_flight // memory.chunks) + 1)
                     ],
                     "shares": [_share(run, stage, plan.pp) for run in case.runs],
                 }
-                for held, (stage, _) in zip(case.stage_memory, case.workload.stages, strict=True)
+                for memory, (stage, _) in zip(case.stage_memory, case.workload.stages, strict=True)
             ],
         }
     shape, sharing = case.model.shape, case.sharing
@@ -325,19 +325,19 @@ def _footprint(case: Case) -> JSON:
 
 
 def _share(run: KernelRun, stage: Stage, stages: int) -> float:
-    """The runs of a kernel on a stage over those in the mean of all stages [1]."""
+    """Runs of a kernel on a stage / mean runs over all stages [1]."""
     return double(run.repeats_on(stage) * stages / run.kernel.count)
 
 
 def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
-    """The extents of a sequence by S.
+    """Extents of a sequence as polynomials in S.
 
     Args:
         shape: The model.
         new: T, new tokens of each sequence; None: all S [1].
     """
     of_tokens = coefficients([Fraction(new or 0), Fraction(not new)])
-    found: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
+    extents: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
     least = new or 1
     for reach in shape.attention_windows:
         size = reach.tokens or least
@@ -346,47 +346,53 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
             turns = [least, least + size - least % size]
         for name in reach.extent_names:
 
-            def of(context: int, reach: AttentionWindow = reach, name: str = name) -> Fraction:
-                """A number of pairs or entries at a context."""
+            def pairs(context: int, reach: AttentionWindow = reach, name: str = name) -> Fraction:
+                """Number of pairs or entries at a context."""
                 return Fraction(reach.extents(context, new or context)[name])
 
             end = least + size if reach.chunked else None
-            pieces = {"pieces": _pieces(of, [turn for turn in turns if turn >= least], end)}
-            period = {} if end is None else {"period": size, "gain": double(of(end) - of(least))}
-            found[name] = {**pieces, **period}
-    return found
+            pieces = {"pieces": _pieces(pairs, [turn for turn in turns if turn >= least], end)}
+            period = (
+                {} if end is None else {"period": size, "gain": double(pairs(end) - pairs(least))}
+            )
+            extents[name] = {**pieces, **period}
+    return extents
 
 
-def _pieces(of: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None) -> Pieces:
-    """A function of whole numbers that is a polynomial of degree 2 between turns.
+def _pieces(
+    function: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None
+) -> Pieces:
+    """Pieces of a function on whole numbers that is quadratic between turns.
 
     Args:
-        of: The function.
-        turns: Where its pieces start [1].
-        end: Where the last one ends; None: nowhere [1].
+        function: The function.
+        turns: Starts of its pieces [1].
+        end: End of the last piece; None: open [1].
     """
     starts = sorted(turn for turn in set(turns) if end is None or turn < end)
-    found: Pieces = []
+    pieces: Pieces = []
     for start, stop in pairwise([*starts, end or starts[-1] + SAMPLES]):
-        points = [(number, of(number)) for number in range(start, min(stop, start + SAMPLES))]
-        found.append((start, coefficients(interpolate(points))))
-    return found
+        points = [(number, function(number)) for number in range(start, min(stop, start + SAMPLES))]
+        pieces.append((start, coefficients(interpolate(points))))
+    return pieces
 
 
 def _add_sends(machine: dict[str, Any], case: Case) -> None:
-    """Add what a case needs to a chip: the times of collectives, and the band of its phase.
+    """Add a case's collective times and the band of its phase to a machine.
 
-    A collective has, on every network, seconds per byte of its payload, and the least time of its
-    hops [s]. A band is the p10 and p90 of measured over estimated time of a step. A step of
-    training takes `stretch` times as long as without overlap, fitted to steps of a software.
+    A collective has, on every network, seconds per byte of payload, and the least time of its hops
+    [s]. A band is p10 and p90 of measured / estimated step time. A training step takes `stretch`
+    times its time without overlap, a factor fitted to one software's steps.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
-            known = case.choice.calibrations.training_of
-            software = next(name for name in case.choice.softwares if known(case.chip, [name]))
+            training_fit = case.choice.calibrations.training_of
+            software = next(
+                name for name in case.choice.softwares if training_fit(case.chip, [name])
+            )
             machine["bands"][case.phase] = case.band
-            own = {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
-            machine["training"] = own
+            stretch = {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
+            machine["training"] = stretch
     elif case.engine:
         machine["bands"][case.phase] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
@@ -403,34 +409,34 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
 
 
 class Estimates:
-    """The estimates of kernels on machines, each once: formats and splits share many of them.
+    """Distinct estimates of kernels on machines; formats and splits share many.
 
     Args:
-        earlier: As of `step_data`.
+        earlier: As in `step_data`.
     """
 
     def __init__(self, earlier: EarlierSteps) -> None:
         self.pool, self._earlier = Pool(), earlier
         self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
-        self._moved: dict[int, int] = {}
+        self._earlier_indices: dict[int, int] = {}
 
-    def of(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
-        """The indices of the estimates of all kernels of a case; None if one has none.
+    def indices(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
+        """Indices of the estimates of a case's kernels; None if a kernel has none.
 
         Args:
             case: The case.
-            kernels: The indices of its kernels.
+            kernels: Indices of its kernels.
         """
         if isinstance(case, TrainingCase):
             return None
         if case.chip in self._earlier.chips:
-            known = self._earlier.estimates(case)
-            return None if known is None else [self._index(case.name, place) for place in known]
-        found = []
+            earlier = self._earlier.estimates(case)
+            return None if earlier is None else [self._index(case.name, place) for place in earlier]
+        places = []
         for index, kernel in zip(kernels, case.kernels, strict=True):
             # what the page has not
-            own = case.split.name if kernel.engine else kernel.attention_phase
-            key = case.chip, case.memory, case.network, index, own
+            variant = case.split.name if kernel.engine else kernel.attention_phase
+            key = case.chip, case.memory, case.network, index, variant
             if key not in self._indices:
                 estimate = calibrated_times(kernel, case.machine, case.choice)
                 self._indices[key] = (
@@ -439,20 +445,20 @@ class Estimates:
             place = self._indices[key]
             if place is None:
                 return None
-            found.append(place)
-        return found
+            places.append(place)
+        return places
 
     def _index(self, model: str, place: int) -> int:
-        """The index of an estimate of the earlier run."""
-        if place not in self._moved:
-            self._moved[place] = self.pool.index(self._earlier.estimate(model, place))
-        return self._moved[place]
+        """Index of an estimate from the earlier run."""
+        if place not in self._earlier_indices:
+            self._earlier_indices[place] = self.pool.index(self._earlier.estimate(model, place))
+        return self._earlier_indices[place]
 
 
 def _estimate(estimate: Times) -> JSON:
-    """A calibrated time: what is common, and the pieces of which the largest counts.
+    """Terms of a calibrated time: common + max over pieces of min over sums.
 
-    A piece is its bound, and sums of which the least counts, by extents.
+    A piece is its bound and its sums, by extents.
     """
     return {
         "common": _terms(estimate.common, DIGITS),

@@ -1,4 +1,4 @@
-"""The pages of the site, rendered from templates in which every value is escaped."""
+"""Pages of the site, rendered from templates that escape every value."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
     "font-src 'self' data:; base-uri 'none'; form-action 'none'"
 )
-"""The content security policy of every page: no requests to other hosts, no inline scripts."""
+"""Content security policy of all pages: no requests to other hosts, no inline scripts."""
 
 PAGES = ("index.html", "charts.html", "chips.html", "data.html", "method.html")
-"""The pages: names of their templates and of their files."""
+"""Pages: names of templates and files."""
 
 NO_CHART = {"heading": "", "title": "No charts", "subtitle": "", "caption": "", "files": []}
-"""What the page of charts shows first where there is none."""
+"""Placeholder on the chart page if there are no charts."""
 
 
 def pages(  # noqa: PLR0913, what the pages show
@@ -58,15 +58,15 @@ def pages(  # noqa: PLR0913, what the pages show
     """Render all pages.
 
     Args:
-        site: `title`, `author`, `url`, `date` and `tables`, those that are given.
+        site: `title`, `author`, `url`, `date` and `tables`, all optional.
         charts: The charts to list, in order, as `charts.js` reads them.
         counts: Thresholds by `sweep`.
-        about: The metadata of the thresholds: the sweeps with their chips, and the columns.
-        listed: The thresholds that the page of data has, from `threshold_data`.
-        downloads: Names of tables of thresholds.
-        tables: Those at the address `tables` of the site: `sweep`, `rows`, `columns` and `files`.
-        config: Whether the site has the config as a file.
-        measured: Errors at timings of the run, as `write_site` has them.
+        about: Metadata of the thresholds: sweeps with their chips, and columns.
+        listed: Thresholds on the data page, from `threshold_data`.
+        downloads: Names of threshold tables.
+        tables: Tables at the site's address `tables`: `sweep`, `rows`, `columns` and `files`.
+        config: The site has the config as a file.
+        measured: Errors at the run's timings, as in `write_site`.
 
     Yields:
         File name and HTML of each page.
@@ -75,14 +75,14 @@ def pages(  # noqa: PLR0913, what the pages show
     quantiles = measured_quantiles()
     shown = {column["name"] for column in listed["columns"]}
     families = groupby(charts, lambda chart: chart["heading"])
-    own: dict[str, dict[str, object]] = {
+    page_values: dict[str, dict[str, object]] = {
         "charts.html": {
             "families": [(heading, list(group)) for heading, group in families],
             "first": charts[0] if charts else NO_CHART,
         },
         "data.html": {
             **{name: listed[name] for name in ("sweep", "axis", "counts")},
-            "columns": [one for one in about["columns"] if one["name"] in shown],
+            "columns": [column for column in about["columns"] if column["name"] in shown],
             "sweeps": counted(len(by_sweep), "sweep"),
             "downloads": {name: THRESHOLDS[name] for name in downloads},
             "snippets": SNIPPETS.findall(README.read_text(encoding="utf-8")),
@@ -101,19 +101,19 @@ def pages(  # noqa: PLR0913, what the pages show
     }
     shared = {"policy": POLICY, "version": __version__, "site": site}
     for page in PAGES:
-        yield page, TEMPLATES.get_template(page).render(**shared, **own.get(page, {}))
+        yield page, TEMPLATES.get_template(page).render(**shared, **page_values.get(page, {}))
 
 
 def _sweep(recipe: JSON, thresholds: Mapping[str, int]) -> JSON:
-    """A row of the table of sweeps: its operation as configured, and numbers of what it has."""
+    """Row of the sweep table: the operation, and counts of chips, dtypes and thresholds."""
     config = recipe["config"]
-    given = config.get("sharding") or "none"
-    named = [one if isinstance(one, str) else "custom" for one in given]
+    shardings = config.get("sharding") or "none"
+    named = [sharding if isinstance(sharding, str) else "custom" for sharding in shardings]
     return {
         "name": recipe["sweep"],
         "operation": config["operation"],
         "chips": len(recipe["chips"]),
         "dtypes": len(config["dtypes"]),
-        "shardings": given if isinstance(given, str) else ", ".join(dict.fromkeys(named)),
+        "shardings": shardings if isinstance(shardings, str) else ", ".join(dict.fromkeys(named)),
         "thresholds": thresholds.get(recipe["sweep"], 0),
     }

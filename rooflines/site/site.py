@@ -1,7 +1,7 @@
-"""The site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
+"""Site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
 
-No result is computed here: all numbers come from files, and the first page evaluates the
-coefficients of `matmuls` and `steps`. The pages need no server and no network, and
+No result is computed here: all numbers come from files, and the explorer evaluates coefficients
+from `matmuls` and `steps`. The pages need no server and no network, and
 run under a content security policy that allows only the scripts of the folder.
 """
 
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 ROWS = ".json"
-"""Ending of the rows that the specification of a chart reads."""
+"""Ending of the file with the rows that a chart's specification reads."""
 
 FILES = {
     "PNG": ".png",
@@ -60,13 +60,13 @@ FILES = {
     "Vega-Lite data": ROWS,
     "Parquet": ".parquet",
 }
-"""Downloads of a chart: text and ending of each file; of pictures, those that were drawn."""
+"""Downloads of a chart: text and file ending; pictures only if they were drawn."""
 
 LISTED = ("id", "heading", "title", "subtitle", "caption", "params")
-"""What the page says of a chart, from the index of its family."""
+"""Fields of a chart on the page, from its family's index."""
 
 LAYOUTS = ("web", "paper")
-"""Layouts of a chart in the page: the second is the narrow one."""
+"""Layouts of a chart on the page: the second is narrow."""
 
 COMPRESSION = 6
 """Level of zlib: 9 saves a hundredth of the bytes and takes twice the time."""
@@ -84,18 +84,18 @@ def write_site(
     """Write the site; a folder of that name is replaced.
 
     Args:
-        spec: What the site says of itself and the config, from `Plan.spec`: `site`, its title,
-            author, addresses and date, `config` as it was written, and `tables` elsewhere.
+        spec: From `Plan.spec`: `site` with title, author, addresses and date, `config` as written,
+            and `tables` elsewhere.
         folder: The folder to write.
         inputs: Files and folders: `charts`, the families in the order of the list, each with
             `index.json`; `thresholds` and `models`, thresholds of operations and of whole models;
             `measured`, those of `MEASURED_SUMMARIES`, and `timings`, if there are any.
-        state: The folder for data that the next run reads if their inputs are equal; None: none.
+        state: Folder for data that the next run reuses if their inputs are equal; None: none.
     """
     content = json.loads(spec)
     written = _Writer(content, {name: [*map(Path, inputs[name])] for name in inputs})
-    kept = Path(state) / "site" / f"{content['code']}.json" if state else None
-    files = chain(_assets(), written.chart_files(), written.table_files(kept), written.pages())
+    cache = Path(state) / "site" / f"{content['code']}.json" if state else None
+    files = chain(_assets(), written.chart_files(), written.table_files(cache), written.pages())
     with atomic_folder(folder) as temporary:
         digests: dict[str, str] = {}
         for name, content in files:
@@ -117,7 +117,7 @@ class _Writer:
     """Path and content of the files of a site, part by part.
 
     Args:
-        spec, inputs: As of `write_site`.
+        spec, inputs: As in `write_site`.
     """
 
     def __init__(self, spec: JSON, inputs: Mapping[str, Sequence[Path]]) -> None:
@@ -131,35 +131,35 @@ class _Writer:
         self.listed = threshold_data(self.frame, self.about["columns"])
         self.stored = {"thresholds": thresholds} | {path.stem: path for path in models}
         self.charts: list[JSON] = []
-        others = map(metadata_of, (*models, *inputs["timings"]))
-        made_from = (each["made_from"] for each in (self.about, *others))
+        other_files = map(metadata_of, (*models, *inputs["timings"]))
+        made_from = (metadata["made_from"] for metadata in (self.about, *other_files))
         self.recipes: list[JSON] = [*chain(*made_from)]
 
     def chart_files(self) -> Iterator[tuple[str, bytes]]:
-        """The charts, and what the page of charts lists."""
-        found = [(family, chart) for family in self.families for chart in _charts(family)]
-        ids = [chart["id"] for _, chart in found]
+        """Yield the charts and the chart page's list."""
+        family_charts = [(family, chart) for family in self.families for chart in _charts(family)]
+        ids = [chart["id"] for _, chart in family_charts]
         if repeated := sorted({name for name in ids if ids.count(name) > 1}):
             problem = f"has the id {repeated[0]!r} twice"
             raise RooflinesError("charts", problem, "give every chart an id of its own")
-        self.charts += [chart for _, chart in found]
+        self.charts += [chart for _, chart in family_charts]
         data = {"charts": self.charts, "themes": _themes(), "formula": FORMULA}
         yield "assets/charts-data.js", _script("charts", data)
         configs = [recipe["config"] for recipe in self.recipes]
         shapes = {
             shape["name"]: shape for config in configs for shape in config.get("shapes") or ()
         }
-        for family, chart in found:
+        for family, chart in family_charts:
             yield from _chart_files(chart, family, shapes)
 
-    def table_files(self, kept: Path | None) -> Iterator[tuple[str, bytes]]:
-        """Thresholds, all chips, the data of the first page, the data package, and the config."""
+    def table_files(self, cache: Path | None) -> Iterator[tuple[str, bytes]]:
+        """Yield thresholds, chips, the explorer's data, the data package, and the config."""
         yield "data/thresholds.js", _script("thresholds", self.listed)
         for name, path in self.stored.items():
             yield f"data/{name}.parquet", path.read_bytes()
         used = used_chips(self.recipes)
         chips = {**chip_entries(), **used}
-        for name, data in explorer_files(chips, self.recipes, kept):
+        for name, data in explorer_files(chips, self.recipes, cache):
             if name != MATMULS:
                 yield f"data/{name}.js", _script(name, data)
             else:  # it is exact for other tools
@@ -172,7 +172,7 @@ class _Writer:
             yield "data/config.yaml", text.encode()
 
     def pages(self) -> Iterator[tuple[str, bytes]]:
-        """The pages, and errors at timings."""
+        """Yield the pages and errors at timings."""
         for path in self.measured:
             yield f"data/{path.name}", path.read_bytes()
         rendered = pages(
@@ -191,7 +191,7 @@ class _Writer:
 
 
 def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
-    """The chips of recipes, those of the catalogue first and in its order."""
+    """Chips in recipes, catalogue chips first and in its order."""
     used = {chip: entry for recipe in recipes for chip, entry in recipe["chips"].items()}
     return {
         chip: Chip.model_validate(used[chip]) for chip in (*chip_entries(), *used) if chip in used
@@ -199,7 +199,7 @@ def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
 
 
 def _charts(folder: Path) -> list[JSON]:
-    """The charts of a family as the page lists them, with the paths of their files."""
+    """Charts of a family for the page's list, with file paths."""
     listed = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     for chart in listed:
         if not SAFE_NAME.fullmatch(chart["id"]):
@@ -224,7 +224,7 @@ def _charts(folder: Path) -> list[JSON]:
 
 
 def _script(name: str, data: object) -> bytes:
-    """Data as a script, which a page opened from a folder can load; it cannot load JSON."""
+    """Wrap data as a script: a page opened from a folder cannot load JSON."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     packed = base64.b64encode(zlib.compress(text.encode(), COMPRESSION)).decode()
     return f"ROOFLINES.put({json.dumps(name)},{json.dumps(packed)});\n".encode()
@@ -232,69 +232,69 @@ def _script(name: str, data: object) -> bytes:
 
 def _assets() -> Iterator[tuple[str, bytes]]:
     """Scripts, styles, the font and licences."""
-    for path in sorted((HERE / "assets").iterdir()):
+    for path in sorted((FOLDER / "assets").iterdir()):
         yield f"assets/{path.name}", path.read_bytes()
-    font = (HERE / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
+    font = (FOLDER / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
     source = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
     face = (
         '@font-face{font-family:"Inter";font-style:normal;font-weight:100 900;'
         f'src:url({source}) format("woff2")}}\n'
     )
     yield "assets/font.css", face.encode()
-    yield "assets/vega.js", gzip.decompress((HERE / "vendor" / "vega.js.gz").read_bytes())
+    yield "assets/vega.js", gzip.decompress((FOLDER / "vendor" / "vega.js.gz").read_bytes())
     parts = [
         "Licences of what this folder contains that others made.\n",
-        (HERE / "vendor" / "vega-licences.txt").read_text(encoding="utf-8"),
+        (FOLDER / "vendor" / "vega-licences.txt").read_text(encoding="utf-8"),
         "=" * 100
         + "\nassets/font.css contains Inter, and so do the pictures.\n(OFL-1.1)\n"
         + "-" * 100,
-        (HERE / "vendor" / "inter-OFL.txt").read_text(encoding="utf-8"),
+        (FOLDER / "vendor" / "inter-OFL.txt").read_text(encoding="utf-8"),
     ]
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
 
 
 def _themes() -> dict[str, dict[str, JSON]]:
-    """Configs of Vega-Lite by theme and layout."""
+    """Vega-Lite configs by theme and layout."""
     return {
         theme: {layout: config(SIZES[layout], dark=theme == "dark") for layout in LAYOUTS}
         for theme in ("light", "dark")
     }
 
 
-def _in_explorer(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> str:
-    """The address of the explorer that shows what a view of a chart does.
+def _explorer_address(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> str:
+    """Explorer address with the state of a chart's view.
 
     Args:
-        values: What is chosen in the menus of the chart.
+        values: Chosen options by chart menu.
         shapes: Shapes of sweeps by name, with their sizes.
     """
     subject = "model" if "S" in values else "matmul"
-    known = {**shapes.get(values.get("shape", ""), {}), **values}
-    asked = {name: known.get(menu) for menu, name in IN_EXPLORER[subject].items()}
-    given = {name: value for name, value in asked.items() if value not in (None, ALL, NOMINAL)}
-    return f"index.html#{urlencode({'is': subject, **given})}"
+    values_by_menu = {**shapes.get(values.get("shape", ""), {}), **values}
+    state = {name: values_by_menu.get(menu) for menu, name in IN_EXPLORER[subject].items()}
+    state_set = {name: value for name, value in state.items() if value not in (None, ALL, NOMINAL)}
+    return f"index.html#{urlencode({'is': subject, **state_set})}"
 
 
-def _apart(spec: JSON, name: str) -> tuple[JSON, JSON]:
-    """A specification that reads its rows from `<name>.json` beside it, and these rows by name."""
+def externalize_data(spec: JSON, name: str) -> tuple[JSON, JSON]:
+    """Move a specification's rows to `<name>.json`; returns the specification and rows by name."""
     for layer in spec["layer"]:
         if data := layer["data"].get("name"):
             layer["data"] = {"url": f"{name}.json", "format": {"type": "json", "property": data}}
-    return {key: each for key, each in spec.items() if key != "datasets"}, spec["datasets"]
+    return {key: value for key, value in spec.items() if key != "datasets"}, spec["datasets"]
 
 
 def _chart_files(
     chart: JSON, folder: Path, shapes: Mapping[str, JSON]
 ) -> Iterator[tuple[str, bytes]]:
-    """A chart's specification with its views as a script, its downloads, and its small pictures."""
+    """Yield a chart's specification and views as a script, its downloads, and its thumbnails."""
     name = chart["id"]
     spec = json.loads((folder / f"{name}{SPEC}").read_text(encoding="utf-8"))
-    alone, rows = _apart(spec, name)
+    alone, rows = externalize_data(spec, name)
     views = json.loads((folder / f"{name}{VIEWS}").read_text(encoding="utf-8"))
     for view in views["views"]:
-        view["explorer"] = _in_explorer(view["values"], shapes)
+        view["explorer"] = _explorer_address(view["values"], shapes)
     # The page has themes, and the views have the rest.
-    page = {key: each for key, each in alone.items() if key not in ("config", "layer")}
+    page = {key: value for key, value in alone.items() if key not in ("config", "layer")}
     page["params"] = {param["name"]: param["value"] for param in spec["params"]}
     yield chart["spec"], _script(f"chart/{name}", {"spec": page, **views})
     for ending in (*FILES.values(), "-small.png"):
