@@ -285,7 +285,7 @@ def test_fp16_takes_the_numbers_of_bf16():
     shipped = shipped_calibrations()
     of = ("h100-sxm", ["vllm"])
     assert shipped.matmul(*of, "fp16") == shipped.matmul(*of, "bf16") != None  # noqa: E711
-    assert shipped.used(["h100-sxm/vllm"], ["fp16"]).matmul(*of, "fp16") is not None
+    assert shipped.subset(["h100-sxm/vllm"], ["fp16"]).matmul(*of, "fp16") is not None
     assert shipped.matmul(*of, "int8") is None
 
 

@@ -116,12 +116,13 @@ def _serving_row(run: JSON, kind: str) -> dict[str, Any]:
     rate = _number(run, "request_throughput")
     latency_ms = _number(run, "mean_e2el_ms", "mean_e2e_latency_ms")
     if rate and latency_ms and (concurrency is None or _number(run, "request_rate")):
-        mean = max(rate * latency_ms * PER_MS, 1.0)  # by Little's law; a limit is not reached
-        concurrency = min(concurrency or mean, mean)
+        # by Little's law; a limit is not reached
+        mean_requests = max(rate * latency_ms * PER_MS, 1.0)
+        concurrency = min(concurrency or mean_requests, mean_requests)
     if concurrency and requests:
         concurrency = min(concurrency, requests)
     backend = str(run.get("backend", "")).lower()
-    named = (engine for word, engine in ENGINES.items() if backend.startswith(word))
+    engines = (engine for word, engine in ENGINES.items() if backend.startswith(word))
     tokens = (
         _number(run, *keys)
         for keys in (("total_input_tokens", "total_input"), ("total_output_tokens", "total_output"))
@@ -129,11 +130,11 @@ def _serving_row(run: JSON, kind: str) -> dict[str, Any]:
     tokens_each = [total / requests if total and requests else None for total in tokens]
     server = info if isinstance(info := run.get("server_info"), dict) else {}
     names = [run.get(key) for key in MODEL_KEYS] + [server.get("model_path")]
-    quantized = server.get("quantization")
+    quantization = server.get("quantization")
     return _row(
         model=_model(next(filter(None, names), None)),
-        software=next(named, ENGINE_BY_KIND.get(kind)),
-        linear=FORMATS.get(quantized, quantized) if isinstance(quantized, str) else None,
+        software=next(engines, ENGINE_BY_KIND.get(kind)),
+        linear=FORMATS.get(quantization, quantization) if isinstance(quantization, str) else None,
         tp=_number(run, *TP_KEYS) or _tp_of_server(server),
         input_tokens=tokens_each[0],
         output_tokens=tokens_each[1],
@@ -153,11 +154,11 @@ def _trtllm_row(run: JSON) -> dict[str, Any]:
     if not tpot_ms:
         problem = "is a report of trtllm-bench without TPOT"
         raise RooflinesError("", problem, "run trtllm-bench throughput --streaming --report_json")
-    quantized = str(engine.get("quantization") or "none").lower()
+    quantization = str(engine.get("quantization") or "none").lower()
     return _row(
         model=_model(engine.get("model")),
         software="trtllm",
-        linear=FORMATS.get(quantized, quantized),
+        linear=FORMATS.get(quantization, quantization),
         tp=_number(world, "tp_size"),
         moe_ep=_number(world, "ep_size"),
         input_tokens=_number(requests, "avg_input_length"),
@@ -185,8 +186,8 @@ def _row(**values: str | float | None) -> dict[str, Any]:
             whole = COLUMNS[name] == pl.Int64
             row[name] = max(round(value), 1) if whole else value * PER_MS
     needed = ("input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s")
-    if lacking := [name for name in needed if not row[name]]:
-        problem = f"is a result of a benchmark that says no {', '.join(lacking)}"
+    if missing := [name for name in needed if not row[name]]:
+        problem = f"is a result of a benchmark that says no {', '.join(missing)}"
         fix = "run it with --max-concurrency and several requests, and save its result"
         raise RooflinesError("", problem, fix)
     return row

@@ -122,14 +122,16 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
     result = form.fit(train)
     entry, numbers = ENTRIES[kind.fits], vars(result.numbers.floats)
     if kind is not COLLECTIVE:
-        _check_reached(result.numbers, chip)
-    fitted, tested = (with_estimate_errors(part, result.numbers) for part in (train, test))
-    about = {
+        _check_shares(result.numbers, chip)
+    train_errors, test_errors = (
+        with_estimate_errors(part, result.numbers) for part in (train, test)
+    )
+    fields = {
         **{name: number for name, number in numbers.items() if name in entry.model_fields},
-        "bands": bands(fitted),
+        "bands": bands(train_errors),
         "held": list(result.at_prior),
-        "fitted": errors_of(fitted),
-        "held_out": errors_of(tested) if tested.height else None,
+        "fitted": errors_of(train_errors),
+        "held_out": errors_of(test_errors) if test_errors.height else None,
         "held_out_below": below,
         "sizes": sizes,
         "outside": _outside_band(frame, result.numbers, form),
@@ -141,10 +143,10 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
         errors(part, REGIONS if "B" in frame.columns else ("all",)).select(
             pl.lit(split).alias("split"), pl.all()
         )
-        for split, part in ((FIT, fitted), (HELD_OUT, tested))
+        for split, part in ((FIT, train_errors), (HELD_OUT, test_errors))
     )
     notes = (*timings.notes, *_warnings(train, test, len(form.names)))
-    return FitReport(name, entry.model_validate(about), regions, notes)
+    return FitReport(name, entry.model_validate(fields), regions, notes)
 
 
 def _contents(timings: Timings, compute: str) -> str | None:
@@ -152,9 +154,9 @@ def _contents(timings: Timings, compute: str) -> str | None:
 
     In weight-only formats that is the weights' conversion.
     """
-    stated = timings.frame.get_column("contents", default=pl.Series([None])).unique()
-    if len(stated) == 1 and stated[0]:
-        return str(stated[0])
+    contents = timings.frame.get_column("contents", default=pl.Series([None])).unique()
+    if len(contents) == 1 and contents[0]:
+        return str(contents[0])
     formats = dtype_entries().formats
     weights = timings.frame["dtype_w"].unique().sort()
     narrow = [dtype for dtype in weights if formats[dtype].bits < formats[compute].bits]
@@ -169,16 +171,16 @@ def _outside_band(
     Returns:
         p10 and p90 over measured / estimated time [1]; None: too few are left to fit.
     """
-    ends, few = [], RELIABLE_TIMINGS
+    ends, min_timings = [], RELIABLE_TIMINGS
     for name in (size for size in RANGED_SIZES if size in frame.columns):
-        smallest, largest = frame[name].min(), frame[name].max()
+        min_size, max_size = frame[name].min(), frame[name].max()
         if name == "shards":  # no fewer than two chips send
-            smallest, few = largest, MIN_TIMINGS
-        ends.append(pl.col(name).is_in([smallest, largest]))
+            min_size, min_timings = max_size, MIN_TIMINGS
+        ends.append(pl.col(name).is_in([min_size, max_size]))
     outside = pl.any_horizontal(ends)
     inner, outer = frame.filter(~outside), frame.filter(outside)
     one_bound = form is not COLLECTIVE_FIT and inner["bound"].n_unique() == 1
-    if min(inner.height, outer.height) < few or one_bound:
+    if min(inner.height, outer.height) < min_timings or one_bound:
         return None
     return band(with_estimate_errors(outer, form.refit(inner, numbers)))
 
@@ -188,14 +190,14 @@ def _warnings(train: pl.DataFrame, test: pl.DataFrame, numbers: int) -> Iterator
     if test.is_empty():
         yield "no site is held out, and nothing judges the fit: there are too few of them"
     if train.height < RELIABLE_TIMINGS or sites_in(train) < numbers:
-        few = f"{counted(train.height, 'timing')} of {counted(sites_in(train), 'site')}"
+        data_size = f"{counted(train.height, 'timing')} of {counted(sites_in(train), 'site')}"
         yield (
-            f"{few} hardly determine {numbers} numbers: trust the estimate near these sizes alone, "
-            f"or time at least {RELIABLE_TIMINGS} of {numbers} sites"
+            f"{data_size} hardly determine {numbers} numbers: trust the estimate near these sizes "
+            f"alone, or time at least {RELIABLE_TIMINGS} of {numbers} sites"
         )
 
 
-def _check_reached(numbers: FormNumbers, chip: str) -> None:
+def _check_shares(numbers: FormNumbers, chip: str) -> None:
     """Refuse shares that no chip reaches."""
     with Mistakes() as mistakes:
         for name, rate in (("math", "peak"), ("memory", "memory rate")):

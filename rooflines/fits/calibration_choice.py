@@ -126,19 +126,19 @@ class CalibrationChoice:
         if reference is None:
             return numbers.plain
         shares = {name: getattr(reference[1].numbers, name) for name in ("memory", "overhead_s")}
-        return numbers.plain.replaced(shares)
+        return numbers.plain.with_numbers(shares)
 
     def step(self) -> FittedStep | None:
         """Engine overhead in decode: from the first software with fits on the chip."""
-        named = self._step()
-        return named[1] if named else None
+        match = self._step()
+        return match[1] if match else None
 
     def _step(self) -> tuple[str, FittedStep] | None:
         fitted_softwares = self.calibrations.softwares_of(self.chip)
-        named = (
+        engines = (
             (name, name.partition("-")[0]) for name in self.softwares if name in fitted_softwares
         )
-        steps = ((name, self.calibrations.step(self.chip, engine)) for name, engine in named)
+        steps = ((name, self.calibrations.step(self.chip, engine)) for name, engine in engines)
         return next(((name, step) for name, step in steps if step), None)
 
     def fits_of_kernel(self, kernel: Kernel) -> dict[str, Fitted]:

@@ -284,10 +284,10 @@ class Calibrations(Entry):
             softwares: Software in order.
             name: The fit's name: a compute dtype, `attention_name`, a collective.
         """
-        same = name.replace(*SAME_NUMBERS)
+        alias = name.replace(*SAME_NUMBERS)
         for software in softwares:
             by_name = getattr(self, kind).get(f"{chip}/{software}", {})
-            if entry := by_name.get(name) or by_name.get(same):
+            if entry := by_name.get(name) or by_name.get(alias):
                 return software, entry
         return None
 
@@ -306,16 +306,16 @@ class Calibrations(Entry):
         by_phase = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
         return by_phase.get("decode")
 
-    def used(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
+    def subset(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
         """Fits by chip and software, with matmuls in these compute dtypes and `REFERENCE_DTYPE`."""
         fits: dict[str, dict[str, Any]] = {
             kind: {key: by_key[key] for key in keys if key in by_key}
             for kind in KINDS
             for by_key in [getattr(self, kind)]
         }
-        wanted = {REFERENCE_DTYPE, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
+        fit_dtypes = {REFERENCE_DTYPE, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
         fits["calibrations"] = {
-            key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in wanted}
+            key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in fit_dtypes}
             for key, by_dtype in fits["calibrations"].items()
         }
         engines = {key.partition("/")[2].partition("-")[0] for key in keys}
@@ -405,7 +405,7 @@ def shipped_calibrations() -> Calibrations:
     return read_calibrations(CALIBRATIONS_FILE)
 
 
-def calibrations_yaml(calibrations: Calibrations, about: str = "") -> str:
+def calibrations_yaml(calibrations: Calibrations, heading: str = "") -> str:
     """Calibrations as YAML, numbers first, with a comment above."""
     content = {
         kind: {
@@ -414,7 +414,7 @@ def calibrations_yaml(calibrations: Calibrations, about: str = "") -> str:
         }
         for kind, by_key in calibrations.model_dump(mode="json", exclude_defaults=True).items()
     }
-    comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
     return comment + yaml.safe_dump(
         content, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None
     )

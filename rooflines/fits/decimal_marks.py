@@ -39,7 +39,7 @@ class Marks(NamedTuple):
 def _marks(thousands: str, decimal: str) -> Marks:
     group, point = rf"{re.escape(thousands)}\d{{3}}", re.escape(decimal)
     first = r"\d{1,3}"
-    told = (
+    patterns = (
         rf"{first}({group}){{2,}}",
         rf"{first}({group})+{point}\d+",
         rf"\d+{point}(\d{{1,2}}|\d{{4,}})",
@@ -49,7 +49,7 @@ def _marks(thousands: str, decimal: str) -> Marks:
         thousands,
         decimal,
         re.compile(rf"\d+({group})*({point}\d*)?([eE][+-]?\d+)?"),
-        re.compile("|".join(told)),
+        re.compile("|".join(patterns)),
         re.compile(rf"[1-9]\d{{0,2}}{group}"),
     )
 

@@ -82,27 +82,27 @@ def step_fits(
         and bands each model is left out in turn, and estimated by its engine's most specific fits
         without it. And the runs with these errors.
     """
-    tested = pl.concat(
+    held_out_runs = pl.concat(
         _with_fit_errors(test, StepFits(runs.filter(pl.col("model") != model)))
         for (model,), test in runs.group_by("model", maintain_order=True)
     )
     fits = StepFits(runs)
-    fitted = _with_fit_errors(runs, fits)
+    fitted_runs = _with_fit_errors(runs, fits)
     entries = {}
     for key, fit in sorted({ALL_ENGINES: fits.all_engines, **fits.by_key}.items()):
         in_fit = pl.col("key" if "/" in key else "engine") == key
         in_fit = pl.lit(value=True) if key == ALL_ENGINES else in_fit
-        about: dict[str, object] = {
-            "bands": {"step": band(tested.filter(in_fit))},
+        fields: dict[str, object] = {
+            "bands": {"step": band(held_out_runs.filter(in_fit))},
             "held": list(fit.at_prior),
-            "fitted": errors_of(fitted.filter(in_fit)),
-            "held_out": errors_of(tested.filter(in_fit)),
+            "fitted": errors_of(fitted_runs.filter(in_fit)),
+            "held_out": errors_of(held_out_runs.filter(in_fit)),
             "source": source,
             "date": date,
         }
         numbers = {name: float(number) for name, number in fit.numbers.items()}
-        entries[key] = {"decode": FittedStep.model_validate({**numbers, **about})}
-    return entries, tested
+        entries[key] = {"decode": FittedStep.model_validate({**numbers, **fields})}
+    return entries, held_out_runs
 
 
 def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:

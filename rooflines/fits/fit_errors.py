@@ -97,9 +97,9 @@ def with_band(
         bands_by_bound: The bands by bound; without one, the ends are null.
         reach: Sizes that the fit covers: other sizes have a wider band.
     """
-    beyond = [pl.lit(value=False)]
+    out_of_range = [pl.lit(value=False)]
     for name, (low, high) in reach.sizes.items() if reach else ():
-        beyond.append(~pl.col(name).is_between(low, high))
+        out_of_range.append(~pl.col(name).is_between(low, high))
     wider = reach.out_of_range_band if reach and reach.out_of_range_band else None
     ends = {}
     for side, widest in enumerate((min, max)):
@@ -109,7 +109,7 @@ def with_band(
             pl.col("estimate_bound").replace_strict(by_bound, default=None, return_dtype=pl.Float64)
             for by_bound in (inner, outer)
         )
-        share = pl.when(pl.any_horizontal(beyond)).then(outside).otherwise(within)
+        share = pl.when(pl.any_horizontal(out_of_range)).then(outside).otherwise(within)
         ends[f"t_estimate_p{(10, 90)[side]}_s"] = pl.col("t_estimate_s") * share
     return frame.with_columns(**ends)
 

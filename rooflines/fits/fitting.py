@@ -101,44 +101,44 @@ class FormFit:
             self._extend(frame) if self.extends and frame.height >= MIN_EXTENSION_TIMINGS else self
         )
         numbers, at_prior = chosen.problem(frame).fit(chosen.names)
-        return FitResult(chosen.base.replaced(numbers), at_prior)
+        return FitResult(chosen.base.with_numbers(numbers), at_prior)
 
     def refit(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
         """Refit the same numbers as another fit, to other timings."""
         candidates = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
         names = tuple(name for name in candidates if getattr(numbers, name))
-        base = self.base.replaced({"tile": numbers.tile} if self.extends else {})
+        base = self.base.with_numbers({"tile": numbers.tile} if self.extends else {})
         return replace(self, names=names, base=base).solve(frame)
 
     def solve(self, frame: pl.DataFrame) -> FormNumbers:
         """Best numbers, none held at the prior, as Float64."""
         numbers, _ = self.problem(frame).solve(self.names)
-        return self.base.floats.replaced(numbers)
+        return self.base.floats.with_numbers(numbers)
 
     def _extend(self, frame: pl.DataFrame) -> FormFit:
         """Fit with the extensions and tile that gain enough, the best one first."""
         is_inner = held_out(held_out_below(frame, inner=True), inner=True)
-        inner, rest = frame.filter(is_inner), frame.filter(~is_inner)
-        if inner.is_empty() or rest.is_empty():
+        inner, outer = frame.filter(is_inner), frame.filter(~is_inner)
+        if inner.is_empty() or outer.is_empty():
             return self
 
         def error(option: FormFit) -> float:
-            inner_errors = with_estimate_errors(inner, option.solve(rest))["error"]
+            inner_errors = with_estimate_errors(inner, option.solve(outer))["error"]
             return float(inner_errors.quantile(0.5, "linear") or 0)
 
         chosen: FormFit = self
-        least = error(self)
+        min_error = error(self)
         while True:
-            more = (name for name in EXTENSIONS if name not in chosen.names)
-            options = [replace(chosen, names=(*chosen.names, name)) for name in more]
+            extensions = (name for name in EXTENSIONS if name not in chosen.names)
+            options = [replace(chosen, names=(*chosen.names, name)) for name in extensions]
             if chosen.base.tile == 1:
-                tiled = (chosen.base.replaced({"tile": tile}) for tile in TILES)
-                options += [replace(chosen, base=base) for base in tiled]
+                bases = (chosen.base.with_numbers({"tile": tile}) for tile in TILES)
+                options += [replace(chosen, base=base) for base in bases]
             errors = [error(option) for option in options]
-            if not errors or min(errors) > least - MIN_GAIN:
+            if not errors or min(errors) > min_error - MIN_GAIN:
                 return chosen
-            least = min(errors)
-            chosen = options[errors.index(least)]
+            min_error = min(errors)
+            chosen = options[errors.index(min_error)]
 
     def problem(self, frame: pl.DataFrame) -> Problem:
         """Least-squares problem with timings and the form."""
@@ -151,7 +151,7 @@ class FormFit:
             import numpy as np  # noqa: PLC0415, an extra
 
             arrays = Extremes(np.maximum.reduce, np.minimum.reduce)
-            return estimate(base.replaced(numbers), quantities, arrays)
+            return estimate(base.with_numbers(numbers), quantities, arrays)
 
         return Problem(frame["seconds"].to_numpy(), times, vars(self.prior), self.starts)
 

@@ -69,17 +69,17 @@ def aiconfigurator_nccl(frame: pl.DataFrame) -> Tidy:
     Source: ai-dynamo/aiconfigurator, `nccl_perf.txt` in its systems, and its collector.
     """
     modelled = pl.col("op_name").is_in([*COLLECTIVES]) & pl.col("nccl_dtype").is_in([*ELEMENT])
-    rest = frame.filter(modelled)
+    supported = frame.filter(modelled)
     size = pl.col("nccl_dtype").replace_strict(ELEMENT, default=None, return_dtype=pl.Int64)
-    tidied = rest.with_columns(
+    tidy_frame = supported.with_columns(
         collective=pl.col("op_name").replace(COLLECTIVES),
         shards="num_gpus",
         bytes=pl.col("message_size").cast(pl.Int64, strict=False) * size,
         seconds=pl.col("latency") * PER_MS,
         software=pl.lit("nccl"),
     )
-    less = frame.height - rest.height
-    return tidied, {"are of another collective or dtype": less} if less else {}
+    excluded = frame.height - supported.height
+    return tidy_frame, {"are of another collective or dtype": excluded} if excluded else {}
 
 
 def attention(frame: pl.DataFrame) -> Tidy:
@@ -108,14 +108,14 @@ def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
 
     Source: ai-dynamo/aiconfigurator, `context_attention_perf` and `generation_attention_perf`.
     """
-    rest = frame.filter(pl.col("op_name").is_in([*ATTENTION_OPS]))
+    supported = frame.filter(pl.col("op_name").is_in([*ATTENTION_OPS]))
     phase, prompt = (
         pl.col("op_name").replace(ATTENTION_OPS),
         pl.col("isl").cast(pl.Int64, strict=False),
     )
     step = pl.col("step").cast(pl.Int64, strict=False) if "step" in frame.columns else pl.lit(0)
     window = pl.col("window_size") if "window_size" in frame.columns else pl.lit(0)
-    renamed = rest.with_columns(
+    renamed = supported.with_columns(
         phase=phase,
         B="batch_size",
         S=pl.when(phase == DECODE).then(prompt + step).otherwise(prompt),
@@ -128,9 +128,9 @@ def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
         cache="kv_cache_dtype",
         seconds=pl.col("latency") * PER_MS,
     )
-    tidied, left_out = attention(_with_source(renamed))
-    less = frame.height - rest.height
-    return tidied, {**left_out, **({"are of another operation": less} if less else {})}
+    tidy_frame, left_out = attention(_with_source(renamed))
+    excluded = frame.height - supported.height
+    return tidy_frame, {**left_out, **({"are of another operation": excluded} if excluded else {})}
 
 
 def _with_source(frame: pl.DataFrame) -> pl.DataFrame:
@@ -177,9 +177,9 @@ def vidur(frame: pl.DataFrame) -> Tidy:
     """
     parts = []
     for name, projection in _projections().items():
-        median, least = (f"time_stats.{name}.{kind}" for kind in ("median", "min"))
+        median, minimum = (f"time_stats.{name}.{kind}" for kind in ("median", "min"))
         if median in frame.columns:
-            fastest = pl.col(least) if least in frame.columns else pl.lit(None, pl.Float64)
+            fastest = pl.col(minimum) if minimum in frame.columns else pl.lit(None, pl.Float64)
             part = frame.select(
                 "#",
                 pl.lit("vidur").alias("source"),
@@ -214,8 +214,10 @@ def with_requests(frame: pl.DataFrame) -> pl.DataFrame:
     Missing requests are the batch over all replicas.
     """
     batch = pl.col("batch") if "batch" in frame.columns else pl.lit(None, pl.Int64)
-    every = batch * pl.max_horizontal("attention_dp", 1)
-    return frame.with_columns(software="engine", concurrency=pl.col("concurrency").fill_null(every))
+    all_replicas = batch * pl.max_horizontal("attention_dp", 1)
+    return frame.with_columns(
+        software="engine", concurrency=pl.col("concurrency").fill_null(all_replicas)
+    )
 
 
 def inferencex(frame: pl.DataFrame) -> Tidy:
@@ -223,20 +225,20 @@ def inferencex(frame: pl.DataFrame) -> Tidy:
 
     Source: ai-dynamo/aiconfigurator, `systems/silicon_sample.csv`, columns renamed.
     """
-    few = frame.filter(chips_of_run() <= RECORDED_CHIPS)
-    first = few.sort(chips_of_run(), maintain_order=True).unique(
+    recorded = frame.filter(chips_of_run() <= RECORDED_CHIPS)
+    runs = recorded.sort(chips_of_run(), maintain_order=True).unique(
         SAME_RUN, keep="first", maintain_order=True
     )
     left_out = {
         f"are of more than {RECORDED_CHIPS} chips, whose split is not fully recorded": (
-            frame.height - few.height
+            frame.height - recorded.height
         ),
-        "are the same measurement as another row": few.height - first.height,
+        "are the same measurement as another row": recorded.height - runs.height,
     }
-    first = with_requests(first)
-    if "id" in first.columns:
-        first = first.with_columns(disaggregated=pl.col("id").str.contains("disagg").cast(pl.Int64))
-    return first, {reason: count for reason, count in left_out.items() if count}
+    runs = with_requests(runs)
+    if "id" in runs.columns:
+        runs = runs.with_columns(disaggregated=pl.col("id").str.contains("disagg").cast(pl.Int64))
+    return runs, {reason: count for reason, count in left_out.items() if count}
 
 
 class PublicLayout(NamedTuple):
@@ -378,8 +380,15 @@ LAYOUTS = (
     PublicLayout(
         frozenset(
             {
-                *("op_name", "batch_size", "isl", "num_heads", "num_key_value_heads", "head_dim"),
-                *("attn_dtype", "kv_cache_dtype", "latency"),
+                "op_name",
+                "batch_size",
+                "isl",
+                "num_heads",
+                "num_key_value_heads",
+                "head_dim",
+                "attn_dtype",
+                "kv_cache_dtype",
+                "latency",
             }
         ),
         dict.fromkeys(("op_name", "attn_dtype", "kv_cache_dtype"), pl.String()),
@@ -423,11 +432,11 @@ def _with_types(frame: pl.DataFrame, layout: PublicLayout) -> pl.DataFrame:
         for name, kind in frame.schema.items():
             if not (name in layout.columns or TIMES.fullmatch(name)):
                 continue
-            wanted = layout.texts.get(name)
+            text_type = layout.texts.get(name)
             if frame[name].null_count() == frame.height:
-                frame = frame.with_columns(pl.lit(None, wanted or pl.Float64()).alias(name))
-            elif not (kind.is_numeric() if wanted is None else kind == wanted):
-                expected = "numbers" if wanted is None else f"values of type {wanted}"
+                frame = frame.with_columns(pl.lit(None, text_type or pl.Float64()).alias(name))
+            elif not (kind.is_numeric() if text_type is None else kind == text_type):
+                expected = "numbers" if text_type is None else f"values of type {text_type}"
                 fix = "correct the column, or write the table again"
                 problem = f"has values of type {kind} instead of {expected}"
                 mistakes.add(RooflinesError(name, problem, fix))

@@ -144,8 +144,8 @@ class Problem:
 
         weights = []
         for number in (numbers[name], float(self.prior[name])):
-            more = self.estimate({**numbers, name: number * exp(STEP)})
-            shares = np.log(more / self.estimate({**numbers, name: number})) / STEP
+            stepped_times = self.estimate({**numbers, name: number * exp(STEP)})
+            shares = np.log(stepped_times / self.estimate({**numbers, name: number})) / STEP
             weights.append(float(np.abs(shares).sum()))
         return max(weights)
 

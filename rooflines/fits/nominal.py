@@ -108,10 +108,10 @@ def with_nominal_times(
     chosen = _with_note(chosen, frame.filter(~is_possible()).height, IMPOSSIBLE)
     frame = frame.filter(is_possible())
     frame = frame.with_columns(in_cache=_in_cache(frame, entry))
-    cached = frame.filter("in_cache").height
-    chosen = _with_note(chosen, cached, "faster than memory, they fit a cache")
-    rest = frame.filter(~pl.col("in_cache"))
-    replace(chosen, frame=rest).check_enough()
+    cache_hits = frame.filter("in_cache").height
+    chosen = _with_note(chosen, cache_hits, "faster than memory, they fit a cache")
+    uncached = frame.filter(~pl.col("in_cache"))
+    replace(chosen, frame=uncached).check_enough()
     if kind is MATMUL:
         _check_regimes(frame)
     return frame, chosen
@@ -176,8 +176,8 @@ def _workload(row: Mapping[str, str]) -> Workload:
         for operand, name in names.items():
             with mistakes.at(f"dtype_{operand}"):
                 check_choice(name, dtype_entries().formats, "no dtype")
-    wanted = NamedCombination(**names, compute=row["compute"])
-    return plain_matmul(*resolve_combinations([wanted], dtype_entries()).values())
+    combination = NamedCombination(**names, compute=row["compute"])
+    return plain_matmul(*resolve_combinations([combination], dtype_entries()).values())
 
 
 def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
@@ -206,13 +206,15 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     columns: dict[str, Any] = {size: pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES}
     B, S, T = (columns.pop(size) for size in "BST")  # noqa: N806, letters of sizes
     heads = Gqa.model_construct(**columns)  # its formulas, of columns in place of numbers
-    of_pair, read, written = heads.core(DECODE)
-    cached = pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.kv_cache_elements
+    flops_per_pair, read, written = heads.core(DECODE)
+    cache_bytes = (
+        pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.kv_cache_elements
+    )
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
-    moved = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
+    io_bytes = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
     works = {
-        "flops": B * of_pair * FULL_ATTENTION.pairs(S, T),
-        "memory_bytes": B * (cached * FULL_ATTENTION.entries(S, T) + moved * T),
+        "flops": B * flops_per_pair * FULL_ATTENTION.pairs(S, T),
+        "memory_bytes": B * (cache_bytes * FULL_ATTENTION.entries(S, T) + io_bytes * T),
     }
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     return frame.with_columns(**works).with_columns(
@@ -234,9 +236,9 @@ def _collective_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
             sum(route.bytes_per_payload_byte(collective))
         )
         network, hops = sent / float(rate.per_s), float(ring_steps(route, collective))
-        least = pl.max_horizontal(network, float(rate.latency_s))
+        lower_s = pl.max_horizontal(network, float(rate.latency_s))
         columns = {"network_bytes": sent, "network": network, "hops": pl.lit(hops)}
-        parts.append(part.with_columns(**columns, t_lower_s=least))
+        parts.append(part.with_columns(**columns, t_lower_s=lower_s))
     return pl.concat(parts).with_columns(bound=pl.lit("network"))
 
 

@@ -148,8 +148,9 @@ class Launch:
         """Add launches of one kernel."""
         keys, zero = dict.fromkeys((*self.flops, *launch.flops)), Fraction(0)
         flops = {key: self.flops.get(key, zero) + launch.flops.get(key, zero) for key in keys}
-        moved, seconds = self.memory_bytes + launch.memory_bytes, self.seconds + launch.seconds
-        return Launch(self.kernel, self.device, flops, moved, seconds, self.count + launch.count)
+        memory_bytes = self.memory_bytes + launch.memory_bytes
+        seconds, count = self.seconds + launch.seconds, self.count + launch.count
+        return Launch(self.kernel, self.device, flops, memory_bytes, seconds, count)
 
 
 def read_launches(path: str | Path) -> Iterator[Launch]:
@@ -171,10 +172,10 @@ def read_launches(path: str | Path) -> Iterator[Launch]:
     """
     devices = set()
     with at_path(file=str(path)):
-        printed = (
+        cells = (
             cell for launch in _printed_launches(Path(path)) for cell in launch.metrics.values()
         )
-        marks = marks_of(cell[:2] for cell in printed)
+        marks = marks_of(cell[:2] for cell in cells)
         for number, launch in enumerate(_printed_launches(Path(path)), start=1):
             metrics = {name: cell._replace(marks=marks) for name, cell in launch.metrics.items()}
             devices.add(launch.device)
@@ -209,13 +210,13 @@ def _rows(path: Path) -> Iterator[list[str]]:
             else:
                 raise _no_table(preamble)
             yield names
-            least = names.index("Metric Value") + 1 if "Metric Value" in names else len(names)
+            min_cells = names.index("Metric Value") + 1 if "Metric Value" in names else len(names)
             for row in rows:
-                if len(row) >= least and (least < len(names) or len(row) == len(names)):
+                if len(row) >= min_cells and (min_cells < len(names) or len(row) == len(names)):
                     yield row
                 elif row and row[0].isdigit():
-                    wrong = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
-                    problem = f"is an export of Nsight Compute that {wrong}"
+                    mismatch = f"has {len(names)} columns, and launch {row[0]} has {len(row)}"
+                    problem = f"is an export of Nsight Compute that {mismatch}"
                     raise RooflinesError("", problem, EXPORT)
     except READ_ERRORS as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
@@ -280,15 +281,15 @@ def _long(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[Print
 
     Rows with rules have no metric. A summary has the mean over a kernel's launches.
     """
-    every = (dict(zip(names, row, strict=False)) for row in rows)
+    lines = (dict(zip(names, row, strict=False)) for row in rows)
     metrics: dict[str, MetricCell] = {}
     first: dict[str, str] = {}
-    for cells in every:
+    for cells in lines:
         name, unit = cells["Metric Name"], cells.get("Metric Unit", "")
         if not name or (name in LABELS and unit == "%"):
             continue
-        same = all(cells.get(key) == first.get(key) for key in LAUNCH_KEYS)
-        if first and (not same or ("ID" not in cells and name in metrics)):
+        is_same_launch = all(cells.get(key) == first.get(key) for key in LAUNCH_KEYS)
+        if first and (not is_same_launch or ("ID" not in cells and name in metrics)):
             yield PrintedLaunch(first["Kernel Name"], _device(first), metrics, _count(first))
             metrics, first = {}, {}
         first = first or cells
@@ -325,11 +326,11 @@ def _launch(printed: PrintedLaunch, where: str) -> Launch:
     seconds = _quantity(metrics, DURATION, "a time", where)
     if seconds == 0:
         raise RooflinesError("", f"{where} takes no time", "profile it again, or take it out")
-    moved = Fraction(0)
+    memory_bytes = Fraction(0)
     for name in byte_metrics:
         rate = name.endswith(PER_SECOND)
         amount = _quantity(metrics, name, "a rate of bytes" if rate else "bytes", where)
-        moved += amount * seconds if rate else amount
+        memory_bytes += amount * seconds if rate else amount
     flops = _flops(_operations(metrics, seconds, where))
     uncounted = any(TENSOR.fullmatch(name) for name in printed.metrics.keys() - metrics.keys())
     if not any(unit == "matrix" for unit, _ in flops) and (
@@ -337,8 +338,8 @@ def _launch(printed: PrintedLaunch, where: str) -> Launch:
     ):
         flops = {}  # those of threads are few of them
     n = printed.launches
-    counted = {key: count * n for key, count in flops.items()}
-    return Launch(printed.kernel, printed.device, counted, moved * n, seconds * n, n)
+    total_flops = {key: count * n for key, count in flops.items()}
+    return Launch(printed.kernel, printed.device, total_flops, memory_bytes * n, seconds * n, n)
 
 
 def _quantity(metrics: Mapping[str, MetricCell], name: str, kind: str, where: str) -> Fraction:
@@ -457,5 +458,5 @@ def _tensor_counters(names: Iterable[str]) -> dict[str, str]:
 
 def _contains(outer: re.Match[str], inner: re.Match[str]) -> bool:
     """True if a counter counts all that another one does."""
-    same = all(outer[key] in (None, inner[key]) for key in ("op", "dst", "sparsity"))
-    return same and set(inner["src"].split("_")) <= set(outer["src"].split("_"))
+    is_same_kind = all(outer[key] in (None, inner[key]) for key in ("op", "dst", "sparsity"))
+    return is_same_kind and set(inner["src"].split("_")) <= set(outer["src"].split("_"))

@@ -15,16 +15,23 @@ if TYPE_CHECKING:
 
 
 ORDER = (
-    *("math", "memory", "mixed_math", "mixed_memory", "mixed_depth_s"),
-    *("activation_passes", "overhead_s", "mixed_activations", "sustained"),
+    "math",
+    "memory",
+    "mixed_math",
+    "mixed_memory",
+    "mixed_depth_s",
+    "activation_passes",
+    "overhead_s",
+    "mixed_activations",
+    "sustained",
 )
 """Numbers in the table below, by column."""
 
 
 def _prior(numbers: str) -> Numbers:
     """Numbers in `ORDER`: a start for every number, also those only tried."""
-    given = dict(zip(ORDER, map(Fraction, numbers.split()), strict=True))
-    return Numbers(Fraction(1), Fraction(1), Fraction(0)).replaced(given)
+    values = dict(zip(ORDER, map(Fraction, numbers.split()), strict=True))
+    return Numbers(Fraction(1), Fraction(1), Fraction(0)).with_numbers(values)
 
 
 WIDE = _prior("0.76 0.83 0.8 0.8  0.33e-9 0.01 3.2e-6 0.1  0.1")
@@ -37,12 +44,12 @@ WORD, HALF_WORD = 16, 8
 """Dtype widths from which on `WIDE` and `BYTE` hold [bit]."""
 
 
-def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
+def prior_of(compute: str, start: Calibrations | None = None) -> Numbers:
     """Prior for a compute dtype.
 
     Args:
         compute: The dtype.
-        given: Another fit to start from, with one calibration in the dtype; by default typical
+        start: Another fit to start from, with one calibration in the dtype; by default typical
             numbers on data-center GPUs, by the dtype's width. They also replace numbers that are
             zero in the other fit.
 
@@ -50,11 +57,11 @@ def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
         RooflinesError: The other fit has no calibration in the dtype, or several.
     """
     typical = _typical(dtype_entries().formats[compute])
-    if given is None:
+    if start is None:
         return typical
     numbers_by_key = {
         key: by_dtype[compute].numbers
-        for key, by_dtype in given.calibrations.items()
+        for key, by_dtype in start.calibrations.items()
         if compute in by_dtype
     }
     if len(numbers_by_key) != 1:
@@ -62,7 +69,7 @@ def prior_of(compute: str, given: Calibrations | None = None) -> Numbers:
         raise RooflinesError("calibrations", problem, "give a file with one")
     (numbers,) = numbers_by_key.values()
     zero = [name for name, number in vars(numbers).items() if not number]
-    return numbers.replaced({name: getattr(typical, name) for name in zero})
+    return numbers.with_numbers({name: getattr(typical, name) for name in zero})
 
 
 def _typical(compute: Format) -> Numbers:

@@ -118,11 +118,11 @@ def _dispatches(path: Path) -> Iterator[Mapping[str, str]]:
         with open_text(path) as file:
             rows = csv.reader(file)
             names: Sequence[str] = next((row for row in rows if "Kernel_Name" in row), ())
-            every = (dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names))
+            records = (dict(zip(names, row, strict=True)) for row in rows if len(row) == len(names))
             if "Counter_Name" not in names:
-                yield from every
+                yield from records
                 return
-            yield from _by_dispatch(every)
+            yield from _by_dispatch(records)
     except READ_ERRORS as error:
         problem = f"cannot be read: {getattr(error, 'strerror', None) or 'it is no text'}"
         raise RooflinesError("", problem, "give the path of a CSV file") from None
@@ -142,12 +142,12 @@ def _by_dispatch(rows: Iterable[Mapping[str, str]]) -> Iterable[Mapping[str, str
 
 
 def _launch(cells: Mapping[str, str], where: str) -> Launch:
-    if lacking := [name for name in TIMES if name not in cells]:
-        raise RooflinesError("", f"{where} lacks {', '.join(lacking)}", COLLECT)
+    if missing := [name for name in TIMES if name not in cells]:
+        raise RooflinesError("", f"{where} lacks {', '.join(missing)}", COLLECT)
     start, end = (_number(cells, name, where) for name in TIMES)
     if end <= start:
         raise RooflinesError("", f"{where} takes no time", "profile it again, or take it out")
-    moved = _bytes(cells, where)
+    memory_bytes = _bytes(cells, where)
     flops: dict[tuple[Unit, str], Fraction] = {}
     for name in cells:
         if scalar := SCALAR.fullmatch(name):
@@ -162,15 +162,15 @@ def _launch(cells: Mapping[str, str], where: str) -> Launch:
         MATRIX_ACTIVE.fullmatch(name) and value_of(cell, POINT) for name, cell in cells.items()
     ):
         flops = {}  # those of the vector unit are few of them
-    return Launch(cells["Kernel_Name"], "", flops, moved, (end - start) * NANO)
+    return Launch(cells["Kernel_Name"], "", flops, memory_bytes, (end - start) * NANO)
 
 
 def _bytes(cells: Mapping[str, str], where: str) -> Fraction:
     """Bytes read from and written to the memory [byte]."""
     groups = [[f"{block}_{request}_sum" for request in REQUESTS] for block in BLOCKS]
     names = next((group for group in groups if cells.keys() >= {*group}), groups[0])
-    if lacking := [name for name in names if name not in cells]:
-        raise RooflinesError("", f"{where} lacks {', '.join(lacking)}", COLLECT)
+    if missing := [name for name in names if name not in cells]:
+        raise RooflinesError("", f"{where} lacks {', '.join(missing)}", COLLECT)
     reads, short, writes, long = (_number(cells, name, where) for name in names)
     wide = _number(cells, WIDE, where) if WIDE in cells else Fraction(0)
     return 128 * wide + 64 * (reads - wide - short) + 32 * short + 32 * (writes - long) + 64 * long

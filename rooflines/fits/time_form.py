@@ -81,15 +81,15 @@ class FormNumbers(ABC):
     def pieces(self) -> tuple[MinOf, ...]:
         """Pieces, whose maximum counts; the earlier one wins a tie."""
 
-    def replaced(self, numbers: Mapping[str, Number]) -> Self:
+    def with_numbers(self, numbers: Mapping[str, Number]) -> Self:
         """Copy with other numbers, by name."""
         return type(self)(**{**vars(self), **numbers})
 
     @property
     def floats(self) -> Self:
         """Copy in Float64, for tables and fits."""
-        named = vars(self).items()
-        return self.replaced({name: float(number) for name, number in named if name != "tile"})
+        fields = vars(self).items()
+        return self.with_numbers({name: float(number) for name, number in fields if name != "tile"})
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ class Numbers(FormNumbers):
         math = 1 / self.math
         affines = [Affine("compute", {"math": math})]
         if self.sustained:
-            lost = self.sustained * SUSTAINED_S
-            affines.append(Affine("compute", {"math": math + self.sustained}, -lost))
+            sustained_s = self.sustained * SUSTAINED_S
+            affines.append(Affine("compute", {"math": math + self.sustained}, -sustained_s))
         affines.append(Affine("memory", {"memory": 1 / self.memory}))
         affines.append(Affine("network", {"network": 1 / self.network}))
         mixed = {
@@ -182,8 +182,8 @@ class CollectiveNumbers(FormNumbers):
 class Extremes(NamedTuple, Generic[Value]):
     """Maximum and minimum over several values."""
 
-    largest: Callable[[Sequence[Value]], Value]
-    least: Callable[[Sequence[Value]], Value]
+    maximum: Callable[[Sequence[Value]], Value]
+    minimum: Callable[[Sequence[Value]], Value]
 
 
 def value(affine: Affine, quantities: Mapping[str, Value]) -> Value:
@@ -204,17 +204,17 @@ def piece_values(
         if options[0].per.keys() & quantities.keys():
             values = [value(affine, quantities) for affine in options]
             pieces.append(
-                (options[0].bound, extremes.least(values) if len(values) > 1 else values[0])
+                (options[0].bound, extremes.minimum(values) if len(values) > 1 else values[0])
             )
     return pieces
 
 
 def bound(times: Sequence[tuple[str, pl.Expr]]) -> pl.Expr:
     """Bound of the largest piece in `piece_values`, the earlier one in a tie."""
-    largest = pl.max_horizontal([time for _, time in times])
+    maximum = pl.max_horizontal([time for _, time in times])
     label: pl.Expr = pl.lit(times[-1][0])
     for name, time in reversed(times[:-1]):
-        label = pl.when(time >= largest).then(pl.lit(name)).otherwise(label)
+        label = pl.when(time >= maximum).then(pl.lit(name)).otherwise(label)
     return label
 
 
@@ -229,7 +229,7 @@ def estimate(
         extremes: The maximum and the minimum over several values.
     """
     times = [time for _, time in piece_values(numbers, quantities, extremes)]
-    time: Value = add(value(numbers.common, quantities), extremes.largest(times))
+    time: Value = add(value(numbers.common, quantities), extremes.maximum(times))
     return time
 
 
@@ -252,10 +252,10 @@ def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dic
     """
     peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
     span = tile * kernel.row_shards if tile > 1 else 1
-    moved = total((kernel.work(MEMORY.work), kernel.work(ACTIVATION_BYTES)))
+    memory_bytes = total((kernel.work(MEMORY.work), kernel.work(ACTIVATION_BYTES)))
     return {
         MATH.name: (kernel.work(MATH.work) / peak).in_tiles(kernel.rows, span),
-        MEMORY.name: moved / rate,
+        MEMORY.name: memory_bytes / rate,
         **{
             name: amount if name in COUNTED else amount / rate
             for name, amount in kernel.fit_terms.items()

@@ -31,11 +31,11 @@ def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
     """
     large = frame.sort("t_lower_s").tail(max(frame.height // 4, 1))
     ratio = (large["seconds"] / large["t_lower_s"]).quantile(0.5, "linear") or 1.0
-    longest = large["seconds"].quantile(0.5, "linear") or 0.0
+    typical_s = large["seconds"].quantile(0.5, "linear") or 0.0
     slip = 0
     if ratio < FASTEST:
         slip = THOUSAND * ceil(log10(FASTEST / ratio) / THOUSAND)
-    elif longest > LAUNCH_S:
+    elif typical_s > LAUNCH_S:
         slip = -THOUSAND * floor(log10(max(ratio / USUAL, 1)) / THOUSAND)
     if slip:
         problem = f"is {ratio:.3g} times the bound in the largest quarter of the timings"

@@ -92,25 +92,31 @@ def read_timings(
     Raises:
         RooflinesError: It cannot be read, lacks columns, or has values that are none.
     """
-    wanted = dict(where or {})
+    selection = dict(where or {})
     with at_path(file=str(path)), named_kind(path, "timings"):
         given_kind = file_kind(path)
         frame, left_out = _read(Path(path), given_kind.id if given_kind else "")
         frame = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
-        given = frame.columns
-        _check_aiconfigurator(given)
-        frame, more = tidy(frame)
-        left_out = {**left_out, **more}
-        if otherwise and {*SIZES} <= {*frame.columns} and not {*DTYPES} & {*frame.columns, *wanted}:
+        file_columns = frame.columns
+        _check_aiconfigurator(file_columns)
+        frame, layout_left_out = tidy(frame)
+        left_out = {**left_out, **layout_left_out}
+        if (
+            otherwise
+            and {*SIZES} <= {*frame.columns}
+            and not {*DTYPES} & {*frame.columns, *selection}
+        ):
             frame = frame.with_columns(pl.lit(value).alias(n) for n, value in otherwise.items())
-        added = {name: value for name, value in wanted.items() if name not in frame.columns}
+        added = {name: value for name, value in selection.items() if name not in frame.columns}
         frame = frame.with_columns(**{name: pl.lit(value) for name, value in added.items()})
         frame = _with_dtypes(_with_software(frame))
         assumed = _assumptions(frame, given_kind)
         kind = timed_kind(frame.columns)
         schema, optional = kind.columns, kind.optional
         columns = {ROW, *schema, *optional}
-        unread = () if layout_of(given) else tuple(n for n in frame.columns if n not in columns)
+        unread = (
+            () if layout_of(file_columns) else tuple(n for n in frame.columns if n not in columns)
+        )
         frame = _with_types(frame, schema, optional)
         if kind is MATMUL:
             frame, unusable = _usable(frame)
@@ -122,14 +128,14 @@ def read_timings(
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
     notes += tuple(f"assumed: {assumption}" for assumption in assumed)
     timings = Timings(str(path), frame, notes, left_out, unread, assumed)
-    for column, value in wanted.items():
+    for column, value in selection.items():
         with at_path("where"):
             check_choice(column, (*schema, *optional), "no column of timings")
         if column not in added:
-            chosen = timings.where(column, value)
-            excluded = timings.frame.height - chosen.frame.height
+            selected = timings.where(column, value)
+            excluded = timings.frame.height - selected.frame.height
             note = f"{counted(excluded, 'timing')} with another {column} left out"
-            timings = replace(chosen, notes=chosen.notes + ((note,) if excluded else ()))
+            timings = replace(selected, notes=selected.notes + ((note,) if excluded else ()))
     with at_path(file=str(path)):
         _check_values(timings.frame, schema, optional)
     return replace(timings, frame=timings.frame.select(pl.exclude(f"^{ROW}.+$")))
@@ -208,10 +214,10 @@ def _assumptions(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
     """
     if kind is None or kind.id not in BENCHES:
         return ()
-    if lacking := [name for name in ("chip", "tp", "model") if name not in frame.columns]:
+    if missing := [name for name in ("chip", "tp", "model") if name not in frame.columns]:
         words = {"chip": "chip=h100-sxm", "tp": "tp=1", "model": "model=llama-3.1-8b"}
-        add = " ".join(f"--where {words[name]}" for name in lacking)
-        problem = f"is {kind.name}, which does not say its {', '.join(lacking)}"
+        add = " ".join(f"--where {words[name]}" for name in missing)
+        problem = f"is {kind.name}, which does not say its {', '.join(missing)}"
         raise RooflinesError("", problem, f"add them, such as {add}, to `rooflines measured join`")
     if "linear" not in frame.columns:
         return ("weights in bf16; of others add --where linear=fp8",)
@@ -237,8 +243,8 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
     """
     if "engine" in frame.columns and "software" not in frame.columns:
         return frame.rename({"engine": "software"})
-    named = frame.schema.get("source") == pl.String and "software" not in frame.columns
-    if named and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
+    has_sources = frame.schema.get("source") == pl.String and "software" not in frame.columns
+    if has_sources and frame["source"].str.contains(SOURCE).fill_null(value=False).all():
         return frame.with_columns(software=pl.col("source").str.split("/").list.get(1))
     return frame
 
@@ -257,25 +263,25 @@ def _with_types(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataF
             close=[near for name in missing for near in _close(name, frame.columns)],
         )
     types = {**{n: t for n, t in optional.items() if n in frame.columns}, **schema}
-    given = (pl.col(name).alias(f"{ROW}{name}") for name in types)
+    originals = (pl.col(name).alias(f"{ROW}{name}") for name in types)
     casts = (_cast(frame, name, kind) for name, kind in types.items())
-    return frame.select(ROW, *casts, *given)
+    return frame.select(ROW, *casts, *originals)
 
 
 def _close(name: str, columns: Sequence[str]) -> list[str]:
     """Columns in a table that a name may mean: alike, or a usual name for the same."""
-    usual = OTHER_NAMES.get(name, ())
-    alike = (column for column in columns if column.lower().partition("_")[0] in usual)
-    return [*close_to(name, columns), *alike]
+    synonyms = OTHER_NAMES.get(name, ())
+    matches = (column for column in columns if column.lower().partition("_")[0] in synonyms)
+    return [*close_to(name, columns), *matches]
 
 
 def _cast(frame: pl.DataFrame, name: str, kind: pl.DataType) -> pl.Expr:
     """Column with its type; a fraction is no whole number, and dates and lists are neither."""
-    column, given = pl.col(name), frame.schema[name]
-    texts = isinstance(given, pl.String | pl.Categorical | pl.Enum | pl.Null)
-    if not (texts or given.is_numeric()):
+    column, dtype = pl.col(name), frame.schema[name]
+    is_text = isinstance(dtype, pl.String | pl.Categorical | pl.Enum | pl.Null)
+    if not (is_text or dtype.is_numeric()):
         return pl.lit(None, kind).alias(name)
-    if kind.is_integer() and given.is_float():
+    if kind.is_integer() and dtype.is_float():
         column = pl.when(column == column.floor()).then(column)
     return column.cast(kind, strict=False)
 
@@ -286,10 +292,10 @@ def _usable(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     for column, (unusable, reason) in LEFT_OUT.items():
         if column not in frame.columns:
             continue
-        rest = frame.filter(~unusable.fill_null(value=False))
-        if less := frame.height - rest.height:
-            left_out[reason] = less
-        frame = rest
+        usable = frame.filter(~unusable.fill_null(value=False))
+        if excluded := frame.height - usable.height:
+            left_out[reason] = excluded
+        frame = usable
     return frame, left_out
 
 
@@ -307,22 +313,22 @@ def _check_values(frame: pl.DataFrame, schema: Types, optional: Types) -> None:
     """
     with Mistakes() as mistakes:
         for column in (*schema, *(name for name in optional if name in frame.columns)):
-            values, given = frame[column], frame[f"{ROW}{column}"]
-            right = _present(values)
+            values, original = frame[column], frame[f"{ROW}{column}"]
+            is_valid = _present(values)
             if column not in schema:
-                missing = given.is_nan() if given.dtype.is_float() else given.is_null()
-                right = _present(values, zero=True) | missing.fill_null(value=True)
-            wrong = frame.filter(~right)
+                is_missing = original.is_nan() if original.dtype.is_float() else original.is_null()
+                is_valid = _present(values, zero=True) | is_missing.fill_null(value=True)
+            invalid = frame.filter(~is_valid)
             with mistakes.at(column):
-                if not wrong.is_empty():
-                    least = "above zero" if column in schema else "of at least zero"
-                    expected = f"a number {least}" if values.dtype.is_numeric() else "text"
-                    row, value = wrong.select(ROW, given.name).row(0)
+                if not invalid.is_empty():
+                    lower_limit = "above zero" if column in schema else "of at least zero"
+                    expected = f"a number {lower_limit}" if values.dtype.is_numeric() else "text"
+                    row, value = invalid.select(ROW, original.name).row(0)
                     if values.dtype.is_integer():
-                        most = f" and at most {MAX_SIZE:,}" if _is_large(value) else ""
-                        expected = f"a whole number {least}{most}"
+                        upper_limit = f" and at most {MAX_SIZE:,}" if _is_large(value) else ""
+                        expected = f"a whole number {lower_limit}{upper_limit}"
                     problem = (
-                        f"has {counted(wrong.height, 'value')} that should be {expected}, the "
+                        f"has {counted(invalid.height, 'value')} that should be {expected}, the "
                         f"first in row {row}: {quote(value)}"
                     )
                     raise RooflinesError("", problem, "correct the rows, or take them out")
@@ -340,9 +346,9 @@ def _is_large(value: object) -> bool:
 
 def _present(values: pl.Series, *, zero: bool = False) -> pl.Series:
     """Mask: text, a number above zero, or else zero; sizes are exact in Float64."""
-    right = values.is_not_null()
+    is_valid = values.is_not_null()
     if values.dtype.is_numeric():
-        right &= values.is_finite() & ((values >= 0) if zero else (values > 0))
+        is_valid &= values.is_finite() & ((values >= 0) if zero else (values > 0))
     if values.dtype.is_integer():
-        right &= values <= MAX_SIZE
-    return right.fill_null(value=False)
+        is_valid &= values <= MAX_SIZE
+    return is_valid.fill_null(value=False)

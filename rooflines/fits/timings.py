@@ -48,8 +48,17 @@ PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
 """Parallelism in a run: chips that share its model [1]."""
 
 OPTIONAL = _types(
-    *("software", "source", "batch", "shards", "seconds_min", "seconds_iqr", "runs", "copies"),
-    *("clock_mhz", "contents", "note"),
+    "software",
+    "source",
+    "batch",
+    "shards",
+    "seconds_min",
+    "seconds_iqr",
+    "runs",
+    "copies",
+    "clock_mhz",
+    "contents",
+    "note",
 )
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
 
@@ -178,7 +187,7 @@ class Timings:
             return []
         return self.frame["source"].drop_nulls().unique().sort().to_list()
 
-    def where(self, column: str, wanted: str) -> Timings:
+    def where(self, column: str, value: str) -> Timings:
         """Timings with one value in a column; numbers as text.
 
         Raises:
@@ -186,16 +195,16 @@ class Timings:
         """
         values = self.frame[column].drop_nulls().unique().sort().cast(pl.String).to_list()
         with at_path(column, file=self.file):
-            if wanted not in values:
-                problem = f"has no {quote(wanted)}"
+            if value not in values:
+                problem = f"has no {quote(value)}"
                 more = (
                     f" and {len(values) - MAX_ITEMS_SHOWN:,} more"
                     if len(values) > MAX_ITEMS_SHOWN
                     else ""
                 )
                 fix = f"use one of {', '.join(values[:MAX_ITEMS_SHOWN])}{more}"
-                raise RooflinesError("", problem, fix, close=close_to(wanted, values))
-        return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == wanted))
+                raise RooflinesError("", problem, fix, close=close_to(value, values))
+        return replace(self, frame=self.frame.filter(pl.col(column).cast(pl.String) == value))
 
     def of_system(self, chip: str, software: str) -> Timings:
         """Timings on a chip with one software.
@@ -205,17 +214,17 @@ class Timings:
         Raises:
             RooflinesError: There are none, or they have several sources and no software is stated.
         """
-        chosen = self.where("chip", chip)
+        selected = self.where("chip", chip)
         if "software" in self.frame.columns:
-            return chosen.where("software", software)
-        if len(chosen.sources) > 1:
+            return selected.where("software", software)
+        if len(selected.sources) > 1:
             problem = (
-                f"is missing, and the timings of {chip} are mixed: {', '.join(chosen.sources)}"
+                f"is missing, and the timings of {chip} are mixed: {', '.join(selected.sources)}"
             )
             raise RooflinesError(
                 "software", problem, "add the column, or choose one source", file=self.file
             )
-        return chosen
+        return selected
 
     def check_enough(self) -> None:
         """Refuse fewer timings than a fit needs."""
@@ -236,7 +245,7 @@ def medians(timings: Timings, keys: Collection[str]) -> Timings:
     """
     frame = timings.frame
     row = [pl.col(ROW).first()] if ROW in frame.columns else []
-    once = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").median(), *row)
-    repeats = frame.height - once.height
+    merged = frame.group_by(keys, maintain_order=True).agg(pl.col("seconds").median(), *row)
+    repeats = frame.height - merged.height
     note = (f"{counted(repeats, 'repeated timing')}: their median is taken",) if repeats else ()
-    return replace(timings, frame=once, notes=timings.notes + note)
+    return replace(timings, frame=merged, notes=timings.notes + note)

@@ -84,14 +84,14 @@ def in_catalogues(timings: Timings, catalogues: Catalogues) -> Timings:
         values = listed[column].drop_nulls().unique().sort()
         unknown = [name for name in values if name not in allowed]
         close = {name: close_to(name, allowed) for name in unknown}
-        rest = listed.filter(~pl.col(column).is_in(unknown).fill_null(value=False))
-        if rest.is_empty():
+        remaining = listed.filter(~pl.col(column).is_in(unknown).fill_null(value=False))
+        if remaining.is_empty():
             problem = f"has {', '.join(map(quote, unknown))}, which {claim}"
-            near = dict.fromkeys(chain.from_iterable(close.values()))
-            raise RooflinesError(column, problem, fix, close=near)
+            suggestions = dict.fromkeys(chain.from_iterable(close.values()))
+            raise RooflinesError(column, problem, fix, close=suggestions)
         for name in unknown:
-            near_it = "".join(f"; close to it: {match}" for match in close[name][:1])
+            hint = "".join(f"; close to it: {match}" for match in close[name][:1])
             count = listed.filter(pl.col(column) == name).height
-            left_out[f"have {column} {quote(name)}, which {claim}{near_it}"] = count
-        listed = rest
+            left_out[f"have {column} {quote(name)}, which {claim}{hint}"] = count
+        listed = remaining
     return replace(timings, frame=listed, left_out=left_out)

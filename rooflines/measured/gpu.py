@@ -92,9 +92,9 @@ class Gpu(Multiplier):
         if capability < formats.min_capability:
             problem = f"is {quote(dtypes)}, which {machine.name} does not multiply on matrix units"
             raise RooflinesError("--dtypes", problem, f"time {Gpu.default_dtypes()}")
-        wrong = [shape for shape in shapes if shape.D % formats.step or shape.F % formats.step]
-        if wrong:
-            D, F = wrong[0][1:]  # noqa: N806, letters of sizes
+        misaligned = [shape for shape in shapes if shape.D % formats.step or shape.F % formats.step]
+        if misaligned:
+            D, F = misaligned[0][1:]  # noqa: N806, letters of sizes
             problem = (
                 f"has D={D} and F={F}; torch multiplies {dtypes} in multiples of {formats.step}"
             )

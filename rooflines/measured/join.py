@@ -100,9 +100,12 @@ def join_timings(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
     too_fast = rows.filter(~is_possible()).with_columns(reason=pl.lit(IMPOSSIBLE))
     skipped = pl.concat([skipped, _count_by_reason(too_fast, WITHOUT_ROW)])
     rows = rows.filter(is_possible())
-    without = _count_by_reason(rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE)
+    without_estimate = _count_by_reason(
+        rows.filter(pl.col("t_estimate_s").is_null()), WITHOUT_ESTIMATE
+    )
     return JoinedTimings(
-        _with_ratios(rows, chips).drop(ROW, EXPLAINED_FLOOR_S), pl.concat([skipped, without])
+        _with_ratios(rows, chips).drop(ROW, EXPLAINED_FLOOR_S),
+        pl.concat([skipped, without_estimate]),
     )
 
 
@@ -125,9 +128,11 @@ def _kernels(
         reducing = [name for name, network in first if any(link.reduces for link in network)]
         in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
         around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
-        least = pl.when(in_switch).then(pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring)
+        floor_s = pl.when(in_switch).then(
+            pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring
+        )
         return rows.with_columns(
-            fits_cache=pl.lit(None, pl.Boolean), **{EXPLAINED_FLOOR_S: least}
+            fits_cache=pl.lit(None, pl.Boolean), **{EXPLAINED_FLOOR_S: floor_s}
         ), skipped
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
@@ -146,18 +151,18 @@ def _served_models(
     """Runs with served models, their bound and estimate, and those skipped."""
     chips, keys = catalogues.chips, ("chip", "dtypes")
     frame = with_formats(frame)
-    covered, without = _split_by_reason(
+    covered, without_row = _split_by_reason(
         frame, keys, lambda chip, weights: missing_step_reason(chips[chip], weights)
     )
     rows = served_rows(covered, chips)
-    rows, beyond = _split_by_reason(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
+    rows, oversized = _split_by_reason(rows, ("fits",), lambda fits: None if fits else NO_ROOM)
     rows = with_estimates(rows, catalogues)
-    unknown = {"fits_cache": pl.lit(None, pl.Boolean), EXPLAINED_FLOOR_S: None}
-    return rows.with_columns(**unknown), pl.concat([without, beyond])
+    nulls = {"fits_cache": pl.lit(None, pl.Boolean), EXPLAINED_FLOOR_S: None}
+    return rows.with_columns(**nulls), pl.concat([without_row, oversized])
 
 
 def _split_by_reason(
-    frame: pl.DataFrame, keys: Sequence[str], why: Callable[..., str | None]
+    frame: pl.DataFrame, keys: Sequence[str], missing_reason: Callable[..., str | None]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Split timings into those with a row, and the others, counted by reason.
 
@@ -165,29 +170,31 @@ def _split_by_reason(
         RooflinesError: No timing has one.
     """
     cases = frame.select(keys).unique(maintain_order=True)
-    reasons = pl.Series("reason", [why(*row) for row in cases.iter_rows()], dtype=pl.String)
-    parted = frame.join(cases.with_columns(reasons), on=keys, maintain_order="left")
-    without = parted.filter(pl.col("reason").is_not_null())
-    if without.height == parted.height:
-        chip, reason = without.select("chip", "reason").row(0)
+    reasons = pl.Series(
+        "reason", [missing_reason(*row) for row in cases.iter_rows()], dtype=pl.String
+    )
+    with_reasons = frame.join(cases.with_columns(reasons), on=keys, maintain_order="left")
+    without_row = with_reasons.filter(pl.col("reason").is_not_null())
+    if without_row.height == with_reasons.height:
+        chip, reason = without_row.select("chip", "reason").row(0)
         problem = f"has no timing that the model has a row for: {chip} has {reason}"
         raise RooflinesError("", problem, "choose other rows, or add to the chip's entry")
-    return parted.filter(pl.col("reason").is_null()).drop("reason"), _count_by_reason(
-        without, WITHOUT_ROW
+    return with_reasons.filter(pl.col("reason").is_null()).drop("reason"), _count_by_reason(
+        without_row, WITHOUT_ROW
     )
 
 
-def _count_by_reason(without: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
+def _count_by_reason(timings: pl.DataFrame, lacks: Lacks) -> pl.DataFrame:
     """Count timings that lack a row, for the `reason`, or an estimate."""
     columns = [
-        name for name in ("chip", "software", "dtypes", "collective") if name in without.columns
+        name for name in ("chip", "software", "dtypes", "collective") if name in timings.columns
     ]
     if lacks == WITHOUT_ESTIMATE:
-        reasons = [LACKS] if LACKS in without.columns else []
+        reasons = [LACKS] if LACKS in timings.columns else []
         unnamed = pl.when(pl.col("software").is_null()).then(pl.lit(NO_SOFTWARE))
-        why = unnamed.otherwise(pl.lit(NO_CALIBRATION))
-        without = without.with_columns(reason=pl.coalesce(*reasons, why))
-    return without.group_by(
+        default_reason = unnamed.otherwise(pl.lit(NO_CALIBRATION))
+        timings = timings.with_columns(reason=pl.coalesce(*reasons, default_reason))
+    return timings.group_by(
         *columns, pl.lit(lacks).alias("lacks"), "reason", maintain_order=True
     ).agg(timings=pl.len())
 
@@ -196,7 +203,7 @@ def _with_ratios(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
     """Add the ratios, and the reason for a time below the bound."""
     boosted = [chip for chip in rows["chip"].unique() if chips[chip].clock == "boost"]
     seconds, bound = pl.col("seconds"), pl.col("bound")
-    why = (
+    explanation = (
         pl.when((bound == "memory") & pl.col("fits_cache"))
         .then(pl.lit(IN_CACHE))
         .when((bound == "memory") & (seconds >= pl.col(EXPLAINED_FLOOR_S)))
@@ -211,5 +218,5 @@ def _with_ratios(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
         pl.col("bound").cast(pl.String),
         ratio_lower=seconds / pl.col("t_lower_s"),
         ratio_estimate=seconds / pl.col("t_estimate_s"),
-        reason=pl.when(seconds < pl.col("t_lower_s")).then(why),
+        reason=pl.when(seconds < pl.col("t_lower_s")).then(explanation),
     )

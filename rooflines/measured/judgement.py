@@ -213,9 +213,9 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
 
 def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
     """Pairs that are apart and that the estimate orders wrongly, farthest apart first."""
-    other_way = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
-    wrong = pairs.filter(_is_apart() & (other_way | (pl.col("estimate") == 1)))
-    return wrong.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
+    is_opposite = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
+    misordered = pairs.filter(_is_apart() & (is_opposite | (pl.col("estimate") == 1)))
+    return misordered.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
 
 
 def _is_apart() -> pl.Expr:

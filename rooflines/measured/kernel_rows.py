@@ -32,8 +32,15 @@ if TYPE_CHECKING:
     from rooflines.measured.catalogues import Catalogues
 
 METRICS = (
-    *("flops", "memory_bytes", "memory_intensity", "footprint_bytes", "network_bytes"),
-    *("t_lower_s", *ESTIMATES, "bound", "calibration"),
+    "flops",
+    "memory_bytes",
+    "memory_intensity",
+    "footprint_bytes",
+    "network_bytes",
+    "t_lower_s",
+    *ESTIMATES,
+    "bound",
+    "calibration",
 )
 """Columns that a timing is joined with, as many as its kind has."""
 
@@ -48,8 +55,8 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
     }
     stored = frame.select(DTYPES).unique(maintain_order=True)
     names = [catalogue.get(row) or combination_name(*row) for row in stored.iter_rows()]
-    named = stored.with_columns(pl.Series("dtypes", names, pl.String))
-    return frame.join(named, on=DTYPES, how="left", maintain_order="left")
+    dtype_names = stored.with_columns(pl.Series("dtypes", names, pl.String))
+    return frame.join(dtype_names, on=DTYPES, how="left", maintain_order="left")
 
 
 def missing_bound_reason(chip: Chip, compute: str) -> str | None:
@@ -94,17 +101,17 @@ def kernel_rows(
         row = part.row(0, named=True)
         chip, software = row["chip"], row["software"]
         rows = nominal_times(part, kind, catalogues.chips[chip])
-        named = [] if software is None else [software]
-        if kind is MATMUL and named:
-            stated = row.get("contents")
-            named = [catalogues.fits.variant(chip, software, row["compute"], stated)]
-        fit = _choice(chip, named, catalogues).fit_by_name(kind.fits, row[kind.fit_by])
-        if fit is None and named and kind is MATMUL:
-            named, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
+        softwares = [] if software is None else [software]
+        if kind is MATMUL and softwares:
+            stated_contents = row.get("contents")
+            softwares = [catalogues.fits.variant(chip, software, row["compute"], stated_contents)]
+        fit = _choice(chip, softwares, catalogues).fit_by_name(kind.fits, row[kind.fit_by])
+        if fit is None and softwares and kind is MATMUL:
+            softwares, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
         if fit is not None:
             rows = with_band(with_estimate_errors(rows, fit.numbers), fit.bands, fit.reach)
         none = {name: pl.lit(None, pl.Float64) for name in ESTIMATES if name not in rows.columns}
-        label = "/".join([chip, *named]) if fit else None
+        label = "/".join([chip, *softwares]) if fit else None
         rows = rows.with_columns(**none, calibration=pl.lit(label, pl.String))
         if kind is not COLLECTIVE:
             rows = rows.with_columns(memory_intensity=pl.col("flops") / pl.col("memory_bytes"))

@@ -138,15 +138,16 @@ def _caches() -> Iterator[tuple[int, str, int]]:
 # ------------------------------------------------------------ as a chip
 
 
-def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
+def _entry(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Chip entry for a machine as YAML data, from its timings' metadata."""
-    machine = about["machine"]
+    machine = metadata["machine"]
     peaks = {
-        dtype: {"flops_per_s": rounded_rate(rate)} for dtype, rate in about["flops_per_s"].items()
+        dtype: {"flops_per_s": rounded_rate(rate)}
+        for dtype, rate in metadata["flops_per_s"].items()
     }
     memory: dict[str, dict[str, Any]] = {
         MAIN_MEMORY: {
-            "bytes_per_s": rounded_rate(about["bytes_per_s"]),
+            "bytes_per_s": rounded_rate(metadata["bytes_per_s"]),
             "capacity_bytes": machine["memory_bytes"],
         }
     }
@@ -156,7 +157,7 @@ def _entry(about: Mapping[str, Any]) -> dict[str, Any]:
         "name": machine["name"],
         "units": {MATRIX: peaks},
         "memory": memory,
-        "source": timings_source(about),
+        "source": timings_source(metadata),
         "confidence": "measured",
     }
 
@@ -166,39 +167,41 @@ def rounded_rate(rate: float) -> float:
     return float(f"{rate:.{DIGITS}g}")
 
 
-def timings_source(about: Mapping[str, Any]) -> str:
+def timings_source(metadata: Mapping[str, Any]) -> str:
     """Source for results that follow from timings, by their metadata."""
-    machine = about["machine"]
+    machine = metadata["machine"]
     with_threads = f", {counted(machine['threads'], 'thread')}" if machine["threads"] else ""
     return f"rooflines measured measure, {machine['version']}{with_threads}"
 
 
-def chip_of(about: Mapping[str, Any]) -> Chip:
+def chip_of(metadata: Mapping[str, Any]) -> Chip:
     """Chip that was timed: from the catalogue, or the machine as a chip."""
-    return chip_entries().get(about["chip"]) or Chip.model_validate(_entry(about))
+    return chip_entries().get(metadata["chip"]) or Chip.model_validate(_entry(metadata))
 
 
-def config_text(about: Mapping[str, Any], fits: str | None) -> str:
+def config_text(metadata: Mapping[str, Any], fits: str | None) -> str:
     """Config with a sweep on a machine, and the machine as a chip if the catalogue lacks it.
 
     Args:
-        about: Its timings' metadata.
+        metadata: Its timings' metadata.
         fits: The file with the fits to them, relative to the config; None: none.
     """
-    chip, software = about["chip"], about["machine"]["software"]
+    chip, software = metadata["chip"], metadata["machine"]["software"]
     sweep = {
         "operation": "matmul",
         "grid": GRID,
-        "dtypes": list(about["reference_s"]),
+        "dtypes": list(metadata["reference_s"]),
         "chips": [chip],
         **({"calibration": software} if fits else {}),
     }
     content: dict[str, Any] = {"sweeps": {"matmul": sweep}}
     if fits:
         content["calibrations"] = [fits]
-    head = f"# A sweep of {about['machine']['name']}, measured by `rooflines measured measure`.\n"
+    head = (
+        f"# A sweep of {metadata['machine']['name']}, measured by `rooflines measured measure`.\n"
+    )
     if chip not in chip_entries():
-        content["chips"] = {chip: _entry(about)}
+        content["chips"] = {chip: _entry(metadata)}
         head += RATES
     body = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, default_flow_style=None)
     return head + body

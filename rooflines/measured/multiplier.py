@@ -95,9 +95,9 @@ class Multiplier(ABC):
     """What a timing includes besides the matmul."""
 
     def __init__(self, dtypes: str, machine: Host, shapes: Sequence[MatmulSizes]) -> None:
-        largest = max(cost(shape, dtypes, "footprint_bytes") for shape in shapes)
+        max_footprint = max(cost(shape, dtypes, "footprint_bytes") for shape in shapes)
         self.dtypes = dtypes
-        self.ring_bytes = CACHES * (machine.cache_bytes or UNKNOWN_CACHE_BYTES) + largest
+        self.ring_bytes = CACHES * (machine.cache_bytes or UNKNOWN_CACHE_BYTES) + max_footprint
         if 2 * self.ring_bytes > MAX_MEMORY_SHARE * machine.memory_bytes:
             raise RooflinesError(
                 "rooflines measured measure",

@@ -58,28 +58,28 @@ def kernel_frame(launches: Iterable[Launch], chip: Chip, dtype: str | None = Non
 
 def _row(sums: Launch, chip: Chip, dtype: str | None) -> dict[str, object]:
     """Sums over launches, and the lower bound on their time."""
-    kernel, flops, moved, seconds = sums.kernel, sums.flops, sums.memory_bytes, sums.seconds
+    kernel, flops, memory_bytes, seconds = sums.kernel, sums.flops, sums.memory_bytes, sums.seconds
     total = sum(flops.values(), Fraction(0))
-    counted = bool(flops)
+    is_counted = bool(flops)
     unit, computed = max(flops, key=lambda key: flops[key]) if total else (None, None)
     if unit == MATRIX:
         computed = dtype or computed
     times = {
         MATH: total / _peak(chip, kernel, unit, computed) if unit and computed else Fraction(0),
-        MEMORY: moved / chip.memory[MAIN_MEMORY].exact.bytes_per_s,
+        MEMORY: memory_bytes / chip.memory[MAIN_MEMORY].exact.bytes_per_s,
     }
     bound = max(times, key=lambda resource: times[resource])
     return {
         "kernel": kernel,
         "launches": sums.count,
-        "flops": float(total) if counted else None,
-        "memory_bytes": float(moved),
+        "flops": float(total) if is_counted else None,
+        "memory_bytes": float(memory_bytes),
         "seconds": float(seconds),
-        "memory_intensity": float(total / moved) if moved and counted else None,
-        "flops_per_s": float(total / seconds) if counted else None,
+        "memory_intensity": float(total / memory_bytes) if memory_bytes and is_counted else None,
+        "flops_per_s": float(total / seconds) if is_counted else None,
         "unit": unit,
         "compute": computed,
-        "bound": bound.bound if counted else None,
+        "bound": bound.bound if is_counted else None,
         "t_lower_s": float(times[bound]),
         "roof_share": float(times[bound] / seconds),
     }

@@ -113,8 +113,8 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
         "attention": ONE_BYTE,
     }
 
-    more = {"routing": "same", "efficiency": NOMINAL}
-    (case,) = sweep_on(model, chip, dtypes, entries=entries, phase="decode", **more).cases
+    options = {"routing": "same", "efficiency": NOMINAL}
+    (case,) = sweep_on(model, chip, dtypes, entries=entries, phase="decode", **options).cases
     runs = part.select("B", "S", "chips", "prompt").iter_rows(named=True)
     rows = [_bounds(run, case) for run in runs]
     return pl.concat([part, pl.DataFrame(rows)], how="horizontal")
@@ -128,13 +128,13 @@ def _bounds(run: JSON, case: Case) -> dict[str, object]:
     """
     B, S, chips = run["B"], run["S"], run["chips"]  # noqa: N806, letters of sizes
     times, prefill = case.seconds(case.step(B, S)), case.prefill
-    first = prefill.seconds(prefill.step(1, run["prompt"]))
+    prefill_times = prefill.seconds(prefill.step(1, run["prompt"]))
     shape, bits, split = case.model.shape, case.sharing.bits, case.split
     resident_bytes = weights_on_chip(shape, bits, split) + B * cache_on_chip(shape, S, bits, split)
     capacity = case.machine.level.capacity_bytes
     return {
         "t_lower_s": float(times.lower / chips),
-        "ttft_lower_s": float(first.lower / chips),
+        "ttft_lower_s": float(prefill_times.lower / chips),
         "bound": "compute" if times["compute"] > times["memory"] else "memory",
         "fits": capacity is not None and resident_bytes <= capacity * chips,
     }
@@ -142,8 +142,8 @@ def _bounds(run: JSON, case: Case) -> dict[str, object]:
 
 def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the weight format, `dtypes`, to runs with known formats."""
-    stated = pl.col("linear") if "linear" in frame.columns else pl.lit(None, pl.String)
-    return frame.with_columns(dtypes=stated.fill_null(UNQUANTIZED))
+    weights = pl.col("linear") if "linear" in frame.columns else pl.lit(None, pl.String)
+    return frame.with_columns(dtypes=weights.fill_null(UNQUANTIZED))
 
 
 def missing_step_reason(chip: Chip, weights: str) -> str | None:

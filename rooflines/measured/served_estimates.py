@@ -174,13 +174,14 @@ def _without_prompts(runs: pl.DataFrame) -> pl.DataFrame:
     """Take prompts out of estimates where other servers read them."""
     if "disaggregated" not in runs.columns:
         return runs
-    apart = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
+    is_disaggregated = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
     decode_share = 1 - pl.col("prefill_estimate_s") / pl.col("t_estimate_s")
     scaled = {
-        name: pl.when(apart).then(pl.col(name) * decode_share).otherwise(name) for name in ESTIMATES
+        name: pl.when(is_disaggregated).then(pl.col(name) * decode_share).otherwise(name)
+        for name in ESTIMATES
     }
-    left = pl.when(~apart).then("prefill_estimate_s")
-    return runs.with_columns(**scaled, prefill_estimate_s=left)
+    prefill_s = pl.when(~is_disaggregated).then("prefill_estimate_s")
+    return runs.with_columns(**scaled, prefill_estimate_s=prefill_s)
 
 
 def _missing_reason(sweep: ModelSweep) -> str | None:

@@ -100,8 +100,8 @@ class Session:
         """
         order = random.Random(0)  # noqa: S311, no secret
         self.about["bytes_per_s"] = max(self.about["bytes_per_s"], multiplier.bytes_per_s())
-        left, done = iter(shapes), 0
-        while block := list(islice(left, BLOCK)):
+        remaining, done = iter(shapes), 0
+        while block := list(islice(remaining, BLOCK)):
             runs, states = _time_interleaved(multiplier, block, order)
             rows = [self._row(multiplier, shape, runs[shape], states[shape]) for shape in block]
             self.frame = pl.concat([self.frame, pl.DataFrame(rows)], how="diagonal_relaxed")
@@ -131,7 +131,7 @@ class Session:
         state: MachineState,
     ) -> dict[str, Any]:
         """Timing in the tidy form."""
-        first, _, third = quantiles(times, n=4)
+        lower_quartile, _, upper_quartile = quantiles(times, n=4)
         return {
             "source": "rooflines measured measure",
             "chip": self.about["chip"],
@@ -140,7 +140,7 @@ class Session:
             **shape._asdict(),
             "seconds": median(times),
             "seconds_min": min(times),
-            "seconds_iqr": third - first,
+            "seconds_iqr": upper_quartile - lower_quartile,
             "runs": len(times),
             "copies": multiplier.copies(shape),
             **({"contents": multiplier.contents} if multiplier.contents else {}),

@@ -86,10 +86,10 @@ def choose_shapes(
     shapes: dict[MatmulSizes, None] = {}
     for index in range(TRIES * count):
         b, d, f = ((0.5 + index * step) % 1 for step in STEPS)
-        least, most = MIDDLE if index % 3 == 0 else shape_range.rows
+        min_rows, max_rows = MIDDLE if index % 3 == 0 else shape_range.rows
         sides = shape_range.sides
         D, F = sites[index % len(sites)] if sites else (_at_share(sides, d), _at_share(sides, f))  # noqa: N806, letters of sizes
-        shape = MatmulSizes(round(least * (most / least) ** b), D, F)
+        shape = MatmulSizes(round(min_rows * (max_rows / min_rows) ** b), D, F)
         if cost(shape, dtypes, "flops") <= max_flops:
             shapes[shape] = None
         if len(shapes) == count:

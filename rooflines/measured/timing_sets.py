@@ -92,7 +92,7 @@ class MeasuredSet:
                 the config refuses that.
         """
         result = join_timings(self.timings, self.catalogues)
-        wrong = result.frame.filter(pl.col("reason") == UNEXPLAINED)
+        unexplained = result.frame.filter(pl.col("reason") == UNEXPLAINED)
         impossible = result.skipped.filter(pl.col("reason") == IMPOSSIBLE)
         if self.config.on_unexplained == "error" and not impossible.is_empty():
             chips = ", ".join(impossible["chip"].unique().sort())
@@ -100,12 +100,12 @@ class MeasuredSet:
             fix = "take them out, correct them, or list them: on_unexplained: list"
             problem = f"has {count} of {chips} at {IMPOSSIBLE}"
             raise RooflinesError("", problem, fix, file=self.timings.file)
-        if self.config.on_unexplained == "error" and not wrong.is_empty():
-            chips = ", ".join(wrong["chip"].unique().sort())
-            least = min(wrong["ratio_lower"].to_list())
+        if self.config.on_unexplained == "error" and not unexplained.is_empty():
+            chips = ", ".join(unexplained["chip"].unique().sort())
+            min_ratio = min(unexplained["ratio_lower"].to_list())
             problem = (
-                f"has {counted(wrong.height, 'timing')} of {chips} below the bound, without a "
-                f"reason: the least is {least:.3g} of it"
+                f"has {counted(unexplained.height, 'timing')} of {chips} below the bound, without "
+                f"a reason: the least is {min_ratio:.3g} of it"
             )
             fix = "check units, sizes, dtypes and the chip; or list them: on_unexplained: list"
             raise RooflinesError("", problem, fix, file=self.timings.file)
@@ -125,7 +125,7 @@ class MeasuredSet:
 
     def recipe(self) -> dict[str, Any]:
         """Set as JSON: config and digest, and the entries for its chips and dtypes."""
-        frame, given = self.timings.frame, self.catalogues
+        frame, catalogues = self.timings.frame, self.catalogues
         chips = frame["chip"].unique().sort().to_list()
         stored = self.timings.kind.stored
         formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
@@ -133,7 +133,7 @@ class MeasuredSet:
             formats |= {*FORMATS.values()}
         combinations = [
             name
-            for name, entry in given.dtypes.combinations.items()
+            for name, entry in catalogues.dtypes.combinations.items()
             if formats.issuperset(entry.dtypes.values())
         ]
         recipe: dict[str, Any] = {}
@@ -148,7 +148,7 @@ class MeasuredSet:
             "sha256": self.sha256,
             "about": self.about,
             "config": self.config.model_dump(),
-            **entries_of(given.chips, chips, given.dtypes, formats, combinations),
+            **entries_of(catalogues.chips, chips, catalogues.dtypes, formats, combinations),
             **fits_recipe(_calibrations_of(self)),
         }
 
@@ -176,10 +176,10 @@ def checked_set(
 
 def _about(path: Path) -> AboutTimings:
     """Notes on how timings were made: `<file>.yaml` beside them, or metadata by `measure`."""
-    beside = path.with_name(f"{path.name}.yaml")
-    if beside.is_file():
-        content = read_yaml(beside)
-        with in_file(beside):
+    notes_file = path.with_name(f"{path.name}.yaml")
+    if notes_file.is_file():
+        content = read_yaml(notes_file)
+        with in_file(notes_file):
             return validate_entry(AboutTimings, content)
     try:
         metadata = metadata_of(path) if path.suffix == ".parquet" else {}
@@ -195,10 +195,10 @@ def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
     chips = frame["chip"].unique().sort()
     keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
     if measured_set.timings.is_served:
-        return fits.used(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
-    named = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
-    used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in named]
-    return fits.used(
+        return fits.subset(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
+    softwares = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
+    used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in softwares]
+    return fits.subset(
         used_keys, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))}
     )
 

@@ -65,7 +65,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     served = kind is SERVED
     frame = frame if served else with_folds(frame)
     is_unfitted = never_fitted or served
-    is_held_out = held_out() if is_unfitted else held_out(_below(frame, fits, kind))
+    is_held_out = held_out() if is_unfitted else held_out(_held_out_limit(frame, fits, kind))
     split = pl.when(is_held_out).then(pl.lit(SITES)).otherwise(pl.lit(FIT))
     if is_unfitted:
         split = pl.lit(HELD_OUT)
@@ -74,38 +74,38 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
         split = pl.when(of_steps).then(pl.lit(FIT)).otherwise(pl.lit(HELD_OUT))
     frame = with_errors(frame).with_columns(split=split)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
-    every = pl.lit(None, pl.Int64)
-    by_chips = [every] if kind in (MATMUL, ATTENTION) else [every, pl.col("shards")]
+    all_chips = pl.lit(None, pl.Int64)
+    by_chips = [all_chips] if kind in (MATMUL, ATTENTION) else [all_chips, pl.col("shards")]
     parts = [
-        frame.filter(inside)
+        frame.filter(condition)
         .group_by(*KEYS, shards=chips, maintain_order=True)
         .agg(pl.lit(name).first().alias("region"), **error_columns())
-        for name, inside in regions.items()
+        for name, condition in regions.items()
         for chips in by_chips
     ]
     order = {name: place for place, name in enumerate(regions)}
     place = pl.col("region").replace_strict(order, return_dtype=pl.Int64)
-    last = [*[True] * len(KEYS), False, True]
-    return pl.concat(parts).sort(*KEYS, "shards", place, nulls_last=last)
+    nulls_last = [*[True] * len(KEYS), False, True]
+    return pl.concat(parts).sort(*KEYS, "shards", place, nulls_last=nulls_last)
 
 
-def _below(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
+def _held_out_limit(frame: pl.DataFrame, fits: Calibrations, kind: TimedKind) -> pl.Expr:
     """Place below which the fit behind an estimate held sites out [1]."""
     name = "dtypes" if kind is ATTENTION else kind.fit_by
     entries = getattr(fits, kind.fits)
-    below = pl.lit(QUARTER)
+    limit = pl.lit(QUARTER)
     for key, label in frame.select("calibration", name).unique().drop_nulls().iter_rows():
         if (entry := entries.get(key, {}).get(label)) and entry.held_out_below != QUARTER:
             in_case = (pl.col("calibration") == key) & (pl.col(name) == label)
-            below = pl.when(in_case).then(entry.held_out_below).otherwise(below)
-    return below
+            limit = pl.when(in_case).then(entry.held_out_below).otherwise(limit)
+    return limit
 
 
 def error_columns() -> dict[str, pl.Expr]:
     """Columns of a summary row, over its timings."""
     reason = pl.col("reason")
     bare, error = pl.col("bare"), pl.col("error")
-    inside = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
+    in_band = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
     return {
         "calibration": pl.col("calibration").drop_nulls().first(),
         "n": pl.len().cast(pl.Int64),
@@ -118,7 +118,7 @@ def error_columns() -> dict[str, pl.Expr]:
         "estimate_median": error.median(),
         "estimate_mean": error.mean(),
         "estimate_p90": error.quantile(BAND[1], "linear"),
-        "band_coverage": inside.mean(),
+        "band_coverage": in_band.mean(),
         **spread("ratio_lower"),
         **spread("ratio_estimate"),
     }

@@ -70,7 +70,7 @@ def recipe_of(
             key_of(*chip_and_software)
             for chip_and_software in product(used_chips, config.calibration)
         ]
-        fits = fits_recipe(sweep.calibrations.used(keys, compute))
+        fits = fits_recipe(sweep.calibrations.subset(keys, compute))
     model_keys = {"models": list(models_json)} if models_json else {}
     all_chips = [*used_chips]
     if isinstance(sweep, ModelSweep) and sweep.config.pools is not None:
