@@ -15,7 +15,7 @@ from random_sweeps import check
 import rooflines
 from rooflines import models
 from rooflines.answers.best_split import best_splits, split_cases
-from rooflines.answers.question import Known
+from rooflines.answers.question import QuestionCatalogues
 from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
@@ -215,7 +215,7 @@ def test_rates_of_every_split_of_training_are_those_of_one_question_for_it():
 def test_splits_without_a_row_are_named_with_the_reason():
     words = ("h100-sxm", "llama-3.1-8b", "B=60", "S=4096", "bf16")
     asked = read_words(words, chip_entries())
-    known = Known(chip_entries())
+    known = QuestionCatalogues(chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, phase="train")
     assert "Left out: dp8: B is no multiple of 8, dp * micro_batch." in found.notes
     asked = read_words(("h100-sxm", "llama-3.1-70b", "S=8192", "bf16"), chip_entries())
@@ -247,7 +247,7 @@ def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
     endless = {"memory.hbm.bytes_per_s": 1e30, "networks.nvlink.bytes_per_s": 1e30}
     chips = {"fast": {"base": "h100-sxm", "source": "a test", **endless}}
     chips["fast"] |= {"networks.nvlink.hop_latency_s": 0, "plausible": [*endless]}
-    known = Known(resolve_chips(chips, chip_entries()))
+    known = QuestionCatalogues(resolve_chips(chips, chip_entries()))
     (model,) = models_of([DENSE]).values()
     rows = best_splits("fast", model, {"B": 64, "S": 128}, known, chips=8, dtypes=["bf16"])
     assert rows["t_serial_s"].n_unique() == 1
@@ -284,7 +284,9 @@ def test_a_part_of_a_name_that_is_no_key_or_a_default_is_refused(part):
 
 def test_every_split_without_a_row_is_counted_in_one_note():
     asked = read_words(("h100-sxm", "llama-3.1-8b", "B=60", "S=8192", "bf16"), chip_entries())
-    found = split_cases(asked, Known(chip_entries()), split="auto", chips=24, phase="train")
+    found = split_cases(
+        asked, QuestionCatalogues(chip_entries()), split="auto", chips=24, phase="train"
+    )
     notes = [note for note in found.notes if note.startswith("Left out")]
     assert not [note for note in found.notes if "left out" in note]
     numbers = [re.match(r"Left out: (\d+) splits, such as", note) for note in notes]

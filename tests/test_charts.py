@@ -19,7 +19,7 @@ from shown import unexplained
 
 import rooflines
 from rooflines import RooflinesError, charts
-from rooflines.answers.claims import LEAST_FACTOR, broken
+from rooflines.answers.claims import MIN_FACTOR, broken
 from rooflines.charts.chart_files import draw, entry_of, views_file
 from rooflines.charts.chart_models import layers_run
 from rooflines.charts.kinds.chips import KIND as CHIPS
@@ -92,7 +92,7 @@ def behind(view):
             yield [ratios.quantile(share, "linear") for share in (0.1, 0.5, 0.9)]
     if "flops_per_usd" in rows.columns:
         best = rows["flops_per_usd"].max()
-        yield [LEAST_FACTOR, rows.filter(pl.col("flops_per_usd") * LEAST_FACTOR >= best).height]
+        yield [MIN_FACTOR, rows.filter(pl.col("flops_per_usd") * MIN_FACTOR >= best).height]
     if "fronts" in data:
         yield TARGET
     if claim.ranks:

@@ -198,7 +198,7 @@ def test_ctrl_c_is_one_line(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rooflines.answers.explain.explained", interrupted)
+    monkeypatch.setattr("rooflines.answers.explain.answer_of", interrupted)
     assert run(["explain", *EXAMPLE.split()]) == 130
     assert capsys.readouterr().err.strip() == "Interrupted."
 

@@ -7,8 +7,8 @@ import pytest
 from command_line import said
 
 import rooflines
-from rooflines.answers.overrides import with_own_numbers
-from rooflines.answers.question import Known
+from rooflines.answers.overrides import with_overrides
+from rooflines.answers.question import QuestionCatalogues
 from rooflines.answers.question_words import Question
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.main import run
@@ -142,7 +142,7 @@ def test_numbers_are_set_for_every_chip_of_the_question():
     chips = chip_entries()
     rate = "memory.hbm.bytes_per_s=3.0e12"
     asked = Question(["h100-sxm", "h200-sxm"])
-    known = with_own_numbers(asked, Known(chips, Calibrations()), [rate])
+    known = with_overrides(asked, QuestionCatalogues(chips, Calibrations()), [rate])
     assert asked.chips == ["h100-sxm-set", "h200-sxm-set"]
     assert [known.chips[name].memory["hbm"].bytes_per_s for name in asked.chips] == [3e12, 3e12]
 

@@ -18,7 +18,7 @@ from shown import unexplained
 from small_config import matmul
 
 import rooflines
-from rooflines.answers.claims import LEAST_FACTOR
+from rooflines.answers.claims import MIN_FACTOR
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -37,7 +37,7 @@ def own_chips():
 def check_uses(found):
     """Work over a rate is the time of each resource, as in the row; every number has a source."""
     row = found["row"]
-    for use in found["uses"]:
+    for use in found["resources"]:
         assert use["work"] == row[use["column"]]
         assert use["time_s"] == row[f"t_{use['resource']}_s"]
         assert use["time_s"] >= use["work"] / use["per_s"] * (1 - 1e-12)
@@ -60,9 +60,9 @@ def summed(found):
         total, per_chip = row["tokens_per_s_serial"], row["tokens_per_s_per_chip_serial"]
         rates = (total, per_chip, total / row["B"])
         yield [*(rate / slower for rate in rates), (row["usd_per_mtok_serial"] or 0) * slower]
-    yield [LEAST_FACTOR, PLATEAU_SHARE, [*range(len(found["dtypes"]) + 1)]]
-    per_s = {used["resource"]: used["per_s"] for used in found["uses"]}
-    for change in found["changes"]:
+    yield [MIN_FACTOR, PLATEAU_SHARE, [*range(len(found["dtypes"]) + 1)]]
+    per_s = {used["resource"]: used["per_s"] for used in found["resources"]}
+    for change in found["required_rates"]:
         resource = change["rate"].removesuffix("_rate").replace("peak", "math")
         for number in (change["factor"], (change["factor"] or 0) * per_s.get(resource, 0)):
             digit = 10.0 ** (math.floor(math.log10(number)) - 3) if number else 1.0
@@ -92,10 +92,10 @@ def test_every_number_is_one_of_the_tables(name):
     assert unexplained(without_labels(answer, found), [found, *summed(found)]) == []
     used = check_uses(found)
     assert any(path.startswith(f"units.{row['unit']}.") for path in used)
-    for use in found["uses"]:
+    for use in found["resources"]:
         assert use["intensity"] == row.get(f"{use['resource']}_intensity")
         assert use["time_s"] == pytest.approx(max(use["work"] / use["per_s"], use["latency_s"]))
-    for change in found["changes"]:
+    for change in found["required_rates"]:
         form["sweeps"]["explain"]["thresholds"] = [change["rate"]]
         solved, *_ = rooflines.thresholds(rooflines.load_config(form), "explain").to_dicts()
         factor = solved["critical_exact"]
@@ -244,7 +244,7 @@ def test_a_known_model_on_eight_chips_has_the_numbers_worked_by_hand():
 @pytest.mark.parametrize(("rate", "path", "question"), QUESTIONS["rates"])
 def test_the_rate_that_is_told_makes_a_model_compute_bound(rate, path, question):
     answer = rooflines.explain_model("h100-sxm", **question)
-    factors: dict[str, Any] = {change.rate: change.factor for change in answer.changes}
+    factors: dict[str, Any] = {change.rate: change.factor for change in answer.required_rates}
     kind, name, number = path.split(".")
     now = getattr(getattr(chip_entries()["h100-sxm"], kind)[name], number)
     own = {"changed": {"base": "h100-sxm", path: now * factors[rate], "source": "made up"}}

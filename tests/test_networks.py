@@ -11,7 +11,7 @@ from pages import words_of
 from small_config import matmul
 
 import rooflines
-from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.fits.time_form import ring_steps
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -163,7 +163,9 @@ def test_the_fewest_replicas_fill_groups():
         "network": ON_TWO,
     }
     asked = Question(["gb200"], model="deepseek-v3", dtypes=["bf16"], sizes={"B": 144, "S": 8192})
-    solved = sweep_thresholds(question_sweep(asked, Known(chip_entries()), **plan)).to_dicts()
+    solved = sweep_thresholds(
+        question_sweep(asked, QuestionCatalogues(chip_entries()), **plan)
+    ).to_dicts()
     (fewest,) = (each for each in solved if each["axis"] == "chips")
     assert (fewest["outcome"], fewest["critical"]) == ("found", 144)
 

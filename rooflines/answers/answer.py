@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.answer_values import Answer, Change, Use
+from rooflines.answers.answer_values import Answer, RequiredRate, ResourceTime
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.answers.routes import routes_of
@@ -68,7 +68,7 @@ class Explanation(Answer):
     __repr__ = __str__
 
 
-def explained(sweep: Sweep | ModelSweep) -> Explanation:
+def answer_of(sweep: Sweep | ModelSweep) -> Explanation:
     """The explanation of the only row of a sweep.
 
     Raises:
@@ -79,31 +79,32 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
     chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
     sizes = {size: row[size] for size in letters_of(sweep)}
     extents: Mapping[str, int | Fraction] = sizes
-    own: dict[str, Any] = {}
+    details: dict[str, Any] = {}
     if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
         step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
         extents = case.extents(step)
         if isinstance(case, TrainingCase):
-            own = _of_training(sweep, case)
+            details = _of_training(sweep, case)
         else:
-            own = _of_model(sweep, case, step, thresholds)
+            details = _of_model(sweep, case, step, thresholds)
     spent = {
-        each: [_least_s(polys, extents) for polys in case.time_terms(each)] for each in RESOURCES
+        resource: [_least_s(polys, extents) for polys in case.time_terms(resource)]
+        for resource in RESOURCES
     }
     rates = {
-        each: case.work(each.work).at(extents) / working
-        for each, (working, _) in spent.items()
-        if row[f"t_{each.name}_s"]
+        resource: case.work(resource.work).at(extents) / working
+        for resource, (working, _) in spent.items()
+        if row[f"t_{resource.name}_s"]
     }
-    latencies = {each: float(waits) for each, (_, waits) in spent.items()}
+    latencies = {resource: float(waits) for resource, (_, waits) in spent.items()}
     return Explanation(
         row=row,
         sizes=sizes,
         name=chip.name or case.chip,
-        uses=list(_uses(row, rates, latencies)),
+        resources=list(_resource_times(row, rates, latencies)),
         thresholds=thresholds,
         limit_shares=_limit_shares(sizes, rates, thresholds),
-        changes=list(_changes(row, rates, latencies)),
+        required_rates=list(_required_rates(row, rates, latencies)),
         dtypes=_other_dtypes(sweep, row),
         capacity_bytes=chip.memory[case.memory].capacity_bytes,
         softwares=_softwares(sweep, case),
@@ -111,7 +112,7 @@ def explained(sweep: Sweep | ModelSweep) -> Explanation:
         measured=_timed(case, row),
         routes=routes_of(sweep),
         **_sourced(chip, {*_used(chip, case, row)}),
-        **own,
+        **details,
     )
 
 
@@ -143,14 +144,14 @@ def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fr
     return max((poly.at(extents) for poly in polys), default=Fraction(0))
 
 
-def _uses(
+def _resource_times(
     row: Mapping[str, Any],
     rates: Mapping[Resource, Fraction],
     latencies: Mapping[Resource, float],
-) -> Iterator[Use]:
+) -> Iterator[ResourceTime]:
     for resource, rate in rates.items():
         intensity = row.get(f"{resource.name}_intensity")
-        yield Use(
+        yield ResourceTime(
             resource=resource.name,
             bound=resource.bound,
             column=resource.work,
@@ -180,17 +181,19 @@ def _limit_shares(
     }
 
 
-def _changes(
+def _required_rates(
     row: Mapping[str, Any],
     rates: Mapping[Resource, Fraction],
     latencies: Mapping[Resource, float],
-) -> Iterator[Change]:
-    solutions = rates_at({each: row[f"t_{each.name}_s"] for each in RESOURCES}, latencies)
+) -> Iterator[RequiredRate]:
+    solutions = rates_at(
+        {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES}, latencies
+    )
     for name, resource in RATES.items():
         if resource in rates:
             solution, per_s = solutions[name], float(rates[resource])
             factor = solution["critical_exact"]
-            yield Change(
+            yield RequiredRate(
                 rate=name,
                 resource=resource.name,
                 outcome=solution["outcome"],
@@ -219,8 +222,8 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
     if not names:
         return []
     rows = rows_of(_changed(sweep, {"dtypes": names, "thresholds": []}))
-    rows.sort(key=lambda each: each["t_lower_s"])
-    return [{name: each[name] for name in columns} for each in rows]
+    rows.sort(key=lambda case_row: case_row["t_lower_s"])
+    return [{name: case_row[name] for name in columns} for case_row in rows]
 
 
 def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
@@ -229,16 +232,18 @@ def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | Mode
     return replace(sweep, config=config)
 
 
-def _wider(
+def _smallest_tp_over_more_networks(
     sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
     """The smallest tp that fits over more networks, where the network of the question limits it."""
-    (fewest,) = (each for each in thresholds if each["axis"] == "chips")
+    (fewest,) = (threshold for threshold in thresholds if threshold["axis"] == "chips")
     if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
         return None
     for network in routes_joining(chip):
-        other = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
-        for row in thresholds_of(other):  # none where it does not join the chips of the question
+        wider_sweep = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
+        for row in thresholds_of(
+            wider_sweep
+        ):  # none where it does not join the chips of the question
             if row["outcome"] == FOUND:
                 return {"tp": row["critical"], "network": network}
     return None
@@ -253,23 +258,23 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
     Raises:
         RooflinesError: None that is named has a calibration of the chip and a compute dtype.
     """
-    named, found = sweep.config.calibration or [], list[str]()
+    named, softwares = sweep.config.calibration or [], list[str]()
     if isinstance(case, TrainingCase):
         if named and case.fit is None:
             problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        known = sweep.calibrations.training_of
-        return [each for each in named if known(case.chip, [each])][:1]
+        training_fit = sweep.calibrations.training_of
+        return [name for name in named if training_fit(case.chip, [name])][:1]
     for compute in _computed(case) if named else ():
-        fitted = (each for each in named if sweep.calibrations.matmul(case.chip, [each], compute))
+        fitted = (name for name in named if sweep.calibrations.matmul(case.chip, [name], compute))
         software = next(fitted, None)
         if software is None:
             problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        found.append(software)
+        softwares.append(software)
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     joined = (case.choice.first_fit("collectives", kind) for kind in kinds)
-    return list(dict.fromkeys([*found, *(named[0] for named in joined if named)]))
+    return list(dict.fromkeys([*softwares, *(named[0] for named in joined if named)]))
 
 
 def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -279,24 +284,28 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
     other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
     """
     if isinstance(case, StepCase):
-        alike = case.phase == DECODE and not case.dtypes.mixed
-        alike = alike and case.dtypes.dtype_of("experts") == case.dtypes.weights
-        of = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
+        is_comparable = case.phase == DECODE and not case.dtypes.mixed
+        is_comparable = is_comparable and case.dtypes.dtype_of("experts") == case.dtypes.weights
+        key = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
     else:
-        alike = row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
+        is_comparable = (
+            row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
+        )
         length = (
             timing_errors.SHORT
             if row["t_lower_s"] < timing_errors.MIN_LONG_BOUND_S
             else timing_errors.LONG
         )
-        of = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
-    if not alike or case.memory != MAIN_MEMORY:
+        key = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
+    if not is_comparable or case.memory != MAIN_MEMORY:
         return None
-    rows = timing_errors.measured_quantiles().filter(chip=case.chip, over=timing_errors.BOUND, **of)
+    rows = timing_errors.measured_quantiles().filter(
+        chip=case.chip, over=timing_errors.BOUND, **key
+    )
     named = rows.filter(rows["software"].is_not_null())
     variant = named["software"].str.contains("-").alias("variant")
-    found = named.sort(variant, "n", "software", descending=[False, True, True])
-    return next(found.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
+    candidates = named.sort(variant, "n", "software", descending=[False, True, True])
+    return next(candidates.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
 
 
 def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
@@ -309,13 +318,19 @@ def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) ->
     if row.get("j_per_token") is not None:
         yield "power"
     price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
-    yield from (f"prices.{index}" for index, each in enumerate(chip.prices or ()) if each is price)
+    yield from (
+        f"prices.{index}"
+        for index, listed_price in enumerate(chip.prices or ())
+        if listed_price is price
+    )
 
 
 def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
     """The numbers of parts of a chip, and the documents that they name."""
     catalogue = chip_sources()
-    numbers = [each for each in number_records(chip) if each["path"].rpartition(".")[0] in used]
+    numbers = [
+        number for number in number_records(chip) if number["path"].rpartition(".")[0] in used
+    ]
     named = {name for number in numbers for name in (number["source"] or "").split(", ")}
     documents = {
         name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
@@ -344,7 +359,7 @@ def _of_model(
         **_estimated(case, step, kernels),
         "products": _products(case, kernels),
         "experts": experts,
-        "wider": _wider(sweep, chip, thresholds),
+        "wider": _smallest_tp_over_more_networks(sweep, chip, thresholds),
         "context": case.model.shape.context,
         "averages": [*case.dtypes.mixed_notes()],
         "assumptions": assumptions_of(sweep),
@@ -353,7 +368,7 @@ def _of_model(
         "cache_split": sweep.config.cache_split,
         "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         "per_sequence_s": {  # without the experts that further tokens touch
-            bound: float(max(least[0].affine_in("B").slope.at(extents) for least in time.pieces))
+            bound: float(max(piece[0].affine_in("B").slope.at(extents) for piece in time.pieces))
             for bound, time in case.times.by_bound.items()
         },
     }
@@ -383,10 +398,10 @@ def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
 
 def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The kernels that have work, each with its critical batch."""
-    found = zip(rows, case.kernels, case.kernel_times, strict=True)
+    timed_kernels = zip(rows, case.kernels, case.kernel_times, strict=True)
     return [
         {**row, **_critical(times, step, case.split.dp)}
-        for row, kernel, times in found
+        for row, kernel, times in timed_kernels
         if not kernel.engine
     ]
 
@@ -422,7 +437,7 @@ def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
     }
 
 
-def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
+def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
     """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
 
     Its intensity grows with the batch, so it is so for every larger one.
@@ -430,7 +445,7 @@ def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
     Args:
         times: Of one layer of the kernel.
         step: The step.
-        least: The least batch, one sequence for each replica [1].
+        min_batch: The least batch, one sequence for each replica [1].
     """
 
     def limit(batch: int) -> str | None:
@@ -441,9 +456,9 @@ def _critical(times: Times, step: Step, least: int) -> dict[str, Any]:
 
     if (beyond := limit(MAX_SIZE)) is not None:
         return {"outcome": NEVER, "critical_B": None, "limit": beyond}
-    critical = first(lambda batch: limit(batch) is None, least, MAX_SIZE)
-    if critical == least:
-        return {"outcome": ALWAYS, "critical_B": least, "limit": None}
+    critical = first(lambda batch: limit(batch) is None, min_batch, MAX_SIZE)
+    if critical == min_batch:
+        return {"outcome": ALWAYS, "critical_B": min_batch, "limit": None}
     return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
 
 
@@ -463,8 +478,8 @@ def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
 
 def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
     """How many contexts of decode have a compute-bound batch, where layers attend in chunks."""
-    found = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
-    return None if found is None else found._asdict()
+    contexts = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
+    return None if contexts is None else contexts._asdict()
 
 
 def _published(case: StepCase, chip: Chip) -> str | None:
@@ -473,6 +488,6 @@ def _published(case: StepCase, chip: Chip) -> str | None:
     if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
         return None
     weights = stored.joined_names("weights")
-    others = {key: stored.joined_names(key) for key in stored.storage_dtypes}
-    own = (f"{key} {each}" for key, each in others.items() if each != weights)
-    return ", ".join([weights, *own])
+    names = {key: stored.joined_names(key) for key in stored.storage_dtypes}
+    differing = (f"{key} {name}" for key, name in names.items() if name != weights)
+    return ", ".join([weights, *differing])

@@ -21,7 +21,7 @@ ONE_AXIS = "over one axis"
 
 
 @dataclass(frozen=True)
-class Use:
+class ResourceTime:
     """What the row needs of one resource, and how long that takes.
 
     Attributes:
@@ -48,7 +48,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Change:
+class RequiredRate:
     """What one rate would have to be for the row to be compute-bound, all else equal.
 
     Attributes:
@@ -77,11 +77,11 @@ class Answer:
         row: The row of the table, by column; works and times of a model are those of one chip.
         sizes: The size of every dimension; of a model B, S and, where it was asked for, T [1].
         name: The chip's full name; its id if it has none.
-        uses: Math first, then memory and, if chips send anything, network.
+        resources: Math first, then memory and, if chips send anything, network.
         thresholds: Rows of the thresholds by column. Of an operation: for every dimension and, of a
             split, shards, compute-bound (share 1), then attaining a share of the peak. Of a model:
             B, S (in decode) and chips.
-        changes: The rates at which the row becomes compute-bound.
+        required_rates: The rates at which the row becomes compute-bound.
         dtypes: The same question in the other dtypes that the chip computes, quickest first, with
             `bound`, `t_lower_s` [s] and, of a model, `fits`.
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
@@ -129,9 +129,9 @@ class Answer:
     row: Mapping[str, Any]
     sizes: Mapping[str, int]
     name: str
-    uses: Sequence[Use]
+    resources: Sequence[ResourceTime]
     thresholds: Sequence[Mapping[str, Any]]
-    changes: Sequence[Change]
+    required_rates: Sequence[RequiredRate]
     dtypes: Sequence[Mapping[str, Any]]
     capacity_bytes: float | None
     numbers: Sequence[NumberRecord]
@@ -160,7 +160,7 @@ class Answer:
     @property
     def along_axis(self) -> str:
         """What numbers of chips are along where a torus has one axis of them; else empty."""
-        return "along one axis, " if any(ONE_AXIS in each for each in self.routes) else ""
+        return "along one axis, " if any(ONE_AXIS in route for route in self.routes) else ""
 
     @property
     def of_a_model(self) -> bool:
@@ -175,4 +175,6 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON: mappings, lists, texts, numbers and null."""
         values = asdict(self)
-        return {key: [*each] if isinstance(each, tuple) else each for key, each in values.items()}
+        return {
+            key: [*value] if isinstance(value, tuple) else value for key, value in values.items()
+        }

@@ -46,12 +46,12 @@ def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
     )
     drafts = sweep.config.draft is not None
     notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
-    found = {
+    texts = {
         MODEL: "; ".join(note for note in dict.fromkeys(notes) if note not in formats),
         SPLIT: copies_text(copies, several=len({case.split.name for case in cases}) > 1),
         DTYPES: "; ".join(filter(None, formats)),
     }
-    return {about: text for about, text in found.items() if text}
+    return {about: text for about, text in texts.items() if text}
 
 
 def as_note(assumption: tuple[str, str]) -> str:
@@ -75,24 +75,24 @@ def copies_text(copies: Iterable[Copies], *, several: bool = False) -> str:
     """
     whole: list[str] = []
     parts: dict[str, list[str]] = {}
-    for each in copies:
-        name = each.group.removeprefix(DRAFT)
-        name = f"{each.part} of {name}" if each.part else name
-        if each.shards == 1:
+    for copy in copies:
+        name = copy.group.removeprefix(DRAFT)
+        name = f"{copy.part} of {name}" if copy.part else name
+        if copy.shards == 1:
             whole.append(name)
         else:
-            beyond = f"copies beyond tp{each.shards}"
-            number = beyond if several else f"{significant(each.copies)} copies"
+            beyond = f"copies beyond tp{copy.shards}"
+            number = beyond if several else f"{significant(copy.copies)} copies"
             parts.setdefault(number, []).append(name)
-    found = [f"{_listed(whole)} replicated on each chip"] if whole else []
-    found += [f"{_listed(names)} in {number}" for number, names in parts.items()]
-    return "; ".join(found)
+    texts = [f"{_listed(whole)} replicated on each chip"] if whole else []
+    texts += [f"{_listed(names)} in {number}" for number, names in parts.items()]
+    return "; ".join(texts)
 
 
 def _listed(names: Iterable[str]) -> str:
     """Names with a comma between them, the last two with `and`."""
-    *others, last = dict.fromkeys(names)
-    return f"{', '.join(others)} and {last}" if others else last
+    *head, last = dict.fromkeys(names)
+    return f"{', '.join(head)} and {last}" if head else last
 
 
 def one_format(dtypes: StepDtypes) -> str:

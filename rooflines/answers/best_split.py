@@ -9,8 +9,8 @@ import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.case_table import Cases
-from rooflines.answers.phrases import asked as words_of
-from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.phrases import question_text
+from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, at_path
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from rooflines.models.model import Model
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Splits on a screen [1]."""
 
 TIE = 1e-9
@@ -65,7 +65,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     chip: str,
     model: str | Model,
     sizes: Mapping[str, object],
-    known: Known | None = None,
+    catalogues: QuestionCatalogues | None = None,
     *,
     chips: int | str,
     within: float | str | None = None,
@@ -79,7 +79,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         chip: Its id.
         model: A model, its id, a published name, or the path of a config.json.
         sizes: B, S and, in decode, perhaps T, by letter, one each [1]; with `within` no B.
-        known: What can be named; None: the catalogue.
+        catalogues: What can be named; None: the catalogue.
         chips: How many chips share the model, tp * dp [1].
         within: The longest time of a step, one kernel after another [s]: B is then the largest
             batch that keeps it and fits; None: B is given.
@@ -97,14 +97,14 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
     """
-    known = known or Known(chip_entries())
-    asked = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
-    return _ranked(asked, known, chips=chips, within=within, network=network, **options)[0]
+    catalogues = catalogues or QuestionCatalogues(chip_entries())
+    question = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
+    return _ranked(question, catalogues, chips=chips, within=within, network=network, **options)[0]
 
 
 def _ranked(
-    asked: Question,
-    known: Known,
+    question: Question,
+    catalogues: QuestionCatalogues,
     *,
     chips: int | str,
     within: float | str | None = None,
@@ -114,7 +114,7 @@ def _ranked(
     """The splits of `best_splits`, and the sweep of all."""
     with at_path("chips"):
         number_of_chips = whole(chips, maximum=MAX_CHIPS)
-    batch_given = "B" in {letter.upper() for letter in asked.sizes}
+    batch_given = "B" in {letter.upper() for letter in question.sizes}
     trains = options.get("phase") == TRAIN
     if within is not None:
         if trains:
@@ -123,37 +123,37 @@ def _ranked(
         if batch_given:
             problem = "is given, but --within searches for the batch"
             raise RooflinesError("B", problem, "leave out B, or --within")
-        asked = replace(asked, sizes={**asked.sizes, "B": number_of_chips})
+        question = replace(question, sizes={**question.sizes, "B": number_of_chips})
     elif not batch_given:
         longest = "" if trains else ", or a limit on the step time, such as --within 0.02"
         raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
     runs = options.pop("interleave", None) if trains else None
-    one = question_sweep(asked, known, **options)
-    if one.rows > 1 or not isinstance(one, ModelSweep):
+    base_sweep = question_sweep(question, catalogues, **options)
+    if base_sweep.rows > 1 or not isinstance(base_sweep, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
     if runs is not None:
-        one = _interleaved(one, runs)
-    every = _with_every_split(one, asked.chips[0], number_of_chips, network)
+        base_sweep = _interleaved(base_sweep, runs)
+    all_splits = _with_every_split(base_sweep, question.chips[0], number_of_chips, network)
     if within is None:
-        every = _changed(every)
-        rows = _in_order(StepTable(every).frame().collect(), by_throughput=False)
-        return rows.with_columns(as_column(every)), every
+        all_splits = _changed(all_splits)
+        rows = _in_order(StepTable(all_splits).frame().collect(), by_throughput=False)
+        return rows.with_columns(as_column(all_splits)), all_splits
     with at_path("within"):
         target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_serial_s"})
-    return _within(every, target).with_columns(as_column(every)), every
+    return _within(all_splits, target).with_columns(as_column(all_splits)), all_splits
 
 
-def _interleaved(one: ModelSweep, runs: object) -> ModelSweep:
+def _interleaved(sweep: ModelSweep, runs: object) -> ModelSweep:
     """The sweep of a plan without stages, with runs of layers for those that have some."""
     with at_path("interleave"):
         keys = {"interleave": whole(runs)}
-    plans = [plan.model_copy(update=keys) for plan in one.config.splits]
-    return replace(one, config=one.config.model_copy(update={"splits": plans}))
+    plans = [plan.model_copy(update=keys) for plan in sweep.config.splits]
+    return replace(sweep, config=sweep.config.model_copy(update={"splits": plans}))
 
 
 def split_cases(
-    asked: Question,
-    known: Known,
+    question: Question,
+    catalogues: QuestionCatalogues,
     *,
     split: object = None,
     chips: Any = None,  # noqa: ANN401, as typed
@@ -163,8 +163,8 @@ def split_cases(
     """The splits as a table for a screen.
 
     Args:
-        asked: One chip, a model and its sizes.
-        known: What can be named.
+        question: One chip, a model and its sizes.
+        catalogues: What can be named.
         split: `auto`.
         chips: How many chips share the model, tp * dp [1].
         network: Interconnects with a comma, inner first; None: those that join the chips.
@@ -177,17 +177,17 @@ def split_cases(
         named = "--within" if chips is None else "--chips"
         problem, fix = "needs --split auto", "add --split auto, or leave it out"
         raise RooflinesError(named, problem, fix)
-    if len(asked.chips) != 1:
-        problem = f"is auto, but {counted(len(asked.chips), 'chip')} are named"
+    if len(question.chips) != 1:
+        problem = f"is auto, but {counted(len(question.chips), 'chip')} are named"
         raise RooflinesError("--split", problem, "ask for one kind of chip")
     if chips is None:
         problem = "is auto, which needs a number of chips"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
-    frame, every = _ranked(asked, known, chips=chips, network=links, **options)
+    frame, all_splits = _ranked(question, catalogues, chips=chips, network=links, **options)
     rows = frame.to_dicts()
-    same: dict[str, int] = {letter: rows[0][letter] for letter in asked.sizes}
-    head = words_of(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
+    head = question_text(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     rate = OF_TRAINING if "bubble" in frame.columns else RATE
     estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
     time = COLUMNS["t_estimate_s" if estimated else "t_serial_s"]
@@ -198,22 +198,22 @@ def split_cases(
         if any(row.get(name) is not None for row in rows)
     }
     notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
-    notes += [f"Route: {route}." for route in routes_of(every)]
-    if rest := rows[MOST_SHOWN:]:
+    notes += [f"Route: {route}." for route in routes_of(all_splits)]
+    if rest := rows[MAX_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
         misfits = f", {large} of which do not fit" if large else ""
         notes.append(f"{len(rest)} more splits{misfits}: --csv and --json have all.")
-    notes += _left_out(every, frame)
-    notes += map(as_note, assumptions_of(every).items())
-    return Cases(head, rows, filled, "B", notes, MOST_SHOWN)
+    notes += _skipped_notes(all_splits, frame)
+    notes += map(as_note, assumptions_of(all_splits).items())
+    return Cases(head, rows, filled, "B", notes, MAX_SHOWN)
 
 
-def _left_out(every: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
+def _skipped_notes(all_splits: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
     """Splits without a row, by the kind of reason: few of one reason by name, others counted."""
-    reasons = {skipped.split: skipped.reason for skipped in every.skipped}
+    reasons = {skipped.split: skipped.reason for skipped in all_splits.skipped}
     ranked = {*rows["split"].cast(pl.String)}
     missing: dict[str, list[tuple[str, str]]] = {}
-    for split in (split.name for split in every.config.splits):
+    for split in (split.name for split in all_splits.config.splits):
         if split not in ranked:
             reason = reasons.get(split, "no batch that fits meets the step time")
             missing.setdefault(getattr(reason, "need", reason), []).append((split, reason))
@@ -258,7 +258,7 @@ def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
     changed = replace(sweep, config=sweep.config.model_copy(update=keys))
     if changed.rows:
         return checked_sweep(changed)
-    unjoined = (each for each in changed.skipped if need_of(each.reason) == "network")
+    unjoined = (skipped for skipped in changed.skipped if need_of(skipped.reason) == "network")
     first = next(unjoined, changed.skipped[0])
     has = "" if first.chip is None else f"{first.chip} has "
     problem = f"is auto, but no split is possible; {first.split}: {has}{first.reason}"
@@ -270,29 +270,29 @@ def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
 
 
 def _with_every_split(
-    one: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
+    sweep: ModelSweep, chip: str, chips: int, network: Sequence[str] | None
 ) -> ModelSweep:
     """Replace the split of a sweep by every split over `chips` chips."""
-    entry = one.chips[chip]
+    entry = sweep.chips[chip]
     names = network or default_route(entry, chips)
     _, _, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
     keys = {"chips_each": chips, "network": [names] if chips > 1 else None, "thresholds": []}
-    config = with_every_split(one.config.model_copy(update=keys), one.models, one.chips)
-    return replace(one, config=config, fastest_axes=TRAIN in config.phase)
+    config = with_every_split(sweep.config.model_copy(update=keys), sweep.models, sweep.chips)
+    return replace(sweep, config=config, fastest_axes=TRAIN in config.phase)
 
 
-def _within(every: ModelSweep, targets: Targets) -> pl.DataFrame:
+def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
     """The splits with the largest batches that keep a time and fit."""
-    solved = sweep_thresholds(_changed(every, thresholds=["B"], targets=targets))
+    solved = sweep_thresholds(_changed(all_splits, thresholds=["B"], targets=targets))
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
     if largest.is_empty():
         problem = f"is {targets.t_step_s[0]:g} s, which no split meets with any batch that fits"
         raise RooflinesError("within", problem, "allow more time, or use more chips")
-    grid = {**every.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
-    rows = StepTable(_changed(every, grid=grid)).frame().collect()
+    grid = {**all_splits.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
+    rows = StepTable(_changed(all_splits, grid=grid)).frame().collect()
     rows = rows.join(largest, on=["split", "B"], how="semi", maintain_order="left")
     return _in_order(rows, by_throughput=True)
 
@@ -318,18 +318,19 @@ def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
     fits = pl.col("fits").fill_null(value=True)
     rows = rows.sort(fits.not_(), order, "footprint_bytes", "split", maintain_order=True)
     best = rows.row(0, named=True)
-    more = {
+    differences = {
         name: pl.col(time) - best[time] * pl.col("B") / best["B"] for name, time in times.items()
     }
-    most = pl.max_horizontal(more.values())
-    loses = fits & (most > TIE * pl.col("t_step_s"))
+    max_excess = pl.max_horizontal(differences.values())
+    loses = fits & (max_excess > TIE * pl.col("t_step_s"))
     bottleneck_vs_best = pl.coalesce(
-        pl.when(each == most).then(pl.lit(name)) for name, each in more.items()
+        pl.when(difference == max_excess).then(pl.lit(name))
+        for name, difference in differences.items()
     )
     return rows.with_columns(
         bottleneck_vs_best=pl.when(~fits)
         .then(pl.lit(CAPACITY))
         .when(loses)
         .then(bottleneck_vs_best),
-        excess_s=pl.when(loses).then(most),
+        excess_s=pl.when(loses).then(max_excess),
     ).select(shown)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.answer import letters_of, rows_of, thresholds_of
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.phrases import asked as words_of
+from rooflines.answers.phrases import question_text
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
@@ -21,7 +21,7 @@ from rooflines.theory.resources import MEMORY
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.answers.question import Known
+    from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.sweep.cases import Skipped
     from rooflines.sweep.step_sweep import ModelSweep
@@ -65,7 +65,7 @@ class Cases:
     """The answers to a question of several cases.
 
     Attributes:
-        asked: What they have in common.
+        question: Words common to all cases.
         rows: Rows of the table by column, with `compute_bound_from`, the critical size of `axis`,
             and `note`, the assumptions, if there are any.
         columns: The titles of the columns that are shown, by name.
@@ -74,7 +74,7 @@ class Cases:
         shown: How many of the rows a screen has, the first ones [1]; None: all.
     """
 
-    asked: str
+    question: str
     rows: Sequence[Mapping[str, Any]]
     columns: Mapping[str, str]
     axis: str
@@ -84,7 +84,7 @@ class Cases:
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON."""
         return {
-            "asked": self.asked,
+            "question": self.question,
             "axis": self.axis,
             "rows": [dict(row) for row in self.rows],
             "notes": [*self.notes],
@@ -101,7 +101,9 @@ def cases_of(sweep: Sweep | ModelSweep) -> Cases:
     return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis)
 
 
-def layer_cases(asked: Question, known: Known, *, split: object, **options: object) -> Cases:
+def layer_cases(
+    question: Question, catalogues: QuestionCatalogues, *, split: object, **options: object
+) -> Cases:
     """A layer, up and down again, whose chips share it by tensor parallelism.
 
     Up is split by columns and sends nothing; down is split where it contracts, and one all-reduce
@@ -114,28 +116,30 @@ def layer_cases(asked: Question, known: Known, *, split: object, **options: obje
     if not isinstance(keys, dict) or keys.keys() != {"tp"}:
         problem = f"is {quote(split)}, but a matmul is split by tp alone"
         raise RooflinesError("split", problem, "write tp=8, or name a model such as llama-3.1-70b")
-    given = {**options, "operation": asked.operation}
+    typed = {**options, "operation": question.operation}
     for key in ("sharding", "shards", "operation"):
-        if given.get(key) is not None:
+        if typed.get(key) is not None:
             problem = f"excludes --{key}, which shards a single operation"
             raise RooflinesError("split", problem, "leave one of them out")
     tp = keys["tp"]
-    shared = [{"shards": tp, "sharding": each} if tp != "1" else {} for each in UP_AND_DOWN]
-    up = question_sweep(asked, known, **options, **shared[0])
+    shared = [{"shards": tp, "sharding": sharding} if tp != "1" else {} for sharding in UP_AND_DOWN]
+    up = question_sweep(question, catalogues, **options, **shared[0])
     _check(up)
     rows = rows_of(up)
     sizes = {dim: [row[turned] for row in rows] for dim, turned in TURNED.items()}
-    turned = replace(asked, product=None, sizes=sizes)
-    cases = _cases({"up": up, "down": question_sweep(turned, known, **options, **shared[1])}, "B")
+    turned = replace(question, product=None, sizes=sizes)
+    cases = _cases(
+        {"up": up, "down": question_sweep(turned, catalogues, **options, **shared[1])}, "B"
+    )
     varied = [key for key in (*KEYS, "B") if len({row[key] for row in cases.rows}) > 1]
     times: dict[str, float] = {}
     for row in cases.rows:
         case = " ".join(str(row[key]) for key in varied if key != "network")
         times[case] = times.get(case, 0.0) + row["t_lower_s"]
-    both = ", ".join(f"{case} {seconds(time_s)}".strip() for case, time_s in times.items())
-    notes = [f"Up and down, serialized: {both}.", *cases.notes]
-    head = f"{cases.asked} · tp={tp}: up column-parallel, down row-parallel with one all-reduce"
-    return replace(cases, asked=head, notes=notes)
+    times_text = ", ".join(f"{case} {seconds(time_s)}".strip() for case, time_s in times.items())
+    notes = [f"Up and down, serialized: {times_text}.", *cases.notes]
+    head = f"{cases.question} · tp={tp}: up column-parallel, down row-parallel with one all-reduce"
+    return replace(cases, question=head, notes=notes)
 
 
 def _check(sweep: Sweep | ModelSweep) -> None:
@@ -161,13 +165,14 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     keys = (*KEYS, *sizes)
     varied = [key for key in keys if len({row[key] for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])
-    given = [*map(as_note, assumptions_of(first).items())]
+    assumption_notes = [*map(as_note, assumptions_of(first).items())]
     solved = {part: thresholds_of(sweep) for part, sweep in parts.items()}
     for row in rows:
-        found = (each for each in solved[row.get("part", "")] if _is_of(each, row, axis, keys))
-        row["compute_bound_from"] = next(map(_critical, found), "-")
-        if given:
-            row["note"] = " ".join(given)
+        thresholds = solved[row.get("part", "")]
+        matching = (solution for solution in thresholds if _is_of(solution, row, axis, keys))
+        row["compute_bound_from"] = next(map(_critical, matching), "-")
+        if assumption_notes:
+            row["note"] = " ".join(assumption_notes)
     columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
     columns |= {
         name: title
@@ -175,15 +180,14 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
         if any(row.get(name) is not None for row in rows)
     }
     columns["compute_bound_from"] += f" {axis} ="
-    reasons = (each for sweep in parts.values() for each in sweep.skipped)
-    left_out = (_left_out(each) for each in reasons)
-    routes = dict.fromkeys(each for sweep in parts.values() for each in routes_of(sweep))
-    notes = [*_binding(rows, varied), *dict.fromkeys(left_out), *given]
-    notes += [f"Route: {each}." for each in routes]
+    skipped_notes = (_skipped_note(case) for sweep in parts.values() for case in sweep.skipped)
+    routes = dict.fromkeys(route for sweep in parts.values() for route in routes_of(sweep))
+    notes = [*_binding(rows, varied), *dict.fromkeys(skipped_notes), *assumption_notes]
+    notes += [f"Route: {route}." for route in routes]
     return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
 
 
-def _left_out(skipped: Skipped) -> str:
+def _skipped_note(skipped: Skipped) -> str:
     """Cases that are not supported, by what they have in common, and why."""
     if skipped.chip is not None:
         return f"Left out: {skipped.chip}: {skipped.reason}."
@@ -219,9 +223,9 @@ def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Seque
     if len({row["network"] for row in rows}) > 1:
         first["network"] = None
     same = {size: first[size] for size in sizes if size not in varied}
-    left_out = [first[key] for key in ("chip", "dtypes") if key in varied]
-    parts = words_of(first, same).split(" · ")
-    return " · ".join(part for part in parts if part not in left_out)
+    varied_values = [first[key] for key in ("chip", "dtypes") if key in varied]
+    parts = question_text(first, same).split(" · ")
+    return " · ".join(part for part in parts if part not in varied_values)
 
 
 def _binding(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-LEAST_FACTOR = 1.2
+MIN_FACTOR = 1.2
 """Quotient of two bounds from which on one chip is ranked before another [1]."""
 
 OF_ONE_SELLER = ("provider", "sku_kind", "month")
@@ -78,7 +78,7 @@ class Sentence:
 
 def broken(sentence: Sentence) -> str | None:
     """The first rule that a sentence breaks, in words; None: it may be said."""
-    return next((what for rule in RULES if (what := rule(sentence)) is not None), None)
+    return next((problem for rule in RULES if (problem := rule(sentence)) is not None), None)
 
 
 def first_true(sentences: Iterable[Sentence]) -> Sentence:
@@ -129,10 +129,10 @@ def beyond_error(sentence: Sentence) -> str | None:
         sellers = {tuple(row.get(name) for name in OF_ONE_SELLER) for row in sentence.rows}
         if len(sellers) > 1:
             return "compares prices of several providers, kinds or months"
-    least = max(ranking.spreads, default=LEAST_FACTOR)
-    if ranking.first <= ranking.second * least:
+    min_factor = max(ranking.spreads, default=MIN_FACTOR)
+    if ranking.first <= ranking.second * min_factor:
         factor = ranking.first / ranking.second
-        return f"states a factor of {factor:.3g}, within the error of {least:.3g}"
+        return f"states a factor of {factor:.3g}, within the error of {min_factor:.3g}"
     if not ranking.spreads and not ranking.money and "bound" not in sentence.text.lower():
         return "ranks bounds without saying so"
     return None

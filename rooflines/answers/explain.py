@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.answer import explained
+from rooflines.answers.answer import answer_of
 from rooflines.answers.best_split import split_cases
 from rooflines.answers.case_table import cases_of, layer_cases
-from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.model_fields import AUTO
@@ -61,13 +61,13 @@ def explain(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chip cannot do it.
     """
-    asked = Question([chip], operation, dtypes=[] if dtypes is None else [dtypes])
+    question = Question([chip], operation, dtypes=[] if dtypes is None else [dtypes])
     if isinstance(sizes, Mapping):
-        asked.sizes = {**sizes}
+        question.sizes = {**sizes}
     else:
-        asked.product = sizes
+        question.product = sizes
     return _single(
-        asked,
+        question,
         chips,
         calibrations,
         shards=shards,
@@ -126,9 +126,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
     """
     sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
-    given = [] if dtypes is None else [dtypes]
+    dtype_names = [] if dtypes is None else [dtypes]
     return _single(
-        Question([chip], model=model or str(model), dtypes=given, sizes=sizes),
+        Question([chip], model=model or str(model), dtypes=dtype_names, sizes=sizes),
         chips,
         calibrations,
         split=split,
@@ -142,41 +142,43 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     )
 
 
-def answered(asked: Question, known: Known, **options: object) -> Explanation | Cases:
+def answered(
+    question: Question, catalogues: QuestionCatalogues, **options: object
+) -> Explanation | Cases:
     """The explanation of a question of one case; of several, a table of them.
 
     Args:
-        asked: What it names.
-        known: What can be named.
+        question: What it names.
+        catalogues: What can be named.
         **options: As of `question_sweep`. `split` of an operation asks for a layer of two
             matmuls; of a model `auto` asks for every split of `chips`, see `best_splits`.
 
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
-    if asked.split is not None:
+    if question.split is not None:
         if "split" in options:
-            twice = f"is given twice, {quote(asked.split)} and {quote(options['split'])}"
+            twice = f"is given twice, {quote(question.split)} and {quote(options['split'])}"
             raise RooflinesError("split", twice, "leave out one of them")
-        options["split"] = asked.split
-    if asked.model is None and "split" in options:
-        return layer_cases(asked, known, **options)
+        options["split"] = question.split
+    if question.model is None and "split" in options:
+        return layer_cases(question, catalogues, **options)
     if options.get("split") == AUTO or options.keys() & {"chips", "within"}:
-        return split_cases(asked, known, **options)
-    sweep = question_sweep(asked, known, **options)
-    return explained(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
+        return split_cases(question, catalogues, **options)
+    sweep = question_sweep(question, catalogues, **options)
+    return answer_of(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
 
 
 def _single(
-    asked: Question,
+    question: Question,
     chips: Mapping[str, Chip] | None,
     calibrations: Calibrations | None,
     **options: object,
 ) -> Explanation:
     """The explanation of a question of one case."""
-    known = Known(chip_entries() if chips is None else chips, calibrations)
-    sweep = question_sweep(asked, known, **options)
+    catalogues = QuestionCatalogues(chip_entries() if chips is None else chips, calibrations)
+    sweep = question_sweep(question, catalogues, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
-    return explained(sweep)
+    return answer_of(sweep)

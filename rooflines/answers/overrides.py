@@ -13,7 +13,7 @@ from rooflines.hardware.plausibility import plausibility_warnings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.answers.question import Known
+    from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.hardware.entries import Chip
 
@@ -27,30 +27,33 @@ HOW = (
 )
 
 
-def with_own_numbers(
-    asked: Question, known: Known, settings: Sequence[str], price: object = None
-) -> Known:
+def with_overrides(
+    question: Question,
+    catalogues: QuestionCatalogues,
+    settings: Sequence[str],
+    price: object = None,
+) -> QuestionCatalogues:
     """What can be named, with the variants that other numbers make of a question's chips.
 
     Args:
-        asked: The question; its chips become the variants, and its notes say so.
-        known: What can be named.
+        question: The question; its chips become the variants, and its notes say so.
+        catalogues: What can be named.
         settings: PATH=NUMBER each.
         price: Of one chip [USD/h]; None: those of the catalogue.
 
     Raises:
         RooflinesError: A path names no number, or a number is far from the chip's own.
     """
-    chips = {name: known.chips[name] for name in asked.chips if name in known.chips}
+    chips = {name: catalogues.chips[name] for name in question.chips if name in catalogues.chips}
     if settings and chips:
-        chips, slips = _variants(list(chips), settings, known.chips)
-        asked.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
-        asked.chips = [*chips]
+        chips, slips = _variants(list(chips), settings, catalogues.chips)
+        question.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
+        question.chips = [*chips]
     if price is not None:
         with at_path("--price"):
             price, source = number(price), "typed with --price"
             chips = {name: add_price(chip, price, source) for name, chip in chips.items()}
-    return known._replace(chips={**known.chips, **chips})
+    return catalogues._replace(chips={**catalogues.chips, **chips})
 
 
 def _variants(
@@ -68,15 +71,15 @@ def _variants(
     variants: dict[str, Chip] = {}
     slips: list[str] = []
     for name in names:
-        own = f"{name}{SUFFIX}"
-        written = {own: {"base": name, "source": SOURCE, **numbers}}
-        with _typed(own, HOW):
+        variant_id = f"{name}{SUFFIX}"
+        written = {variant_id: {"base": name, "source": SOURCE, **numbers}}
+        with _typed(variant_id, HOW):
             variants |= resolve_chips(written, chips)
-        with _typed(own):
+        with _typed(variant_id):
             slips += [
-                f"{name} with --set {each.where} {each.problem}"
-                for each in plausibility_warnings(
-                    written[own], variants[own], {**chips, **variants}
+                f"{name} with --set {doubt.where} {doubt.problem}"
+                for doubt in plausibility_warnings(
+                    written[variant_id], variants[variant_id], {**chips, **variants}
                 )
             ]
     return variants, slips
@@ -90,10 +93,10 @@ def _typed(name: str, fix: str = "") -> Iterator[None]:
     except RooflinesError as error:
         raise RooflinesError.combine(
             RooflinesError(
-                f"--set {each.where.removeprefix(f'{name}.')}",
-                each.problem,
-                fix or each.fix.partition("; if it is meant")[0],
-                close=each.close,
+                f"--set {mistake.where.removeprefix(f'{name}.')}",
+                mistake.problem,
+                fix or mistake.fix.partition("; if it is meant")[0],
+                close=mistake.close,
             )
-            for each in error.errors
+            for mistake in error.errors
         ) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import training_facts
 from rooflines.answers.chunked_attention import some_contexts
-from rooflines.answers.claims import LEAST_FACTOR
+from rooflines.answers.claims import MIN_FACTOR
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.dictionary.columns import (
     ALWAYS,
@@ -31,7 +31,7 @@ from rooflines.theory.sharding import SHARDS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from rooflines.answers.answer_values import Answer, Use
+    from rooflines.answers.answer_values import Answer, ResourceTime
 
 DIGITS = 4
 """Significant digits of intensities, factors and real sizes [1]."""
@@ -39,13 +39,13 @@ DIGITS = 4
 SLACK = 1e-12
 """Share by which a number may exceed a rounded one: it has a few roundings itself [1]."""
 
-MOST_GROUPS = 4
+MAX_GROUPS = 4
 """Groups of kernels named [1]."""
 
-LEAST_TERM = 0.05
+MIN_TERM_SHARE = 0.05
 """Share of an estimate from which on a term is named [1]."""
 
-MOST_DTYPES = 3
+MAX_DTYPES = 3
 """Other dtypes named [1]."""
 
 CENTS = 0.1
@@ -63,7 +63,7 @@ PASSES = {
 UNITS = {"flops": "FLOP"}
 """Units of works that are not of bytes, by column."""
 
-LARGEST = {
+UPPER_LIMITS = {
     SHARDS: {
         FOUND: ("≤ {critical}", "then {limit}-bound"),
         ALWAYS: ("≤ {critical}", "all chips on the network"),
@@ -105,54 +105,57 @@ class Section(NamedTuple):
     lines: list[Line]
 
 
-def asked(row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None) -> str:
+def question_text(
+    row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None
+) -> str:
     """The question: chip, operation or model, sizes, dtypes, split."""
     network = f" over {row['network']}" if row["network"] and row["network_bytes"] else ""
     if "model" in row:
-        what, split = f"{row['model']} {row['phase']}", ""
+        subject, split = f"{row['model']} {row['phase']}", ""
         if row["chips"] > 1:
             split = f"{row['split']} on {row['chips']} chips{network}"
     else:
-        what, split = row["operation"], ""
+        subject, split = row["operation"], ""
         if row["sharding"] != "none":
             split = f"{row['sharding']} on {row.get(AXES) or row[SHARDS]} chips{network}"
-    each = (f"{letter}={size}" for letter, size in sizes.items())
+    size_texts = (f"{letter}={size}" for letter, size in sizes.items())
     caches = "KV cache split by batch" if cache_split == BY_BATCH else ""
-    parts = [row["chip"], " ".join([what, *each]), row["dtypes"], split, caches]
+    parts = [row["chip"], " ".join([subject, *size_texts]), row["dtypes"], split, caches]
     return " · ".join(filter(None, parts))
 
 
-def finding(answer: Answer) -> str:
+def verdict(answer: Answer) -> str:
     """Verdict: the estimate where there is one, the bottleneck and bound; or that it does not fit.
 
     All rates are on one basis: those of the estimate are those serialized * t_serial_s /
     t_estimate_s.
     """
     row, capacity = answer.row, answer.capacity_bytes
-    least, estimate_s = seconds(row["t_lower_s"]), row.get("t_estimate_s")
+    bound_time, estimate_s = seconds(row["t_lower_s"]), row.get("t_estimate_s")
     if not answer.of_a_model:
         estimate = "" if estimate_s is None else f"estimate {seconds(estimate_s)}; "
         attained = si(row["attained_flops_per_s"], "FLOP/s")
         share = percent(row["utilization"])
-        bound = f"{row['bound']}-bound: at least {least}, at most {attained}, {share} of peak"
+        bound = f"{row['bound']}-bound: at least {bound_time}, at most {attained}, {share} of peak"
         return f"{estimate}{bound}"
     if row["fits"] is False and capacity is not None:
-        what = "states and activations" if answer.trains else "weights and KV cache"
-        held = f"{si(row['footprint_bytes'], 'B')} of {what}{_each_chip(row)}"
+        parts = "states and activations" if answer.trains else "weights and KV cache"
+        needs = f"{si(row['footprint_bytes'], 'B')} of {parts}{_each_chip(row)}"
         room = f"{si(capacity, 'B')} of {row['memory']}"
-        return f"does not fit: {held}, {room}; {_fewest(answer)}"
+        return f"does not fit: {needs}, {room}; {_fewest(answer)}"
     published = f"; published in {answer.published}" if answer.published else ""
     serial_s = row["t_serial_s"]
     if estimate_s is not None:
         rates = _rates_per_chip_and_user(answer, serial_s / estimate_s)
         return (
             f"estimate {seconds(estimate_s)} per step, {rates}; "
-            f"{row['bound']}-bound: {seconds(serial_s)} serialized, at least {least}{published}"
+            f"{row['bound']}-bound: {seconds(serial_s)} serialized, at least {bound_time}"
+            f"{published}"
         )
     return (
         f"{row['bound']}-bound: {seconds(serial_s)} per step, serialized; "
         f"{_rates_per_chip_and_user(answer)}, {percent(row['mfu_serial'])} MFU; "
-        f"at least {least}{published}"
+        f"at least {bound_time}{published}"
     )
 
 
@@ -166,10 +169,10 @@ def _rates_per_chip_and_user(answer: Answer, speedup: float = 1.0) -> str:
     return f"{rates}, {significant(per_user)} tokens/s/user"
 
 
-def work_at_rate(used: Use) -> str:
+def work_at_rate(resource: ResourceTime) -> str:
     """The work of one resource and its rate."""
-    unit = UNITS.get(used.column, "B")
-    return f"{si(used.work, unit)} at {si(used.per_s, f'{unit}/s')}"
+    unit = UNITS.get(resource.column, "B")
+    return f"{si(resource.work, unit)} at {si(resource.per_s, f'{unit}/s')}"
 
 
 # ---------------------------------------------------------------- facts
@@ -195,33 +198,33 @@ def _facts(answer: Answer) -> Iterator[tuple[str, str]]:
     yield "estimate", _estimate(answer)
     if timed := answer.measured:
         low, high = (significant(timed[name]) for name in ("p10", "p90"))
-        of = f"{timed['n']:,} {'served steps' if of_model else 'kernels'}, {timed['software']}"
+        timings = f"{timed['n']:,} {'served steps' if of_model else 'kernels'}, {timed['software']}"
         below = "; below 1 from cache" if timed["p10"] < 1 else ""
-        yield "measured", f"{low} to {high} times the bound, p10 to p90 ({of}){below}"
+        yield "measured", f"{low} to {high} times the bound, p10 to p90 ({timings}){below}"
     if not of_model:
-        for used in answer.uses:
-            if used.intensity is not None and used.needed_intensity is not None:
-                have, need = distinguishable(used.intensity, used.needed_intensity)
-                text = f"{have} FLOP/B of {used.bound} traffic; compute-bound from {need}"
+        for resource in answer.resources:
+            if resource.intensity is not None and resource.needed_intensity is not None:
+                have, need = distinguishable(resource.intensity, resource.needed_intensity)
+                text = f"{have} FLOP/B of {resource.bound} traffic; compute-bound from {need}"
                 yield "intensity", text
-        yield "fits", _held(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
+        yield "fits", _fit_text(answer, f"{si(row['footprint_bytes'], 'B')} of operands and result")
         return
     if answer.trains:
         yield from training_facts.training_facts(answer)
         yield "faster", ", ".join(_quicker(answer))
-        yield "fits", _held(answer, training_facts.held_memory(answer))
+        yield "fits", _fit_text(answer, training_facts.held_memory(answer))
         yield from training_facts.limits(answer)
         return
     yield "tokens/s", _tokens(row) + _drafted(answer)
     yield "faster", ", ".join(_quicker(answer))
     yield "experts", _experts(answer.experts) if answer.experts else ""
     weights, caches = (si(row[f"{part}_footprint_bytes"], "B") for part in ("weights", "kv_cache"))
-    most = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
+    largest_batch = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
     fewer = f"; {_fewest(answer)}" if row["fits"] and row["chips"] > 1 else ""
     yield (
         "fits",
-        _held(answer, f"{weights} of weights, {caches} of KV cache")
-        + ("" if answer.capacity_bytes is None else f"{most}{fewer}"),
+        _fit_text(answer, f"{weights} of weights, {caches} of KV cache")
+        + ("" if answer.capacity_bytes is None else f"{largest_batch}{fewer}"),
     )
     yield "cost", "; ".join(_costs(row))
 
@@ -237,13 +240,13 @@ def _each_chip(row: Mapping[str, Any]) -> str:
     return " per chip" if row[SHARDS] > 1 else ""
 
 
-def _held(answer: Answer, held: str) -> str:
+def _fit_text(answer: Answer, needs: str) -> str:
     """Whether something is held by the memory, with what it takes and what there is."""
     row, capacity = answer.row, answer.capacity_bytes
-    held = f"{held}{_each_chip(row)}"
+    needs = f"{needs}{_each_chip(row)}"
     if capacity is None:
-        return f"unknown: {held}, {row['memory']} capacity not published"
-    return f"{'yes' if row['fits'] else 'no'}: {held}, {si(capacity, 'B')} of {row['memory']}"
+        return f"unknown: {needs}, {row['memory']} capacity not published"
+    return f"{'yes' if row['fits'] else 'no'}: {needs}, {si(capacity, 'B')} of {row['memory']}"
 
 
 def _time_label(answer: Answer) -> str:
@@ -257,33 +260,33 @@ def _time_label(answer: Answer) -> str:
 def _times(answer: Answer) -> str:
     """Times with and without overlap, and the least time of hops."""
     row = answer.row
-    least, most = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
-    text = f"{least} with full overlap, {most} with none"
+    bound_time, no_overlap = seconds(row["t_lower_s"]), seconds(row["t_upper_s"])
+    text = f"{bound_time} with full overlap, {no_overlap} with none"
     if answer.of_a_model:
         text = f"{seconds(row['t_serial_s'])} serialized, {text}"
     elif row["t_lower_s"] == row["t_upper_s"]:
-        text = least
-    hops = (f"; hops at least {seconds(u.latency_s)}" for u in answer.uses if u.latency_s)
+        text = bound_time
+    hops = (f"; hops at least {seconds(u.latency_s)}" for u in answer.resources if u.latency_s)
     return "".join([text, *hops])
 
 
 def _estimate(answer: Answer) -> str:
     """The calibrated time, its band, and the software it is calibrated to; empty without."""
-    row, of = answer.row, ", ".join(answer.softwares)
+    row, softwares = answer.row, ", ".join(answer.softwares)
     if row.get("t_estimate_s") is None:
         return ""
     low, high = (row.get(f"t_estimate_{band}_s") for band in ("p10", "p90"))
     ends = ""
     if low is not None and high is not None:
         ends = f" (p10 to p90: {seconds(low)} to {seconds(high)})"
-    if of and not answer.of_a_model:
-        of = f"{of}; {row['estimate_bound']}-bound"
+    if softwares and not answer.of_a_model:
+        softwares = f"{softwares}; {row['estimate_bound']}-bound"
     includes = "matmuls include" if answer.of_a_model else "includes"
-    contents = "".join(f"; {includes} {each}" for each in answer.contents)
-    what = row.get("estimate_extrapolated")
-    beyond = f"; {BEYOND[what]}, so the band is wider" if what else ""
+    contents = "".join(f"; {includes} {content}" for content in answer.contents)
+    extrapolated = row.get("estimate_extrapolated")
+    beyond = f"; {BEYOND[extrapolated]}, so the band is wider" if extrapolated else ""
     time = seconds(row["t_estimate_s"])
-    return f"{time}{ends}, calibrated to {of or 'measurements'}{contents}{beyond}"
+    return f"{time}{ends}, calibrated to {softwares or 'measurements'}{contents}{beyond}"
 
 
 def _tokens(row: Mapping[str, Any]) -> str:
@@ -303,39 +306,43 @@ def _drafted(answer: Answer) -> str:
     if answer.draft is None:
         return ""
     added, computed = answer.draft["accepted"] + 1, answer.row["T"]
-    own = [each for each in answer.groups if each["group"].startswith(DRAFT)]
-    time = seconds(sum(each["count"] * each["t_serial_s"] for each in own))
-    drafting = f"drafting {time}" if own else "drafting excluded"
+    draft_groups = [group for group in answer.groups if group["group"].startswith(DRAFT)]
+    time = seconds(sum(group["count"] * group["t_serial_s"] for group in draft_groups))
+    drafting = f"drafting {time}" if draft_groups else "drafting excluded"
     return f"; {significant(added)} tokens per step, {computed} computed, {drafting}"
 
 
 def _faster(answer: Answer) -> list[Mapping[str, Any]]:
     """Other dtypes whose bound is shorter by more than a ranking of bounds needs."""
-    own = answer.row["t_lower_s"]
-    return [each for each in answer.dtypes if own > LEAST_FACTOR * each["t_lower_s"]]
+    bound_s = answer.row["t_lower_s"]
+    return [
+        combination
+        for combination in answer.dtypes
+        if bound_s > MIN_FACTOR * combination["t_lower_s"]
+    ]
 
 
 def _quicker(answer: Answer) -> Iterator[str]:
     """The formats in which a step is quickest, if one is quicker than those of the question."""
-    for other in _faster(answer)[:MOST_DTYPES]:
-        fits = "; fits" if other["fits"] and not answer.row["fits"] else ""
-        time = seconds(other["t_lower_s"])
-        yield f"all {other['dtypes']} (bound {time}, {other['bound']}{fits})"
+    for combination in _faster(answer)[:MAX_DTYPES]:
+        fits = "; fits" if combination["fits"] and not answer.row["fits"] else ""
+        time = seconds(combination["t_lower_s"])
+        yield f"all {combination['dtypes']} (bound {time}, {combination['bound']}{fits})"
 
 
 def _experts(experts: Mapping[str, Any]) -> str:
     """How many experts are read; the rounded number is below E unless all of them are."""
-    some = significant(experts["touched"], DIGITS)
-    if some == f"{experts['E']}" and experts["touched"] < experts["E"]:
-        some = "almost all"
-    return f"{experts['routing']} routing: {some} of {experts['E']} experts read per layer"
+    experts_read = significant(experts["touched"], DIGITS)
+    if experts_read == f"{experts['E']}" and experts["touched"] < experts["E"]:
+        experts_read = "almost all"
+    return f"{experts['routing']} routing: {experts_read} of {experts['E']} experts read per layer"
 
 
 def _fewest(answer: Answer) -> str:
     """The fewest chips that hold weights and caches, in tensor parallelism; in training S."""
     if answer.trains:
         return training_facts.holding(answer)
-    (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
+    (fewest,) = (threshold for threshold in answer.thresholds if threshold["axis"] == "chips")
     if fewest["outcome"] == FOUND:
         return f"fits from tp={fewest['critical']}"
     if answer.wider is not None:
@@ -387,7 +394,7 @@ def sections(answer: Answer) -> Iterator[Section]:
         if answer.trains:
             title = "Compute-bound from this size on, and up to this tp:"
     yield Section(title, list(_thresholds(answer)))
-    if all(change.outcome == ALWAYS for change in answer.changes):
+    if all(change.outcome == ALWAYS for change in answer.required_rates):
         yield Section("Already compute-bound at these sizes.", [])
         return
     lines = list(_rates(answer))
@@ -397,17 +404,17 @@ def sections(answer: Answer) -> Iterator[Section]:
 
 
 def _longest(
-    parts: Iterable[tuple[str, float, str]], total_s: float, most: int = MOST_GROUPS
+    parts: Iterable[tuple[str, float, str]], total_s: float, max_parts: int = MAX_GROUPS
 ) -> Iterator[Line]:
     """The parts that take longest, each with its share of a time, and the others in a line.
 
     Args:
         parts: Name, time [s], and what else is said of it.
         total_s: The whole time [s].
-        most: Parts that are named [1].
+        max_parts: Parts that are named [1].
     """
     ordered = sorted(parts, key=lambda part: -part[1])
-    shown = ordered if len(ordered) == most + 1 else ordered[:most]
+    shown = ordered if len(ordered) == max_parts + 1 else ordered[:max_parts]
     for name, time_s, text in shown:
         yield Line(name, percent(time_s / total_s), f"{seconds(time_s)}{text}")
     if rest := ordered[len(shown) :]:
@@ -437,19 +444,21 @@ def _from_batch(group: Mapping[str, Any]) -> str:
 def _terms(answer: Answer) -> Iterator[Line]:
     """The largest terms of an estimate, each with its fits, and the others in a line."""
     total, parts = answer.row["t_estimate_s"], []
-    for each in answer.terms:
-        layers = f" × {each['count']}" if each["count"] > 1 else ""
-        of = f"; {each['calibration']}" if each["calibration"] else ""
-        of += f", {BEYOND[what]}" if (what := each["estimate_extrapolated"]) else ""
-        name, time_s = f"{each['group']}{layers}", each["count"] * each["t_estimate_s"]
-        parts.append((name, time_s, f", {each['estimate_bound']}{of}"))
-    yield from _longest(parts, total, sum(part[1] >= LEAST_TERM * total for part in parts))
-    untimed = [each for each in answer.terms if str(each["calibration"]).startswith(UNTIMED_PREFIX)]
-    share = sum(each["count"] * each["t_estimate_s"] for each in untimed) / total
-    if share >= LEAST_TERM:
+    for term in answer.terms:
+        layers = f" × {term['count']}" if term["count"] > 1 else ""
+        calibrated = f"; {term['calibration']}" if term["calibration"] else ""
+        calibrated += (
+            f", {BEYOND[extrapolated]}" if (extrapolated := term["estimate_extrapolated"]) else ""
+        )
+        name, time_s = f"{term['group']}{layers}", term["count"] * term["t_estimate_s"]
+        parts.append((name, time_s, f", {term['estimate_bound']}{calibrated}"))
+    yield from _longest(parts, total, sum(part[1] >= MIN_TERM_SHARE * total for part in parts))
+    untimed = [term for term in answer.terms if str(term["calibration"]).startswith(UNTIMED_PREFIX)]
+    share = sum(term["count"] * term["t_estimate_s"] for term in untimed) / total
+    if share >= MIN_TERM_SHARE:
         text = f"{percent(share)} from kernels without timings, assumed at matmul efficiency"
         yield Line(UNTIMED_PREFIX, "", text)
-    if sent := sum(each["count"] * each["collectives_estimate_s"] for each in answer.terms):
+    if sent := sum(term["count"] * term["collectives_estimate_s"] for term in answer.terms):
         text = f"{seconds(sent)}, included in the kernels above"
         yield Line("collectives", "", text)
     if answer.prompt_s is not None:
@@ -461,9 +470,9 @@ def _fits(answer: Answer) -> Iterator[Line]:
     """The fits that an estimate is by, with their errors, those of one source together."""
     by_source: dict[tuple[str, str], list[str]] = {}
     for name, fit in answer.fits.items():
-        software, _, of = name.partition(" ")
+        software, _, fit_name = name.partition(" ")
         error = "" if fit["median"] is None else f" {percent(fit['median'])}"
-        by_source.setdefault((software, fit["source"]), []).append(f"{of}{error}")
+        by_source.setdefault((software, fit["source"]), []).append(f"{fit_name}{error}")
     for (software, source), names in by_source.items():
         yield Line(software, "", f"{', '.join(names)}: {source}")
 
@@ -472,14 +481,14 @@ def _passes(answer: Answer) -> Iterator[Line]:
     """The parts of layers that take longest in training, each with the times of its passes."""
     parts: dict[str, dict[str, float]] = {}
     for group in answer.groups:
-        name, _, of = group["group"].removesuffix("-add").rpartition("-")
-        name, of = (name, PASSES[of]) if of in PASSES else (group["group"], "")
-        own = parts.setdefault(name, {})
-        own[of] = own.get(of, 0.0) + group["count"] * group["t_serial_s"]
+        name, _, ending = group["group"].removesuffix("-add").rpartition("-")
+        name, label = (name, PASSES[ending]) if ending in PASSES else (group["group"], "")
+        by_pass = parts.setdefault(name, {})
+        by_pass[label] = by_pass.get(label, 0.0) + group["count"] * group["t_serial_s"]
     times = []
-    for name, own in parts.items():
-        of = ", ".join(f"{each} {seconds(time_s)}" for each, time_s in own.items() if each)
-        times.append((name, sum(own.values()), of and f": {of}"))
+    for name, by_pass in parts.items():
+        text = ", ".join(f"{label} {seconds(time_s)}" for label, time_s in by_pass.items() if label)
+        times.append((name, sum(by_pass.values()), text and f": {text}"))
     return _longest(times, sum(time_s for _, time_s, _ in times))
 
 
@@ -497,7 +506,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
         estimate = ""
         if (size := whole["plateau_estimate"]) is not None:
             estimate = f"estimate: 90% of plateau from {size}"
-        shares = (_share(answer, whole, each) for each in less)
+        shares = (_share(answer, whole, share_row) for share_row in less)
         yield Line(axis, value, "; ".join(filter(None, [text, *shares, estimate])))
 
 
@@ -524,10 +533,10 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
 
 def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The dp that sends for the least time, and from which batch on math takes as long."""
-    dp, least = threshold["critical"], threshold["critical_network"]
+    dp, batch = threshold["critical"], threshold["critical_network"]
     text = f"minimizes communication (tp={answer.row['tp'] * answer.row['dp'] // dp})"
-    if least:
-        text += f"; at this micro-batch count compute-bound from B = {least}"
+    if batch:
+        text += f"; at this micro-batch count compute-bound from B = {batch}"
     return f"{dp}", text
 
 
@@ -539,9 +548,12 @@ def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
     """Why no size is large enough: what a sequence adds, or what the intensity tends to."""
     limit = threshold["limit"]
     if adds := answer.per_sequence_s:
-        math, other = seconds(adds[MATH.bound]), seconds(adds[limit])
-        return f"each sequence adds {math} of compute, {other} of {limit} time"
-    needed = next((used.needed_intensity for used in answer.uses if used.bound == limit), None)
+        math, limit_time = seconds(adds[MATH.bound]), seconds(adds[limit])
+        return f"each sequence adds {math} of compute, {limit_time} of {limit} time"
+    needed = next(
+        (resource.needed_intensity for resource in answer.resources if resource.bound == limit),
+        None,
+    )
     share = answer.limit_shares.get(threshold["axis"])
     if needed is None or share is None:
         return f"{limit}-bound at every size"
@@ -555,10 +567,10 @@ def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
 def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
     """The most chips, or the longest context, that are compute-bound."""
     axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
-    if (some := some_contexts(threshold, answer.in_chunks)) is not None:
-        return some
-    if outcome in LARGEST[axis]:
-        value, text = LARGEST[axis][outcome]
+    if (chunked := some_contexts(threshold, answer.in_chunks)) is not None:
+        return chunked
+    if outcome in UPPER_LIMITS[axis]:
+        value, text = UPPER_LIMITS[axis][outcome]
         return value.format(critical=critical), text.format(limit=threshold["limit"])
     if axis == SHARDS:
         return "" if critical is None else f"≥ {critical}", f"unknown: {outcome}"
@@ -586,8 +598,8 @@ def _peak(answer: Answer) -> str:
 
 def _rates(answer: Answer) -> Iterator[Line]:
     """The rates that would make it compute-bound, each all else equal; a slower chip is none."""
-    latencies = {used.resource: used.latency_s for used in answer.uses}
-    for change in answer.changes:
+    latencies = {resource.resource: resource.latency_s for resource in answer.resources}
+    for change in answer.required_rates:
         label, factor = f"{change.resource} bandwidth", change.factor
         if factor is None or change.needed_per_s is None:
             text = f"the {change.limit} takes longer than the math"
@@ -604,16 +616,17 @@ def _rates(answer: Answer) -> Iterator[Line]:
 
 def _dtypes(answer: Answer) -> Line:
     """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
-    others = answer.dtypes
-    if not others:
+    combinations = answer.dtypes
+    if not combinations:
         return Line("dtypes", "no", "no other supported dtype")
-    bound = [each for each in _faster(answer) if each["bound"] == MATH.bound]
+    bound = [combination for combination in _faster(answer) if combination["bound"] == MATH.bound]
     if not bound:
-        faster = f"compute-bound and more than {LEAST_FACTOR}× faster"
+        faster = f"compute-bound and more than {MIN_FACTOR}× faster"
         return Line("dtypes", "no", f"no other supported dtype is {faster}")
-    more = f", {len(bound) - MOST_DTYPES} more" if len(bound) > MOST_DTYPES else ""
+    more = f", {len(bound) - MAX_DTYPES} more" if len(bound) > MAX_DTYPES else ""
     shown = (
-        f"{other['dtypes']} (bound {seconds(other['t_lower_s'])})" for other in bound[:MOST_DTYPES]
+        f"{combination['dtypes']} (bound {seconds(combination['t_lower_s'])})"
+        for combination in bound[:MAX_DTYPES]
     )
     return Line("dtypes", "", f"{', '.join(shown)}{more}")
 
@@ -629,11 +642,11 @@ def percent(share: float) -> str:
     return f"{text}%"
 
 
-def distinguishable(one: float, other: float) -> tuple[str, str]:
+def distinguishable(left: float, right: float) -> tuple[str, str]:
     """Two numbers with as many digits as tell them apart."""
     for digits in range(DIGITS, 17):
-        first, second = significant(one, digits), significant(other, digits)
-        if first != second or one == other:
+        first, second = significant(left, digits), significant(right, digits)
+        if first != second or left == right:
             break
     return first, second
 

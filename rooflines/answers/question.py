@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.answers.name_search import chip_named, chip_near, dtypes_named
+from rooflines.answers.name_search import find_chip, find_dtypes, search_chip
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.answers.question_words import WRITTEN_OUT
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
@@ -82,7 +82,7 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 """A key of a config in a fix; a question has `=` behind it."""
 
 
-class Known(NamedTuple):
+class QuestionCatalogues(NamedTuple):
     """What a question can name.
 
     Attributes:
@@ -95,12 +95,14 @@ class Known(NamedTuple):
     calibrations: Calibrations | None = None
 
 
-def question_sweep(asked: Question, known: Known, **options: object) -> Sweep | ModelSweep:
+def question_sweep(
+    question: Question, catalogues: QuestionCatalogues, **options: object
+) -> Sweep | ModelSweep:
     """The sweep that answers a question, solved along every size and number of chips.
 
     Args:
-        asked: Without dtypes, those that a model is published in, or bf16; its notes then say so.
-        known: What can be named.
+        question: Without dtypes those that a model is published in, or bf16; notes say so.
+        catalogues: What can be named.
         **options: Keys of a sweep, `network`, `memory` and `calibration`; of an operation also
             `shards`, `sharding`, `unit` and `flops`; of a model `split`, `phase`, `routing` and
             `cache_split`. None: the default.
@@ -108,15 +110,15 @@ def question_sweep(asked: Question, known: Known, **options: object) -> Sweep | 
     Raises:
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
-    given = {
+    keys = {
         key: value if key == "sharding" else _lowered(value)  # its long form has dimensions
         for key, value in options.items()
         if value is not None
     }
-    if asked.model is None:
-        return _checked(_of_operation(asked, known, **given), known)
-    keys, model = _of_model(asked, known, **given)
-    return _checked(keys, known, model)
+    if question.model is None:
+        return _checked(_of_operation(question, catalogues, **keys), catalogues)
+    keys, model = _of_model(question, catalogues, **keys)
+    return _checked(keys, catalogues, model)
 
 
 def _lowered(value: object) -> object:
@@ -127,26 +129,26 @@ def _lowered(value: object) -> object:
 
 
 def _of_operation(
-    asked: Question,
-    known: Known,
+    question: Question,
+    catalogues: QuestionCatalogues,
     *,
     shards: object = 1,
     sharding: object = None,
     **options: object,
 ) -> dict[str, Any]:
     """The config of a question about an operation."""
-    if not asked.dtypes:
-        asked.dtypes = [FORMAT]
-        asked.notes.append(f"dtypes default to {FORMAT}; `rooflines list dtypes`")
+    if not question.dtypes:
+        question.dtypes = [FORMAT]
+        question.notes.append(f"dtypes default to {FORMAT}; `rooflines list dtypes`")
     with Mistakes() as mistakes:
         with mistakes.at():
-            options = _on_chips(asked, known.chips, options)
+            options = _on_chips(question, catalogues.chips, options)
         with mistakes.at():
             with at_path("operation"):
-                op = parse_operation(str(asked.operation or OPERATION))
-            grid = sizes_of_operation(asked.sizes or asked.product, op)
+                op = parse_operation(str(question.operation or OPERATION))
+            grid = sizes_of_operation(question.sizes or question.product, op)
         with mistakes.at("dtypes"):
-            forms = [_dtypes(form, dtype_entries().combinations) for form in asked.dtypes]
+            forms = [_dtypes(form, dtype_entries().combinations) for form in question.dtypes]
         if sharding in UNSPLIT and str(shards) != "1":
             names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
             fix = f"choose a sharding with --sharding: {names}"
@@ -156,7 +158,7 @@ def _of_operation(
         "unit": op.unit,
         "grid": grid,
         "dtypes": forms,
-        "chips": asked.chips,
+        "chips": question.chips,
         "shards": [shards],
         "sharding": ["none" if sharding is None else sharding],
         "thresholds": [*op.dims, *([] if sharding in UNSPLIT else [SHARDS])],
@@ -166,52 +168,58 @@ def _of_operation(
 
 
 def _of_model(
-    asked: Question,
-    known: Known,
+    question: Question,
+    catalogues: QuestionCatalogues,
     *,
     split: object = None,
     draft: object = None,
     **options: object,
 ) -> tuple[dict[str, Any], Model]:
     """The config of a question about a model, and the model."""
-    if asked.product is not None:
-        problem = f"has {quote(asked.product)}, which is no size of a model"
+    if question.product is not None:
+        problem = f"has {quote(question.product)}, which is no size of a model"
         raise RooflinesError("the question", problem, HOW_MODEL)
     trains = options.get("phase") == TRAIN
     family = options.pop("as", None)
     with Mistakes() as mistakes:
         with mistakes.at():
-            options = _on_chips(asked, known.chips, options)
+            options = _on_chips(question, catalogues.chips, options)
         with mistakes.at():
-            model = asked.model
+            model = question.model
             if not isinstance(model, Model):
                 read_as = None if family is None else str(family)
-                model = find_model(str(model), asked.dtypes or None, read_as)
+                model = find_model(str(model), question.dtypes or None, read_as)
         with mistakes.at():
-            grid = sizes_of_model(asked.sizes)
+            grid = sizes_of_model(question.sizes)
         with mistakes.at("dtypes"):
             formats = dtype_entries().formats | dtype_entries().combinations
-            forms = [_dtypes(form, formats, of_model=True) for form in asked.dtypes]
+            forms = [_dtypes(form, formats, of_model=True) for form in question.dtypes]
         with mistakes.at("split"):
             parts = split_of(split)
             if trains and not options.get("network"):
-                options["network"] = _joining(asked, known.chips, parts)
+                options["network"] = _joining(question, catalogues.chips, parts)
         with mistakes.at("draft"):
             if isinstance(draft, str):
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
     if not forms:
         published = None if trains else model.dtypes
-        own = FORMAT if trains else as_published(model, (known.chips[chip] for chip in asked.chips))
-        forms, of = [own], own
-        if not isinstance(own, str):
-            of = ", ".join(f"{key} {form}" for key, form in own.items() if isinstance(form, str))
+        default_dtypes = (
+            FORMAT
+            if trains
+            else as_published(model, (catalogues.chips[chip] for chip in question.chips))
+        )
+        forms, dtypes_text = [default_dtypes], default_dtypes
+        if not isinstance(default_dtypes, str):
+            dtypes_text = ", ".join(
+                f"{key} {form}" for key, form in default_dtypes.items() if isinstance(form, str)
+            )
         chosen = "are {}, as the model is published" if published else "default to {}"
-        asked.notes.append(f"dtypes {chosen.format(of)}")
+        question.notes.append(f"dtypes {chosen.format(dtypes_text)}")
     keys = {
         "models": [model.name],
         "grid": grid,
         "dtypes": forms,
-        "chips": asked.chips,
+        "chips": question.chips,
         "splits": [parts or {}],
         "thresholds": list(TRAINING_AXES if trains else SERVING_AXES),
         "draft": draft,
@@ -220,16 +228,18 @@ def _of_model(
     return keys, model
 
 
-def _joining(asked: Question, chips: Mapping[str, Chip], split: object) -> list[list[str]] | None:
+def _joining(
+    question: Question, chips: Mapping[str, Chip], split: object
+) -> list[list[str]] | None:
     """The interconnects that join the chips of a plan, where one chip is asked for."""
-    if len(asked.chips) != 1 or asked.chips[0] not in chips or not split:
+    if len(question.chips) != 1 or question.chips[0] not in chips or not split:
         return None
     count = validate_entry(TrainingPlan, split).chips
-    return [default_route(chips[asked.chips[0]], count)] if count > 1 else None
+    return [default_route(chips[question.chips[0]], count)] if count > 1 else None
 
 
 def _checked(
-    keys: Mapping[str, Any], known: Known, model: Model | None = None
+    keys: Mapping[str, Any], catalogues: QuestionCatalogues, model: Model | None = None
 ) -> Sweep | ModelSweep:
     """The sweep of a config; without the threshold of shards where that has no closed form.
 
@@ -238,23 +248,23 @@ def _checked(
     """
     try:
         config: Any = validate_entry(SweepConfig if model is None else ModelSweepConfig, keys)
-        named, fits = config.calibration or (), known.calibrations
+        named, fits = config.calibration or (), catalogues.calibrations
         if fits is None:
             fits = shipped_calibrations() if named else Calibrations()
         with at_path("calibration"):
             fits.check_softwares(named)
-        catalogues = known.chips, dtype_entries(), fits
+        sweep_inputs = catalogues.chips, dtype_entries(), fits
         if model is None:
-            return checked_sweep(Sweep(NAME, config, *catalogues, fastest_axes=True))
-        sweep = sweep_of_models(NAME, config, *catalogues, {model.name: model})
+            return checked_sweep(Sweep(NAME, config, *sweep_inputs, fastest_axes=True))
+        sweep = sweep_of_models(NAME, config, *sweep_inputs, {model.name: model})
         return checked_sweep(replace(sweep, fastest_axes=True))
     except RooflinesError as error:
-        real = [each for each in error.errors if not each.where.startswith("thresholds")]
+        real = [mistake for mistake in error.errors if not mistake.where.startswith("thresholds")]
         if not real and SHARDS in keys["thresholds"]:
             dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
-            return _checked({**keys, "thresholds": dims}, known, model)
+            return _checked({**keys, "thresholds": dims}, catalogues, model)
         raise RooflinesError.combine(
-            _in_words(each, keys, known.chips) for each in real or error.errors
+            _in_words(mistake, keys, catalogues.chips) for mistake in real or error.errors
         ) from None
 
 
@@ -314,49 +324,49 @@ def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
     if has := dtypes_on(chip, keys["unit"]):
         fix = f"choose dtypes that its {keys['unit']} unit computes: {', '.join(has)}"
         wanted = {form for form in keys["dtypes"] if isinstance(form, str)}
-        other = next((unit for unit in chip.units if wanted & {*dtypes_on(chip, unit)}), None)
-        return fix if other is None else f"add --unit {other}, or {fix}"
+        other_unit = next((unit for unit in chip.units if wanted & {*dtypes_on(chip, unit)}), None)
+        return fix if other_unit is None else f"add --unit {other_unit}, or {fix}"
     return f"choose another chip, or one of its units: {', '.join(chip.units)}"
 
 
 def _on_chips(
-    asked: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
+    question: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The options of a question about chips, with networks and memory as a config has them.
 
     Raises:
         RooflinesError: A chip is missing or unknown, or the only one lacks a network.
     """
-    if not asked.chips or "" in asked.chips:
+    if not question.chips or "" in question.chips:
         raise RooflinesError("chip", "is missing", LIST_CHIPS)
-    for name in [*asked.chips]:
-        found = chip_named(str(name), chips) or chip_near(str(name), chips)
-        if found is None:
+    for name in [*question.chips]:
+        match = find_chip(str(name), chips) or search_chip(str(name), chips)
+        if match is None:
             with at_path("chip"):
                 check_choice(name, chips, "no chip", LIST_CHIPS)
-        elif found.name != name:
-            asked.chips = [found.name if each == name else each for each in asked.chips]
-            asked.notes += [found.note] if found.note else []
-    given = dict(options)
-    if given.get("memory") == ALL:
-        every = [level for name in asked.chips for level in levels_of(chips[name])]
-        given["memory"] = list(dict.fromkeys(every))
-    if network := given.get("network"):
+        elif match.name != name:
+            question.chips = [match.name if chip == name else chip for chip in question.chips]
+            question.notes += [match.note] if match.note else []
+    keys = dict(options)
+    if keys.get("memory") == ALL:
+        all_levels = [level for name in question.chips for level in levels_of(chips[name])]
+        keys["memory"] = list(dict.fromkeys(all_levels))
+    if network := keys.get("network"):
         levels = network.split(",") if isinstance(network, str) else network
         levels = levels if isinstance(levels, list | tuple) else [levels]
-        if len(asked.chips) == 1:
-            (name,) = asked.chips
+        if len(question.chips) == 1:
+            (name,) = question.chips
             for level in levels:
                 with at_path("network"):
                     check_choice(level, chips[name].networks, f"no interconnect of {name}")
-        given["network"] = levels[0] if len(levels) == 1 else list(levels)
-    return given
+        keys["network"] = levels[0] if len(levels) == 1 else list(levels)
+    return keys
 
 
 # ---------------------------------------------------------------- dtypes and levels
 
 
-def _dtypes(form: object, known: Collection[str], *, of_model: bool = False) -> object:
+def _dtypes(form: object, names: Collection[str], *, of_model: bool = False) -> object:
     """Dtypes as a config has them: a name, those of an operation or by class of tensors."""
     if not isinstance(form, str):
         return form
@@ -364,9 +374,9 @@ def _dtypes(form: object, known: Collection[str], *, of_model: bool = False) -> 
         return by_key(form, LIST_FORMATS)
     if not of_model and (match := WRITTEN_OUT.fullmatch(form)):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
-    form = dtypes_named(form) or form
-    what, fix = ("format or", LIST_FORMATS) if of_model else ("dtype", LIST_DTYPES)
-    check_choice(form, known, f"no {what} combination", fix)
+    form = find_dtypes(form) or form
+    kind, fix = ("format or", LIST_FORMATS) if of_model else ("dtype", LIST_DTYPES)
+    check_choice(form, names, f"no {kind} combination", fix)
     return form
 
 
@@ -419,18 +429,18 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     can = can and all(stored.weights in chip.units.get(MATRIX, {}) for chip in chips)
     compute = stored.weights if stored.weights in COMPUTED and can else wide
     apart = ("experts", "head", "lm_head", "rest")
-    own = {name: dtype for name in apart if (dtype := getattr(stored, name))}
-    own |= {"attention": wide} if compute != wide else {}
-    own |= {"mixed": stored.mixed} if stored.mixed else {}
-    each = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
-    return each | own | {"compute": compute}
+    by_class = {name: dtype for name in apart if (dtype := getattr(stored, name))}
+    by_class |= {"attention": wide} if compute != wide else {}
+    by_class |= {"mixed": stored.mixed} if stored.mixed else {}
+    common = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
+    return common | by_class | {"compute": compute}
 
 
 def dtypes_on(chip: Chip, unit: str) -> list[str]:
     """The dtype combinations that a unit of a chip computes, in the order of the catalogue."""
-    peaks = {dtype for name, found in chip.units.items() if name == unit for dtype in found}
+    peaks = {dtype for name, rates in chip.units.items() if name == unit for dtype in rates}
     combinations = dtype_entries().combinations
-    return [name for name, each in combinations.items() if each.compute in peaks]
+    return [name for name, combination in combinations.items() if combination.compute in peaks]
 
 
 def formats_on(chip: Chip) -> list[str]:

@@ -30,7 +30,7 @@ RANGE = re.compile(r"(.+?)\.\.([^+]+)(?:\+(.+))?")
 UNITS = {"k": 2**10, "m": 2**20}
 """What k and M after a size stand for [1]."""
 
-MOST_SIZES = 200
+MAX_SIZES = 200
 """Sizes of one letter [1]."""
 
 BLAS = {"M": "B", "K": "D", "N": "F"}
@@ -62,18 +62,20 @@ def sizes_of_operation(sizes: object, op: Operation) -> dict[str, list[int]]:
     letters = {letter: letter for letter in op.dims}
     if op == NAMED_OPERATIONS["matmul"]:
         letters |= BLAS
-    given = {letters.get(str(letter).upper(), letter): size for letter, size in lettered.items()}
-    known = f"{op.name} has the dimensions {', '.join(op.dims)}"
+    by_letter = {
+        letters.get(str(letter).upper(), letter): size for letter, size in lettered.items()
+    }
+    dimensions = f"{op.name} has the dimensions {', '.join(op.dims)}"
     with Mistakes() as mistakes:
-        if len(given) < len(lettered):
+        if len(by_letter) < len(lettered):
             twice = f"are given twice, in {quote(' '.join(lettered))}"
             mistakes.add(RooflinesError("sizes", twice, "give each letter one size"))
-        _check_letters(given, op.dims, f"is of no dimension: {known}", HOW, mistakes)
-        if missing := [dim for dim in op.dims if dim not in given]:
-            lack = f"lack {', '.join(missing)}: {known}"
+        _check_letters(by_letter, op.dims, f"is of no dimension: {dimensions}", HOW, mistakes)
+        if missing := [dim for dim in op.dims if dim not in by_letter]:
+            lack = f"lack {', '.join(missing)}: {dimensions}"
             fix = f"add {' '.join(f'{dim}=8192' for dim in missing)}, or other sizes"
             mistakes.add(RooflinesError("sizes", lack, fix))
-        return _values(given, mistakes)
+        return _values(by_letter, mistakes)
 
 
 def sizes_of_model(sizes: Mapping[str, object]) -> dict[str, list[int]]:
@@ -83,29 +85,29 @@ def sizes_of_model(sizes: Mapping[str, object]) -> dict[str, list[int]]:
         RooflinesError: B or S is missing, a letter is another one, or a size is no whole number
             above zero.
     """
-    given = {str(letter).upper(): size for letter, size in sizes.items()}
+    by_letter = {str(letter).upper(): size for letter, size in sizes.items()}
     with Mistakes() as mistakes:
-        _check_letters(given, MODEL_SIZES, "is no size of a model", HOW_MODEL, mistakes)
-        if missing := [letter for letter in ("B", "S") if letter not in given]:
+        _check_letters(by_letter, MODEL_SIZES, "is no size of a model", HOW_MODEL, mistakes)
+        if missing := [letter for letter in ("B", "S") if letter not in by_letter]:
             mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW_MODEL))
-        ours = {letter: given[letter] for letter in MODEL_SIZES if letter in given}
+        ours = {letter: by_letter[letter] for letter in MODEL_SIZES if letter in by_letter}
         return _values(ours, mistakes)
 
 
 def _check_letters(
-    given: Mapping[str, object], known: Sequence[str], problem: str, fix: str, mistakes: Mistakes
+    sizes: Mapping[str, object], letters: Sequence[str], problem: str, fix: str, mistakes: Mistakes
 ) -> None:
-    for letter in given:
-        if letter not in known:
+    for letter in sizes:
+        if letter not in letters:
             mistakes.add(RooflinesError(f"size {letter}", problem, fix))
 
 
 def _values(sizes: Mapping[str, object], mistakes: Mistakes) -> dict[str, list[int]]:
-    found = {}
+    values = {}
     for letter, size in sizes.items():
         with mistakes.at():
-            found[letter] = values_of(size, letter)
-    return found
+            values[letter] = values_of(size, letter)
+    return values
 
 
 def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
@@ -115,15 +117,15 @@ def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
             "sizes", "are missing", f"{HOW}; or name a model, such as llama-3.1-8b"
         )
     if isinstance(sizes, str) and "=" in sizes:
-        found: dict[str, object] = {}
+        by_letter: dict[str, object] = {}
         for part in sizes.replace(",", " ").split():
             match = SIZE.fullmatch(part)
             if match is None:
                 problem = f"have {quote(part)}, which is no size"
                 raise RooflinesError("sizes", problem, "write B=128")
-            check_once(match[1], match[2], found)
-            found[match[1]] = match[2]
-        return found
+            check_once(match[1], match[2], by_letter)
+            by_letter[match[1]] = match[2]
+        return by_letter
     parts = TIMES.split(sizes) if isinstance(sizes, str) else sizes
     if not isinstance(parts, list | tuple):
         parts = [parts]
@@ -138,10 +140,10 @@ def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
     return dict(zip(op.dims, parts, strict=True))
 
 
-def check_once(letter: str, size: str, found: Mapping[str, object]) -> None:
+def check_once(letter: str, size: str, sizes: Mapping[str, object]) -> None:
     """Refuse a letter that has a size already."""
-    if letter in found:
-        twice = f"is given twice, {quote(found[letter])} and {quote(size)}"
+    if letter in sizes:
+        twice = f"is given twice, {quote(sizes[letter])} and {quote(size)}"
         raise RooflinesError(f"size {letter}", twice, "give each letter one size, or B=64,128")
 
 
@@ -156,7 +158,7 @@ def values_of(size: object, letter: str) -> list[int]:
         RooflinesError: One is no whole number above zero, or there are too many.
     """
     if isinstance(size, list | tuple):
-        return list(dict.fromkeys(value for each in size for value in values_of(each, letter)))
+        return list(dict.fromkeys(value for item in size for value in values_of(item, letter)))
     with at_path(f"size {letter}"):
         if not isinstance(size, str):
             return [whole(size)]
@@ -165,8 +167,8 @@ def values_of(size: object, letter: str) -> list[int]:
             for part in size.split(","):
                 with mistakes.at():
                     values |= dict.fromkeys(_range(part))
-        if len(values) > MOST_SIZES:
-            problem = f"has {len(values):,} values, more than the {MOST_SIZES} of a table"
+        if len(values) > MAX_SIZES:
+            problem = f"has {len(values):,} values, more than the {MAX_SIZES} of a table"
             raise RooflinesError("", problem, "ask for fewer, or run a config of them")
         return list(values)
 
@@ -180,7 +182,7 @@ def _range(text: str) -> Sequence[int]:
         problem = f"is {quote(text)}, which starts above its end"
         raise RooflinesError("", problem, f"write {match[2]}..{match[1]}")
     if match[3] is not None:
-        return range(first, last + 1, _whole(match[3]))[: MOST_SIZES + 1]
+        return range(first, last + 1, _whole(match[3]))[: MAX_SIZES + 1]
     values = [first]
     while 2 * values[-1] <= last:
         values.append(2 * values[-1])

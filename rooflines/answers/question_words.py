@@ -71,22 +71,22 @@ class Question:
         Raises:
             RooflinesError: There is one of this kind already.
         """
-        there = getattr(self, kind)
-        if there is not None:
-            twice = f"is given twice, {quote(there)} and {quote(word)}"
+        current = getattr(self, kind)
+        if current is not None:
+            twice = f"is given twice, {quote(current)} and {quote(word)}"
             raise RooflinesError(kind, twice, "ask for one at a time")
         setattr(self, kind, word)
 
     def add(self, kind: str, word: str) -> None:
         """Keep a word of which there can be several, each once."""
-        there: list[str] = getattr(self, kind)
-        if word not in there:
-            there.append(word)
+        current: list[str] = getattr(self, kind)
+        if word not in current:
+            current.append(word)
 
-    def find(self, kind: str, found: name_search.Found) -> None:
+    def find(self, kind: str, match: name_search.Match) -> None:
         """Keep a name that a word stands for, and say so."""
-        self.add(kind, found.name)
-        self.notes += [found.note] if found.note else []
+        self.add(kind, match.name)
+        self.notes += [match.note] if match.note else []
 
 
 def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
@@ -100,41 +100,47 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
     Raises:
         RooflinesError: A word is nothing known, or something is given twice.
     """
-    known = Question()
-    each = [part for word in words for one in _words(word, chips) for part in _listed(one, chips)]
+    question = Question()
+    parts = [
+        part for word in words for text in _words(word, chips) for part in _listed(text, chips)
+    ]
     if (
-        each
-        and CHIP_NUMBER.fullmatch(each[0])
-        and not any(name_search.chip_named(word, chips) for word in each)
+        parts
+        and CHIP_NUMBER.fullmatch(parts[0])
+        and not any(name_search.find_chip(word, chips) for word in parts)
     ):
-        if found := name_search.chip_near(each[0], chips):
-            each[0], known.notes = found.name, [found.note]
-        elif any(re.search(r"\d[xX×*]|=", word) for word in each[1:]):  # with sizes of their own
-            known.chips.append(each.pop(0))
-    unknown = [word for word in each if not (TIMES.fullmatch(word) or _placed(known, word, chips))]
+        if match := name_search.search_chip(parts[0], chips):
+            parts[0], question.notes = match.name, [match.note]
+        elif any(re.search(r"\d[xX×*]|=", word) for word in parts[1:]):  # with sizes of their own
+            question.chips.append(parts.pop(0))
+    unknown = [
+        word
+        for word in parts
+        if not (TIMES.fullmatch(word) or _classify_word(question, word, chips))
+    ]
     for word in unknown:
         near = (
             None
-            if known.model or known.operation or known.product
-            else name_search.model_near(word)
+            if question.model or question.operation or question.product
+            else name_search.search_model(word)
         )
         if near is None:
-            _place_misspelt(known, word, chips)
+            _place_misspelt(question, word, chips)
         else:
-            known.take("model", near.name)
-            known.notes.append(near.note)
-    if known.product is not None and known.sizes:
-        letter, size = next(iter(known.sizes.items()))
-        twice = f"are given twice, {quote(known.product)} and {quote(f'{letter}={size}')}"
+            question.take("model", near.name)
+            question.notes.append(near.note)
+    if question.product is not None and question.sizes:
+        letter, size = next(iter(question.sizes.items()))
+        twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"
         raise RooflinesError(
-            "sizes", twice, f"leave one of them out, {quote(known.product)} or all with ="
+            "sizes", twice, f"leave one of them out, {quote(question.product)} or all with ="
         )
-    return known
+    return question
 
 
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """The words in quotes; einsums, sizes with spaces around `=`, paths and chips are one each."""
-    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.chip_named(word, chips)
+    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
     return [word] if whole or "->" in word or is_path(word) else word.split()
 
 
@@ -142,79 +148,82 @@ def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """The chips or dtypes of a list such as `h100,b200`; else the word itself."""
     parts = word.split(",")
     listed = all(
-        name_search.dtypes_named(part)
-        or name_search.chip_named(part, chips)
-        or name_search.chip_near(part, chips)
+        name_search.find_dtypes(part)
+        or name_search.find_chip(part, chips)
+        or name_search.search_chip(part, chips)
         for part in parts
     )
     return parts if len(parts) > 1 and listed else [word]
 
 
-def _placed(known: Question, word: str, chips: Mapping[str, Chip]) -> bool:
+def _classify_word(question: Question, word: str, chips: Mapping[str, Chip]) -> bool:
     """Take a word as what it is; False: it is nothing known."""
-    if found := name_search.chip_named(word, chips):
-        known.find("chips", found)
-    elif dtypes := word if WRITTEN_OUT.fullmatch(word) else name_search.dtypes_named(word):
-        known.add("dtypes", dtypes)
-    elif operation := name_search.operation_named(word):
-        known.take("operation", operation)
+    if match := name_search.find_chip(word, chips):
+        question.find("chips", match)
+    elif dtypes := word if WRITTEN_OUT.fullmatch(word) else name_search.find_dtypes(word):
+        question.add("dtypes", dtypes)
+    elif operation := name_search.find_operation(word):
+        question.take("operation", operation)
     elif is_path(word):
-        known.take("model", word)
-    elif match := SIZE.fullmatch(word):
-        check_once(match[1], match[2], known.sizes)
-        known.sizes[match[1]] = match[2]
+        question.take("model", word)
+    elif regex_match := SIZE.fullmatch(word):
+        check_once(regex_match[1], regex_match[2], question.sizes)
+        question.sizes[regex_match[1]] = regex_match[2]
     elif "=" in word:
-        _place_key(known, word)
+        _place_key(question, word)
     elif TrainingPlan.keys_of(word):
-        known.take("split", word)
-    elif (match := CHIPS.fullmatch(word)) and name_search.chip_named(match[2] or match[3], chips):
+        question.take("split", word)
+    elif (regex_match := CHIPS.fullmatch(word)) and name_search.find_chip(
+        regex_match[2] or regex_match[3], chips
+    ):
         problem = f"is {quote(word)}, but --split sets the number of chips"
-        fix = f"write {match[2] or match[3]}, and --split tp={match[1] or match[4]}"
+        chip, count = regex_match[2] or regex_match[3], regex_match[1] or regex_match[4]
+        fix = f"write {chip}, and --split tp={count}"
         raise RooflinesError("chip", problem, fix)
     elif PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit():
-        before = "" if known.product is None else f"{known.product.rstrip(SIGNS)}x"
-        known.product = f"{before}{word.lstrip(SIGNS) if before else word}"
+        before = "" if question.product is None else f"{question.product.rstrip(SIGNS)}x"
+        question.product = f"{before}{word.lstrip(SIGNS) if before else word}"
     elif is_named(word):
-        known.take("model", word)
-    elif found := name_search.chip_near(word, chips):
-        known.find("chips", found)
+        question.take("model", word)
+    elif match := name_search.search_chip(word, chips):
+        question.find("chips", match)
     else:
         return False
     return True
 
 
-def _place_key(known: Question, word: str) -> None:
+def _place_key(question: Question, word: str) -> None:
     """Take words such as `tp=8` as the split, and one such as `weights=fp8` as dtypes."""
     key = word.partition("=")[0]
     if key.lower() in TrainingPlan.model_fields:
-        if "=" in (known.split or ""):
-            known.split = f"{known.split},{word}"
+        if "=" in (question.split or ""):
+            question.split = f"{question.split},{word}"
         else:
-            known.take("split", word)
+            question.take("split", word)
     elif key in StepDtypes.model_fields:
-        known.add("dtypes", word)
+        question.add("dtypes", word)
     else:
         problem = f"has {quote(word)}, which is neither a size, dtypes nor a split"
         raise RooflinesError("the question", problem, BY_LETTER)
 
 
-def _place_misspelt(known: Question, word: str, chips: Mapping[str, Chip]) -> None:
+def _place_misspelt(question: Question, word: str, chips: Mapping[str, Chip]) -> None:
     """Take a word as what is missing, by which names are close; it is refused later."""
     check_kind(word, "model")
     dtypes = (*dtype_entries().combinations, *dtype_entries().formats)
-    alike = {
+    close_names = {
         "chips": close_to(word, chips),
         "dtypes": close_to(word, dict.fromkeys(dtypes)),
-        "model": close_models(word) if not known.operation and not known.product else [],
+        "model": close_models(word) if not question.operation and not question.product else [],
     }
-    missing = [kind for kind in alike if not getattr(known, kind)]
-    close = [kind for kind in missing if alike[kind]]
+    missing = [kind for kind in close_names if not getattr(question, kind)]
+    close = [kind for kind in missing if close_names[kind]]
     if not close and "chips" in missing:
         close = ["chips"]
     if not close:
-        every = [*NAMED_OPERATIONS, *chips, *dtypes, *model_entries()]
+        all_names = [*NAMED_OPERATIONS, *chips, *dtypes, *model_entries()]
         problem = "which is no operation, model, size, chip or dtype combination"
         raise RooflinesError(
-            "the question", f"has {quote(word)}, {problem}", FIX, close=close_to(word, every)
+            "the question", f"has {quote(word)}, {problem}", FIX, close=close_to(word, all_names)
         )
-    (known.take if close[0] == "model" else known.add)(close[0], word)
+    (question.take if close[0] == "model" else question.add)(close[0], word)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
     """The routes of cases that send something, a phrase each; with several chips it names them."""
     several = len(sweep.config.chips) > 1
-    found = (
+    routes = (
         f"{case.chip}: {phrase}" if several else phrase
         for case in sweep.cases
         for phrase in _phrases(sweep, case)
     )
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(routes))
 
 
 def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Iterator[str]:

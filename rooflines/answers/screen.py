@@ -49,9 +49,9 @@ COLOURS = {"compute": "32", "memory": "33", "network": "35"}
 BOLD, DIM = "1", "2"
 
 UNUSED = ("driver_reserved_bytes", "bus_bits", "pin_bits_per_s")
-"""Numbers of a memory level that no answer uses: they explain those that are used."""
+"""Numbers of a memory level that no answer uses: they explain those that are resource."""
 
-MOST_NOTE_LINES = 2
+MAX_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
 
 VALUES: Mapping[str, Callable[[float], str]] = {
@@ -98,23 +98,23 @@ def as_ascii(text: str) -> str:
 
 
 def _head(answer: Answer, paint: Paint) -> Iterator[str]:
-    question = phrases.asked(answer.row, answer.sizes, answer.cache_split)
+    question = phrases.question_text(answer.row, answer.sizes, answer.cache_split)
     for line in _labelled("", question):
         yield paint(line, BOLD)
-    for line in _labelled("", phrases.finding(answer)):
+    for line in _labelled("", phrases.verdict(answer)):
         yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
 
 
 def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
     """The time of every resource as a bar, the bottleneck marked."""
-    longest = max(used.time_s for used in answer.uses)
-    width = max(TIME, *(len(seconds(used.time_s)) for used in answer.uses))
-    for used in answer.uses:
-        binds = used.bound == answer.row["bound"]
-        blocks = _blocks(used.time_s / longest, ascii_only=ascii_only)
-        label = f"{'▸' if binds else ' '} {used.bound:<8} {seconds(used.time_s):>{width}}  "
-        bar = paint(blocks, COLOURS.get(used.bound, ""))
-        yield f"{paint(label, BOLD if binds else '')}{bar} {phrases.work_at_rate(used)}"
+    longest = max(resource.time_s for resource in answer.resources)
+    width = max(TIME, *(len(seconds(resource.time_s)) for resource in answer.resources))
+    for resource in answer.resources:
+        binds = resource.bound == answer.row["bound"]
+        blocks = _blocks(resource.time_s / longest, ascii_only=ascii_only)
+        label = f"{'▸' if binds else ' '} {resource.bound:<8} {seconds(resource.time_s):>{width}}  "
+        bar = paint(blocks, COLOURS.get(resource.bound, ""))
+        yield f"{paint(label, BOLD if binds else '')}{bar} {phrases.work_at_rate(resource)}"
 
 
 def _blocks(share: float, *, ascii_only: bool) -> str:
@@ -153,26 +153,26 @@ def _labelled(head: str, text: str) -> list[str]:
 
 
 def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
-    """The numbers used, part by part of the chip, with their sources."""
+    """The numbers resource, part by part of the chip, with their sources."""
     yield paint(f"Sources for {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
     parts = [
-        (_name(path), [each for each in numbers if not each["path"].endswith(UNUSED)])
+        (_name(path), [number for number in numbers if not number["path"].endswith(UNUSED)])
         for path, numbers in by_part
     ]
     width = max(len(name) for name, _ in parts)
     for name, numbers in parts:
-        stated = (source for each in numbers for source in (each["source"] or "").split(", "))
+        stated = (source for number in numbers for source in (number["source"] or "").split(", "))
         sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
-        alike = len({(each["confidence"], each["estimate"]) for each in numbers}) == 1
-        remarks = ", ".join(filter(None, _remarks(numbers[0], alike=alike)))
+        uniform = len({(number["confidence"], number["estimate"]) for number in numbers}) == 1
+        remarks = ", ".join(filter(None, _remarks(numbers[0], uniform=uniform)))
         head = f"{INDENT}{name:<{width}}  "
-        values = ", ".join(_value(each, alike=alike) for each in numbers)
+        values = ", ".join(_value(number, uniform=uniform) for number in numbers)
         of_part = f"{values}: {sources}{remarks and f' ({remarks})'}"
-        note = next((each["note"] for each in numbers if each["estimate"]), None)
+        note = next((number["note"] for number in numbers if number["estimate"]), None)
         noted = _labelled(" " * len(head), note) if note else []
-        if len(noted) > MOST_NOTE_LINES:
-            noted = [*noted[: MOST_NOTE_LINES - 1], noted[MOST_NOTE_LINES - 1][: WIDTH - 1] + "…"]
+        if len(noted) > MAX_NOTE_LINES:
+            noted = [*noted[: MAX_NOTE_LINES - 1], noted[MAX_NOTE_LINES - 1][: WIDTH - 1] + "…"]
         yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
 
 
@@ -184,9 +184,9 @@ def _name(path: str) -> str:
     return names.get(head, head)
 
 
-def _remarks(number: NumberRecord, *, alike: bool) -> Iterator[str | None]:
+def _remarks(number: NumberRecord, *, uniform: bool) -> Iterator[str | None]:
     """What is said of a part after its sources, where that holds for all of its numbers alike."""
-    if alike:
+    if uniform:
         yield from _read(number)
     yield "half the sparse figure" if number["halved"] else None
     yield "at boost clock" if number["clock"] == "boost" else None
@@ -198,7 +198,7 @@ def _read(number: NumberRecord) -> Iterator[str | None]:
     yield "estimate" if number["estimate"] else None
 
 
-def _value(number: NumberRecord, *, alike: bool) -> str:
+def _value(number: NumberRecord, *, uniform: bool) -> str:
     """A number of the chip as text, with how it was read where those beside it were not alike."""
     key, value, unit = number["path"].rpartition(".")[2], number["value"], number["unit"]
     if key in VALUES:
@@ -207,5 +207,5 @@ def _value(number: NumberRecord, *, alike: bool) -> str:
         return f"{key} {value:.10g}"
     link = "/link" if number["path"].startswith("networks.") else ""
     label = f"label {number['label']}" if number["label"] else None
-    remarks = ", ".join(filter(None, [label, *(() if alike else _read(number))]))
+    remarks = ", ".join(filter(None, [label, *(() if uniform else _read(number))]))
     return f"{si(value, unit, phrases.DIGITS)}{link}{remarks and f' ({remarks})'}"

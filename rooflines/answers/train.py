@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_column
 from rooflines.answers.best_split import best_splits
-from rooflines.answers.question import Known, question_sweep
+from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.basics.errors import RooflinesError
 from rooflines.config.model_fields import AUTO
@@ -58,9 +58,9 @@ def train(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or no plan is possible.
     """
-    known = Known(dict(chip_entries()))
+    catalogues = QuestionCatalogues(dict(chip_entries()))
     if not isinstance(chip, str):
-        known.chips[OWN], chip = chip, OWN  # type: ignore[index]  # the mapping made above
+        catalogues.chips[GIVEN_CHIP], chip = chip, GIVEN_CHIP  # type: ignore[index]  # the mapping made above
     if split == AUTO:
         if chips is None:
             raise RooflinesError("chips", "is not given, but split is auto", "say how many chips")
@@ -68,17 +68,19 @@ def train(  # noqa: PLR0913, the parts of a question
             chip,
             model,
             {"B": B, "S": S},
-            known,
+            catalogues,
             chips=chips,
             network=network,
             dtypes=[dtypes],
             phase=TRAIN,
             **options,
         )
-    asked = Question([chip], model=model, dtypes=[dtypes], sizes={"B": B, "S": S})
-    sweep = question_sweep(asked, known, split=split, network=network, phase=TRAIN, **options)
+    question = Question([chip], model=model, dtypes=[dtypes], sizes={"B": B, "S": S})
+    sweep = question_sweep(
+        question, catalogues, split=split, network=network, phase=TRAIN, **options
+    )
     return table_of(sweep).stored_frame().with_columns(as_column(sweep)).collect()
 
 
-OWN = "own"
+GIVEN_CHIP = "own"
 """The id of a chip that is given as an entry."""

@@ -19,8 +19,8 @@ Fact = tuple[str, str]
 def training_facts(answer: Answer) -> Iterator[Fact]:
     """How quick a step is."""
     row = answer.row
-    serialized, least = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
-    yield "tokens/s", f"{serialized} serialized, at most {least}"
+    serialized, bound_rate = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
+    yield "tokens/s", f"{serialized} serialized, at most {bound_rate}"
     shares = f"{row['mfu_serial']:.1%}, {row['mfu_full_serial']:.1%} counting all token pairs"
     yield "MFU", f"{shares}; HFU {row['hfu_serial']:.1%}, including recomputation"
     runs = f"{row['micro_batches']:,} micro-batches"
@@ -37,8 +37,8 @@ def limits(answer: Answer) -> Iterator[Fact]:
     """The largest sizes that fit, and how long the whole training takes."""
     row = answer.row
     if row["max_S"]:
-        most = row["max_micro_batch"]
-        micro_batch = f"; or micro-batch up to {most:,}" if most else ""
+        max_micro_batch = row["max_micro_batch"]
+        micro_batch = f"; or micro-batch up to {max_micro_batch:,}" if max_micro_batch else ""
         yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
     if "days" in row:
         usd = "" if row["usd"] is None else f", ${count(row['usd'])}"
@@ -47,7 +47,7 @@ def limits(answer: Answer) -> Iterator[Fact]:
 
 def holding(answer: Answer) -> str:
     """What would fit in place of a step that does not."""
-    (fewest,) = (each for each in answer.thresholds if each["axis"] == "chips")
+    (fewest,) = (threshold for threshold in answer.thresholds if threshold["axis"] == "chips")
     changes = [f"up to S = {answer.row['max_S']:,}"] if answer.row["max_S"] else []
     if fewest["outcome"] == FOUND:
         changes.append(f"with more replicas from {fewest['critical']:,} chips")

@@ -94,7 +94,7 @@ def command(  # noqa: PLR0913, the options
         rooflines measured calibrate nccl.csv --chip b200 --software nccl
     """
     require_scipy()
-    chips = output.known_of(config).chips
+    chips = output.catalogues_of(config).chips
     chip = output.one_chip("chip", chip, chips)
     key = key_of(chip, software)
     path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
@@ -108,7 +108,7 @@ def command(  # noqa: PLR0913, the options
         chips[chip],
         source or ", ".join(timings.sources) or file,
         datetime.now(tz=UTC).date().isoformat(),
-        next(known for known in FORMS if known == form),
+        next(name for name in FORMS if name == form),
         read_calibrations(prior) if prior else None,
         contents,
     )
@@ -157,8 +157,8 @@ def _shown(key: str, result: FitReport) -> Iterator[str]:
     if result.entry.contents:
         yield f"  timings include {result.entry.contents}"
     if result.entry.held:
-        held = ", ".join(result.entry.held)
-        yield f"  kept at the prior (not identifiable): {held}"
+        at_prior = ", ".join(result.entry.held)
+        yield f"  kept at the prior (not identifiable): {at_prior}"
     yield from (f"  {note}" for note in result.notes)
     rows = ({**row, "split": f"  {row['split']}"} for row in result.regions.to_dicts())
     yield output.table(REGIONS, rows)

@@ -73,8 +73,8 @@ def _expected(config: Config) -> str:
         + len(planned.parts) * BYTES_PER_PART
         + solutions * BYTES_PER_THRESHOLD
     )
-    most = len(config.charts)
-    charts = f"at most {counted(most, 'chart')}" if most else "no charts"
+    max_charts = len(config.charts)
+    charts = f"at most {counted(max_charts, 'chart')}" if max_charts else "no charts"
     lines = [
         f"{config.file} is valid",
         (
@@ -106,13 +106,13 @@ def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
 
 def _notes(config: Config) -> list[str]:
     """A line on each model of a file of which something is left out or assumed."""
-    found = {
+    notes = {
         name: "; ".join(model.notes(drafts=sweep.config.draft is not None))
         for sweep in config.model_sweeps.values()
         for name, model in sweep.models.items()
         if not isinstance(model.shape, ModelEntry)
     }
-    return [f"{name}: {note}" for name, note in found.items() if note]
+    return [f"{name}: {note}" for name, note in notes.items() if note]
 
 
 def _timings(config: Config) -> list[str]:
@@ -125,15 +125,15 @@ def _timings(config: Config) -> list[str]:
     with Mistakes() as mistakes:
         for name, measured_set in config.measurements.items():
             with mistakes.at(f"measurements.{name}"):
-                found = measured_set.join()
-                below = found.frame["reason"].drop_nulls().len()
-                skipped = measured_set.skipped(found)
-                left_out, bare = (
-                    timings_lacking(what, skipped) for what in (WITHOUT_ROW, WITHOUT_ESTIMATE)
+                joined = measured_set.join()
+                below = joined.frame["reason"].drop_nulls().len()
+                skipped = measured_set.skipped(joined)
+                unjoined, unestimated = (
+                    timings_lacking(lacking, skipped) for lacking in (WITHOUT_ROW, WITHOUT_ESTIMATE)
                 )
                 lines.append(
-                    f"{name}: {counted(found.frame.height, 'timing')}, {bare:,} without an "
-                    f"estimate, {below:,} below the bound, {left_out:,} left out"
+                    f"{name}: {counted(joined.frame.height, 'timing')}, {unestimated:,} without an "
+                    f"estimate, {below:,} below the bound, {unjoined:,} left out"
                 )
                 if copies := measured_set.timings.copies:
                     lines.append(f"{name}: {counted(copies, 'duplicate row')}")

@@ -28,9 +28,9 @@ ESTIMATE = " (estimate)"
 @click.command("chips", cls=output.WithExamples)
 @click.argument("chip", required=False, metavar="[ID]")
 @output.config_option
-@click.option("--all", "every", is_flag=True, help="Variants of chips too.")
+@click.option("--all", "show_all", is_flag=True, help="Variants of chips too.")
 @output.prints_frame
-def command(chip: str | None, config: str | None, *, every: bool) -> output.Printed:
+def command(chip: str | None, config: str | None, *, show_all: bool) -> output.Printed:
     """List the chips of the catalogue, or every number of one chip with its source.
 
     The capacity is what the device reports to a program, the label what is printed on it. Variants,
@@ -47,9 +47,13 @@ def command(chip: str | None, config: str | None, *, every: bool) -> output.Prin
     frame = api.chips(loaded)
     if chip is not None:
         frame = frame.filter(chip=output.one_chip("chip", chip, loaded.chips if loaded else None))
-    own = loaded.plain.get("chips", {}) if loaded else {}
-    listed = pl.col("base").is_null() | pl.col("chip").is_in([*own])
-    text = _list(frame if every else frame.filter(listed), frame) if chip is None else _one(frame)
+    config_chips = loaded.plain.get("chips", {}) if loaded else {}
+    listed = pl.col("base").is_null() | pl.col("chip").is_in([*config_chips])
+    text = (
+        _list(frame if show_all else frame.filter(listed), frame)
+        if chip is None
+        else _chip_sheet(frame)
+    )
     return frame, text
 
 
@@ -79,7 +83,7 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 
 
-def _one(frame: pl.DataFrame) -> str:
+def _chip_sheet(frame: pl.DataFrame) -> str:
     """Every number of a chip, its source, and the sources' titles."""
     first = frame.row(0, named=True)
     rows = [

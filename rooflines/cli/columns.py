@@ -8,7 +8,7 @@ import click
 
 from rooflines import api
 from rooflines.basics.errors import at_path
-from rooflines.cli.output import WithExamples, looked_up, prints_frame
+from rooflines.cli.output import WithExamples, filter_dictionary, prints_frame
 
 if TYPE_CHECKING:
     from rooflines.cli.output import Printed
@@ -32,4 +32,4 @@ def command(name: str | None) -> Printed:
     frame = api.columns()
     fix = f"use one of {', '.join(frame['file'].unique(maintain_order=True))}, or a column"
     with at_path("table"):
-        return looked_up(frame, name, "no kind of table, and no column", fix)
+        return filter_dictionary(frame, name, "no kind of table, and no column", fix)

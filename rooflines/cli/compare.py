@@ -20,7 +20,7 @@ from rooflines.solvers.threshold_frames import sweep_thresholds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.answers.question import Known
+    from rooflines.answers.question import QuestionCatalogues
     from rooflines.hardware.entries import Chip
 
 SIZE = 8192
@@ -34,11 +34,11 @@ RATES = r"^(units|memory|networks)\."
 
 
 @click.command("compare", cls=output.WithExamples)
-@click.argument("one", metavar="CHIP")
-@click.argument("other", metavar="CHIP")
+@click.argument("first_chip", metavar="CHIP")
+@click.argument("second_chip", metavar="CHIP")
 @output.config_option
 @output.prints_frame
-def command(one: str, other: str, config: str | None) -> output.Printed:
+def command(first_chip: str, second_chip: str, config: str | None) -> output.Printed:
     """Compare two chips: which numbers differ, by how much, and from which batch on they compute.
 
     The critical batch is that of a matmul with D = F = 8192 in each dtype combination that both
@@ -49,31 +49,39 @@ def command(one: str, other: str, config: str | None) -> output.Printed:
         rooflines compare h100-sxm mine --config mine.yaml
         rooflines compare h100-sxm b200 --csv
     """
-    known = output.known_of(config)
-    one = output.one_chip("first chip", one, known.chips)
-    other = output.one_chip("second chip", other, known.chips)
-    if one == other:
+    catalogues = output.catalogues_of(config)
+    first_chip = output.one_chip("first chip", first_chip, catalogues.chips)
+    second_chip = output.one_chip("second chip", second_chip, catalogues.chips)
+    if first_chip == second_chip:
         fix = "give two chips that differ, such as h100-sxm and b200"
-        raise RooflinesError("second chip", f"is {one!r} again", fix)
-    both = {name: known.chips[name] for name in (one, other)}
-    numbers = chip_numbers(both).filter(pl.col("path").str.contains(RATES))
+        raise RooflinesError("second chip", f"is {first_chip!r} again", fix)
+    chips = {name: catalogues.chips[name] for name in (first_chip, second_chip)}
+    numbers = chip_numbers(chips).filter(pl.col("path").str.contains(RATES))
     numbers = numbers.select("chip", "value", "unit", what="path")
-    frame = _side_by_side(pl.concat([numbers, _critical(one, other, known)]), one, other)
+    frame = _side_by_side(
+        pl.concat([numbers, _critical(first_chip, second_chip, catalogues)]),
+        first_chip,
+        second_chip,
+    )
     differ = frame.filter(pl.col("one").ne_missing(pl.col("other")))
     rows = [
         row | {side: output.chip_number(row["unit"], row[side]) for side in ("one", "other")}
         for row in differ.to_dicts()
     ]
-    shown = output.table({"what": "what", "one": one, "other": other, "ratio": "ratio"}, rows)
-    return differ, "\n".join([*_summary(frame, both), "", shown])
+    shown = output.table(
+        {"what": "what", "one": first_chip, "other": second_chip, "ratio": "ratio"}, rows
+    )
+    return differ, "\n".join([*_summary(frame, chips), "", shown])
 
 
-def _critical(one: str, other: str, known: Known) -> pl.DataFrame:
+def _critical(first_chip: str, second_chip: str, catalogues: QuestionCatalogues) -> pl.DataFrame:
     """Critical batches by chip and dtypes, of the combinations that both chips compute."""
-    asked = Question([one, other], dtypes=[*dtype_entries().combinations])
-    asked.sizes = {"B": 1, "D": SIZE, "F": SIZE}
-    found = sweep_thresholds(question_sweep(asked, known)).filter(pl.col("axis") == "B", share=1)
-    return found.filter(pl.len().over("dtypes") > 1).select(
+    question = Question([first_chip, second_chip], dtypes=[*dtype_entries().combinations])
+    question.sizes = {"B": 1, "D": SIZE, "F": SIZE}
+    thresholds = sweep_thresholds(question_sweep(question, catalogues)).filter(
+        pl.col("axis") == "B", share=1
+    )
+    return thresholds.filter(pl.len().over("dtypes") > 1).select(
         pl.col("chip").cast(pl.String),
         value=pl.col("critical").cast(pl.Float64),
         unit=pl.lit(""),
@@ -81,16 +89,16 @@ def _critical(one: str, other: str, known: Known) -> pl.DataFrame:
     )
 
 
-def _side_by_side(numbers: pl.DataFrame, one: str, other: str) -> pl.DataFrame:
-    """Numbers of two chips in a row each: `what`, `one`, `other`, `ratio` and `unit`."""
+def _side_by_side(numbers: pl.DataFrame, first_chip: str, second_chip: str) -> pl.DataFrame:
+    """Numbers of two chips in a row each: `what`, `one`, `other`, `ratio`, `unit`."""
     first, second = (
         numbers.filter(chip=chip).select("what", "unit", pl.col("value").alias(name))
-        for chip, name in ((one, "one"), (other, "other"))
+        for chip, name in ((first_chip, "one"), (second_chip, "other"))
     )
     keys = ["what", "unit"]
-    both = first.join(second, on=keys, how="full", coalesce=True, maintain_order="left_right")
+    joined = first.join(second, on=keys, how="full", coalesce=True, maintain_order="left_right")
     ratio = pl.when(pl.col("one") != 0).then(pl.col("other") / pl.col("one"))
-    return both.select("what", "one", "other", ratio.alias("ratio"), "unit")
+    return joined.select("what", "one", "other", ratio.alias("ratio"), "unit")
 
 
 def _ratio(row: dict[str, float | None]) -> str:
@@ -99,12 +107,12 @@ def _ratio(row: dict[str, float | None]) -> str:
 
 def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
     """How much differs, the ratios of peak and bandwidth with what they make of B, and prices."""
-    one, other = chips
+    first_chip, second_chip = chips
     of_chips = frame.filter(pl.col("what").str.contains(RATES))
     differ = of_chips.filter(pl.col("one").ne_missing(pl.col("other"))).height
     yield (
-        f"{one} and {other}: {differ} of {counted(of_chips.height, 'number')} differ; "
-        f"ratio is {other} / {one}"
+        f"{first_chip} and {second_chip}: {differ} of {counted(of_chips.height, 'number')} differ; "
+        f"ratio is {second_chip} / {first_chip}"
     )
     rows = {row["what"]: row for row in frame.to_dicts()}
     factors = [
@@ -114,8 +122,8 @@ def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
     ]
     if row := rows.get(f"critical B, {MAIN}"):
         sizes = [row[side] for side in ("one", "other")]
-        both = " and ".join("never" if size is None else significant(size) for size in sizes)
-        factors.append(f"compute-bound from B = {both} (a layer of {SIZE:,} × {SIZE:,})")
+        batches = " and ".join("never" if size is None else significant(size) for size in sizes)
+        factors.append(f"compute-bound from B = {batches} (a layer of {SIZE:,} × {SIZE:,})")
     if factors:
         yield ", ".join(factors)
     yield f"Lowest dated price per hour: {'; '.join(map(_price, chips, chips.values()))}"

@@ -22,7 +22,7 @@ from rooflines.results.provenance import read_error
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-MOST_SCALE = 8
+MAX_SCALE = 8
 """Limit of the scale [1]: a slide then has 59 million pixels."""
 
 
@@ -155,21 +155,25 @@ def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
     source = entry["sweep"]
     kind, choices = entry["chart"], {param["name"]: param["value"] for param in entry["params"]}
     choices = {menu: option for menu, option in choices.items() if option is not None}
-    asked = dict(text.partition("=")[::2] for text in chosen)
+    chosen_options = dict(text.partition("=")[::2] for text in chosen)
     with at_path("--set"):
-        choices = {menu: option for menu, option in choices.items() if menu not in asked}
-        for menu, text in asked.items():
-            known = charts.menus(kind, results, source, **choices)
-            options = next((one.options for one in known if one.name == menu), ())
-            choices[menu] = next((each for each in options if str(each) == text), text)
-        kept = {menu.name for menu in charts.menus(kind, results, source, **choices)}
-        choices = {menu: option for menu, option in choices.items() if menu in {*kept, *asked}}
+        choices = {menu: option for menu, option in choices.items() if menu not in chosen_options}
+        for menu, text in chosen_options.items():
+            menus = charts.menus(kind, results, source, **choices)
+            options = next((candidate.options for candidate in menus if candidate.name == menu), ())
+            choices[menu] = next((option for option in options if str(option) == text), text)
+        menu_names = {menu.name for menu in charts.menus(kind, results, source, **choices)}
+        choices = {
+            menu: option
+            for menu, option in choices.items()
+            if menu in {*menu_names, *chosen_options}
+        }
         return charts.view(kind, results, source, chips=entry["chips"], **choices).spec()
 
 
 def _check(
     charts: tuple[str, ...],
-    known: Collection[str],
+    names: Collection[str],
     form: str,
     size: str | None,
     scale: float | None,
@@ -181,7 +185,7 @@ def _check(
     """
     with Mistakes() as mistakes:
         with mistakes.at("chart"):
-            check_choices(charts, known, "no chart of these results")
+            check_choices(charts, names, "no chart of these results")
         with mistakes.at("--format"):
             check_choice(form, FORMATS, "no format")
         with mistakes.at("--size"):
@@ -190,8 +194,8 @@ def _check(
             if scale is not None and form in FORMATS and form != "png":
                 problem = f"is given for {form}, which has no pixels"
                 raise RooflinesError("", problem, "leave it out, or write --format png")
-            if scale is not None and not 0 < scale <= MOST_SCALE:
-                fix = f"write a number above 0, {MOST_SCALE} at most"
+            if scale is not None and not 0 < scale <= MAX_SCALE:
+                fix = f"write a number above 0, {MAX_SCALE} at most"
                 raise RooflinesError("", f"is {scale:g}", fix)
 
 

@@ -13,11 +13,11 @@ import yaml
 from rooflines.answers.assumptions import as_note
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
-from rooflines.answers.overrides import with_own_numbers
+from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import read_words
 from rooflines.answers.screen import as_ascii, as_text
 from rooflines.basics.errors import RooflinesError
-from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame, table
+from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import model_entries
@@ -102,8 +102,8 @@ def options_of(table: Mapping[str, str]) -> Callable[[click.decorators.FC], clic
     """The options of a table by name, in its order."""
 
     def add(function: click.decorators.FC) -> click.decorators.FC:
-        for name, said in reversed([*table.items()]):
-            metavar, _, text = said.partition(": ")
+        for name, description in reversed([*table.items()]):
+            metavar, _, text = description.partition(": ")
             option = click.option(f"--{name.replace('_', '-')}", metavar=metavar, help=text)
             function = option(function)
         return function
@@ -171,24 +171,24 @@ def command(
         rooflines explain h100 128x8192x8192 bf16 --memory all
         rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
     """
-    known = known_of(config)
-    asked = read_words(words, known.chips)
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if "operation" in given:
-        asked.take("operation", given["operation"])
-    _check_options(given, of_a_model=asked.model is not None)
-    given.pop("operation", None)
-    known = with_own_numbers(asked, known, settings, given.pop("price", None))
-    if softwares := given.get("calibration"):
-        given["calibration"] = softwares.split(",")
-    if "sharding" in given:
-        given["sharding"] = _long_form(given["sharding"])
-    return printed_answer(asked, answered(asked, known, **given))
+    catalogues = catalogues_of(config)
+    question = read_words(words, catalogues.chips)
+    keys: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if "operation" in keys:
+        question.take("operation", keys["operation"])
+    _check_options(keys, of_a_model=question.model is not None)
+    keys.pop("operation", None)
+    catalogues = with_overrides(question, catalogues, settings, keys.pop("price", None))
+    if softwares := keys.get("calibration"):
+        keys["calibration"] = softwares.split(",")
+    if "sharding" in keys:
+        keys["sharding"] = _long_form(keys["sharding"])
+    return printed_answer(question, answered(question, catalogues, **keys))
 
 
-def printed_answer(asked: Question, answer: Explanation | Cases) -> Printed:
+def printed_answer(question: Question, answer: Explanation | Cases) -> Printed:
     """An answer as rows, a screen and JSON; what was taken for what is printed apart."""
-    for note in dict.fromkeys(asked.notes):
+    for note in dict.fromkeys(question.notes):
         click.echo(note, err=True)
     rows = answer.rows if isinstance(answer, Cases) else [_with_notes(answer)]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
@@ -200,14 +200,14 @@ def _with_notes(answer: Explanation) -> Mapping[str, Any]:
     return {**answer.row, "note": notes or None} if answer.of_a_model else answer.row
 
 
-def _check_options(given: Collection[str], *, of_a_model: bool) -> None:
+def _check_options(names_given: Collection[str], *, of_a_model: bool) -> None:
     """Refuse options of the other kind of question."""
     refused, problem = OF_MODELS, "for models only, and no model is named"
     fix = "leave that out, or name a model such as llama-3.1-70b"
     if of_a_model:
         refused, problem = OF_OPERATIONS, "for single operations only"
         fix = "leave that out; chips share a model by --split, such as tp=8"
-    if names := [f"--{name.replace('_', '-')}" for name in given if name in refused]:
+    if names := [f"--{name.replace('_', '-')}" for name in names_given if name in refused]:
         verb = "are" if len(names) > 1 else "is"
         raise RooflinesError(", ".join(names), f"{verb} {problem}", fix)
 
@@ -230,5 +230,5 @@ def _screen(answer: Explanation | Cases) -> str:
         return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
     shown = table(answer.columns, answer.rows[: answer.shown])
-    text = "\n".join([answer.asked, "", shown, *notes])
+    text = "\n".join([answer.question, "", shown, *notes])
     return text if utf8 else as_ascii(text)

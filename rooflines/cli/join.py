@@ -90,14 +90,14 @@ def command(  # noqa: PLR0913, the options
     if out is not None:
         form = output.format_of(out, ["parquet", "csv"])
         output.check_new(out, force=force)
-    one, found = joined_table(table, where, calibrations, config)
-    frame = measured_frame(found)
+    timing_set, joined = joined_table(table, where, calibrations, config)
+    frame = measured_frame(joined)
     if out is not None and form == "csv":
         write_csv(frame, out)
     elif out is not None:
-        metadata = about([], measured_columns(frame.columns), skipped=one.skipped(found))
+        metadata = about([], measured_columns(frame.columns), skipped=timing_set.skipped(joined))
         write_parquet(frame.lazy(), out, metadata)
-    return frame, _text(one, found)
+    return frame, _text(timing_set, joined)
 
 
 def joined_table(
@@ -119,58 +119,58 @@ def joined_table(
         if "=" not in word:
             fix = "write --where chip=h100-sxm"
             raise RooflinesError("--where", f"is {word!r}, which names no value", fix)
-    known = output.known_of(config)
+    entries = output.catalogues_of(config)
     fits = merge_calibrations(
-        [known.calibrations or shipped_calibrations(), *map(read_calibrations, calibrations)]
+        [entries.calibrations or shipped_calibrations(), *map(read_calibrations, calibrations)]
     )
-    catalogues = Catalogues(known.chips, dtype_entries(), fits)
-    path, given = Path(table), MeasurementConfig.model_validate({"file": table, "where": chosen})
-    one = checked_set(path.stem, given, path, catalogues)
-    return one, one.join()
+    catalogues = Catalogues(entries.chips, dtype_entries(), fits)
+    path, fields = Path(table), MeasurementConfig.model_validate({"file": table, "where": chosen})
+    timing_set = checked_set(path.stem, fields, path, catalogues)
+    return timing_set, timing_set.join()
 
 
-def counts(one: MeasuredSet, found: JoinedTimings) -> list[str]:
+def counts(timing_set: MeasuredSet, joined: JoinedTimings) -> list[str]:
     """How many timings have a bound and an estimate, how many are below, and what lacks them."""
-    frame = found.frame
+    frame = joined.frame
     below = frame.filter(frame["reason"].is_not_null())
     estimated = frame.height - frame["t_estimate_s"].null_count()
-    kind = file_kind(one.path)
-    named = f"{one.timings.file}, {kind.name}" if kind else one.timings.file
+    kind = file_kind(timing_set.path)
+    named = f"{timing_set.timings.file}, {kind.name}" if kind else timing_set.timings.file
     head = (
         f"{named}: {counted(frame.height, 'timing')} with a bound, {estimated:,} with "
         f"an estimate, {below.height:,} below the bound"
     )
     reasons = below["reason"].value_counts(sort=True).iter_rows()
     lines = [head, *(f"  {number:,} below: {reason}" for reason, number in reasons)]
-    skipped = one.skipped(found)
+    skipped = timing_set.skipped(joined)
     for row in sorted(skipped, key=lambda row: -row["timings"])[:MAX_REASONS]:
         keys = ("chip", "software", "dtypes", "collective")
-        of = ", ".join(str(row[name]) for name in keys if row.get(name))
-        why = f"{of}: {row['reason']}" if of else f"they {row['reason']}"
-        close = close_to(str(row.get("software")), one.catalogues.fits.softwares)
+        case = ", ".join(str(row[name]) for name in keys if row.get(name))
+        why = f"{case}: {row['reason']}" if case else f"they {row['reason']}"
+        close = close_to(str(row.get("software")), timing_set.catalogues.fits.softwares)
         if row["reason"] == NO_CALIBRATION and row["software"] not in close:
             why += "".join(f"; close to it: {name}" for name in close[:1])
         lines.append(f"  {row['timings']:,} without {row['lacks']}: {why}")
     if len(skipped) > MAX_REASONS:
         lines.append(f"  and {len(skipped) - MAX_REASONS} smaller groups without one")
-    if one.timings.unread:
-        lines.append(f"  columns not read: {', '.join(map(printable, one.timings.unread))}")
-    lines += [f"  assumed: {each}" for each in one.timings.assumed]
+    if timing_set.timings.unread:
+        lines.append(f"  columns not read: {', '.join(map(printable, timing_set.timings.unread))}")
+    lines += [f"  assumed: {assumption}" for assumption in timing_set.timings.assumed]
     return lines
 
 
-def _text(one: MeasuredSet, found: JoinedTimings) -> str:
+def _text(timing_set: MeasuredSet, joined: JoinedTimings) -> str:
     """The counts, then the first timings."""
-    frame = found.frame.head(MAX_ROWS)
-    rows = [{**row, "what": _what(row)} for row in frame.to_dicts()]
-    more = found.frame.height - frame.height
-    lines = [*counts(one, found), "", output.table(SHOWN, rows)]
+    frame = joined.frame.head(MAX_ROWS)
+    rows = [{**row, "what": _timing_label(row)} for row in frame.to_dicts()]
+    more = joined.frame.height - frame.height
+    lines = [*counts(timing_set, joined), "", output.table(SHOWN, rows)]
     return "\n".join([*lines, *([f"... {more:,} more: --csv or -o FILE"] if more else [])])
 
 
-def _what(row: dict[str, float | None]) -> str:
+def _timing_label(row: dict[str, float | None]) -> str:
     """What a timing is of, and its sizes."""
-    what = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
+    parts = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
     sizes = [f"{name}={row[name]:,}" for name in ("B", "S", "D", "F") if row.get(name)]
     sizes += [f"{name}={row[name]:,}" for name in ("shards", "bytes") if row.get(name)]
-    return " ".join([*what, *sizes])
+    return " ".join([*parts, *sizes])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.cli.output import Printed
     from rooflines.measured.judgement import Judgement
 
-MOST_WRONG = 20
+MAX_WRONG_PAIRS = 20
 """Pairs that are shown [1]; CSV has all."""
 
 HELD_OUT = {
@@ -83,10 +83,10 @@ def command(
         rooflines measured judge timings.csv --calibrations mine.yaml --json
         rooflines measured judge served.csv --wrong --csv > wrong.csv
     """
-    one, found = joined_table(table, where, calibrations, config)
-    judgement = judge_set(one, found)
+    timing_set, joined = joined_table(table, where, calibrations, config)
+    judgement = judge_set(timing_set, joined)
     shown = _wrong(judgement.wrong) if wrong else _text(judgement)
-    text = "\n".join([*counts(one, found), "", *shown])
+    text = "\n".join([*counts(timing_set, joined), "", *shown])
     return judgement.wrong if wrong else judgement.errors, text, judgement.plain
 
 
@@ -94,11 +94,11 @@ def _text(judgement: Judgement) -> list[str]:
     """The errors by chip and software, those of all timings, and the order of pairs."""
     whole = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
     splits = whole["split"].unique()
-    every = [
+    rows = [
         *whole.to_dicts(),
         {**judgement.whole, "split": splits[0] if len(splits) == 1 else None},
     ]
-    errors = table(ERRORS, ({**row, "of": _what(row)} for row in every))
+    errors = table(ERRORS, ({**row, "of": _case_label(row)} for row in rows))
     lines = [*_held_out(judgement.held_out), errors, "", *_ratios(judgement.whole)]
     if not judgement.pairs.is_empty():
         lines += ["", table(PAIRS, judgement.pairs.to_dicts())]
@@ -121,16 +121,18 @@ def _held_out(errors: pl.DataFrame) -> list[str]:
 def _ratios(whole: dict[str, float | None]) -> list[str]:
     """The measured times over the bound and over the estimate, of all timings."""
     lines = []
-    for what in ("lower", "estimate"):
-        low, half, high = (whole[f"ratio_{what}_{share}"] for share in ("p10", "median", "p90"))
+    for column in ("lower", "estimate"):
+        low, half, high = (whole[f"ratio_{column}_{share}"] for share in ("p10", "median", "p90"))
         if low is not None and half is not None and high is not None:
-            of = "bound" if what == "lower" else "estimate"
+            reference = "bound" if column == "lower" else "estimate"
             spread = f"{significant(low)} to {significant(high)}"
-            lines.append(f"measured / {of}: median {significant(half)}, 8 of 10 within {spread}")
+            lines.append(
+                f"measured / {reference}: median {significant(half)}, 8 of 10 within {spread}"
+            )
     return lines
 
 
-def _what(row: dict[str, object]) -> str:
+def _case_label(row: dict[str, object]) -> str:
     """What the timings of a row are of."""
     keys = ("model", "chip", "software", "dtypes", "collective")
     return " ".join(str(row[name]) for name in keys if row.get(name)) or "all"
@@ -141,7 +143,11 @@ def _wrong(pairs: pl.DataFrame) -> list[str]:
     keys = [name for name in pairs.columns if name not in WRONG]
     rows = [
         row | {"same": " ".join(f"{key}={row[key]}" for key in keys if row[key] is not None)}
-        for row in pairs.head(MOST_WRONG).to_dicts()
+        for row in pairs.head(MAX_WRONG_PAIRS).to_dicts()
     ]
-    more = [f"... {len(pairs) - MOST_WRONG:,} more: --csv"] if len(pairs) > MOST_WRONG else []
+    more = (
+        [f"... {len(pairs) - MAX_WRONG_PAIRS:,} more: --csv"]
+        if len(pairs) > MAX_WRONG_PAIRS
+        else []
+    )
     return [table(WRONG, rows), *more] if rows else ["no pair is ranked wrongly"]

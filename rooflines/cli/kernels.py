@@ -36,7 +36,7 @@ SHOWN = {
 }
 """What is shown of a kernel, and the titles of the columns."""
 
-LONGEST_NAME = 60
+MAX_NAME_LENGTH = 60
 """Characters of the name of a kernel that are shown [1]."""
 
 
@@ -97,8 +97,8 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
         RooflinesError: It has another suffix, or a size or theme is given without a picture.
     """
     form = TABLE if out is None else output.format_of(out, (*FORMATS, TABLE))
-    for option, given in (("--size", size), ("--dark", dark)):
-        if given and form == TABLE:
+    for option, value in (("--size", size), ("--dark", dark)):
+        if value and form == TABLE:
             fix = "leave it out, or write --out kernels.png"
             raise RooflinesError(option, "is given without a picture", fix)
     if size is not None:
@@ -110,11 +110,11 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
 def _text(frame: pl.DataFrame, chip: str) -> str:
     """A line for each kernel, then the share of all of them."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
-    names = (truncate(short_name(printable(name)), LONGEST_NAME) for name in frame["kernel"])
+    names = (truncate(short_name(printable(name)), MAX_NAME_LENGTH) for name in frame["kernel"])
     rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]
-    total, least = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
+    total, roofline_s = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
-    roofline = f"roofline {seconds(least)} on {chip} ({least / total:.1%})"
+    roofline = f"roofline {seconds(roofline_s)} on {chip} ({roofline_s / total:.1%})"
     lines = [f"{kernels}, {seconds(total)} measured; {roofline}"]
     above = frame.filter(frame["roof_share"] > 1).height
     without = int(frame["flops"].null_count())

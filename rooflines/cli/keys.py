@@ -9,7 +9,7 @@ import click
 import polars as pl
 
 from rooflines.basics.errors import at_path
-from rooflines.cli.output import WithExamples, looked_up, prints_frame
+from rooflines.cli.output import WithExamples, filter_dictionary, prints_frame
 from rooflines.config.schema import ConfigFile
 from rooflines.fits.calibration_files import Calibrations
 from rooflines.hardware.dtype_catalogue import DtypeFile
@@ -54,10 +54,14 @@ def command(place: str | None) -> Printed:
         rooflines list keys calibration
     """
     frame = every_key()
-    main = [each for each in frame["place"].unique(maintain_order=True) if "." not in each]
+    main = [
+        place_name
+        for place_name in frame["place"].unique(maintain_order=True)
+        if "." not in place_name
+    ]
     fix = f"use one of {', '.join(main)}, or one below, such as chips.networks, or a key"
     with at_path("place"):
-        return looked_up(frame, place, "no place of keys, and no key", fix)
+        return filter_dictionary(frame, place, "no place of keys, and no key", fix)
 
 
 def every_key() -> pl.DataFrame:

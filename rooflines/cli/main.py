@@ -168,13 +168,13 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
             if option[1:2].isdigit():
                 fix = "write sizes above zero, such as 128x8192x8192"
             elif context and context.info_name in ASKING:
-                typed = (each for each, others in INSTEAD.items() if option in others.split())
+                typed = (text for text, spellings in INSTEAD.items() if option in spellings.split())
                 fix = next(typed, fix)
                 close = [] if fix in INSTEAD else close
             return RooflinesError(path, f"has no option {quote(option)}", fix, close=close)
         case click.MissingParameter() if error.param and context:
             value = error.param.make_metavar(context)
-            named = [each for each in error.param.opts if each.startswith("--")]
+            named = [text for text in error.param.opts if text.startswith("--")]
             return RooflinesError(path, f"needs {' '.join([*named, value]).rstrip('.')}", fix)
         case _:
             text = error.format_message().rstrip(".")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from rooflines.answers.name_search import chip_named
+from rooflines.answers.name_search import find_chip
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_choices
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.text import counted, si
@@ -50,7 +50,7 @@ BACKENDS: dict[str, type[Multiplier]] = {"numpy": Blas, "torch": Gpu}
 FOLDER = "measured"
 """Where a file is written by default."""
 
-LONGEST_S = 0.25
+MAX_TIME_S = 0.25
 """About the longest time of a matmul that is chosen [s]."""
 
 DRIFT = 0.1
@@ -107,25 +107,25 @@ def command(  # noqa: PLR0913, the options
     machine = multiplier.machine()
     names = (dtypes or multiplier.default_dtypes()).split(",")
     with at_path("--dtypes"):
-        library = next(name for name, one in BACKENDS.items() if one is multiplier)
+        library = next(name for name, candidate in BACKENDS.items() if candidate is multiplier)
         problem = f"no dtype that {library} multiplies here"
         check_choices(names, multiplier.COMBINATIONS, problem)
-    here = _id_of(machine)
-    known = one_chip("--chip", chip) if chip else here
-    if known != here:
-        click.echo(f"{machine.name} is measured as {known}, as --chip says", err=True)
-    path = Path(out or f"{FOLDER}/{known}-{machine.software}.parquet")
+    machine_id = _id_of(machine)
+    chip_id = one_chip("--chip", chip) if chip else machine_id
+    if chip_id != machine_id:
+        click.echo(f"{machine.name} is measured as {chip_id}, as --chip says", err=True)
+    path = Path(out or f"{FOLDER}/{chip_id}-{machine.software}.parquet")
     format_of(path, ["parquet"])
     unit = f", {counted(machine.threads, 'thread')}" if machine.threads else ""
     click.echo(f"{machine.name}{unit}, {machine.version}")
-    session = Session.resume(path, machine, known, _about(multiplier))
+    session = Session.resume(path, machine, chip_id, _about(multiplier))
     try:
         for name in dict.fromkeys(names):
             _time(session, multiplier, name, budget, shapes)
     except KeyboardInterrupt:
         count = session.frame.height
-        said = f"Interrupted: {count} timings are in {path}; run the same command to continue."
-        click.echo(said, err=True)
+        message = f"Interrupted: {count} timings are in {path}; run the same command to continue."
+        click.echo(message, err=True)
         return INTERRUPTED
     _finish(session, multiplier)
     return 0
@@ -133,8 +133,8 @@ def command(  # noqa: PLR0913, the options
 
 def _id_of(machine: Host) -> str:
     """The id of a machine as a chip: of the catalogue by the name that its driver reports."""
-    found = chip_named(machine.name, chip_entries())
-    return found.name if found else machine.id
+    match = find_chip(machine.name, chip_entries())
+    return match.name if match else machine.id
 
 
 def _default_backend() -> type[Multiplier]:
@@ -165,13 +165,13 @@ def _time(
     """Time the shapes of a dtype combination that a session lacks, and show how far it is."""
     shapes, sites = read_shapes(Path(file)) if file else ([], [])
     if not shapes:
-        most = session.about["most_flops"]
-        if dtypes not in most:
+        max_flops = session.about["most_flops"]
+        if dtypes not in max_flops:
             alone = multiplier(dtypes, session.machine, [REFERENCE])
             alone.seconds(REFERENCE)
             rate = cost(REFERENCE, dtypes, "flops") / alone.seconds(REFERENCE)
-            most[dtypes] = LONGEST_S * rate
-        shapes = choose_shapes(budget, multiplier.SHAPE_RANGE, sites, most[dtypes], dtypes)
+            max_flops[dtypes] = MAX_TIME_S * rate
+        shapes = choose_shapes(budget, multiplier.SHAPE_RANGE, sites, max_flops[dtypes], dtypes)
     left = session.missing(dtypes, shapes)
     if left:
         timed = multiplier(dtypes, session.machine, [REFERENCE, *left])
@@ -226,10 +226,10 @@ def _rates(session: Session) -> Iterator[str]:
     yield f"last-level cache {si(cache, 'B')}" if cache else "last-level cache not reported"
 
 
-def _rate(what: str, rate: float, unit: str, sheet: float | None) -> str:
+def _rate(label: str, rate: float, unit: str, sheet: float | None) -> str:
     """A rate, beside that of the data sheet."""
     share = f", {rate / sheet:.0%} of the data sheet's {si(sheet, unit)}" if sheet else ""
-    return f"{what} {si(rate, unit)}{share}"
+    return f"{label} {si(rate, unit)}{share}"
 
 
 def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:

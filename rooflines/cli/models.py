@@ -61,12 +61,12 @@ def command(model: str | None, family: str | None) -> Printed:
     if model is None:
         frame = api.model_shapes()
         return frame, _list(frame)
-    one = find_model(one_model(model), family=family)
-    rows = [(one.name, *line) for line in model_sheet.model_numbers(one)]
+    loaded = find_model(one_model(model), family=family)
+    rows = [(loaded.name, *line) for line in model_sheet.model_numbers(loaded)]
     schema = {"model": pl.String, "path": pl.String, "value": pl.Float64, "unit": pl.String}
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    frame = frame.with_columns(pl.lit(one.note, pl.String).alias("note"))
-    return frame, "\n".join(_sheet(one, frame))
+    frame = frame.with_columns(pl.lit(loaded.note, pl.String).alias("note"))
+    return frame, "\n".join(_sheet(loaded, frame))
 
 
 def _list(frame: pl.DataFrame) -> str:
@@ -109,9 +109,9 @@ def _chips(model: Model) -> str:
         {"memory": si(capacity, "B"), "chips": ", ".join(chips)}
         | {
             dtype: f"{int(batch):,}" if batch else "-"
-            for dtype, batch in zip(model_sheet.CACHE_DTYPES, most, strict=True)
+            for dtype, batch in zip(model_sheet.CACHE_DTYPES, max_batches, strict=True)
         }
-        for (capacity, *most), chips in sorted(by_capacity.items(), reverse=True)
+        for (capacity, *max_batches), chips in sorted(by_capacity.items(), reverse=True)
     ]
     context = f"{model_sheet.BATCH_CONTEXT // 1024}k context"
     head = f"Largest batch on one chip at {context}, by KV cache dtype:"

@@ -27,7 +27,7 @@ QUESTIONS = {
 CHIP = "h100-sxm"
 """The chip of question `model`."""
 
-EPILOG = "\n\n\b\nQuestions:" + "".join(f"\n  {each}: {QUESTIONS[each]}" for each in QUESTIONS)
+EPILOG = "\n\n\b\nQuestions:" + "".join(f"\n  {name}: {QUESTIONS[name]}" for name in QUESTIONS)
 
 
 @click.command("new", cls=WithExamples, epilog=EPILOG)
@@ -71,10 +71,10 @@ def _of_model(text: str, model: str, question: str) -> str:
     shape = find_model(model)
     entry = f"{{name: mine, hf: {json.dumps(model)}}}" if is_path(model) else shape.name
     dtypes = as_published(shape, [chip_entries()[CHIP]])
-    own = {"models:": f"    models: [{entry}]\n"}
+    lines = {"models:": f"    models: [{entry}]\n"}
     if not isinstance(dtypes, str):
         pairs = ", ".join(f"{key}: {value}" for key, value in dtypes.items())
-        own["dtypes:"] = f"    dtypes: [{{name: published, {pairs}}}]\n"
+        lines["dtypes:"] = f"    dtypes: [{{name: published, {pairs}}}]\n"
     _, *rest = text.splitlines(keepends=True)
     head = f"# {model} on 8 H100: which batch, how many tokens a second, does it fit?\n"
-    return head + "".join(own.get((line.split() or [""])[0], line) for line in rest)
+    return head + "".join(lines.get((line.split() or [""])[0], line) for line in rest)

@@ -44,23 +44,23 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
             if (file / FOLDER).is_dir():
                 whole &= _print_check(file, check_results(file))
                 continue
-            found = origin(file)
+            record = origin(file)
         except BrokenPipeError:
             raise
         except OSError as error:
             raise read_error(error.filename, error) from None
-        whole &= found.whole
-        lines = [f"{file} {found.verdict}"] if check else _lines(found, whole=whole_text)
+        whole &= record.whole
+        lines = [f"{file} {record.verdict}"] if check else _lines(record, whole=whole_text)
         click.echo("\n".join(map(printable, ["---"] * (number > 0 and not check) + lines)))
     return 0 if whole else 1
 
 
-def _lines(found: Origin, *, whole: bool) -> list[str]:
+def _lines(record: Origin, *, whole: bool) -> list[str]:
     """The lines of an origin: of a long one the names, unless all of it is wanted."""
-    lines = found.text().rstrip().split("\n")
+    lines = record.text().rstrip().split("\n")
     if whole or len(lines) <= MAX_LINES:
         return lines
-    return [*found.summary().rstrip().split("\n"), f"# all {len(lines):,} lines: --all"]
+    return [*record.summary().rstrip().split("\n"), f"# all {len(lines):,} lines: --all"]
 
 
 def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bool:
@@ -71,6 +71,6 @@ def _print_check(folder: Path, checked: Iterable[tuple[Path, str | None]]) -> bo
         if problem:
             bad += 1
             click.echo(f"{printable(path)} {printable(problem)}")
-    said = f"{bad:,} of them not as they were written" if bad else "all as they were written"
-    click.echo(f"{printable(folder)}: {count:,} outputs read, {said}")
+    verdict = f"{bad:,} of them not as they were written" if bad else "all as they were written"
+    click.echo(f"{printable(folder)}: {count:,} outputs read, {verdict}")
     return not bad

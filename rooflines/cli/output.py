@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from polars import selectors as cs
 
-from rooflines.answers.name_search import chip_named, chip_near, model_near
+from rooflines.answers.name_search import find_chip, search_chip, search_model
 from rooflines.answers.phrases import percent
-from rooflines.answers.question import Known
+from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from rooflines.answers.name_search import Found
+    from rooflines.answers.name_search import Match
     from rooflines.hardware.entries import Chip
 
     Printed = tuple[pl.DataFrame, str, *tuple[object, ...]]
@@ -43,7 +43,7 @@ DIGITS = 4
 
 USE_CHIP = "use a chip such as h100-sxm; `rooflines list chips` has all, --config those of a config"
 
-LEAST_WIDTH = 8
+MIN_WIDTH = 8
 """A column is not cut below this width [1]."""
 
 
@@ -72,19 +72,19 @@ def as_table(
         rows: The cells.
         columns: Those of the terminal; None: as it is, any in a file or a pipe.
     """
-    most = columns or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    max_width = columns or (shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
     while (
-        most is not None
-        and sum(widths) + len(GAP) * (len(widths) - 1) > most
-        and max(widths) > LEAST_WIDTH
+        max_width is not None
+        and sum(widths) + len(GAP) * (len(widths) - 1) > max_width
+        and max(widths) > MIN_WIDTH
     ):
         widths[widths.index(max(widths))] -= 1
     lines = [
         GAP.join(_cell(cell, size) for cell, size in zip(row, widths, strict=True)).rstrip()
         for row in (names, *rows)
     ]
-    return "\n".join(line[:most] for line in lines)
+    return "\n".join(line[:max_width] for line in lines)
 
 
 def _cell(text: str, size: int) -> str:
@@ -121,19 +121,19 @@ def _text(column: str, value: str | float | None) -> str:
         return "yes" if value else "no"
     if len(column) == 1:
         return f"{value:,}"
-    other = count if isinstance(value, int) else significant
-    return next((form for ends, form in CELLS if column.endswith(ends)), other)(value)
+    fallback = count if isinstance(value, int) else significant
+    return next((form for ends, form in CELLS if column.endswith(ends)), fallback)(value)
 
 
-def looked_up(
-    names: pl.DataFrame, word: str | None, what: str, fix: str
+def filter_dictionary(
+    names: pl.DataFrame, word: str | None, problem: str, fix: str
 ) -> tuple[pl.DataFrame, str]:
     """A dictionary, or its rows of one place, or else of one name, and their text.
 
     Args:
         names: The dictionary: places, names in them, and what is said of each.
         word: The place or name; None: all of them.
-        what: What another word is, as in `check_choice`.
+        problem: What another word is, as in `check_choice`.
         fix: What to do about it.
 
     Raises:
@@ -144,7 +144,7 @@ def looked_up(
     rows = names if word is None else names.filter(names[column] == word)
     if rows.is_empty():
         check_choice(
-            word, [*names[place].unique(maintain_order=True), *names[name].unique()], what, fix
+            word, [*names[place].unique(maintain_order=True), *names[name].unique()], problem, fix
         )
     shown = rows.drop(place) if word is not None and column == place else rows
     return rows, table(shown.columns, shown.with_columns(cs.string().fill_null("")).to_dicts())
@@ -175,18 +175,18 @@ def as_json(value: object) -> str:
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
-def known_of(config: str | None) -> Known:
+def catalogues_of(config: str | None) -> QuestionCatalogues:
     """The chips and calibrations of the catalogue and, if there is one, of a config.
 
     Args:
         config: Its path; it needs no sweeps.
     """
     if config is None:
-        return Known(chip_entries())
+        return QuestionCatalogues(chip_entries())
     from rooflines.loading import load_config  # noqa: PLC0415 - most questions have no config
 
-    own = load_config(config, needs_sweeps=False)
-    return Known(own.chips, own.calibrations)
+    loaded = load_config(config, needs_sweeps=False)
+    return QuestionCatalogues(loaded.chips, loaded.calibrations)
 
 
 def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> str:
@@ -200,12 +200,12 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     Raises:
         RooflinesError: It is no chip, or could be several.
     """
-    known = chip_entries() if chips is None else chips
-    found = chip_named(word, known) or chip_near(word, known)
-    if found is None:
+    entries = chip_entries() if chips is None else chips
+    match = find_chip(word, entries) or search_chip(word, entries)
+    if match is None:
         with at_path(place):
-            check_choice(word, known, "no chip", USE_CHIP)
-    return _said(found, word)
+            check_choice(word, entries, "no chip", USE_CHIP)
+    return _echo_note(match, word)
 
 
 def one_model(word: str) -> str:
@@ -214,14 +214,14 @@ def one_model(word: str) -> str:
     Raises:
         RooflinesError: Several models have the word in their ids.
     """
-    return _said(None if is_named(word) or is_path(word) else model_near(word), word)
+    return _echo_note(None if is_named(word) or is_path(word) else search_model(word), word)
 
 
-def _said(found: Found | None, word: str) -> str:
+def _echo_note(match: Match | None, word: str) -> str:
     """The name that was found for a word; what was taken for what is said on stderr."""
-    if found is not None and found.note:
-        click.echo(found.note, err=True)
-    return word if found is None else found.name
+    if match is not None and match.note:
+        click.echo(match.note, err=True)
+    return word if match is None else match.name
 
 
 config_option = click.option(
@@ -235,8 +235,8 @@ def prints_frame(command: Callable[..., Printed]) -> Callable[..., None]:
     @click.option("--csv", "csv", is_flag=True, help="All columns as CSV.")
     @click.option("--json", "json_", is_flag=True, help="All columns as JSON.")
     @wraps(command)
-    def printed(*, csv: bool, json_: bool, **given: object) -> None:
-        frame, text, *whole = command(**given)
+    def printed(*, csv: bool, json_: bool, **options: object) -> None:
+        frame, text, *whole = command(**options)
         if csv:
             text = as_csv(frame)
         elif json_:
@@ -285,8 +285,8 @@ def format_of(path: str | Path, formats: Sequence[str]) -> str:
         RooflinesError: It is none of these.
     """
     form = Path(path).suffix.removeprefix(".")
-    *others, last = (f".{name}" for name in formats)
-    known = f"{', '.join(others)} or {last}" if others else last
+    *head, last = (f".{name}" for name in formats)
+    suffixes = f"{', '.join(head)} or {last}" if head else last
     with at_path("--out"):
-        check_choice(form, formats, "no format", f"end the name in {known}")
+        check_choice(form, formats, "no format", f"end the name in {suffixes}")
     return form

@@ -119,8 +119,8 @@ def results_of(config: str | None, rest: Sequence[str]) -> Path:
         config: The config, checked; None: the default.
         rest: Words for Snakemake.
     """
-    given = read_yaml(DEFAULT_CONFIG if config is None else Path(config))
-    results: str = given.get("pathvars", {}).get("results", "results")
+    settings = read_yaml(DEFAULT_CONFIG if config is None else Path(config))
+    results: str = settings.get("pathvars", {}).get("results", "results")
     return directory_of(rest) / results
 
 
@@ -135,11 +135,14 @@ def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
     Raises:
         RooflinesError: They may not.
     """
-    other = config_of_results(results)
-    if other in (None, DEFAULT_CONFIG.resolve() if config is None else Path(config).resolve()):
+    config_path = config_of_results(results)
+    if config_path in (
+        None,
+        DEFAULT_CONFIG.resolve() if config is None else Path(config).resolve(),
+    ):
         return
-    here = Path.cwd()
-    named = other.relative_to(here) if other.is_relative_to(here) else other
+    cwd = Path.cwd()
+    named = config_path.relative_to(cwd) if config_path.is_relative_to(cwd) else config_path
     question = f"{results} has the results of {named}. Replace them?"
     if not replace and not (sys.stdin.isatty() and click.confirm(question, err=True)):
         problem = f"are those of {named}, and this run would replace them"

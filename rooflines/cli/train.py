@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rooflines.answers.explain import answered
-from rooflines.answers.overrides import with_own_numbers
+from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import (
@@ -18,7 +18,7 @@ from rooflines.cli.explain import (
     printed_answer,
     set_option,
 )
-from rooflines.cli.output import WithExamples, config_option, known_of, prints_frame
+from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ def command(
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --set memory.hbm.capacity_bytes=7e10
     """
-    known = known_of(config)
-    asked = read_words(words, known.chips)
-    if asked.model is None:
+    catalogues = catalogues_of(config)
+    question = read_words(words, catalogues.chips)
+    if question.model is None:
         raise RooflinesError("the question", "names no model", "name one such as llama-3.1-70b")
-    known = with_own_numbers(asked, known, settings)
-    given = {name: value for name, value in options.items() if value is not None}
-    more = {key: given.pop(key).split(",") for key in [*given] if key == "calibration"}
-    return printed_answer(asked, answered(asked, known, phase=TRAIN, **given, **more))
+    catalogues = with_overrides(question, catalogues, settings)
+    keys = {name: value for name, value in options.items() if value is not None}
+    more = {key: keys.pop(key).split(",") for key in [*keys] if key == "calibration"}
+    return printed_answer(question, answered(question, catalogues, phase=TRAIN, **keys, **more))

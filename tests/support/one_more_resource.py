@@ -92,4 +92,4 @@ answers = (
 )
 for answer in answers:
     assert answer.row["bound"] == "cache"
-    assert "cache" in {used.resource for used in answer.uses}
+    assert "cache" in {used.resource for used in answer.resources}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.claims import LEAST_FACTOR, Ranking, Sentence, first_true
+from rooflines.answers.claims import MIN_FACTOR, Ranking, Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts import frames
@@ -272,10 +272,10 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
         factor = significant(first / second)
         text = f"By bounds {chip_label(best)} gives {factor}× the next chip {at}"
         yield Sentence(text=text, ranks=Ranking(first, second), **about)
-        near = [chip for chip, rate in at_target.items() if rate * LEAST_FACTOR > first]
+        near = [chip for chip, rate in at_target.items() if rate * MIN_FACTOR > first]
         words = " and ".join(chip_label(chip) for chip in near[:2])
         text = f"{len(near)} chips" if len(near) > 2 else words  # noqa: PLR2004
-        factor = f"{LEAST_FACTOR:g}×"
+        factor = f"{MIN_FACTOR:g}×"
         yield Sentence(text=f"{text} lead {at} (bounds within {factor})", **about)
     if at_target:
         low, high = significant(min(at_target.values())), significant(max(at_target.values()))
