@@ -1,4 +1,4 @@
-"""The explanation of a sweep of one row: an operation, or a step of a model.
+"""Explanation of a one-row sweep: an operation, or a model step.
 
 No formula is here: times come from tables and kernels, sizes and rates from the solvers.
 """
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 
 
 ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_extrapolated", "collectives_estimate_s")
-"""What is said of the estimate of a kernel."""
+"""Columns about a kernel's estimate."""
 
 LEFT_OUT = "steps of a model left out"
-"""What the error of a fit of training is of."""
+"""Held-out group behind the error in a training fit."""
 
 
 class Explanation(Answer):
-    """An operation, or a step of a model, explained; `str()` is a screen, `to_dict()` all of it."""
+    """Explained operation or model step; `str()` is a screen, `to_dict()` has every number."""
 
     def __str__(self) -> str:
         """A screen of text, without colour."""
@@ -69,7 +69,7 @@ class Explanation(Answer):
 
 
 def answer_of(sweep: Sweep | ModelSweep) -> Explanation:
-    """The explanation of the only row of a sweep.
+    """Explain the only row in a sweep.
 
     Raises:
         RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
@@ -117,22 +117,22 @@ def answer_of(sweep: Sweep | ModelSweep) -> Explanation:
 
 
 def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
-    """The letters of the sizes of a sweep."""
+    """Size letters in a sweep."""
     return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
 
 
 def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
-    """The rows of a sweep."""
+    """Compute the rows in a sweep."""
     return table_of(sweep).stored_frame().collect().to_dicts()
 
 
 def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
-    """The thresholds of a sweep."""
+    """Solve the thresholds in a sweep."""
     return sweep_thresholds(sweep).to_dicts()
 
 
 def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
-    """The compute dtypes of a case."""
+    """Compute dtypes in a case."""
     return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
 
 
@@ -140,7 +140,7 @@ def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
 
 
 def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
-    """The largest of the times of every network; of another resource its only one [s]."""
+    """Largest time over networks; any other resource has one time [s]."""
     return max((poly.at(extents) for poly in polys), default=Fraction(0))
 
 
@@ -169,7 +169,7 @@ def _limit_shares(
     rates: Mapping[Resource, Fraction],
     thresholds: Sequence[Mapping[str, Any]],
 ) -> dict[str, float]:
-    """What the share of the attainable peak tends to along sizes that never reach it [1]."""
+    """Limit of the share of attainable peak along axes that are never compute-bound [1]."""
     by_bound = {resource.bound: rate for resource, rate in rates.items()}
     return {
         row["axis"]: limit_share(rates[MATH] / by_bound[row["limit"]], row["limit_intensity"])
@@ -208,7 +208,7 @@ def _required_rates(
 
 
 def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The same question in the other dtypes that the unit computes, quickest first."""
+    """Bounds for the same question in every other dtype that the unit computes, fastest first."""
     chip, columns = sweep.chips[row["chip"]], ["dtypes", "bound", "t_lower_s"]
     if isinstance(sweep, Sweep):
         names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
@@ -227,7 +227,7 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
 
 
 def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
-    """The sweep with other keys in its config."""
+    """Sweep with changed config keys."""
     config: Any = sweep.config.model_copy(update=keys)
     return replace(sweep, config=config)
 
@@ -235,7 +235,7 @@ def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | Mode
 def _smallest_tp_over_more_networks(
     sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any] | None:
-    """The smallest tp that fits over more networks, where the network of the question limits it."""
+    """Smallest tp that fits over more networks, where the question's network is the limit."""
     (fewest,) = (threshold for threshold in thresholds if threshold["axis"] == "chips")
     if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
         return None
@@ -253,7 +253,7 @@ def _smallest_tp_over_more_networks(
 
 
 def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
-    """The software whose calibrations of matmuls and collectives give the estimate.
+    """Software whose matmul and collective calibrations give the estimate.
 
     Raises:
         RooflinesError: None that is named has a calibration of the chip and a compute dtype.
@@ -278,7 +278,7 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
 
 
 def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How far published timings of such a case are above the bound, None without any.
+    """Measured over bound in published timings like this case [1]; None without any.
 
     Of the software with most timings; variants, such as `trtllm-dynamic`, count where there is no
     other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
@@ -309,7 +309,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
 
 
 def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
-    """The parts of the chip that the row depends on."""
+    """Chip parts that the row depends on."""
     yield from (f"memory.{case.memory}", "efficiency")
     for compute in _computed(case):
         yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
@@ -326,7 +326,7 @@ def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) ->
 
 
 def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
-    """The numbers of parts of a chip, and the documents that they name."""
+    """Numbers in these chip parts, and the documents that they cite."""
     catalogue = chip_sources()
     numbers = [
         number for number in number_records(chip) if number["path"].rpartition(".")[0] in used
@@ -345,7 +345,7 @@ def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
 def _of_model(
     sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What only the explanation of a model has."""
+    """Fields that only a model's explanation has."""
     chip, extents = sweep.chips[case.chip], StepExtents(step)
     kernels = _kernels(sweep)
     groups = _groups(case, step, kernels)
@@ -375,7 +375,7 @@ def _of_model(
 
 
 def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
-    """What only the explanation of a step of training has."""
+    """Fields that only a training step's explanation has."""
     groups, fit = _kernels(sweep), case.fit
     for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
         group["count"] *= group["runs"] / case.keys["pp"]
@@ -391,13 +391,13 @@ def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
 
 
 def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
-    """The kernels of the row, without its keys and sizes."""
+    """Kernels in the row, without its keys and sizes."""
     names = [column.name for column in sweep.layer_columns]
     return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
 
 
 def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The kernels that have work, each with its critical batch."""
+    """Kernels with work, each with its critical batch."""
     timed_kernels = zip(rows, case.kernels, case.kernel_times, strict=True)
     return [
         {**row, **_critical(times, step, case.split.dp)}
@@ -407,7 +407,7 @@ def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[
 
 
 def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What makes up the estimate of a step, and the fits that it is by; nothing without one."""
+    """Terms that add up to a step's estimate, and their fits; empty without an estimate."""
     if any(row["t_estimate_s"] is None for row in rows):
         return {}
     names = ("group", "count", *ESTIMATED, "calibration")
@@ -426,7 +426,7 @@ def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> di
 
 
 def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
-    """The sources of fits and their errors at what was held out, by name."""
+    """Source and median held-out error for each fit, by name."""
     return {
         name: {
             "source": fit.source,
@@ -438,7 +438,7 @@ def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
 
 
 def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
-    """From which batch on a kernel is compute-bound by itself, as `bound` of a layer says it.
+    """Smallest batch at which a kernel by itself is compute-bound, as `bound` in its layer's row.
 
     Its intensity grows with the batch, so it is so for every larger one.
 
@@ -463,7 +463,7 @@ def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
 
 
 def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The products by compute dtype: of linear kernels, then of attention where it is another."""
+    """FLOPs, rate and time by compute dtype: linear kernels, then attention where it differs."""
     sums: dict[str, tuple[float, float]] = {}
     for kernel, row in zip(case.kernels, rows, strict=True):
         if row["flops"]:
@@ -477,13 +477,13 @@ def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[st
 
 
 def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
-    """How many contexts of decode have a compute-bound batch, where layers attend in chunks."""
+    """Number of decode contexts with a compute-bound batch, where layers attend in chunks."""
     contexts = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
     return None if contexts is None else contexts._asdict()
 
 
 def _published(case: StepCase, chip: Chip) -> str | None:
-    """The formats that a model is published in, where the step is in others."""
+    """Formats that a model is published in, where the step has others."""
     stored = case.model.dtypes
     if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
         return None

@@ -1,4 +1,4 @@
-"""An explanation as values: every number is a column of the tables, of the thresholds, or a rate.
+"""Explanation as values: every number is a table column, a threshold column, or a rate.
 
 No formula is here: times come from the tables, sizes and rates from the solvers.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 ONE_AXIS = "over one axis"
-"""What a route along a single axis of a torus is called."""
+"""Name for a route along a single torus axis."""
 
 
 @dataclass(frozen=True)
 class ResourceTime:
-    """What the row needs of one resource, and how long that takes.
+    """Work, rate and time at one resource: time = max over networks(work / rate, hop latency) [s].
 
     Attributes:
         resource: `math`, `memory` or `network`.
@@ -49,7 +49,7 @@ class ResourceTime:
 
 @dataclass(frozen=True)
 class RequiredRate:
-    """What one rate would have to be for the row to be compute-bound, all else equal.
+    """Rate at which the row becomes compute-bound, all else equal.
 
     Attributes:
         rate: `peak`, `memory_rate` or `network_rate`.
@@ -159,17 +159,17 @@ class Answer:
 
     @property
     def along_axis(self) -> str:
-        """What numbers of chips are along where a torus has one axis of them; else empty."""
+        """Phrase for chips along one torus axis; else empty."""
         return "along one axis, " if any(ONE_AXIS in route for route in self.routes) else ""
 
     @property
     def of_a_model(self) -> bool:
-        """Whether it is about a model."""
+        """True for a model step."""
         return "model" in self.row
 
     @property
     def trains(self) -> bool:
-        """Whether it is about a step of training."""
+        """True for a training step."""
         return self.row.get("phase") == TRAIN
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What an answer about a model takes as given, said in a sentence each.
+"""Assumptions behind an answer about a model, one sentence each.
 
 What its shape leaves out, copies under tensor parallelism, formats of tensors.
 """
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
 
 MODEL, SPLIT, DTYPES = "model", "split", "dtypes"
-"""What assumptions are about."""
+"""Subjects of assumptions."""
 
 WIDE, WIDE_BITS = "bf16", 16
 """A format of fewer bits than this is narrow; what is usually not in one is in `WIDE` [bit]."""
 
 
 def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
-    """The assumptions of the cases of a sweep, by what they are about.
+    """Assumptions in a sweep's cases, by subject.
 
     Returns:
         `model`: what its shape leaves out, and what is assumed of it; `split`: which kernels, or
@@ -61,13 +61,13 @@ def as_note(assumption: tuple[str, str]) -> str:
 
 
 def as_column(sweep: Sweep | ModelSweep) -> pl.Expr:
-    """The column `note` of a frame: all assumptions of a sweep; null without any."""
+    """Column `note` with all assumptions in a sweep; null without any."""
     notes = " ".join(map(as_note, assumptions_of(sweep).items()))
     return pl.lit(notes or None, pl.String).alias("note")
 
 
 def copies_text(copies: Iterable[Copies], *, several: bool = False) -> str:
-    """Which kernels are whole on each chip, and how many copies there are of parts of others.
+    """Kernels replicated on each chip, and the number of copies of kernel parts.
 
     Args:
         copies: Those of one split, or of several.
@@ -96,7 +96,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def one_format(dtypes: StepDtypes) -> str:
-    """What is taken to be in one narrow format, and what to type for other formats; else empty."""
+    """Tensors assumed in one narrow format, with the words to type for others; else empty."""
     formats, stored = (
         dtype_entries().formats,
         {*dtypes.storage_dtypes.values(), *dtypes.compute_dtypes},

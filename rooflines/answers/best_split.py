@@ -1,4 +1,4 @@
-"""Every split of a step of a model over a number of chips, best first."""
+"""Every split for a model step over a number of chips, best first."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ MAX_SHOWN = 20
 """Splits on a screen [1]."""
 
 TIE = 1e-9
-"""What is no loss, of a step: times of splits are sums of a few thousand kernels [1]."""
+"""Relative excess that counts as a tie: step times are sums over a few thousand kernels [1]."""
 
 CAPACITY = "capacity"
 """Bottleneck of a split that does not fit."""
@@ -73,7 +73,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     dtypes: Sequence[object] = (),
     **options: object,
 ) -> pl.DataFrame:
-    """Every split of a step over a number of chips.
+    """Rank every split for a step over a number of chips.
 
     Args:
         chip: Its id.
@@ -111,7 +111,7 @@ def _ranked(
     network: Sequence[str] | None = None,
     **options: object,
 ) -> tuple[pl.DataFrame, ModelSweep]:
-    """The splits of `best_splits`, and the sweep of all."""
+    """Ranked splits as in `best_splits`, and the sweep over all splits."""
     with at_path("chips"):
         number_of_chips = whole(chips, maximum=MAX_CHIPS)
     batch_given = "B" in {letter.upper() for letter in question.sizes}
@@ -144,7 +144,7 @@ def _ranked(
 
 
 def _interleaved(sweep: ModelSweep, runs: object) -> ModelSweep:
-    """The sweep of a plan without stages, with runs of layers for those that have some."""
+    """Sweep with interleaved layer runs, for plans that have pipeline stages."""
     with at_path("interleave"):
         keys = {"interleave": whole(runs)}
     plans = [plan.model_copy(update=keys) for plan in sweep.config.splits]
@@ -160,7 +160,7 @@ def split_cases(
     network: Any = None,  # noqa: ANN401, the same
     **options: Any,  # noqa: ANN401, the same
 ) -> Cases:
-    """The splits as a table for a screen.
+    """Splits as a table for a screen.
 
     Args:
         question: One chip, a model and its sizes.
@@ -209,7 +209,7 @@ def split_cases(
 
 
 def _skipped_notes(all_splits: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
-    """Splits without a row, by the kind of reason: few of one reason by name, others counted."""
+    """Notes on splits without a row, grouped by reason: a few by name, many as a count."""
     reasons = {skipped.split: skipped.reason for skipped in all_splits.skipped}
     ranked = {*rows["split"].cast(pl.String)}
     missing: dict[str, list[tuple[str, str]]] = {}
@@ -246,7 +246,7 @@ COLUMNS = {
     "bottleneck_vs_best": "slower by",
     "excess_s": "excess",
 }
-"""What is shown of every split, and the titles of the columns; the rate's has its time."""
+"""Column titles on a screen, by column; the rate's title names its time."""
 
 
 def _changed(sweep: ModelSweep, **keys: object) -> ModelSweep:
@@ -284,7 +284,7 @@ def _with_every_split(
 
 
 def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
-    """The splits with the largest batches that keep a time and fit."""
+    """Splits, each with the largest batch that fits and meets the step time."""
     solved = sweep_thresholds(_changed(all_splits, thresholds=["B"], targets=targets))
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
@@ -298,7 +298,7 @@ def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
 
 
 def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
-    """The rows, the best first, with what the others lose by.
+    """Rank rows, best first, and add the bottleneck that makes each slower than the best.
 
     The time of a step that decides is the estimate or, where a split has none, kernels one after
     another; of training that without overlap, which ranks 20 of 21 measured pairs.

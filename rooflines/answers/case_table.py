@@ -30,10 +30,10 @@ MAX_CASES = 500
 """Rows of a table on a screen [1]."""
 
 KEYS = ("chip", "memory", "network", "dtypes")
-"""What cases can differ in besides their sizes."""
+"""Keys in which cases can differ, besides sizes."""
 
 UP_AND_DOWN = ("column", "contracting/all-reduce")
-"""How the two matmuls of a layer are split in tensor parallelism."""
+"""Shardings for a layer's two matmuls in tensor parallelism: up, then down."""
 
 TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
@@ -57,12 +57,12 @@ OF_MODELS = {
     "max_S": "longest S",
     "usd_per_mtok_serial": "$/Mtok (serialized)",
 }
-"""What is shown of every case, and the titles of the columns."""
+"""Column titles on a screen, by column."""
 
 
 @dataclass(frozen=True)
 class Cases:
-    """The answers to a question of several cases.
+    """Answers to a question with several cases.
 
     Attributes:
         question: Words common to all cases.
@@ -92,7 +92,7 @@ class Cases:
 
 
 def cases_of(sweep: Sweep | ModelSweep) -> Cases:
-    """The cases of a sweep.
+    """Answer every case in a sweep.
 
     Raises:
         RooflinesError: There are too many.
@@ -150,7 +150,7 @@ def _check(sweep: Sweep | ModelSweep) -> None:
 
 
 def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
-    """The cases of sweeps, by part of a layer; columns are what they differ in, then what follows.
+    """Cases in sweeps by layer part; columns: keys that differ, then results.
 
     Args:
         parts: The sweeps, of the same sizes.
@@ -199,7 +199,7 @@ def _skipped_note(skipped: Skipped) -> str:
 def _is_of(
     threshold: Mapping[str, Any], row: Mapping[str, Any], axis: str, keys: Sequence[str]
 ) -> bool:
-    """Whether a threshold is that of compute-bound rows along an axis through this row."""
+    """True for the compute-bound threshold along an axis through this row."""
     return (
         threshold["axis"] == axis
         and threshold.get("share", 1) == 1
@@ -216,7 +216,7 @@ def _critical(threshold: Mapping[str, Any]) -> str:
 
 
 def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Sequence[str]) -> str:
-    """What all cases have in common."""
+    """Words common to all cases."""
     first = dict(rows[0])
     if "part" in first:
         first["sharding"] = "none"
@@ -229,7 +229,7 @@ def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Seque
 
 
 def _binding(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:
-    """Which memory level binds, where cases differ in nothing else."""
+    """Sentence on the slowest memory level, where cases differ in nothing else."""
     if varied != ["memory"]:
         return []
     slowest = max(rows, key=lambda row: row["t_lower_s"])

@@ -1,4 +1,4 @@
-"""What is said of the longest context where layers attend in chunks, and not all are alike."""
+"""Texts about the longest context where some layers attend in chunks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = {
 def some_contexts(
     threshold: Mapping[str, Any], in_chunks: Mapping[str, int] | None
 ) -> tuple[str, str] | None:
-    """The short answer and the text of a ceiling below which some contexts have no such batch.
+    """Short answer and text for a context limit below which some contexts have no such batch.
 
     Args:
         threshold: A row of thresholds.

@@ -1,4 +1,4 @@
-"""The rules of a sentence: what a title, a verdict or the end of a run may say of its rows.
+"""Rules for a sentence about rows: a title, a verdict, a line at the end of a run.
 
 A sentence comes with the rows behind it and with what it claims of them. A rule is an assertion on
 both. A sentence that breaks one is not said: `first_true` takes the next.
@@ -23,7 +23,7 @@ MIN_FACTOR = 1.2
 """Quotient of two bounds from which on one chip is ranked before another [1]."""
 
 OF_ONE_SELLER = ("provider", "sku_kind", "month")
-"""What prices have in common that are compared."""
+"""Columns that compared prices have in common."""
 
 EXPERT = "expert"
 """The word in the names of layers of which each expert has its own."""
@@ -77,12 +77,12 @@ class Sentence:
 
 
 def broken(sentence: Sentence) -> str | None:
-    """The first rule that a sentence breaks, in words; None: it may be said."""
+    """First rule that a sentence breaks, in words; None: it breaks none."""
     return next((problem for rule in RULES if (problem := rule(sentence)) is not None), None)
 
 
 def first_true(sentences: Iterable[Sentence]) -> Sentence:
-    """The first of several sentences that breaks no rule; the last one only describes.
+    """First sentence that breaks no rule; the last one only describes.
 
     Raises:
         ValueError: All of them break one.
@@ -121,7 +121,7 @@ def resource_binds(sentence: Sentence) -> str | None:
 
 
 def beyond_error(sentence: Sentence) -> str | None:
-    """Rule 3: a difference beyond the error of the model, of prices that can be compared."""
+    """Rule 3: a difference beyond the model's error; comparable prices."""
     ranking = sentence.ranks
     if ranking is None:
         return None
@@ -139,7 +139,7 @@ def beyond_error(sentence: Sentence) -> str | None:
 
 
 def named_unit(sentence: Sentence) -> str | None:
-    """Rule 4: the unit of hardware of a ridge, what is counted, and what is computed."""
+    """Rule 4: hardware unit for a ridge, counted tokens, computed product."""
     text = sentence.text.lower()
     if sentence.ridge:
         units = {row["unit"] for row in sentence.rows}

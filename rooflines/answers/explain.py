@@ -145,7 +145,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
 def answered(
     question: Question, catalogues: QuestionCatalogues, **options: object
 ) -> Explanation | Cases:
-    """The explanation of a question of one case; of several, a table of them.
+    """Explain a question with one case; tabulate several cases.
 
     Args:
         question: What it names.
@@ -175,7 +175,7 @@ def _single(
     calibrations: Calibrations | None,
     **options: object,
 ) -> Explanation:
-    """The explanation of a question of one case."""
+    """Explain a question with one case."""
     catalogues = QuestionCatalogues(chip_entries() if chips is None else chips, calibrations)
     sweep = question_sweep(question, catalogues, **options)
     if sweep.rows != 1:

@@ -20,13 +20,13 @@ MIN_LETTERS = 3
 """Letters of the shortest part of a name that stands for it [1]."""
 
 OPERATION_ALIASES = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
-"""What other libraries call operations."""
+"""Operations by their names in other libraries."""
 
 DTYPE_ALIASES = {
     "half": "fp16",
     **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
 }
-"""What other libraries call dtypes, without signs between and with fp for float."""
+"""Dtypes by their names in other libraries, without separators and with fp for float."""
 
 
 class Match(NamedTuple):
@@ -42,7 +42,7 @@ class Match(NamedTuple):
 
 
 def find_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
-    """The chip of an id, of another name, or of a family for its usual chip; None: no chip.
+    """Find a chip by id, alias, or family name for its usual chip; None: no chip.
 
     Args:
         word: As typed, perhaps with its maker in front.
@@ -73,7 +73,7 @@ def find_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
 
 
 def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
-    """The chip whose id alone has a word in it, else a variant, else a full name; None: no chip.
+    """Search a word in chip ids, then variants, then full names; None: no chip.
 
     Raises:
         RooflinesError: Several chips have it.
@@ -92,7 +92,7 @@ def _without_maker(word: str, chip: Chip) -> str:
 
 
 def search_model(word: str) -> Match | None:
-    """The model of the catalogue whose id alone has a word in it; None: no model.
+    """Search a word in catalogue models' ids; None: no model.
 
     Raises:
         RooflinesError: Several models have it.
@@ -101,7 +101,7 @@ def search_model(word: str) -> Match | None:
 
 
 def find_dtypes(word: str) -> str | None:
-    """The dtype combination, or format, of a name in any case, also of a name in libraries."""
+    """Find a dtype combination or format by name in any case, or by a library's name."""
     entries = dtype_entries()
     names = {normalize_name(name): name for name in (*entries.combinations, *entries.formats)}
     spelling = normalize_name(word).replace("bfloat", "bf").replace("float", "fp")
@@ -109,7 +109,7 @@ def find_dtypes(word: str) -> str | None:
 
 
 def find_operation(word: str) -> str | None:
-    """The operation of a name in any case, also of a name in other libraries, or an einsum."""
+    """Find an operation by name in any case, by a library's name, or as an einsum."""
     name = word.lower()
     return (
         word
@@ -119,7 +119,7 @@ def find_operation(word: str) -> str | None:
 
 
 def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Match | None:
-    """The only name whose text has a word in it; None: none.
+    """Only name whose text contains a word; None: no name.
 
     Raises:
         RooflinesError: Several names have it.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 SUFFIX = "-set"
-"""What ends the id of a chip with other numbers."""
+"""Suffix in the id for a chip with overridden numbers."""
 
 SOURCE = "typed with --set"
 HOW = (
@@ -33,7 +33,7 @@ def with_overrides(
     settings: Sequence[str],
     price: object = None,
 ) -> QuestionCatalogues:
-    """What can be named, with the variants that other numbers make of a question's chips.
+    """Add chip variants with overridden numbers to the catalogues, and put them in the question.
 
     Args:
         question: The question; its chips become the variants, and its notes say so.

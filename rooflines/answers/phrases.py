@@ -1,4 +1,4 @@
-"""What an explanation says, statement by statement; the screen and the card lay them out."""
+"""Statements in an explanation; the screen lays them out."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ PASSES = {
     "dgrad": "dgrad",
     "wgrad": "wgrad",
 }
-"""What passes of training are called, by what names of kernels end with."""
+"""Names for training passes, by kernel name suffix."""
 
 UNITS = {"flops": "FLOP"}
 """Units of works that are not of bytes, by column."""
@@ -80,14 +80,14 @@ UPPER_LIMITS = {
         NEVER: ("never", "the chip has no {limit}"),
     },
 }
-"""What is said of the largest number of chips, and the longest context, by outcome."""
+"""Texts about the largest number of chips and the longest context, by outcome."""
 
 BEYOND = {
     "sizes": "beyond the timed sizes",
     "engine": "timed with another engine",
     "engine, sizes": "timed with another engine, at other sizes",
 }
-"""What is said of an estimate that is beyond the timings of its calibration."""
+"""Texts about an estimate beyond its calibration's timings."""
 
 
 class Line(NamedTuple):
@@ -108,7 +108,7 @@ class Section(NamedTuple):
 def question_text(
     row: Mapping[str, Any], sizes: Mapping[str, int], cache_split: str | None = None
 ) -> str:
-    """The question: chip, operation or model, sizes, dtypes, split."""
+    """Question in words: chip, operation or model, sizes, dtypes, split."""
     network = f" over {row['network']}" if row["network"] and row["network_bytes"] else ""
     if "model" in row:
         subject, split = f"{row['model']} {row['phase']}", ""
@@ -170,7 +170,7 @@ def _rates_per_chip_and_user(answer: Answer, speedup: float = 1.0) -> str:
 
 
 def work_at_rate(resource: ResourceTime) -> str:
-    """The work of one resource and its rate."""
+    """Work at one resource, and its rate."""
     unit = UNITS.get(resource.column, "B")
     return f"{si(resource.work, unit)} at {si(resource.per_s, f'{unit}/s')}"
 
@@ -241,7 +241,7 @@ def _each_chip(row: Mapping[str, Any]) -> str:
 
 
 def _fit_text(answer: Answer, needs: str) -> str:
-    """Whether something is held by the memory, with what it takes and what there is."""
+    """Yes, no or unknown: needed bytes against the memory level's capacity."""
     row, capacity = answer.row, answer.capacity_bytes
     needs = f"{needs}{_each_chip(row)}"
     if capacity is None:
@@ -271,7 +271,7 @@ def _times(answer: Answer) -> str:
 
 
 def _estimate(answer: Answer) -> str:
-    """The calibrated time, its band, and the software it is calibrated to; empty without."""
+    """Calibrated time, its band and software; empty without an estimate."""
     row, softwares = answer.row, ", ".join(answer.softwares)
     if row.get("t_estimate_s") is None:
         return ""
@@ -302,7 +302,7 @@ def _tokens(row: Mapping[str, Any]) -> str:
 
 
 def _drafted(answer: Answer) -> str:
-    """How many of its tokens a step adds where a draft proposed them; empty without."""
+    """Mean tokens added per step with a draft: accepted + 1; empty without a draft."""
     if answer.draft is None:
         return ""
     added, computed = answer.draft["accepted"] + 1, answer.row["T"]
@@ -323,7 +323,7 @@ def _faster(answer: Answer) -> list[Mapping[str, Any]]:
 
 
 def _quicker(answer: Answer) -> Iterator[str]:
-    """The formats in which a step is quickest, if one is quicker than those of the question."""
+    """Formats with the shortest bounds, where these beat the question's dtypes."""
     for combination in _faster(answer)[:MAX_DTYPES]:
         fits = "; fits" if combination["fits"] and not answer.row["fits"] else ""
         time = seconds(combination["t_lower_s"])
@@ -331,7 +331,7 @@ def _quicker(answer: Answer) -> Iterator[str]:
 
 
 def _experts(experts: Mapping[str, Any]) -> str:
-    """How many experts are read; the rounded number is below E unless all of them are."""
+    """Experts read per layer; a rounded number stays below E unless all are read."""
     experts_read = significant(experts["touched"], DIGITS)
     if experts_read == f"{experts['E']}" and experts["touched"] < experts["E"]:
         experts_read = "almost all"
@@ -339,7 +339,7 @@ def _experts(experts: Mapping[str, Any]) -> str:
 
 
 def _fewest(answer: Answer) -> str:
-    """The fewest chips that hold weights and caches, in tensor parallelism; in training S."""
+    """Smallest tp whose chips hold weights and KV cache; in training the S that fits."""
     if answer.trains:
         return training_facts.holding(answer)
     (fewest,) = (threshold for threshold in answer.thresholds if threshold["axis"] == "chips")
@@ -353,7 +353,7 @@ def _fewest(answer: Answer) -> str:
 
 
 def _costs(row: Mapping[str, Any]) -> Iterator[str]:
-    """Money and energy of tokens, with the time that each is of.
+    """Cost and energy per token, each with its time basis.
 
     USD of a million tokens and J of a token at kernels one after another, `t_serial_s`, as in the
     table of cases; USD also at the estimate, times t_estimate_s / t_serial_s.
@@ -406,7 +406,7 @@ def sections(answer: Answer) -> Iterator[Section]:
 def _longest(
     parts: Iterable[tuple[str, float, str]], total_s: float, max_parts: int = MAX_GROUPS
 ) -> Iterator[Line]:
-    """The parts that take longest, each with its share of a time, and the others in a line.
+    """Longest parts, each with its share in a time, and the rest in one line.
 
     Args:
         parts: Name, time [s], and what else is said of it.
@@ -423,7 +423,7 @@ def _longest(
 
 
 def _groups(answer: Answer) -> Iterator[Line]:
-    """The groups that take longest, each with its own critical batch."""
+    """Longest kernels, each with its own critical batch."""
     parts = []
     for group in answer.groups:
         name, time_s = f"{group['group']} × {group['count']}", group["count"] * group["t_serial_s"]
@@ -432,7 +432,7 @@ def _groups(answer: Answer) -> Iterator[Line]:
 
 
 def _from_batch(group: Mapping[str, Any]) -> str:
-    """From which batch on a group is compute-bound; what limits it, where another does now."""
+    """Batch from which a kernel is compute-bound; its limit, where this is not its bottleneck."""
     outcome, limit = group["outcome"], group["limit"]
     if outcome == ALWAYS:
         return " at every batch"
@@ -442,7 +442,7 @@ def _from_batch(group: Mapping[str, Any]) -> str:
 
 
 def _terms(answer: Answer) -> Iterator[Line]:
-    """The largest terms of an estimate, each with its fits, and the others in a line."""
+    """Largest terms in an estimate, each with its fits, and the rest in one line."""
     total, parts = answer.row["t_estimate_s"], []
     for term in answer.terms:
         layers = f" × {term['count']}" if term["count"] > 1 else ""
@@ -467,7 +467,7 @@ def _terms(answer: Answer) -> Iterator[Line]:
 
 
 def _fits(answer: Answer) -> Iterator[Line]:
-    """The fits that an estimate is by, with their errors, those of one source together."""
+    """Fits behind an estimate with their held-out errors, grouped by source."""
     by_source: dict[tuple[str, str], list[str]] = {}
     for name, fit in answer.fits.items():
         software, _, fit_name = name.partition(" ")
@@ -478,7 +478,7 @@ def _fits(answer: Answer) -> Iterator[Line]:
 
 
 def _passes(answer: Answer) -> Iterator[Line]:
-    """The parts of layers that take longest in training, each with the times of its passes."""
+    """Longest layer parts in training, each with forward, dgrad and wgrad times."""
     parts: dict[str, dict[str, float]] = {}
     for group in answer.groups:
         name, _, ending = group["group"].removesuffix("-add").rpartition("-")
@@ -493,7 +493,7 @@ def _passes(answer: Answer) -> Iterator[Line]:
 
 
 def _thresholds(answer: Answer) -> Iterator[Line]:
-    """From which size on it is compute-bound, along every axis, the others as they are."""
+    """Critical size along every axis, other sizes fixed."""
     for axis, rows in groupby(answer.thresholds, key=lambda row: str(row["axis"])):
         whole, *less = rows
         unsaid = axis == DP_TP_MIX and whole["critical"] is None  # of one chip
@@ -511,7 +511,7 @@ def _thresholds(answer: Answer) -> Iterator[Line]:
 
 
 def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
-    """The smallest size that is compute-bound."""
+    """Smallest compute-bound size."""
     outcome, exact = threshold["outcome"], threshold["critical_exact"]
     if threshold["axis"] == DP_TP_MIX:
         return _mixed(answer, threshold)
@@ -532,7 +532,7 @@ def _lower(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _mixed(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
-    """The dp that sends for the least time, and from which batch on math takes as long."""
+    """Data parallelism that minimizes communication time, and its compute-bound batch."""
     dp, batch = threshold["critical"], threshold["critical_network"]
     text = f"minimizes communication (tp={answer.row['tp'] * answer.row['dp'] // dp})"
     if batch:
@@ -545,7 +545,7 @@ def _beyond(threshold: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
-    """Why no size is large enough: what a sequence adds, or what the intensity tends to."""
+    """Reason that no size is compute-bound: time per sequence, or the limit of the intensity."""
     limit = threshold["limit"]
     if adds := answer.per_sequence_s:
         math, limit_time = seconds(adds[MATH.bound]), seconds(adds[limit])
@@ -565,7 +565,7 @@ def _never(answer: Answer, threshold: Mapping[str, Any]) -> str:
 
 
 def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
-    """The most chips, or the longest context, that are compute-bound."""
+    """Largest compute-bound number of chips or context."""
     axis, outcome, critical = (threshold[key] for key in ("axis", "outcome", "critical"))
     if (chunked := some_contexts(threshold, answer.in_chunks)) is not None:
         return chunked
@@ -578,7 +578,7 @@ def _upper(answer: Answer, threshold: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _share(answer: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) -> str | None:
-    """From where on it attains a share of the peak; None: nowhere, or where it is compute-bound."""
+    """Size that attains a share of peak; None: no size, or the critical size."""
     outcome, critical = less["outcome"], less["critical"]
     if (outcome, critical) == (whole["outcome"], whole["critical"]):
         return None
@@ -591,13 +591,13 @@ def _share(answer: Answer, whole: Mapping[str, Any], less: Mapping[str, Any]) ->
 
 
 def _peak(answer: Answer) -> str:
-    """The peak that shares are of: the nominal one unless an efficiency lowers it."""
+    """Name for the peak in shares: nominal unless an efficiency lowers it."""
     lowered = any(number["path"] == "efficiency.math" for number in answer.numbers)
     return "attainable peak" if lowered else "peak"
 
 
 def _rates(answer: Answer) -> Iterator[Line]:
-    """The rates that would make it compute-bound, each all else equal; a slower chip is none."""
+    """Bandwidths that make it compute-bound, each alone; a lower peak is no alternative."""
     latencies = {resource.resource: resource.latency_s for resource in answer.resources}
     for change in answer.required_rates:
         label, factor = f"{change.resource} bandwidth", change.factor
@@ -615,7 +615,7 @@ def _rates(answer: Answer) -> Iterator[Line]:
 
 
 def _dtypes(answer: Answer) -> Line:
-    """The quickest dtype combinations that are compute-bound at these sizes, and quicker."""
+    """Fastest dtype combinations that are compute-bound at these sizes and faster."""
     combinations = answer.dtypes
     if not combinations:
         return Line("dtypes", "no", "no other supported dtype")

@@ -83,7 +83,7 @@ KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
 
 
 class QuestionCatalogues(NamedTuple):
-    """What a question can name.
+    """Chips and calibrations that a question can name.
 
     Attributes:
         chips: By id.
@@ -98,7 +98,7 @@ class QuestionCatalogues(NamedTuple):
 def question_sweep(
     question: Question, catalogues: QuestionCatalogues, **options: object
 ) -> Sweep | ModelSweep:
-    """The sweep that answers a question, solved along every size and number of chips.
+    """Sweep that answers a question, solved along every size and number of chips.
 
     Args:
         question: Without dtypes those that a model is published in, or bf16; notes say so.
@@ -136,7 +136,7 @@ def _of_operation(
     sharding: object = None,
     **options: object,
 ) -> dict[str, Any]:
-    """The config of a question about an operation."""
+    """Config for a question about an operation."""
     if not question.dtypes:
         question.dtypes = [FORMAT]
         question.notes.append(f"dtypes default to {FORMAT}; `rooflines list dtypes`")
@@ -175,7 +175,7 @@ def _of_model(
     draft: object = None,
     **options: object,
 ) -> tuple[dict[str, Any], Model]:
-    """The config of a question about a model, and the model."""
+    """Config for a question about a model, and the model."""
     if question.product is not None:
         problem = f"has {quote(question.product)}, which is no size of a model"
         raise RooflinesError("the question", problem, HOW_MODEL)
@@ -231,7 +231,7 @@ def _of_model(
 def _joining(
     question: Question, chips: Mapping[str, Chip], split: object
 ) -> list[list[str]] | None:
-    """The interconnects that join the chips of a plan, where one chip is asked for."""
+    """Interconnects that join a plan's chips, for a question with one kind of chip."""
     if len(question.chips) != 1 or question.chips[0] not in chips or not split:
         return None
     count = validate_entry(TrainingPlan, split).chips
@@ -241,7 +241,7 @@ def _joining(
 def _checked(
     keys: Mapping[str, Any], catalogues: QuestionCatalogues, model: Model | None = None
 ) -> Sweep | ModelSweep:
-    """The sweep of a config; without the threshold of shards where that has no closed form.
+    """Build a config's sweep; drop the threshold along shards where it has no closed form.
 
     Raises:
         RooflinesError: It is invalid; places are words of the question.
@@ -271,7 +271,7 @@ def _checked(
 def _in_words(
     error: RooflinesError, keys: Mapping[str, Any], chips: Mapping[str, Chip]
 ) -> RooflinesError:
-    """An error of the sweep, with the words of a question in place of config keys."""
+    """Sweep error with a question's words in place of config keys."""
     head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
     place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
     if rest and head != "grid":
@@ -287,7 +287,7 @@ def _in_words(
 
 
 def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> str:
-    """What to do where a chip does not support what is asked for."""
+    """Fix for a chip without the requested dtype, memory level or network."""
     chip, need = chips[cause.chip or keys["chips"][0]], need_of(cause.reason)
     if need == "memory":
         return f"choose one of its memory levels with a bandwidth: {', '.join(levels_of(chip))}"
@@ -311,7 +311,7 @@ FIXES = {
     "multiple": "ask for a multiple of it, or for another split",
     "model": "ask for another model, or for --phase decode",
 }
-"""What to do where something of no chip is missing, by what it is."""
+"""Fixes for needs that no chip lacks, by need."""
 
 
 def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
@@ -332,7 +332,7 @@ def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
 def _on_chips(
     question: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The options of a question about chips, with networks and memory as a config has them.
+    """Resolve chips, networks and memory levels as a config has them.
 
     Raises:
         RooflinesError: A chip is missing or unknown, or the only one lacks a network.
@@ -367,7 +367,7 @@ def _on_chips(
 
 
 def _dtypes(form: object, names: Collection[str], *, of_model: bool = False) -> object:
-    """Dtypes as a config has them: a name, those of an operation or by class of tensors."""
+    """Dtypes as a config has them: a name, by operand, or by tensor class."""
     if not isinstance(form, str):
         return form
     if of_model and "=" in form:
@@ -410,7 +410,7 @@ def by_key(text: str, fix: str) -> dict[str, str]:
 
 
 def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
-    """Dtypes of a step of a model as it is published; the format of all where that is not stated.
+    """Dtypes for a step of a model as published; bf16 for all tensors where none are stated.
 
     Weights in integers, in a format that a chip has no peak for, or quantized without activations
     are computed in 16 bit, and so is attention; caches that are not stated have 16 bit, too.
@@ -437,18 +437,18 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
 
 
 def dtypes_on(chip: Chip, unit: str) -> list[str]:
-    """The dtype combinations that a unit of a chip computes, in the order of the catalogue."""
+    """Dtype combinations that a chip's unit computes, in catalogue order."""
     peaks = {dtype for name, rates in chip.units.items() if name == unit for dtype in rates}
     combinations = dtype_entries().combinations
     return [name for name, combination in combinations.items() if combination.compute in peaks]
 
 
 def formats_on(chip: Chip) -> list[str]:
-    """The formats that the matrix unit of a chip computes in, in the order of the catalogue."""
+    """Formats that a chip's matrix unit computes in, in catalogue order."""
     peaks = chip.units.get(MATRIX, {})
     return [name for name in dtype_entries().formats if name in peaks]
 
 
 def levels_of(chip: Chip) -> list[str]:
-    """The memory levels of a chip that have a bandwidth."""
+    """Memory levels with a bandwidth."""
     return [name for name, level in chip.memory.items() if level.bytes_per_s]

@@ -19,7 +19,7 @@ SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
 """LETTER=SIZE, the size of one dimension, or several."""
 
 TIMES = re.compile(r"[xX×*]")
-"""What is between the sizes of 128x8192x8192."""
+"""Separator between the sizes in 128x8192x8192."""
 
 SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmM])", re.ASCII)
 """A size in units of 1,024 or of 1,024 times that."""
@@ -28,7 +28,7 @@ RANGE = re.compile(r"(.+?)\.\.([^+]+)(?:\+(.+))?")
 """FIRST..LAST, doubling, or FIRST..LAST+STEP."""
 
 UNITS = {"k": 2**10, "m": 2**20}
-"""What k and M after a size stand for [1]."""
+"""Multiples for the suffixes k and M [1]."""
 
 MAX_SIZES = 200
 """Sizes of one letter [1]."""
@@ -47,7 +47,7 @@ HOW_MODEL = "write B sequences of S tokens, such as B=64 S=8192"
 
 
 def sizes_of_operation(sizes: object, op: Operation) -> dict[str, list[int]]:
-    """The sizes of every dimension.
+    """Parse the sizes along every dimension.
 
     Args:
         sizes: By letter, as a mapping or `B=128 D=8192 F=8192`; or in the order of the letters, as
@@ -111,7 +111,7 @@ def _values(sizes: Mapping[str, object], mistakes: Mistakes) -> dict[str, list[i
 
 
 def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
-    """Sizes by letter, of a text, or of numbers in the order of the letters."""
+    """Sizes by letter, from a text or from numbers in letter order."""
     if not sizes:
         raise RooflinesError(
             "sizes", "are missing", f"{HOW}; or name a model, such as llama-3.1-8b"
@@ -148,7 +148,7 @@ def check_once(letter: str, size: str, sizes: Mapping[str, object]) -> None:
 
 
 def values_of(size: object, letter: str) -> list[int]:
-    """The sizes of one letter: a number, a list `64,128`, or a range `1..1024` or `64..256+64`.
+    """Parse one letter's sizes: a number, a list `64,128`, a range `1..1024` or `64..256+64`.
 
     Args:
         size: A number or a text; `8k` is 8,192.

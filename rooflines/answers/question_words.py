@@ -29,7 +29,7 @@ WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
 """A dtype combination that has no name: x,w->out@compute."""
 
 SIGNS = "xX×*"
-"""What can end one word of sizes, or begin the next."""
+"""Separators that can end one sizes word, or begin the next."""
 
 CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?) ?[xX×*] ?(\d+)")
 """A number of chips, 8xh100 or h100x8, which is no part of a question's words."""
@@ -44,7 +44,7 @@ FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a mod
 
 @dataclass
 class Question:
-    """What a question names; None or empty: nothing of the kind.
+    """Parts named in a question; None or empty: not named.
 
     Attributes:
         chips: Ids, or what stands in their place.
@@ -139,13 +139,13 @@ def read_words(words: Iterable[str], chips: Mapping[str, Chip]) -> Question:
 
 
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
-    """The words in quotes; einsums, sizes with spaces around `=`, paths and chips are one each."""
+    """Split quoted words; einsums, sizes with spaces around `=`, paths and chips stay whole."""
     whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
     return [word] if whole or "->" in word or is_path(word) else word.split()
 
 
 def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
-    """The chips or dtypes of a list such as `h100,b200`; else the word itself."""
+    """Chips or dtypes in a list such as `h100,b200`; else the word itself."""
     parts = word.split(",")
     listed = all(
         name_search.find_dtypes(part)

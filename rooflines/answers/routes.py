@@ -1,4 +1,4 @@
-"""How chips are joined in an answer: the axes of a torus, and an inner network that is idle."""
+"""Routes between chips in an answer: torus axes, and an idle inner network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
-    """The routes of cases that send something, a phrase each; with several chips it names them."""
+    """Routes in cases that communicate, one phrase each, with the chip where there are several."""
     several = len(sweep.config.chips) > 1
     routes = (
         f"{case.chip}: {phrase}" if several else phrase
@@ -27,7 +27,7 @@ def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
 
 
 def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Iterator[str]:
-    """The routes of a case."""
+    """Phrases about a case's routes."""
     place = case.place
     routes = {sent.route for kernel in case.kernels for sent in kernel.transfers}
     if not routes:
@@ -48,5 +48,5 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
 
 
 def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:
-    """The axes that a question names."""
+    """Torus axes that a question names."""
     return (case.axes,) if isinstance(case, OperationCase) else case.split.groups

@@ -41,7 +41,7 @@ INDENT = "  "
 ASCII = str.maketrans(
     {"µ": "u", NO_BREAK: " ", "·": "-", "×": "x", "≤": "<=", "▸": ">", "…": "..."}
 )
-"""What stands for characters that a terminal without UTF-8 lacks."""
+"""Substitutes for characters that a terminal without UTF-8 lacks."""
 
 COLOURS = {"compute": "32", "memory": "33", "network": "35"}
 """ANSI colours of the bottlenecks: green, yellow, magenta."""
@@ -49,7 +49,7 @@ COLOURS = {"compute": "32", "memory": "33", "network": "35"}
 BOLD, DIM = "1", "2"
 
 UNUSED = ("driver_reserved_bytes", "bus_bits", "pin_bits_per_s")
-"""Numbers of a memory level that no answer uses: they explain those that are resource."""
+"""Numbers of a memory level that no answer uses: they explain those that are used."""
 
 MAX_NOTE_LINES = 2
 """Lines of the note of an estimate [1]."""
@@ -106,7 +106,7 @@ def _head(answer: Answer, paint: Paint) -> Iterator[str]:
 
 
 def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
-    """The time of every resource as a bar, the bottleneck marked."""
+    """Resource times as bars, the bottleneck marked."""
     longest = max(resource.time_s for resource in answer.resources)
     width = max(TIME, *(len(seconds(resource.time_s)) for resource in answer.resources))
     for resource in answer.resources:
@@ -118,7 +118,7 @@ def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
 
 
 def _blocks(share: float, *, ascii_only: bool) -> str:
-    """A bar of a share of the longest one; at least a sliver, so that no time is invisible."""
+    """Bar for a share in the longest time; at least a sliver, so that every time is visible."""
     if ascii_only:
         return ("#" * max(round(share * BAR), 1)).ljust(BAR)
     eighths = max(round(share * BAR * 8), 1)
@@ -153,7 +153,7 @@ def _labelled(head: str, text: str) -> list[str]:
 
 
 def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
-    """The numbers resource, part by part of the chip, with their sources."""
+    """Numbers used, by chip part, with their sources."""
     yield paint(f"Sources for {answer.name}:", BOLD)
     by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
     parts = [
@@ -185,7 +185,7 @@ def _name(path: str) -> str:
 
 
 def _remarks(number: NumberRecord, *, uniform: bool) -> Iterator[str | None]:
-    """What is said of a part after its sources, where that holds for all of its numbers alike."""
+    """Remarks after a part's sources, where they hold for all its numbers."""
     if uniform:
         yield from _read(number)
     yield "half the sparse figure" if number["halved"] else None
@@ -193,7 +193,7 @@ def _remarks(number: NumberRecord, *, uniform: bool) -> Iterator[str | None]:
 
 
 def _read(number: NumberRecord) -> Iterator[str | None]:
-    """How a number was read, and whether it is an estimate."""
+    """Confidence in a number, and "estimate" for an estimate."""
     yield number["confidence"]
     yield "estimate" if number["estimate"] else None
 

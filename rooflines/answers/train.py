@@ -1,4 +1,4 @@
-"""A step of training in one call: a row, or one for every plan over a number of chips."""
+"""Training step in one call: a row, or a row for every plan over a number of chips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an explanation says of a step of training, and of no other."""
+"""Statements that only a training step's explanation has."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Fact = tuple[str, str]
 
 
 def training_facts(answer: Answer) -> Iterator[Fact]:
-    """How quick a step is."""
+    """Throughput, MFU, HFU and pipeline bubble in a training step."""
     row = answer.row
     serialized, bound_rate = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
     yield "tokens/s", f"{serialized} serialized, at most {bound_rate}"
@@ -28,13 +28,13 @@ def training_facts(answer: Answer) -> Iterator[Fact]:
 
 
 def held_memory(answer: Answer) -> str:
-    """What the fullest chip holds."""
+    """Bytes on the fullest chip: model and optimizer states, saved activations."""
     states, saved = (si(answer.row[f"{part}_bytes"], "B") for part in ("state", "saved"))
     return f"{states} of weights, gradients and optimizer states, {saved} of activations"
 
 
 def limits(answer: Answer) -> Iterator[Fact]:
-    """The largest sizes that fit, and how long the whole training takes."""
+    """Largest sizes that fit, and days and cost for the whole training."""
     row = answer.row
     if row["max_S"]:
         max_micro_batch = row["max_micro_batch"]
@@ -46,7 +46,7 @@ def limits(answer: Answer) -> Iterator[Fact]:
 
 
 def holding(answer: Answer) -> str:
-    """What would fit in place of a step that does not."""
+    """Sizes or chips with which a step would fit."""
     (fewest,) = (threshold for threshold in answer.thresholds if threshold["axis"] == "chips")
     changes = [f"up to S = {answer.row['max_S']:,}"] if answer.row["max_S"] else []
     if fewest["outcome"] == FOUND:

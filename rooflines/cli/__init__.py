@@ -1,1 +1,1 @@
-"""The command line: `rooflines COMMAND`, one module per command, loaded when it is used."""
+"""Command line: `rooflines COMMAND`, one module per command, loaded on use."""

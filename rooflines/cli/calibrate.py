@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibrate import FitReport
 
 FOLDER = "calibrations"
-"""Where a file is written by default."""
+"""Default output folder."""
 
 REGIONS = {
     "split": "  split",
@@ -40,7 +40,7 @@ REGIONS = {
     "mean": "mean",
     "p90": "p90",
 }
-"""What is shown of the errors of a fit in a region, and the titles of the columns."""
+"""Column titles on a screen for errors by region, by column."""
 
 
 @click.command("calibrate", cls=output.WithExamples)
@@ -134,7 +134,7 @@ def fit_and_write(request: FitRequest, key: str, path: Path, dtype: str | None =
 
 
 def _shown(key: str, result: FitReport) -> Iterator[str]:
-    """The numbers of a fit, and its errors by region."""
+    """Fitted numbers, and errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (
         f"{key} {result.name}: {fitted:,} timings fitted, "

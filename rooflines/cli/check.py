@@ -1,4 +1,4 @@
-"""`rooflines check`: all mistakes of a config, or what a run of it will make."""
+"""`rooflines check`: all mistakes in a config, or the outputs that a run will make."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def command(config: str | None) -> None:
 
 
 def _expected(config: Config) -> str:
-    """What a run of a valid config makes."""
+    """Expected outputs for a valid config."""
     planned = plan(config)
     rows = sum(part.rows for part in planned.parts)
     solutions = sum(sweep.max_thresholds() for sweep in config.every.values())
@@ -105,7 +105,7 @@ def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
 
 
 def _notes(config: Config) -> list[str]:
-    """A line on each model of a file of which something is left out or assumed."""
+    """Line for each model from a file with parts left out or assumed."""
     notes = {
         name: "; ".join(model.notes(drafts=sweep.config.draft is not None))
         for sweep in config.model_sweeps.values()
@@ -116,7 +116,7 @@ def _notes(config: Config) -> list[str]:
 
 
 def _timings(config: Config) -> list[str]:
-    """A line on each set of timings, all of them joined.
+    """Line for each set of timings, after joining all sets.
 
     Raises:
         RooflinesError: Sets cannot be joined.

@@ -1,4 +1,4 @@
-"""`rooflines list chips`: the chips of the catalogue, and every number of one with its source."""
+"""`rooflines list chips`: chips in the catalogue, and every number for one with its source."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def _ratio(row: dict[str, float | None]) -> str:
 
 
 def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
-    """How much differs, the ratios of peak and bandwidth with what they make of B, and prices."""
+    """Count of differences, ratios of peak and bandwidth, critical batches, and prices."""
     first_chip, second_chip = chips
     of_chips = frame.filter(pl.col("what").str.contains(RATES))
     differ = of_chips.filter(pl.col("one").ne_missing(pl.col("other"))).height
@@ -130,7 +130,7 @@ def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
 
 
 def _price(name: str, chip: Chip) -> str:
-    """The lowest dated price of a chip, or that it has none."""
+    """Lowest dated price for a chip, or a hint to set one."""
     price = chip.lowest_price()
     if price is None:
         return f"{name} unknown (set one in --config: `prices: {{{name}: 2.5}}`)"

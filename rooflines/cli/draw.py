@@ -89,7 +89,7 @@ def command(  # noqa: PLR0913, the options
 
 
 def _specifications(results: Path) -> dict[str, Path]:
-    """The files with the specifications of charts, by the name of the chart.
+    """Specification files by chart name.
 
     Raises:
         RooflinesError: There are none.
@@ -105,7 +105,7 @@ def _specifications(results: Path) -> dict[str, Path]:
 def _with_options(
     charts: Sequence[str], files: Mapping[str, Path], chosen: Sequence[str]
 ) -> dict[str, Any]:
-    """The specifications of charts with the options of menus, by name, before any is drawn.
+    """Chart specifications with the chosen menu options, by chart name, before any is drawn.
 
     Args:
         charts: The charts to draw, each of which has to have the options; none: all that have them.
@@ -132,12 +132,12 @@ def _with_options(
 
 
 def _plain(text: str) -> str:
-    """An option as part of the name of a file."""
+    """Option as part of a file name."""
     return re.sub(r"[^\w.]+", "-", text).strip("-")
 
 
 def _chosen(file: Path, chosen: Sequence[str]) -> dict[str, Any]:
-    """The specification of another view of a chart.
+    """Specification for another view in a chart.
 
     Args:
         file: That of its first view, beside the index of its kind.
@@ -200,7 +200,7 @@ def _check(
 
 
 def _stored(file: Path) -> Any:  # noqa: ANN401, what a damaged file has is found when it is drawn
-    """The specification in a file.
+    """Read a specification file.
 
     Raises:
         RooflinesError: The file cannot be read, or is no JSON.

@@ -24,7 +24,7 @@ TITLES = {
     "compute": "compute",
     "note": "who uses it",
 }
-"""What is shown of a combination, and the titles of the columns."""
+"""Column titles on a screen, by column."""
 
 
 @click.command("dtypes", cls=WithExamples)

@@ -38,7 +38,7 @@ SHARDINGS = {
     "contracting/all-reduce": "each chip has a part of D; partial sums are all-reduced",
     "contracting/reduce-scatter": "the same, but partial sums are reduce-scattered",
 }
-"""What the named shardings mean, of `BD,DF->BF`."""
+"""Meanings of named shardings for `BD,DF->BF`."""
 
 EPILOG = "\n\n\b\nShardings of BD,DF->BF:\n" + "\n".join(
     f"  {name:<27}{meaning}" for name, meaning in SHARDINGS.items()
@@ -99,7 +99,7 @@ OF_BOTH = {
 
 
 def options_of(table: Mapping[str, str]) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """The options of a table by name, in its order."""
+    """Add the options in a table, in its order."""
 
     def add(function: click.decorators.FC) -> click.decorators.FC:
         for name, description in reversed([*table.items()]):
@@ -195,13 +195,13 @@ def printed_answer(question: Question, answer: Explanation | Cases) -> Printed:
 
 
 def _with_notes(answer: Explanation) -> Mapping[str, Any]:
-    """The row of an answer; of a model with its assumptions."""
+    """Row in an answer; for a model with its assumptions."""
     notes = " ".join(map(as_note, answer.assumptions.items()))
     return {**answer.row, "note": notes or None} if answer.of_a_model else answer.row
 
 
 def _check_options(names_given: Collection[str], *, of_a_model: bool) -> None:
-    """Refuse options of the other kind of question."""
+    """Refuse options for the other kind of question."""
     refused, problem = OF_MODELS, "for models only, and no model is named"
     fix = "leave that out, or name a model such as llama-3.1-70b"
     if of_a_model:

@@ -49,11 +49,11 @@ SHOWN = {
     "t_estimate_s": "estimate",
     "ratio_estimate": "measured/estimate",
 }
-"""What is shown of a timing, and the titles of the columns."""
+"""Column titles on a screen, by column."""
 
 
 def timings_options(function: click.decorators.FC) -> click.decorators.FC:
-    """The options that choose timings, and what they are joined with."""
+    """Add the options that choose timings, calibrations and chips."""
     value = "Only rows with this value; a column that the table lacks gets it."
     where = click.option("--where", multiple=True, metavar="COLUMN=VALUE", help=value)
     fits = "Fits that win over those of the package."
@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913, the options
 def joined_table(
     table: str, where: Sequence[str], calibrations: Sequence[str], config: str | None
 ) -> tuple[MeasuredSet, JoinedTimings]:
-    """The timings of a table as a set, and joined with the model.
+    """Timings in a table as a set, and joined with the model.
 
     Args:
         table: The path of the table.
@@ -130,7 +130,7 @@ def joined_table(
 
 
 def counts(timing_set: MeasuredSet, joined: JoinedTimings) -> list[str]:
-    """How many timings have a bound and an estimate, how many are below, and what lacks them."""
+    """Counts of timings with a bound, with an estimate, and below the bound, with reasons."""
     frame = joined.frame
     below = frame.filter(frame["reason"].is_not_null())
     estimated = frame.height - frame["t_estimate_s"].null_count()
@@ -160,7 +160,7 @@ def counts(timing_set: MeasuredSet, joined: JoinedTimings) -> list[str]:
 
 
 def _text(timing_set: MeasuredSet, joined: JoinedTimings) -> str:
-    """The counts, then the first timings."""
+    """Counts, then the first timings."""
     frame = joined.frame.head(MAX_ROWS)
     rows = [{**row, "what": _timing_label(row)} for row in frame.to_dicts()]
     more = joined.frame.height - frame.height
@@ -169,7 +169,7 @@ def _text(timing_set: MeasuredSet, joined: JoinedTimings) -> str:
 
 
 def _timing_label(row: dict[str, float | None]) -> str:
-    """What a timing is of, and its sizes."""
+    """Model, collective or dtypes in a timing, and its sizes."""
     parts = [str(row[name]) for name in ("model", "collective", "dtypes") if row.get(name)]
     sizes = [f"{name}={row[name]:,}" for name in ("B", "S", "D", "F") if row.get(name)]
     sizes += [f"{name}={row[name]:,}" for name in ("shards", "bytes") if row.get(name)]

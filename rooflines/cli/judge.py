@@ -51,7 +51,7 @@ WRONG = {
     **{name: name for name in ("one", "other", "measured", "bound", "estimate")},
     "same": "the same",
 }
-"""What is shown of errors, of the order of pairs, and of a pair, and the titles of the columns."""
+"""Column titles on a screen for errors, order of pairs, and single pairs."""
 
 
 @click.command("judge", cls=WithExamples)
@@ -91,7 +91,7 @@ def command(
 
 
 def _text(judgement: Judgement) -> list[str]:
-    """The errors by chip and software, those of all timings, and the order of pairs."""
+    """Errors by chip and software and over all timings, and the order of pairs."""
     whole = judgement.errors.filter(pl.col("region") == "all", pl.col("shards").is_null())
     splits = whole["split"].unique()
     rows = [
@@ -106,7 +106,7 @@ def _text(judgement: Judgement) -> list[str]:
 
 
 def _held_out(errors: pl.DataFrame) -> list[str]:
-    """The errors at models left out, above those of runs that fits have seen."""
+    """Held-out errors, above in-sample errors."""
     if errors.is_empty():
         return []
     rows = [
@@ -119,7 +119,7 @@ def _held_out(errors: pl.DataFrame) -> list[str]:
 
 
 def _ratios(whole: dict[str, float | None]) -> list[str]:
-    """The measured times over the bound and over the estimate, of all timings."""
+    """Measured over bound and measured over estimate, over all timings [1]."""
     lines = []
     for column in ("lower", "estimate"):
         low, half, high = (whole[f"ratio_{column}_{share}"] for share in ("p10", "median", "p90"))
@@ -133,13 +133,13 @@ def _ratios(whole: dict[str, float | None]) -> list[str]:
 
 
 def _case_label(row: dict[str, object]) -> str:
-    """What the timings of a row are of."""
+    """Model, chip, software and dtypes in a row; "all" without any."""
     keys = ("model", "chip", "software", "dtypes", "collective")
     return " ".join(str(row[name]) for name in keys if row.get(name)) or "all"
 
 
 def _wrong(pairs: pl.DataFrame) -> list[str]:
-    """The pairs that are ordered wrongly, farthest apart first."""
+    """Wrongly ranked pairs, farthest apart first."""
     keys = [name for name in pairs.columns if name not in WRONG]
     rows = [
         row | {"same": " ".join(f"{key}={row[key]}" for key in keys if row[key] is not None)}

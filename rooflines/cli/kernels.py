@@ -34,7 +34,7 @@ SHOWN = {
     "bound": "bound",
     "roof_share": "share of roof",
 }
-"""What is shown of a kernel, and the titles of the columns."""
+"""Column titles on a screen, by column."""
 
 MAX_NAME_LENGTH = 60
 """Characters of the name of a kernel that are shown [1]."""
@@ -91,7 +91,7 @@ def command(  # noqa: PLR0913, the options
 
 
 def _form(out: str | None, size: str | None, *, dark: bool) -> str:
-    """The format of a file by its suffix.
+    """File format by suffix.
 
     Raises:
         RooflinesError: It has another suffix, or a size or theme is given without a picture.
@@ -108,7 +108,7 @@ def _form(out: str | None, size: str | None, *, dark: bool) -> str:
 
 
 def _text(frame: pl.DataFrame, chip: str) -> str:
-    """A line for each kernel, then the share of all of them."""
+    """Line for each kernel, then the roofline over their total time."""
     shown = frame.with_columns(peak_of=pl.format("{}, {}", "compute", "unit"))
     names = (truncate(short_name(printable(name)), MAX_NAME_LENGTH) for name in frame["kernel"])
     rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]

@@ -1,4 +1,4 @@
-"""`rooflines list keys`: what every key of a config, of a catalogue and of calibrations is."""
+"""`rooflines list keys`: every key in configs, catalogues and calibrations."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def every_key() -> pl.DataFrame:
 
 
 def _mappings(place: str, kind: object) -> Iterator[tuple[str, type[Entry]]]:
-    """The typed mappings in a type, and below them, by their place."""
+    """Typed mappings in a type and below, by place."""
     if not (isinstance(kind, type) and issubclass(kind, Entry)):
         for part in get_args(kind):
             yield from _mappings(place, part)
@@ -89,14 +89,14 @@ def _mappings(place: str, kind: object) -> Iterator[tuple[str, type[Entry]]]:
 
 
 def _meaning(field: FieldInfo) -> str:
-    """What a key is, and the words that it can have."""
+    """Meaning of a key, and its allowed words."""
     words = [*_words(field.annotation)]
     choices = f"one of {', '.join(words)}" if len(words) > 1 else "".join(words)
     return "; ".join(filter(None, (field.description, choices)))
 
 
 def _words(kind: object) -> Iterator[str]:
-    """The words that a type allows."""
+    """Words that a type allows."""
     if get_origin(kind) is Literal:
         yield from (word for word in get_args(kind) if isinstance(word, str))
     elif not (isinstance(kind, type) and issubclass(kind, Entry)):
@@ -105,7 +105,7 @@ def _words(kind: object) -> Iterator[str]:
 
 
 def _default(field: FieldInfo) -> str:
-    """The default of a key, as YAML has it."""
+    """Default for a key, in YAML."""
     if field.is_required():
         return "required"
     default = field.get_default(call_default_factory=True)

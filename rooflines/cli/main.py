@@ -1,4 +1,4 @@
-"""The command `rooflines`: a group of commands, and what happens to errors.
+"""Command `rooflines`: the group of commands, and error output.
 
 Each command is a module of this package with a click command named `command`, which is imported
 when the command is used; help lists the commands without them.
@@ -69,7 +69,7 @@ INSTEAD = {
     "type it as a word, such as h100": "--chip --gpu --device",
     "type it as a word, such as llama-3.1-70b": "--model",
 }
-"""What to do instead of options that questions do not have."""
+"""Fixes for options that questions do not have."""
 
 ASKING = ("explain", "train")
 """Commands whose words are a question."""
@@ -103,7 +103,7 @@ class Commands(click.Group):
         self.summaries, self.known = summaries, (*summaries, *hidden)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands, in the order of the help."""
+        """Commands in help order."""
         del ctx
         return [*self.summaries]
 
@@ -126,7 +126,7 @@ class Commands(click.Group):
 
 
 def every_command() -> list[tuple[str, ...]]:
-    """The words of every command, those of groups after their group."""
+    """Words for every command, subcommands after their group."""
     return [
         path
         for name in COMMANDS
@@ -145,7 +145,7 @@ def commands() -> None:
 
 
 def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesError:
-    """A mistake in the words of the command line, in the form of all other messages."""
+    """Command-line mistake in the form of all other messages."""
     context: click.Context | None = getattr(error, "ctx", None)
     named = [word for word in arguments[:1] if word in (*COMMANDS, *SHORT)]
     path = context.command_path if context else " ".join([NAME, *named])
@@ -226,7 +226,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def main() -> NoReturn:
-    """The entry point of the command `rooflines`."""
+    """Entry point for `rooflines`."""
     if COMPLETE in os.environ:
         commands.main(prog_name=NAME)  # answers the shell, then exits
     gc.set_threshold(*GARBAGE_THRESHOLDS)

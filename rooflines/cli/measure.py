@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from rooflines.measured.multiplier import Multiplier
 
 BACKENDS: dict[str, type[Multiplier]] = {"numpy": Blas, "torch": Gpu}
-"""What multiplies, by the library."""
+"""Multipliers by library."""
 
 FOLDER = "measured"
-"""Where a file is written by default."""
+"""Default output folder."""
 
 MAX_TIME_S = 0.25
 """About the longest time of a matmul that is chosen [s]."""
@@ -132,13 +132,13 @@ def command(  # noqa: PLR0913, the options
 
 
 def _id_of(machine: Host) -> str:
-    """The id of a machine as a chip: of the catalogue by the name that its driver reports."""
+    """Chip id for a machine: from the catalogue by its driver's name, else its own."""
     match = find_chip(machine.name, chip_entries())
     return match.name if match else machine.id
 
 
 def _default_backend() -> type[Multiplier]:
-    """That of torch where it is installed and sees a GPU, else that of numpy."""
+    """Multiplier for torch where it sees a GPU, else for numpy."""
     if find_spec("torch") is not None:
         with suppress(RooflinesError):
             Gpu.machine()
@@ -147,7 +147,7 @@ def _default_backend() -> type[Multiplier]:
 
 
 def _about(multiplier: type[Multiplier]) -> dict[str, Any]:
-    """How timings are made, for the metadata of their file."""
+    """Measurement method, for the metadata in the timings file."""
     return {
         "version": __version__,
         "command": shlex.join(["rooflines", *sys.argv[1:]]),
@@ -212,7 +212,7 @@ def _finish(session: Session, multiplier: type[Multiplier]) -> None:
 
 
 def _rates(session: Session) -> Iterator[str]:
-    """The fastest rates, and what share of the data sheet's they are."""
+    """Fastest rates, and their shares in the data sheet's rates."""
     about, machine = session.about, session.machine
     chip = chip_entries().get(about["chip"])
     for dtype, rate in about["flops_per_s"].items():

@@ -1,4 +1,4 @@
-"""`rooflines list models`: the models of the catalogue, and one of them on a sheet."""
+"""`rooflines list models`: models in the catalogue, and a sheet for one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SHOWN = {
     "match": "count",
     "name": "name",
 }
-"""What is shown of a model, and the titles of the columns."""
+"""Column titles on a screen, by column."""
 
 
 def known_models(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -76,7 +76,7 @@ def _list(frame: pl.DataFrame) -> str:
 
 
 def _sheet(model: Model, numbers: pl.DataFrame) -> Iterator[str]:
-    """The shape as a config has it, its numbers, and the chips that hold the model."""
+    """Shape as a config has it, its numbers, and the chips that hold the model."""
     shape = model.shape.model_dump(
         include={*Shape.model_fields}, exclude_defaults=True, exclude_none=True
     )

@@ -65,7 +65,7 @@ def command(question: str | None, output: str | None, model: str | None) -> None
 
 
 def _of_model(text: str, model: str, question: str) -> str:
-    """The config of question `model` about another model."""
+    """Config for question `model` with another model."""
     if question != "model":
         raise RooflinesError("--model", "is for question model", "write `rooflines new model`")
     shape = find_model(model)

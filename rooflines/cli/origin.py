@@ -56,7 +56,7 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
 
 
 def _lines(record: Origin, *, whole: bool) -> list[str]:
-    """The lines of an origin: of a long one the names, unless all of it is wanted."""
+    """Lines in an origin; only names for a long one, unless `whole`."""
     lines = record.text().rstrip().split("\n")
     if whole or len(lines) <= MAX_LINES:
         return lines

@@ -1,4 +1,4 @@
-"""What commands print: tables that fit the terminal, CSV and JSON."""
+"""Command output: tables that fit the terminal, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _text(column: str, value: str | float | None) -> str:
 def filter_dictionary(
     names: pl.DataFrame, word: str | None, problem: str, fix: str
 ) -> tuple[pl.DataFrame, str]:
-    """A dictionary, or its rows of one place, or else of one name, and their text.
+    """Filter a dictionary by place, or else by name; return the rows and their text.
 
     Args:
         names: The dictionary: places, names in them, and what is said of each.
@@ -176,7 +176,7 @@ def as_json(value: object) -> str:
 
 
 def catalogues_of(config: str | None) -> QuestionCatalogues:
-    """The chips and calibrations of the catalogue and, if there is one, of a config.
+    """Load chips and calibrations from the catalogue and, where given, a config.
 
     Args:
         config: Its path; it needs no sweeps.
@@ -190,7 +190,7 @@ def catalogues_of(config: str | None) -> QuestionCatalogues:
 
 
 def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> str:
-    """The id of the chip that a word stands for; what was taken for what is said on stderr.
+    """Id for the chip that a word names; substitutions are reported on stderr.
 
     Args:
         place: Where the word stands, for messages.
@@ -209,7 +209,7 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
 
 
 def one_model(word: str) -> str:
-    """The id of the model that a word stands for, or the word where it is known or a path.
+    """Id for the model that a word names; the word itself where it is a name or path.
 
     Raises:
         RooflinesError: Several models have the word in their ids.
@@ -218,7 +218,7 @@ def one_model(word: str) -> str:
 
 
 def _echo_note(match: Match | None, word: str) -> str:
-    """The name that was found for a word; what was taken for what is said on stderr."""
+    """Matched name for a word; its note goes to stderr."""
     if match is not None and match.note:
         click.echo(match.note, err=True)
     return word if match is None else match.name
@@ -247,7 +247,7 @@ def prints_frame(command: Callable[..., Printed]) -> Callable[..., None]:
 
 
 def out_options(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """The options `--out` and `--force` of a command.
+    """Add the options `--out` and `--force`.
 
     Args:
         text: What is written.
@@ -261,7 +261,7 @@ def out_options(text: str) -> Callable[[click.decorators.FC], click.decorators.F
 
 
 def picture_options(function: click.decorators.FC) -> click.decorators.FC:
-    """The options `--size` and `--dark` of a picture."""
+    """Add the picture options `--size` and `--dark`."""
     sizes = "slide, web or paper; default slide for png and svg, paper for pdf, web for html."
     dark = click.option("--dark", is_flag=True, help="A dark background.")(function)
     return click.option("--size", metavar="SIZE", help=sizes)(dark)
@@ -279,7 +279,7 @@ def check_new(path: str | Path, *, force: bool) -> None:
 
 
 def format_of(path: str | Path, formats: Sequence[str]) -> str:
-    """The format of a file to write, by its suffix.
+    """Output format by file suffix.
 
     Raises:
         RooflinesError: It is none of these.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SNAKEMAKE = "snakemake>=9.27,<10"
-"""What `pyproject.toml` needs for the workflow."""
+"""Requirement in `pyproject.toml` for the workflow."""
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -113,7 +113,7 @@ def run_snakemake(words: Sequence[str]) -> int:
 
 
 def results_of(config: str | None, rest: Sequence[str]) -> Path:
-    """The folder that a run makes results in.
+    """Results folder for a run.
 
     Args:
         config: The config, checked; None: the default.
@@ -156,7 +156,7 @@ def check_replaced(results: Path, config: str | None, *, replace: bool) -> None:
 def snakemake_command(
     config: str | None, cores: int | None, rest: Sequence[str], *, dry_run: bool
 ) -> list[str]:
-    """The command line of Snakemake that runs the workflow.
+    """Snakemake command line that runs the workflow.
 
     Args:
         config: The config; None: the default.
