@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rooflines.models.state_layers import State
 
 UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
-"""Routing of tokens to experts: uniform at random; all to the same k; every expert activated."""
+"""Routing of tokens to experts: uniform, by chance; all to the same k; every expert activated."""
 
 MAX_EXACT_TOKENS = 64
 """Largest token count with an exact rational for activated experts: its digits grow [1]."""
