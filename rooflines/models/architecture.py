@@ -46,16 +46,16 @@ class Gqa(Entry):
 
     kind: Literal["gqa"] = "gqa"
     N: ModelSize = Field(description="query heads [1]")
-    K: ModelSize = Field(description="key-value heads [1]")
-    H: ModelSize = Field(description="size of a head, a number of its own: not D / N [1]")
-    v: ModelSize | None = Field(None, description="size of a value head; null: H [1]")
+    K: ModelSize = Field(description="KV heads [1]")
+    H: ModelSize = Field(description="head size, independent of D / N [1]")
+    v: ModelSize | None = Field(None, description="value head size; null: H [1]")
     bias: Literal["qkv", "qkvo"] | None = Field(None, description="projections with a bias")
     qk_norm: Literal["head", "all"] | None = Field(
-        None, description="norms of queries and keys: of one head, or of all heads together"
+        None, description="norms on queries and keys: per head, or over all heads together"
     )
     sinks: bool = Field(default=False, description="whether each query head has a learned sink")
     gate: Literal["element", "head"] | None = Field(
-        None, description="gates of the outputs: one for each element, or for each query head"
+        None, description="output gates: one for each element, or for each query head"
     )
     one_tensor: bool = Field(
         default=False,
@@ -142,13 +142,13 @@ class Mla(Entry):
 
     kind: Literal["mla"]
     N: ModelSize = Field(description="query heads [1]")
-    q_rank: ModelSize | None = Field(
-        None, description="rank of the queries; null: not compressed [1]"
+    q_rank: ModelSize | None = Field(None, description="query rank; null: not compressed [1]")
+    kv_rank: ModelSize = Field(description="rank of keys and values, in the KV cache [1]")
+    nope: ModelSize = Field(description="query or key head size without position [1]")
+    rope: ModelSize = Field(
+        description="size of its rotary part, in the KV cache once for all heads [1]"
     )
-    kv_rank: ModelSize = Field(description="rank of keys and values, cached [1]")
-    nope: ModelSize = Field(description="size of a query or key head without position [1]")
-    rope: ModelSize = Field(description="size of its rotary part, cached once for all heads [1]")
-    v: ModelSize = Field(description="size of a value head [1]")
+    v: ModelSize = Field(description="value head size [1]")
     gate: bool = Field(default=False, description="whether each element of the outputs has a gate")
 
     @property
@@ -232,13 +232,15 @@ class Indexer(Entry):
     """
 
     tokens: ModelSize = Field(description="tokens that a token attends to at most [1]")
-    heads: ModelSize = Field(description="heads of the indexer [1]")
-    dim: ModelSize = Field(description="size of such a head, and of the key [1]")
+    heads: ModelSize = Field(description="indexer heads [1]")
+    dim: ModelSize = Field(description="indexer head size, also its key's [1]")
     layers: ModelSize = Field(description="layers that attend to chosen tokens [1]")
     own: ModelSize | None = Field(
-        None, description="layers with an indexer; the others use its choice; null: all [1]"
+        None, description="layers with an indexer; further layers use its choice; null: all [1]"
     )
-    bits: ModelSize | None = Field(None, description="bits of a cached element; null: as the cache")
+    bits: ModelSize | None = Field(
+        None, description="bits per cached element; null: as the KV cache"
+    )
     weighted: bool = Field(
         default=True, description="whether heads are weighted, by a projection of width D"
     )
@@ -273,15 +275,15 @@ class Window(Entry):
     """Local layers: a token attends to the last tokens only, or to its chunk."""
 
     tokens: ModelSize = Field(
-        description="tokens that a token attends to, itself included; of chunks their size [1]"
+        description="tokens that a token attends to, itself included; or the chunk size [1]"
     )
     chunked: bool = Field(
         default=False,
         description="whether a token attends to those since the last multiple of `tokens`",
     )
     layers: ModelSize = Field(description="layers with the window [1]")
-    attention: Gqa | None = Field(None, description="their attention; null: that of the others")
-    which: Text | None = Field(None, description="which layers these are")
+    attention: Gqa | None = Field(None, description="their attention; null: as in global layers")
+    which: Text | None = Field(None, description="note on which layers these are")
 
 
 class Mlp(Entry):
@@ -293,7 +295,9 @@ class Mlp(Entry):
     )
     bias: bool = Field(default=False, description="whether the projections have biases")
     gated: bool = Field(default=True, description="whether there is a gate")
-    learned: NonNegativeSize = Field(default=0, description="parameters of the activation [1]")
+    learned: NonNegativeSize = Field(
+        default=0, description="learned parameters in the activation [1]"
+    )
 
     def projections(self, width: int) -> Widths:
         """Projections in one layer, as (input, output) widths [1]."""
@@ -321,9 +325,9 @@ class Moe(Entry):
 
     E: ModelSize = Field(description="routed experts [1]")
     k: ModelSize = Field(description="experts per token [1]")
-    Fe: ModelSize = Field(description="width of an expert [1]")
-    shared: NonNegativeSize = Field(0, description="shared experts of the same width [1]")
-    shared_gate: bool = Field(default=False, description="whether a gate weighs the shared ones")
+    Fe: ModelSize = Field(description="expert width [1]")
+    shared: NonNegativeSize = Field(0, description="shared experts with the same width [1]")
+    shared_gate: bool = Field(default=False, description="whether a gate weighs shared experts")
     layers: ModelSize | None = Field(
         None, description="layers with experts; null: all without mlp [1]"
     )
@@ -333,7 +337,7 @@ class Moe(Entry):
     latent: ModelSize | None = Field(
         None, description="width that tokens are projected to for routed experts; null: D [1]"
     )
-    latent_norm: bool = Field(default=False, description="whether there is a norm of that width")
+    latent_norm: bool = Field(default=False, description="whether there is a norm with that width")
 
     @model_validator(mode="after")
     def _check_k(self) -> Self:
@@ -376,45 +380,45 @@ class Shape(Entry):
 
     family: Text | None = Field(None, description="the `model_type` of its config.json")
     layers: ModelSize = Field(description="layers [1]")
-    D: ModelSize = Field(description="width, the size of a token between layers [1]")
+    D: ModelSize = Field(description="model width: size of a token between layers [1]")
     V: ModelSize = Field(description="rows of the embedding table, padding included [1]")
-    tied: bool = Field(default=False, description="whether the unembedding is the embedding table")
+    tied: bool = Field(default=False, description="whether the LM head is the embedding table")
     scores: NonNegativeSize | None = Field(
         None,
-        description="outputs of a score head, as of reward models, in place of the unembedding; "
-        "0: no head, as of embedding models; null: the unembedding [1]",
+        description="outputs of a score head, as in reward models, in place of the LM head; "
+        "0: no head, as in embedding models; null: LM head [1]",
     )
     attention: Annotated[Attention, BeforeValidator(_attention)] = Field(
         description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}"
     )
     window: Window | None = Field(None, description="layers with a window")
     sparse: Indexer | None = Field(None, description="layers that attend to chosen tokens")
-    state: State | None = Field(None, description="layers with a state in place of attention")
+    state: State | None = Field(None, description="SSM layers: a state in place of attention")
     single: bool = Field(
         default=False,
-        description="whether a layer is attention, a state, an MLP or experts, not two of them",
+        description="whether a layer is one part: attention, a state, an MLP or experts",
     )
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
     crossed: NonNegativeSize = Field(
         0,
-        description="layers besides with cross-attention to images, of the same attention with "
-        "norms of heads, and the same MLP; they are stored, and steps of text skip them [1]",
+        description="further layers with cross-attention to images, with the same attention, head "
+        "norms and the same MLP; they are stored, and text steps skip them [1]",
     )
-    norms_per_layer: NonNegativeSize = Field(2, description="norms of width D in one layer [1]")
-    norm_bias: bool = Field(default=False, description="whether norms of width D have biases")
-    model_norms: NonNegativeSize = Field(1, description="norms of width D beside the layers [1]")
+    norms_per_layer: NonNegativeSize = Field(2, description="norms with width D per layer [1]")
+    norm_bias: bool = Field(default=False, description="whether norms with width D have biases")
+    model_norms: NonNegativeSize = Field(1, description="norms with width D outside layers [1]")
     positions: NonNegativeSize = Field(
-        0, description="learned embeddings of width D besides, of positions or images [1]"
+        0, description="learned embeddings with width D for positions or images [1]"
     )
-    head_bias: bool = Field(default=False, description="whether the unembedding has a bias")
+    head_bias: bool = Field(default=False, description="whether the LM head has a bias")
     mtp: bool = Field(
         default=False,
-        description="whether there is one layer for multi-token prediction besides, as the last of "
-        "those with attention, behind a projection of 2 D x D; it shares the token tables",
+        description="whether there is an MTP layer (multi-token prediction), like the last layer "
+        "with attention, behind a projection 2 D x D; it shares the token tables",
     )
     context: ModelSize | None = Field(
-        None, description="tokens of the longest sequence that it is trained for; null: unknown [1]"
+        None, description="longest context in training; null: unknown [1]"
     )
 
     @model_validator(mode="after")

@@ -46,7 +46,7 @@ class PublishedCounts(Entry):
     total: PrintedCount = Field(description="all parameters, as printed [1]")
     active: PrintedCount | None = Field(None, description="active parameters, as printed [1]")
     convention: Convention | None = Field(
-        None, description="what `active` includes; null: none of the three conventions gives it"
+        None, description="convention of `active`; null: none of the three gives it"
     )
     match: Literal["exact", "surplus", "rounded", "near"] = Field(
         description=(
@@ -58,20 +58,20 @@ class PublishedCounts(Entry):
     surplus: int = Field(
         0, description="parameters that `total` counts besides those of the shape [1]"
     )
-    note: Text | None = Field(None, description="what the surplus is, or what differs")
+    note: Text | None = Field(None, description="explanation of the surplus or difference")
 
 
 class ModelEntry(Shape):
     """Model in the catalogue."""
 
-    name: Text = Field(description="its name for readers")
+    name: Text = Field(description="display name")
     aliases: list[Text] = Field(
-        default_factory=list, description="names that it is published under; same shape"
+        default_factory=list, description="published names with the same shape"
     )
-    dtypes: ModelDtypes | None = Field(None, description="the dtypes that it is published in")
-    published: PublishedCounts = Field(description="the publisher's own counts")
-    source: Text = Field(description="the document that the shape is read from")
-    note: Text | None = Field(None, description="what else to know")
+    dtypes: ModelDtypes | None = Field(None, description="published dtypes")
+    published: PublishedCounts = Field(description="counts that the publisher prints")
+    source: Text = Field(description="document with the shape")
+    note: Text | None = Field(None, description="further notes")
 
     def model(self, name: str) -> Model:
         """Build the model under a name."""

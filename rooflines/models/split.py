@@ -110,8 +110,8 @@ class Split(Entry):
     )
     ep: AlongAxes = Field(
         1,
-        description="expert parallelism: 1, experts are shared as the rest is; or tp * dp, also as "
-        "a product of axes, each chip holds E / ep experts [1]",
+        description="expert parallelism: 1, experts are split like the rest; or tp * dp, also as "
+        "a product of axes: E / ep experts per chip [1]",
     )
 
     @classmethod

@@ -28,16 +28,16 @@ class State(Entry):
     """
 
     kind: Literal["gated-delta", "kda", "mamba2", "short-conv"]
-    layers: ModelSize = Field(description="layers with it [1]")
+    layers: ModelSize = Field(description="layers with a state [1]")
     heads: ModelSize = Field(description="heads, each with a state [1]")
-    key: ModelSize = Field(description="size of a key head; of Mamba-2: of the state [1]")
-    value: ModelSize = Field(description="size of a value head; of Mamba-2: of a head [1]")
+    key: ModelSize = Field(description="key head size; in Mamba-2 the state size [1]")
+    value: ModelSize = Field(description="value head size; in Mamba-2 the head size [1]")
     groups: ModelSize = Field(
-        description="key heads, which value heads share; of Mamba-2: groups [1]"
+        description="key heads, which value heads share; in Mamba-2 groups [1]"
     )
-    conv: ModelSize = Field(description="tokens of the short convolution [1]")
-    full_gate: bool = Field(default=True, description="of kda: whether gates have full rank")
-    bits: ModelSize = Field(32, description="bits of an element of the state")
+    conv: ModelSize = Field(description="short-convolution tokens [1]")
+    full_gate: bool = Field(default=True, description="for kda: whether gates have full rank")
+    bits: ModelSize = Field(32, description="bits per state element [bit]")
 
     @model_validator(mode="after")
     def _check_conv(self) -> Self:

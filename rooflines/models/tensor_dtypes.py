@@ -49,25 +49,22 @@ WeightClass = Annotated[str, BeforeValidator(_weight_class)]
 class ModelDtypes(Entry):
     """Storage dtypes of a model: formats in the dtype catalogue."""
 
-    weights: Dtype = Field(description="of all tensors without a class of their own")
-    experts: Dtype | None = Field(default=None, description="of routed experts; null: as weights")
-    head: Dtype | None = Field(
-        default=None, description="of embedding and unembedding; null: as weights"
-    )
+    weights: Dtype = Field(description="dtype of all tensors without a separate class")
+    experts: Dtype | None = Field(default=None, description="routed experts; null: as weights")
+    head: Dtype | None = Field(default=None, description="embedding and LM head; null: as weights")
     lm_head: Dtype | None = Field(
         default=None,
-        description="of the unembedding, which a step reads, where the embedding has another; "
-        "null: as head",
+        description="LM head, where it differs from the embedding; null: as head",
     )
     rest: Dtype | None = Field(
         default=None,
-        description="of norms, biases, routers and vectors of states, which quantizers leave out; "
+        description="norms, biases, routers and SSM vectors, which quantizers skip; "
         "null: as weights",
     )
-    cache: Dtype | None = Field(default=None, description="of the cache")
+    cache: Dtype | None = Field(default=None, description="KV cache")
     mixed: dict[WeightClass, Annotated[dict[Dtype, Elements], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="elements of each format, of classes of tensors that have several [1]",
+        description="elements by format, for tensor classes with several formats [1]",
     )
 
     @classmethod
@@ -159,27 +156,27 @@ STATE_DTYPE = "fp32"
 class StepDtypes(ModelDtypes):
     """Dtypes of a step: storage of all tensors that it moves, and compute."""
 
-    name: Text | None = Field(default=None, description="its name in tables")
-    cache: Dtype = Field(description="of the cache")
-    activations: Dtype = Field(description="of what kernels read and write besides")
+    name: Text | None = Field(default=None, description="name in tables")
+    cache: Dtype = Field(description="KV cache")
+    activations: Dtype = Field(description="activations that kernels read and write")
     combine: Dtype | None = Field(
-        default=None, description="in which experts send results back; null: as activations"
+        default=None, description="expert results in the combine all-to-all; null: as activations"
     )
-    compute: Dtype = Field(description="dtype that the matrix unit multiplies in")
+    compute: Dtype = Field(description="compute dtype of the matrix unit")
     attention: Dtype | None = Field(
-        default=None, description="the same for the products of attention; null: as compute"
+        default=None, description="compute dtype in attention; null: as compute"
     )
     saved: Dtype | None = Field(
-        default=None, description="in training, of saved tensors; null: as activations"
+        default=None, description="in training, saved activations; null: as activations"
     )
     gradients: Dtype | None = Field(
-        default=None, description="in training, of the gradients of weights; null: fp32"
+        default=None, description="in training, weight gradients; null: fp32"
     )
     master: Dtype | None = Field(
-        default=None, description="in training, of the optimizer's own weights; null: fp32"
+        default=None, description="in training, the optimizer's master weights; null: fp32"
     )
     moments: Dtype | None = Field(
-        default=None, description="in training, of each of Adam's two moments; null: fp32"
+        default=None, description="in training, each of Adam's two moments; null: fp32"
     )
 
     @property

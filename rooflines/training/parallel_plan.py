@@ -65,33 +65,31 @@ class TrainingKeys(Entry):
     """Keys for a training step besides chips: in one plan, or in a sweep for all its plans."""
 
     interleave: PositiveInt = Field(
-        1, description="in training, runs of layers that each stage of a pipeline has [1]"
+        1, description="in training, chunks of layers per pipeline stage (virtual stages) [1]"
     )
     micro_batch: PositiveInt = Field(
         1, description="in training, sequences that a replica computes at once [1]"
     )
     shard: Shard = Field(
         "optimizer",
-        description=(
-            "in training, what replicas share of the states: ZeRO 0 to 3; weights is FSDP"
-        ),
+        description=("in training, states that replicas share: ZeRO 0 to 3; weights is FSDP"),
     )
     recompute: Recompute = Field(
         "none",
         description=(
-            "in training, what is computed again: selective, outputs of norms and activations; "
+            "in training, recomputation: selective, outputs of norms and activations; "
             "full, all layers"
         ),
     )
     save: Literal["split", "gathered"] = Field(
-        "split", description="in training, saved inputs: split over tp, or gathered, kept whole"
+        "split", description="in training, saved inputs: split over tp, or gathered (whole)"
     )
     context: Literal["ring", "heads"] = Field(
         "ring",
-        description="in training, how cp shares attention: keys go round, or heads change chips",
+        description="in training, attention under cp: ring of keys, or exchange of heads",
     )
     optimizer: Literal["adam"] | Positive = Field(
-        "adam", description="in training, adam, or bytes of states of a parameter [byte]"
+        "adam", description="in training, adam, or optimizer bytes per parameter [byte]"
     )
 
 
@@ -103,7 +101,7 @@ class TrainingPlan(TrainingKeys, Split):
     cp: PositiveInt = Field(1, description="context parallelism: chips that share a sequence [1]")
     ep: PositiveInt = Field(
         1,
-        description="expert parallelism: 1, experts are shared as the rest; else their chips [1]",
+        description="expert parallelism: 1, experts are split like the rest; else their chips [1]",
     )
 
     @model_validator(mode="before")
