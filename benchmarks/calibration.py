@@ -187,7 +187,7 @@ def version(source: str) -> tuple[int, ...]:
 
 
 def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
-    """Runs of served models with what `fits.steps.StepFits` reads.
+    """Runs of served models with what `engine_overhead.StepFits` reads.
 
     Args:
         table: The runs.

@@ -54,10 +54,10 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
     """Add the decode steps to runs: chips, shortest prompt and answer, B, S.
 
     Args:
-        frame: Runs with the columns of `SERVED` and some of `SERVED_OPTIONAL`.
+        frame: Runs with the columns of `SERVED` and some of `SERVED.optional`.
 
     Returns:
-        Also those of `SERVED_OPTIONAL` that are missing; `chips`: from `chips_of_run` [1];
+        Also those of `SERVED.optional` that are missing; `chips`: from `chips_of_run` [1];
         `prompt`, `answer`: tokens in the shortest prompt and answer [1]; `B`: sequences in decode,
         by Little's law, rounded down [1]; `S`: context in the mean step, with the shortest prompts
         and answers [1]; `tokens_per_s_per_chip`: B before rounding / tpot_s / chips [1/s].
