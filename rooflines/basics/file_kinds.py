@@ -131,7 +131,7 @@ def file_kind(path: str | Path) -> FileKind | None:
     if not content:
         return None
     text = content.decode(encoding_of(content), "replace")
-    names = list(_lines_of_names(text))
+    names = list(_column_name_lines(text))
     name = Path(path).name.lower()
     return next(
         (
@@ -251,12 +251,12 @@ def _head(path: Path) -> bytes:
             is_gzip = file.read(len(GZIP)) == GZIP
         with gzip.open(path) if is_gzip else path.open("rb") as file:
             head = file.read(HEAD_BYTES)
-        return head + _names_of_tables(path) if head.startswith(SQLITE) else head
+        return head + _table_names(path) if head.startswith(SQLITE) else head
     except (*READ_ERRORS, ValueError):
         return b""
 
 
-def _names_of_tables(path: Path) -> bytes:
+def _table_names(path: Path) -> bytes:
     """Table names of a SQLite database, which may stand anywhere in the file."""
     import sqlite3  # noqa: PLC0415, few files need it
 
@@ -271,7 +271,7 @@ def _names_of_tables(path: Path) -> bytes:
     return b""
 
 
-def _lines_of_names(text: str) -> Iterator[set[str]]:
+def _column_name_lines(text: str) -> Iterator[set[str]]:
     """Cells of the first lines, any of which may hold the column names."""
     for line in text.splitlines()[:HEADING_LINES]:
         if "," in line:

@@ -158,7 +158,7 @@ def _resolve(
     with at_path(str(chip)), Mistakes() as mistakes:
         with mistakes.at():
             check_name(chip)
-        spelt_out = entry if base_chip is None else _override(base_chip, entry, mistakes)
+        spelt_out = entry if base_chip is None else _full_entry(base_chip, entry, mistakes)
         chip_entry = validate_entry(Chip, spelt_out)
     resolved[chip] = chip_entry
     return chip_entry
@@ -168,7 +168,7 @@ def _mapping(value: object) -> JSON:
     return value if isinstance(value, Mapping) else {}
 
 
-def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
+def _full_entry(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dict[str, Any]:
     """Full entry of a variant: its base, with numbers replaced at the variant's dotted paths."""
     entry = copy.deepcopy(base.plain)
     for key in NOT_INHERITED:
@@ -179,11 +179,13 @@ def _override(base: Chip, variant: Mapping[str, Any], mistakes: Mistakes) -> dic
             entry[key] = value
         else:
             with mistakes.at():
-                _replace(entry, str(key), value, with_source)
+                _set_number(entry, str(key), value, with_source)
     return entry
 
 
-def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]) -> None:
+def _set_number(
+    entry: dict[str, Any], path: str, value: object, variant: Mapping[str, Any]
+) -> None:
     """Set a number, or a part that the base lacks, at a dotted path."""
     *steps, last = path.split(".")
     part, tree = entry, path.partition(".")[0]
@@ -205,7 +207,7 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
     for dependent in DEPENDENT_KEYS.get(last, ()):
         if ".".join([*steps, dependent]) not in variant:
             part.pop(dependent, None)
-    _forget(part, last)
+    _drop_marks(part, last)
     if last == "hop_latency_s" and part.get("typical_hop_latency_s", part[last]) < part[last]:
         del part["typical_hop_latency_s"]  # the base's
     if tree in (*FIXED_PARTS, "power"):
@@ -214,7 +216,7 @@ def _replace(entry: dict[str, Any], path: str, value: object, variant: Mapping[s
         part["source"] = {**{key: text for key, text in sources.items() if text}, last: source}
 
 
-def _forget(part: dict[str, Any], key: str) -> None:
+def _drop_marks(part: dict[str, Any], key: str) -> None:
     """Drop confidence and estimate marks of a number that was replaced."""
     confidence, estimate = part.get("confidence"), part.get("estimate")
     if isinstance(confidence, dict):

@@ -184,7 +184,7 @@ def from_pydantic(error: ValidationError) -> RooflinesError:
     """Convert pydantic's errors to mistakes with a problem and a fix."""
     mistakes = Mistakes()
     errors = error.errors(include_url=False)
-    misspelt = _misspelt(errors)
+    misspelt = _misspelt_keys(errors)
     missing: dict[str, list[str]] = {}
     for single in errors:
         if single["type"] != "missing":
@@ -216,7 +216,7 @@ def validate_entry(form: type[Form], value: object) -> Form:
         raise from_pydantic(error) from None
 
 
-def _misspelt(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
+def _misspelt_keys(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]:
     """Locations of missing keys that unknown keys may misspell."""
     return {
         (*single["loc"][:-1], name)

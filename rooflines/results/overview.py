@@ -68,24 +68,24 @@ def write_summary(spec: str, path: str | Path) -> None:
         (sweep, MODELS if sweep["models"] else OPERATIONS) for sweep in json.loads(spec)["of"]
     ]
     row_counts = pl.collect_all(
-        [_rows_of(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
+        [_count_rows(sweep, kind, results) for sweep, kind in sweeps], engine="streaming"
     )
     thresholds = {
         kind: scan_sweeps(results / kind.thresholds) for kind in {kind for _, kind in sweeps}
     }
     threshold_groups = pl.collect_all(
-        [_thresholds_of(sweep, kind, thresholds[kind]) for sweep, kind in sweeps],
+        [_aggregate_thresholds(sweep, kind, thresholds[kind]) for sweep, kind in sweeps],
         engine="streaming",
     )
     frames = [
-        _summary(sweep, rows, sizes)
+        _summary_rows(sweep, rows, sizes)
         for (sweep, _), rows, sizes in zip(sweeps, row_counts, threshold_groups, strict=True)
     ]
     empty = pl.DataFrame(schema={c.name: KINDS.get(c.name, pl.String) for c in SUMMARY})
     write_csv(pl.concat([empty, *frames]), path, NO_TEXT)
 
 
-def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
+def _aggregate(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.LazyFrame:
     """Aggregate by keys; rows on one chip count once, under sharding none."""
     groups = frame.group_by(keys).agg(*values)
     typed = groups.with_columns(pl.col(key).cast(KINDS.get(key, pl.String)) for key in keys)
@@ -96,7 +96,7 @@ def _grouped(frame: pl.LazyFrame, keys: Sequence[str], *values: pl.Expr) -> pl.L
     return unsplit_rows.unique(keys, keep="first", maintain_order=True)
 
 
-def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
+def _count_rows(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.LazyFrame:
     """Count a sweep's rows by group, and those bound by each resource."""
     frame = scan_parquet([results / part for part in sweep["parts"]])
     has_bound = "bound" in frame.collect_schema()
@@ -106,10 +106,10 @@ def _rows_of(sweep: Mapping[str, Any], kind: SummaryKind, results: Path) -> pl.L
         )
         for resource in RESOURCES
     ]
-    return _grouped(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
+    return _aggregate(frame, kind.keys, pl.len().cast(pl.Int64).alias("rows"), *bounds)
 
 
-def _thresholds_of(
+def _aggregate_thresholds(
     sweep: Mapping[str, Any], kind: SummaryKind, thresholds: Mapping[str, pl.LazyFrame]
 ) -> pl.LazyFrame:
     """Aggregate a sweep's thresholds along its axis by group; integers stay exact, no Float64.
@@ -123,9 +123,9 @@ def _thresholds_of(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
     )
-    return _grouped(
+    return _aggregate(
         selected,
-        _keys_of_thresholds(sweep, kind.keys),
+        _threshold_keys(sweep, kind.keys),
         (pl.col("outcome").cast(pl.String) == NEVER).mean().alias("never"),
         critical.first().alias("critical_min"),
         critical.slice(middle, 1).first().alias("critical_median"),
@@ -134,11 +134,13 @@ def _thresholds_of(
     )
 
 
-def _keys_of_thresholds(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
+def _threshold_keys(sweep: Mapping[str, Any], keys: Sequence[str]) -> list[str]:
     return [key for key in keys if sweep["axis"] != "chips" or key not in SPLIT_KEYS]
 
 
-def _summary(sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame) -> pl.DataFrame:
+def _summary_rows(
+    sweep: Mapping[str, Any], rows: pl.DataFrame, sizes: pl.DataFrame
+) -> pl.DataFrame:
     """Summary rows of a sweep, with columns as in the dictionary."""
     bounds = [f"{resource.bound}-bound" for resource in RESOURCES]
     max_count = pl.max_horizontal(bounds)

@@ -144,8 +144,8 @@ def origin(file: str | Path) -> Origin:
             break
         record = records.record_of(home, output) if home else None
         if home and record:
-            return _recorded(path, digest, output, record)
-    return _unrecorded(path, digest)
+            return _origin_from_record(path, digest, output, record)
+    return _origin_without_record(path, digest)
 
 
 def read_error(file: object, error: OSError) -> RooflinesError:
@@ -154,7 +154,7 @@ def read_error(file: object, error: OSError) -> RooflinesError:
     return RooflinesError("", f"cannot be read: {error.strerror}", fix, file=str(file))
 
 
-def _recorded(path: Path, digest: str, output: Path, record: records.Record) -> Origin:
+def _origin_from_record(path: Path, digest: str, output: Path, record: records.Record) -> Origin:
     """Build the origin that a record describes.
 
     Args:
@@ -239,7 +239,7 @@ def _model_sources(spec: Mapping[str, Any], sweeps: Mapping[str, Any]) -> dict[s
     }
 
 
-def _unrecorded(path: Path, digest: str) -> Origin:
+def _origin_without_record(path: Path, digest: str) -> Origin:
     """Build the origin of a file without a record: a table still has metadata."""
     unknown = Origin(path, NO_RECORD, whole=False, sha256=digest)
     if path.suffix != ".parquet" or not path.is_file():

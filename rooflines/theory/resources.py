@@ -193,7 +193,7 @@ def data_sheet_times(terms_of: Callable[[Resource], TimeTerms]) -> Times:
 
     Source: All About Rooflines, "Where does the time go?".
     """
-    return _times(terms_of, Time.max_of(*chain(*terms_of(NETWORK))))
+    return _times_with_network(terms_of, Time.max_of(*chain(*terms_of(NETWORK))))
 
 
 def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
@@ -202,7 +202,7 @@ def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
     network = Time.total(
         (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
     )
-    return _times(
+    return _times_with_network(
         lambda resource: time_terms(resource, [(1, kernel)], chip_rates, kernel.work), network
     )
 
@@ -241,7 +241,7 @@ def time_terms(
         network, inner first [s].
     """
     if resource.rate is None:
-        return _sent(parts, chip_rates)
+        return _collective_terms(parts, chip_rates)
     amounts = [
         (count, amount, chip_rates.rate(resource, kernel.compute))
         for count, kernel in parts
@@ -266,7 +266,7 @@ def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
     return work_times, latencies
 
 
-def _times(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
+def _times_with_network(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
     """Times of kernels, with the time of their collectives given [s]."""
     by_bound = {
         resource.bound: network
@@ -278,7 +278,7 @@ def _times(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
     return Times(by_bound, activation=activation)
 
 
-def _sent(parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates) -> TimeTerms:
+def _collective_terms(parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates) -> TimeTerms:
     """Time terms of collectives on every network: bytes / bandwidth, and hop latency [s]."""
     level_sends: dict[int, list[Poly]] = {}
     level_hops: dict[int, list[Poly]] = {}
