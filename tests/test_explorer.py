@@ -23,6 +23,7 @@ from rooflines.cli.main import run
 from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.site.explorer import PLANS, offered_plans
 from rooflines.theory.operation import MATRIX
+from rooflines.training.parallel_plan import TrainingPlan
 
 VERDICTS = case("verdicts")
 STATES = effort.cases(100)
@@ -45,6 +46,48 @@ def test_estimates_are_those_of_the_phase_and_of_the_split(visit, phase, split):
     assert value
     assert value["time"] > 0
     assert explorer.wrong_answer(visit.page, value) == {}
+
+
+def test_every_plan_of_training_has_the_numbers_of_python(visit):
+    sizes = {"B": 64, "S": 8192, "micro_batch": 2, "basis": "bound", "own": {}}
+    state = {"is": "model", "chips": "b200", "phase": "train", "format": "bf16", **sizes}
+    for plan in PLANS:
+        model = "gpt-oss-120b" if "ep" in plan else "llama-3.1-8b"
+        asked = {**state, "model": model, "plan": TrainingPlan.model_validate(plan).name}
+        show(visit.page, explorer.address_of(asked))
+        value = explorer.explained(asked)
+        assert value
+        assert None not in (value["longest"], value["cost"])
+        assert explorer.wrong_answer(visit.page, value) == {}, asked
+
+
+THROUGHPUT = """() => {
+  const [draw, drawn] = [SVG.draw, []];
+  SVG.draw = (_, { marks }) => drawn.push(marks);
+  PICTURES.draw(EXPLORER.now(), EXPLORER.answers(), () => {});
+  SVG.draw = draw;
+  const lines = drawn[0].filter(({ kind }) => kind === "line").map(({ points }) => points);
+  return [lines, EXPLORER.answers().map(({ user, rate }) => [user, rate])];
+}"""
+"""The lines of the picture of throughput, and speed for a user and rate of a chip of each row."""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"phase": "decode", "split": "tp8", "B": 64, "S": 8192},
+        {"phase": "prefill", "split": "tp1", "B": 1, "S": 1024},
+        {"phase": "train", "plan": "tp2-cp4", "B": 8, "S": 8192},
+    ],
+    ids=lambda asked: asked["phase"],
+)
+def test_lines_of_throughput_pass_through_the_numbers_of_the_table(visit, asked):
+    show(visit.page, {"is": "model", "model": "llama-3.1-8b", "chips": "h100-sxm,b200", **asked})
+    lines, rows = visit.page.evaluate(THROUGHPUT)
+    assert len(lines) == len(rows) == 2
+    for line, (user, rate) in zip(lines, rows, strict=True):
+        point = [asked["S"] if asked["phase"] == "train" else user, rate]
+        assert pytest.approx(point) in line
 
 
 CRITICAL = """([asked]) => {

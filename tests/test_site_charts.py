@@ -60,6 +60,13 @@ def test_what_a_chip_lacks_cannot_be_chosen(visit):
     assert "dtypes fp8: not here; shown is bf16" in page.locator("#unknown").inner_text()
 
 
+def test_a_chart_keeps_the_earlier_of_two_menus_that_do_not_go_together(visit):
+    """Of chips without fp8: neither the first one listed nor the one that has it."""
+    page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=mine&dtypes=fp8")
+    assert page.get_by_label("Chip").input_value() == "mine"
+    assert "dtypes fp8: not here; shown is bf16" in page.locator("#unknown").inner_text()
+
+
 def test_the_choice_goes_along_to_the_next_chart(visit):
     page = visit().open(f"charts.html#chart={CHARTS[0]}&chip=h100-sxm")
     page.locator(f"#charts a[data-chart={CHARTS[1]}]").click()

@@ -36,7 +36,7 @@ NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack }
   most: row.most ? (row.most.outcome === "never" ? null : row.most.size) : row.footprint.most,
   lower: row.answer.lower, footprint: row.footprint.bytes,
   band: row.estimate?.band ?? null, rate: row.rate ?? null,
-  saturates: row.saturates?.size ?? null,
+  saturates: row.saturates?.size ?? null, cost: row.cost ?? null,
   sent: row.answer.parts[2],
   label: row.chip.short, off: row.off, limit: row.all.outcome === "never" ? row.all.limit : null,
   binds: row.bound ?? row.answer.bound,
@@ -171,6 +171,15 @@ def explained(state):
     return {**found, "state": state}
 
 
+def cost_of(state, chips, time, tokens):
+    """A million tokens at the latest price of a state's one chip [USD]; None without either."""
+    prices = chip_entries()[state["chips"]].prices
+    if not prices or time is None:
+        return None
+    latest = max(prices, key=lambda price: price.date[:7])  # of a month the first that is listed
+    return latest.usd_per_hour * chips * time / 3600 / tokens * 1e6
+
+
 def in_common(row, time, *, calibrated):
     """What every answer has: its time, whether it fits, and its band where it has one."""
     band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
@@ -221,6 +230,7 @@ def _matmul(state):
         "answer": found.to_dict(),
         "bound": row["estimate_bound"] if calibrated else row["bound"],
         "share": None if time is None else row["flops"] / time / peak,
+        "cost": cost_of(state, state["n"], time, state["B"]),
         "all": along[1]["critical"],
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
@@ -273,6 +283,7 @@ def _step(state):
         "outcome": along[0]["outcome"],
         "most": row["max_B"],
         "rate": None if time is None else tokens / time / row["chips"],
+        "cost": cost_of(state, row["chips"], time, tokens),
     }
 
 
@@ -300,6 +311,7 @@ def _training(state):
         "longest": row["max_S"],
         "states": row["state_bytes"],
         "saved": row["saved_bytes"],
+        "cost": cost_of(state, row["chips"], time, state["B"] * state["S"]),
         "rate": time and row["tokens_per_s_serial"] * row["t_serial_s"] / time / row["chips"],
     }
 
