@@ -95,7 +95,7 @@ def _typed(name: str, fix: str = "") -> Iterator[None]:
             RooflinesError(
                 f"--set {mistake.where.removeprefix(f'{name}.')}",
                 mistake.problem,
-                fix or mistake.fix.partition("; if it is meant")[0],
+                fix or mistake.typed_fix,
                 close=mistake.close,
             )
             for mistake in error.errors

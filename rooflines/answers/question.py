@@ -27,7 +27,7 @@ from rooflines.sweep.training_sweep import sweep_of_models
 from rooflines.theory.network import parse_axes
 from rooflines.theory.operation import MATRIX, parse_operation
 from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
-from rooflines.theory.sharding import OR_LONG_FORM, SHARDS
+from rooflines.theory.sharding import SHARDS
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
@@ -77,9 +77,6 @@ PLACES = {
     "cache_split": "cache-split",
 }
 """Config keys whose word in a question is another."""
-
-KEY = re.compile(r"\b(\w+): ?(?=[,\d]|$)")
-"""A key of a config in a fix; a question has `=` behind it."""
 
 
 class QuestionCatalogues(NamedTuple):
@@ -276,13 +273,11 @@ def _in_words(
     place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
     if rest and head != "grid":
         place = f"{place} {rest}"
-    problem, fix = error.problem, error.fix.replace(OR_LONG_FORM, "")
+    problem, fix = error.problem, error.typed_fix
     if isinstance(error.cause, Skipped):
         problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
     elif "models" in keys and place == "dtypes" and not error.close:
         fix = ONE_FORMAT if keys.get("phase") == TRAIN else LIST_FORMATS
-    elif head in ("dtypes", "splits", "draft"):
-        fix = KEY.sub(r"\1=", fix)
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)
 
 

@@ -43,6 +43,7 @@ class RooflinesError(ValueError):
         fix: The fix, an imperative without a full stop.
         close: Valid names similar to the wrong one.
         file: The file with the mistake.
+        typed_fix: The fix on a command line, where it differs from a config's; empty: `fix`.
 
     Attributes:
         cause: The cause as a value, for callers that phrase it themselves; None: nothing typed.
@@ -50,11 +51,18 @@ class RooflinesError(ValueError):
         errors: The mistakes one by one; further attributes are those of the first.
     """
 
-    def __init__(
-        self, where: str, problem: str, fix: str, *, close: Iterable[str] = (), file: str = ""
+    def __init__(  # noqa: PLR0913, the parts of a message
+        self,
+        where: str,
+        problem: str,
+        fix: str,
+        *,
+        close: Iterable[str] = (),
+        file: str = "",
+        typed_fix: str = "",
     ) -> None:
         self.where, self.problem, self.fix = where, problem, fix
-        self.close, self.file = tuple(close), file
+        self.close, self.file, self.typed_fix = tuple(close), file, typed_fix or fix
         self.cause: object = None
         self.line: int | None = None
         self._several: tuple[Self, ...] | None = None
@@ -67,7 +75,14 @@ class RooflinesError(ValueError):
         first = mistakes[0]
         if len(mistakes) == 1:
             return first
-        combined = cls(first.where, first.problem, first.fix, close=first.close, file=first.file)
+        combined = cls(
+            first.where,
+            first.problem,
+            first.fix,
+            close=first.close,
+            file=first.file,
+            typed_fix=first.typed_fix,
+        )
         combined.line, combined._several = first.line, mistakes
         return combined
 
@@ -96,7 +111,12 @@ class RooflinesError(ValueError):
             return self
         joint = "." if place and self.where and not self.where.startswith("[") else ""
         outer = type(self)(
-            f"{place}{joint}{self.where}", self.problem, self.fix, close=self.close, file=file
+            f"{place}{joint}{self.where}",
+            self.problem,
+            self.fix,
+            close=self.close,
+            file=file,
+            typed_fix=self.typed_fix,
         )
         outer.cause = self.cause
         outer.line = line_of(outer.where) if line_of else None
@@ -249,7 +269,9 @@ def truncate(text: str, length: int = MAX_QUOTE) -> str:
     return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
-def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str = "") -> None:
+def check_choice(
+    value: object, choices: Collection[Any], refusal: str, fix: str = "", typed_fix: str = ""
+) -> None:
     """Refuse a value outside the valid choices.
 
     Args:
@@ -257,6 +279,7 @@ def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str
         choices: The valid values.
         refusal: End of the message "is 'h100', which is ...": "no chip of sweep mlp".
         fix: The fix; by default, to use one of the valid values.
+        typed_fix: The fix for a command line, as in `RooflinesError`.
 
     Raises:
         RooflinesError: The value is not valid.
@@ -267,7 +290,11 @@ def check_choice(value: object, choices: Collection[Any], refusal: str, fix: str
     if not fix:
         fix = f"use one of {', '.join(names)}" if names else "leave it out"
     raise RooflinesError(
-        "", f"is {quote(value)}, which is {refusal}", fix, close=close_to(value, names)
+        "",
+        f"is {quote(value)}, which is {refusal}",
+        fix,
+        close=close_to(value, names),
+        typed_fix=typed_fix,
     )
 
 

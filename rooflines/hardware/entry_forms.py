@@ -192,8 +192,9 @@ def from_pydantic(error: ValidationError) -> RooflinesError:
         elif single["loc"] not in misspelt:
             missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
     for place, keys in missing.items():
-        fix = f"add {', '.join(f'{key}:' for key in keys)}"
-        mistakes.add(RooflinesError(place, f"lacks {', '.join(keys)}", fix))
+        fix, typed_fix = (f"add {', '.join(f'{key}{sign}' for key in keys)}" for sign in ":=")
+        problem = f"lacks {', '.join(keys)}"
+        mistakes.add(RooflinesError(place, problem, fix, typed_fix=typed_fix))
     return RooflinesError.combine(mistakes.by_place.values())
 
 

@@ -110,8 +110,8 @@ def plausibility_warnings(
             else _catalogue_slip(number, entry, catalogue)
         )
         if cause:
-            fix = f"correct it; if it is meant, write `plausible: [{path}]` beside it"
-            warnings.append(RooflinesError(path, f"is {number['value']:g}, {cause}", fix))
+            fix = "correct it"
+            warnings.append(_doubt(path, f"is {number['value']:g}, {cause}", fix))
     mistakes.check()
     return warnings
 
@@ -150,10 +150,13 @@ def _range_error(
         problem = f"is {value:g}, {value / base_value:.3g} times that of {base}"
     factor = min(PREFIX_LETTERS, key=lambda prefix: abs(math.log(value * prefix / typical)))
     unit = f"{PREFIX_LETTERS[factor]}{number['unit']}"
-    fix = (
-        f"write {value * factor:g} if it is in {unit}; if it is meant, write `plausible: [{path}]`"
-    )
-    return RooflinesError(path, problem, f"{fix} beside it")
+    return _doubt(path, problem, f"write {value * factor:g} if it is in {unit}")
+
+
+def _doubt(path: str, problem: str, fix: str) -> RooflinesError:
+    """Doubt about a number; in a config, `plausible` beside it silences the doubt."""
+    meant = f"{fix}; if it is meant, write `plausible: [{path}]` beside it"
+    return RooflinesError(path, problem, meant, typed_fix=fix)
 
 
 def _links(entry: Chip, path: str) -> int:

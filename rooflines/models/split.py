@@ -162,10 +162,12 @@ class Split(Entry):
     @model_validator(mode="after")
     def _check_ep(self) -> Self:
         if self.parts not in (ONE_CHIP, self.chips):
+            typed = f"tp={self.ep}, ep={self.ep}"
             raise RooflinesError(
                 "ep",
                 f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
                 f"leave it out, or let tp * dp be as many, such as tp: {self.ep}, ep: {self.ep}",
+                typed_fix=f"leave it out, or let tp * dp be as many, such as {typed}",
             )
         return self
 

@@ -87,6 +87,7 @@ def _role(op: Operation, role: str) -> str:
         "",
         f"needs a dimension {meaning}, and {op.name} has none",
         f"choose another sharding{OR_LONG_FORM}",
+        typed_fix="choose another sharding",
     )
 
 
@@ -123,8 +124,8 @@ def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
     if not isinstance(form, str):
         scheme = _long_form(op, form)
     else:
-        fix = f"use one of {', '.join(NAMED_SHARDINGS)}{OR_LONG_FORM}"
-        check_choice(form, NAMED_SHARDINGS, "no sharding", fix)
+        fix = f"use one of {', '.join(NAMED_SHARDINGS)}"
+        check_choice(form, NAMED_SHARDINGS, "no sharding", f"{fix}{OR_LONG_FORM}", fix)
         role, transfers = NAMED_SHARDINGS[form]
         if not role:
             return Sharding(form)
@@ -132,7 +133,10 @@ def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
             scheme = Sharding(form, _role(op, role), transfers)
         except RooflinesError as error:
             raise RooflinesError(
-                "", f"is {quote(form)}, which {error.problem}", error.fix
+                "",
+                f"is {quote(form)}, which {error.problem}",
+                error.fix,
+                typed_fix=error.typed_fix,
             ) from None
     for problem, fix in _contradictions(scheme, op):
         raise RooflinesError("", f"is {quote(scheme.name)}, {problem}", fix)

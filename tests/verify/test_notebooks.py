@@ -10,7 +10,7 @@ from notebooks import NOTEBOOKS, executed, texts
 def test_a_notebook_runs_and_its_outputs_are_current(path):
     again = executed(path)
     shown = texts(again)
-    for part in ("Numbers of", "shape: ("):
+    for part in ("Sources for", "shape: ("):
         assert any(part in html for html in shown)
     outputs = [output for cell in again.cells for output in cell.get("outputs", ())]
     assert any("image/png" in output.get("data", {}) for output in outputs)
