@@ -64,8 +64,8 @@ def down_of(case, batch):
 
 def shared(seconds, chips):
     """Times of work that chips share evenly [s]."""
-    by = {bound: time / chips for bound, time in seconds.by.items()}
-    return replace(seconds, by=by, activation=seconds.activation / chips)
+    by = {bound: time / chips for bound, time in seconds.by_bound.items()}
+    return replace(seconds, by_bound=by, activation=seconds.activation / chips)
 
 
 @dataclass(frozen=True)
