@@ -163,6 +163,8 @@ def _compute(state):
 
 def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
+    if state["is"] == "matmul" and _beyond_one_axis(state):
+        return None
     asked = _matmul if state["is"] == "matmul" else _step
     try:
         found = (_training if state.get("phase") == "train" else asked)(state)
@@ -178,6 +180,13 @@ def cost_of(state, chips, time, tokens):
         return None
     latest = max(prices, key=lambda price: price.date[:7])  # of a month the first that is listed
     return latest.usd_per_hour * chips * time / 3600 / tokens * 1e6
+
+
+def _beyond_one_axis(state):
+    """Test for more chips than one axis of a torus has: the page takes one, Python several."""
+    networks = [*chip_entries()[state["chips"]].networks.values()]
+    torus = bool(networks) and networks[0].topology == "torus"
+    return torus and state["sharding"] != "none" and state["n"] > (networks[0].domain or math.inf)
 
 
 def in_common(row, time, *, calibrated):
