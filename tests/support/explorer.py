@@ -30,15 +30,17 @@ OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 
 SHARDINGS = [name for name in NAMED_SHARDINGS if name != "none"]
 
-NUMBERS = """() => EXPLORER.answers().map((row) => row.lack ? { lack: row.lack } : {
+NUMBERS = """() => EXPLORER.answers().map((row) => row.unsupported ? { lack: row.unsupported } : {
   chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,
-  wider: row.wider, all: row.all.outcome === "never" ? null : row.all.size,
-  most: row.most ? (row.most.outcome === "never" ? null : row.most.size) : row.footprint.most,
+  wider: row.bandwidthGain, all: row.critical.outcome === "never" ? null : row.critical.size,
+  most: !row.critical90 ? row.footprint.most
+    : row.critical90.outcome === "never" ? null : row.critical90.size,
   lower: row.answer.lower, footprint: row.footprint.bytes,
   band: row.estimate?.band ?? null, rate: row.rate ?? null,
   saturates: row.saturates?.size ?? null, cost: row.cost ?? null,
   sent: row.answer.parts[2],
-  label: row.chip.short, off: row.off, limit: row.all.outcome === "never" ? row.all.limit : null,
+  label: row.chip.short, off: row.measuredRatio,
+  limit: row.critical.outcome === "never" ? row.critical.limit : null,
   binds: row.bound ?? row.answer.bound,
   states: row.footprint.weights, saved: row.footprint.caches, longest: row.footprint.longest,
 })"""
@@ -399,11 +401,11 @@ def wrong_cells(cells, value):
         for name in FORMS
         if value[name] is not None and not rounds_to(cells[name], whole(value[name]))
     }
-    if "all" in cells:
+    if "critical" in cells:
         said = {"always": "any", "never": "never"}
         text = said.get(value["outcome"]) or f"{value['all']:,}"
-        if cells["all"] != text:
-            wrong["all"] = (cells["all"], text)
+        if cells["critical"] != text:
+            wrong["all"] = (cells["critical"], text)
     return wrong
 
 

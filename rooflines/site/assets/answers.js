@@ -1,5 +1,5 @@
 "use strict";
-/* Kernels on a chip: a matmul is one, a step of a model several. No page is needed.
+/* Evaluates kernels: times, thresholds, estimates, memory. No page is needed.
 
    No formula of the model is here: works, rates and calibrations are sums of products of the data,
    evaluated in doubles. A time is a line in B: its slope, and what it is at B = 0. A kernel has
@@ -77,7 +77,7 @@ const ANSWERS = (() => {
   const partsAt = ({ math, memory, expert }, B, experts, sent) =>
     [lineAt(math, B), lineAt(memory, B) + expert * experts, sent];
 
-  /** The times by resource: with full overlap, kernel after kernel, without any overlap, and of
+  /** The times by resource: with full overlap, serialized, without any overlap, and of
       each kernel. Of a pipeline those of kernels are means: the busiest of `stages`, with its
       `shares` of them, counts, and waits for runs of the others. */
   function times(of, B) {

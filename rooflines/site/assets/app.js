@@ -139,7 +139,7 @@ const ROOFLINES = (() => {
       `${[name, value].filter(Boolean).map(cut).join(" ")}: ${said}`);
     if (all.length > MOST_LINES) lines.push(`and ${all.length - MOST_LINES} more`);
     $("unknown").hidden = !lines.length;
-    $("unknown").replaceChildren(make("p", {}, "What is asked for is not all here:"),
+    $("unknown").replaceChildren(make("p", {}, "Some settings of this link are unavailable:"),
       make("ul", {}, ...lines.map((text) => make("li", {}, text))));
   }
 

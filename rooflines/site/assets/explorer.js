@@ -7,7 +7,7 @@
 const EXPLORER = (() => {
   const { significant, count, several } = NUMBERS;
   const {
-    MODEL, CLEARS, MOST_CHIPS, read, suits, numberOf, sheetOf, altered, answering,
+    MODEL, CLEARS, MOST_CHIPS, read, matchesState, numberOf, sheetOf, altered, featuredRow,
     rowOf, commandOf,
   } = STATE;
   const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
@@ -25,7 +25,7 @@ const EXPLORER = (() => {
 
   function showForm(of) {
     for (const box of document.querySelectorAll("[data-of]")) {
-      box.hidden = !suits(of, box.dataset.of);
+      box.hidden = !matchesState(of, box.dataset.of);
     }
     for (const menu of document.querySelectorAll("select")) {
       fill(menu, ...of.menus[menu.name] ?? [[], ""]);
@@ -67,7 +67,7 @@ const EXPLORER = (() => {
       text: () => {
         const { D, F } = now();
         const same = ({ value }) => value.D === D && value.F === F;
-        return SEARCHED.layer.options().find(same)?.text ?? "own sizes";
+        return SEARCHED.layer.options().find(same)?.text ?? "custom sizes";
       },
     },
     add: {
@@ -102,7 +102,7 @@ const EXPLORER = (() => {
 
   function showOwn(of) {
     const number = Object.keys(of.own).length;
-    $("own-count").textContent = number ? ` · ${several(number, "own number")}` : "";
+    $("own-count").textContent = number ? ` · ${several(number, "custom number")}` : "";
     $("own-said").hidden = !of.chips.some((chip) => altered(of, chip));
     if ($("own-table").contains(document.activeElement)) return; // it has what is typed there
     const compute = of.is === MODEL ? data.steps.compute[of.format] : of.dtypes.compute;
@@ -144,7 +144,7 @@ const EXPLORER = (() => {
       Object.assign(of.model, await load(`steps-${index}`, `data/steps-${index}.js`));
     }
     const rows = answers(of);
-    const { chip } = answering(rows);
+    const { chip } = featuredRow(rows);
     if (!state().has("of")) [of.of, of.menus.of[1]] = [chip, chip.id];
     const others = data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip));
     const more = of.all ? answers({ ...of, chips: others }).filter(({ time }) => time) : [];

@@ -6,7 +6,7 @@
 const PICTURES = (() => {
   const { significant, si, seconds, count, percent, short, several, listed, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU } = ANSWERS;
-  const { BOUND, CALIBRATED, MODEL, offOf, stepOf, timeOf, tokensOf } = STATE;
+  const { BOUND, CALIBRATED, MODEL, measuredRatioOf, stepOf, timeOf, tokensOf } = STATE;
   const { cannot, range, threshold } = SENTENCES;
   const { $, make } = ROOFLINES;
   const KERNELS = 6; // named in the picture of times, the largest; the rest is one
@@ -50,7 +50,7 @@ const PICTURES = (() => {
 
   /** Where timed kernels are under the roof of a chip. */
   function measuredBand(now, row, ends) {
-    const [{ chip, of }, found] = [row, offOf(now, row, true)];
+    const [{ chip, of }, found] = [row, measuredRatioOf(now, row, true)];
     if (!found) return [];
     const edge = (ratio) => ends(of).map((one) => [one, roof(of, one) / ratio]);
     const tip = `${found.said}: ${range(found)} the bound`;
@@ -80,7 +80,7 @@ const PICTURES = (() => {
   }
 
   /** The attained rate of a chip over B: bound, or estimate with its band. */
-  function curves(now, { chip, of, all, estimate, saturates }, samples) {
+  function curves(now, { chip, of, critical, estimate, saturates }, samples) {
     const curve = (time) => samples.map((B, i) => [B, attained(of, B, time(B, i))]);
     const knee = (size, rate, what) => (size === null ? [] : [mark("knee", chip, [[size, rate]],
       { tip: `${chip.short}: ${what} from ${count(size)}` })]);
@@ -88,7 +88,7 @@ const PICTURES = (() => {
     if (!estimate) {
       const bare = now.basis === CALIBRATED;
       const label = bare ? `${chip.short} (bound)` : chip.short;
-      const found = bare || all.outcome !== FOUND ? null : all.size;
+      const found = bare || critical.outcome !== FOUND ? null : critical.size;
       return [mark("line", chip, bound, { label, faint: bare }),
         ...knee(found, of.rates.peak, "compute-bound")];
     }
@@ -103,10 +103,10 @@ const PICTURES = (() => {
 
   function attainedOver(now, able) {
     const calibrated = now.basis === CALIBRATED;
-    if (!calibrated && able.every(({ all }) => all.outcome === NEVER)) {
+    if (!calibrated && able.every(({ critical }) => critical.outcome === NEVER)) {
       return { instead: able.map((row) => `${row.chip.short}: ${threshold(row)}`) };
     }
-    const sizes = able.map(({ saturates, all }) => (saturates ? saturates.size : all.size) ?? 1);
+    const sizes = able.map(({ saturates, critical }) => (saturates ?? critical).size ?? 1);
     const decade = (round, value) => 10 ** round(Math.log10(value)); // they stay in a drag
     const from = Math.max(1, decade(Math.floor, Math.min(now.B, ...sizes.map((one) => one / 32))));
     const to = decade(Math.ceil, Math.max(now.B, 100, ...sizes.map((one) => one * 4)));
@@ -214,7 +214,7 @@ const PICTURES = (() => {
 
   function shares(now, row) {
     const { trains, basis } = now;
-    if (row.lack) return { instead: cannot([row]) };
+    if (row.unsupported) return { instead: cannot([row]) };
     const { name, held, from, to, step, title } = along(now, row);
     if (held === 0) {
       const what = trains ? "states" : "weights";
@@ -225,7 +225,7 @@ const PICTURES = (() => {
     const marks = stacked(row.of.kernels, samples, samples.map((size) => (calibrated
       ? ANSWERS.estimate(...step(size)).times
       : ANSWERS.times(...step(size)).kernels.map(({ time }) => time))));
-    const { outcome, size } = row.all;
+    const { outcome, size } = row.critical;
     if (!trains && basis === BOUND && outcome === FOUND && size <= to && size !== now.B) {
       marks.push(rule(size, `compute-bound from ${count(size)}`));
     }
@@ -237,7 +237,7 @@ const PICTURES = (() => {
         : by,
       label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`,
       x: axis(from, to, title), picks: name,
-      y: { from: 0, to: 1.06, linear: SHARES, title: "share of the time of a step", text: percent },
+      y: { from: 0, to: 1.06, linear: SHARES, title: "share of step time", text: percent },
       marks: [...marks, rule(now[name], `${name} = ${count(now[name])}: ${seconds(time)}`)],
     };
   }
@@ -257,15 +257,15 @@ const PICTURES = (() => {
 
   /** Draw both pictures of a state. */
   function draw(now, rows, go) {
-    const able = rows.filter((row) => !row.lack);
+    const able = rows.filter((row) => !row.unsupported);
     if (now.is !== MODEL) {
       const none = able.length ? null : { instead: cannot(rows) };
       show("left", "Roofline", none ?? roofline(now, able), go);
       return show("right", "Attained over B", none ?? attainedOver(now, able), go);
     }
     show("left", now.trains ? "Tokens/s of a chip in training over S"
-      : "Throughput of a chip against speed for a user", throughput(now, able), go);
-    const where = `Where the time of a step goes over ${now.trains ? "S" : "B"} on ${now.of.short}`;
+      : "Tokens/s/chip over tokens/s/user", throughput(now, able), go);
+    const where = `Step time by kernel over ${now.trains ? "S" : "B"} on ${now.of.short}`;
     return show("right", where, shares(now, rows.find(({ chip }) => chip === now.of)), go);
   }
 

@@ -1,5 +1,5 @@
 "use strict";
-/* The verdict: what is said of the rows of a state. No page is needed.
+/* The verdict: sentences about the rows of a state. No page is needed.
 
    A sentence names its chips; a network only where it moves bytes; a lead only where it is larger
    than timings differ from the bound. What cannot run is said first. */
@@ -8,8 +8,8 @@ const SENTENCES = (() => {
   const { SLACK, significant, si, seconds, count, percent, short, bytes, several } = NUMBERS;
   const { listed } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { BOUND, MATMUL, altered, answering, measuredOf, rowOf, shareOf, tokensOf } = STATE;
-  const UNKNOWN = "How far off this is, is not known:";
+  const { BOUND, MATMUL, altered, featuredRow, measuredOf, rowOf, shareOf, tokensOf } = STATE;
+  const UNKNOWN = "Accuracy unknown:";
   const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
 
   const times = (number, chip) => (number > 1 ? `${number} × ${chip.short}` : chip.short);
@@ -21,11 +21,12 @@ const SENTENCES = (() => {
 
   /** Why rows have no numbers; chips with one reason in one sentence. */
   function cannot(rows) {
-    const reasons = [...new Set(rows.map(({ lack }) => lack))].filter(Boolean);
-    return reasons.map((lack) => `${namesOf(rows.filter((row) => row.lack === lack))}: ${lack}.`);
+    const reasons = [...new Set(rows.map(({ unsupported }) => unsupported))].filter(Boolean);
+    return reasons.map((reason) =>
+      `${namesOf(rows.filter((row) => row.unsupported === reason))}: ${reason}.`);
   }
 
-  /** Which chip is quickest, where that is known; it is of all chosen chips that can run. */
+  /** The fastest of all chosen chips that can run, if the lead exceeds the spread of timings. */
   function leader(now, rows) {
     const able = rows.filter((row) => row.time && row.fits !== false)
       .sort((a, b) => a.time - b.time);
@@ -33,10 +34,11 @@ const SENTENCES = (() => {
     const [first, second] = able;
     const lead = second.time / first.time;
     const [ahead, names] = [significant(lead), namesOf([first, second])];
-    const said = `${first.chip.short} is first of the chosen chips: ${seconds(first.time)},`
+    const said = `${first.chip.short} is the fastest of the chosen chips: ${seconds(first.time)},`
       + ` ${ahead} times as fast as ${second.chip.short}.`;
-    if (first.off && second.off) {
-      const spread = Math.max(...[first, second].map(({ off }) => off.high / off.low));
+    if (first.measuredRatio && second.measuredRatio) {
+      const ratios = [first, second].map((row) => row.measuredRatio);
+      const spread = Math.max(...ratios.map(({ low, high }) => high / low));
       return lead > spread ? said : `${names} are too close to call: ${ahead} times apart, and`
         + ` timings of one chip spread more.`;
     }
@@ -46,24 +48,25 @@ const SENTENCES = (() => {
   }
 
   /** The share of the peak that a row tends to which is never compute-bound. */
-  const tends = ({ of, all: { adds: [math, most] } }) => percent((math / most) * of.reach);
+  const tends = ({ of, critical: { adds: [math, most] } }) => percent((math / most) * of.reach);
 
-  /** From which B on the row that is spoken of is compute-bound. */
-  function threshold({ of, all, most, footprint }) {
-    const noun = most ? "token" : "sequence";
-    if (all.outcome === ALWAYS) return "Compute-bound from any B.";
-    if (all.outcome === NEVER) {
-      const [math, other] = (all.adds ?? []).map(seconds);
-      const why = other ? `: each ${noun} adds more ${all.limit} time than compute,`
+  /** The critical batch of the row. */
+  function threshold({ of, critical, critical90, footprint }) {
+    const noun = critical90 ? "token" : "sequence";
+    if (critical.outcome === ALWAYS) return "Compute-bound from any B.";
+    if (critical.outcome === NEVER) {
+      const [math, other] = (critical.adds ?? []).map(seconds);
+      const why = other ? `: each ${noun} adds more ${critical.limit} time than compute,`
         + ` ${other} against ${math}` : "";
-      const least = most ? `; at most ${tends({ of, all })} of peak` : "";
+      const least = critical90 ? `; at most ${tends({ of, critical })} of peak` : "";
       return `No B makes it compute-bound${why}${least}.`;
     }
-    const from = `Compute-bound from ${several(all.size, noun)}`;
-    if (most) {
-      return `${from}, 90% of peak from ${most.outcome === ALWAYS ? "any B" : count(most.size)}.`;
+    const from = `Compute-bound from ${several(critical.size, noun)}`;
+    if (critical90) {
+      const size = critical90.outcome === ALWAYS ? "any B" : count(critical90.size);
+      return `${from}, 90% of peak from ${size}.`;
     }
-    const beyond = footprint.most !== null && all.size > footprint.most;
+    const beyond = footprint.most !== null && critical.size > footprint.most;
     return `${from}${beyond ? `, more than the ${count(footprint.most)} that fit` : ""}.`;
   }
 
@@ -88,19 +91,20 @@ const SENTENCES = (() => {
     ? `The ${of.collective} over ${chip.link} takes ${seconds(network)}, the math ${seconds(math)}.`
     : null);
 
-  /** How far timed kernels are from what is shown. */
-  function measuredLine(now, { chip, off }) {
+  /** Quantiles of timed kernels over the shown time. */
+  function measuredLine(now, { chip, measuredRatio }) {
     const { timed: { [chip.id]: only }, long } = now.data.measured;
-    if (altered(now, chip)) return `${UNKNOWN} there are no timings of own numbers.`;
+    if (altered(now, chip)) return `${UNKNOWN} no timings for custom numbers.`;
     if (now.n > 1) return `${UNKNOWN} timings are of one chip.`;
-    if (!off) {
+    if (!measuredRatio) {
       const others = only ? `, only in ${only}` : "";
       return `${UNKNOWN} no timings of ${chip.short} in ${now.dtypes.name}${others}.`;
     }
-    const what = off.over !== "bound" ? "this estimate"
-      : off.length === "short" ? `a bound below ${seconds(long)}` : "this bound";
-    const below = off.over === "bound" && off.low < 1 ? "; those below it in cache" : "";
-    return `Timed kernels take ${range(off)} ${what} (${off.said}, p10 to p90${below}).`;
+    const { over, length, said } = measuredRatio;
+    const subject = over !== "bound" ? "this estimate"
+      : length === "short" ? `a bound below ${seconds(long)}` : "this bound";
+    const below = over === "bound" && measuredRatio.low < 1 ? "; those below it in cache" : "";
+    return `Timed kernels take ${range(measuredRatio)} ${subject} (${said}, p10 to p90${below}).`;
   }
 
   /** Which tokens B counts, where the layer is that of one expert. */
@@ -118,16 +122,16 @@ const SENTENCES = (() => {
       + ` ${several(fittedTo, "measured step")} (${names[software] ?? software}).` : overlap;
   }
 
-  /** How far served runs are from what is shown: of this chip, or of all; only decode is timed. */
-  function servedLine(now, { off, answer, time }) {
+  /** Quantiles of served runs over the shown time, for this chip or all; only decode is timed. */
+  function servedLine(now, { measuredRatio, answer, time }) {
     const over = now.basis === BOUND || time === null ? "bound" : "estimate";
-    const found = off ?? measuredOf(now, now.phase, "", "", "", over);
+    const quantiles = measuredRatio ?? measuredOf(now, now.phase, "", "", "", over);
     const overlapped = `With full overlap ${seconds(answer.lower)}`;
-    if (!found) return `${UNKNOWN} there are no timings of ${now.phase}. ${overlapped}.`;
-    const which = `(median ${significant(found.middle)}; ${found.said}, p10 to p90).`;
+    if (!quantiles) return `${UNKNOWN} no timings of ${now.phase}. ${overlapped}.`;
+    const which = `(median ${significant(quantiles.middle)}; ${quantiles.said}, p10 to p90).`;
     return over === "bound"
-      ? `${overlapped}; served runs take ${range(found)} such a bound ${which}`
-      : `Served runs take ${range(found)} such estimates ${which} ${overlapped}.`;
+      ? `${overlapped}; served runs take ${range(quantiles)} such a bound ${which}`
+      : `Served runs take ${range(quantiles)} such estimates ${which} ${overlapped}.`;
   }
 
   /** A step of a model: its time, and what that gives a chip, and a user or of the peak. */
@@ -143,7 +147,7 @@ const SENTENCES = (() => {
     const gives = trains ? `${rate} tokens/s a chip, ${percent(shareOf(row, known))} MFU`
       : `${user}, ${rate} a chip`;
     if (estimate) return `${on} about ${seconds(known)}${within(estimate)}: ${gives}.`;
-    return `${on} at least ${seconds(known)}, kernel after kernel: ${answer.bound}-bound.`
+    return `${on} at least ${seconds(known)}, serialized: ${answer.bound}-bound.`
       + ` That is at most ${gives}.`;
   }
 
@@ -168,22 +172,22 @@ const SENTENCES = (() => {
   /** What does not fit which chips, and what would. */
   function tooLarge(now, rows) {
     if (!rows.length) return [];
-    const [{ most, split, footprint: { weights, caches, bytes: all } }] = rows;
-    const chips = listed(rows.map((row) => `${times(most ? now.n : split.chips, row.chip)}`
-      + ` (${bytes(row.footprint.capacity)} of memory${most ? "" : remedy(now, row)})`));
-    if (most) return [`The operands do not fit ${chips}: ${bytes(all)} on a chip.`];
-    const [held, more] = now.trains ? ["states", "saved tensors"] : ["weights", "caches"];
-    return [`${now.model.name} in ${now.format} does not fit ${chips}: ${bytes(weights)} of ${held}`
-      + ` and ${bytes(caches)} of ${more} on ${split.chips > 1 ? "each" : "the"} chip.`];
+    const [{ critical90, split, footprint: { weights, caches, bytes: total } }] = rows;
+    const chips = listed(rows.map((row) => `${times(critical90 ? now.n : split.chips, row.chip)}`
+      + ` (${bytes(row.footprint.capacity)} of memory${critical90 ? "" : remedy(now, row)})`));
+    if (critical90) return [`The operands do not fit ${chips}: ${bytes(total)} on a chip.`];
+    const [main, cached] = now.trains ? ["states", "saved tensors"] : ["weights", "caches"];
+    return [`${now.model.name} in ${now.format} does not fit ${chips}: ${bytes(weights)} of ${main}`
+      + ` and ${bytes(caches)} of ${cached} on ${split.chips > 1 ? "each" : "the"} chip.`];
   }
 
   /** What cannot run, the lead, which is of one chip, and further lines. */
   function verdict(now, rows) {
     const matmul = now.is === MATMUL;
-    const able = rows.filter((row) => !row.lack);
+    const able = rows.filter((row) => !row.unsupported);
     const full = able.filter(({ fits }) => fits === false);
     const off = [...cannot(rows), ...tooLarge(now, full)].join(" ");
-    const first = answering(able);
+    const first = featuredRow(able);
     if (!first || (!matmul && first.fits === false)) return { off, lead: "", lines: [] };
     const bare = able.filter(({ time }) => time === null);
     const lines = [

@@ -1,5 +1,5 @@
 "use strict";
-/* What is asked, from the address, and what each chip has then. No page is needed.
+/* URL state, and the row of each chip. No page is needed.
 
    `data` are those of explorer.py: of matmuls, and `steps` of models. */
 
@@ -11,12 +11,12 @@ const STATE = (() => {
   const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
   const MORE = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
-  const OWN = "own"; // the software of a calibration in a chip's entry, which commands know
-  /** What a choice takes back, since the next one may not have it. */
+  const CHIP_ENTRY = "own"; // the software of a calibration in a chip's entry, which commands know
+  /** Settings that a choice resets, since the next choice may not have them. */
   const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
 
-  /** Whether a state is of a subject, of serving or training, and of times, as words name them. */
-  const suits = (now, words) => words.split(" ").filter(Boolean).every((word) =>
+  /** Does a state match words: a subject, serving or training, and a basis of times? */
+  const matchesState = (now, words) => words.split(" ").filter(Boolean).every((word) =>
     [now.is, now.is === MODEL && (now.trains ? TRAIN : SERVE), now.basis].includes(word));
 
   const numberOf = (text) =>
@@ -32,100 +32,100 @@ const STATE = (() => {
 
   function ownNumbers(text, { chips, offered }, lost) {
     const own = {};
-    for (const one of text.split(",").filter(Boolean)) {
-      const [, chip, name, value] = /^(.+)\.(\w+):(.*)$/.exec(one) ?? [];
-      const known = chips.some(({ id }) => id === chip) && name in offered.own;
-      const number = known ? numberOf(value) : null;
+    for (const item of text.split(",").filter(Boolean)) {
+      const [, chip, name, value] = /^(.+)\.(\w+):(.*)$/.exec(item) ?? [];
+      const isKnown = chips.some(({ id }) => id === chip) && name in offered.own;
+      const number = isKnown ? numberOf(value) : null;
       if (number) own[`${chip}.${name}`] = number;
-      else lost.push(["own number", one, "of no chip, or no number above 0; left out"]);
+      else lost.push(["custom number", item, "of no chip, or no number above 0; left out"]);
     }
     return own;
   }
 
   /** Chips by id; the name of a family is that of its usual one. */
   function chipsOf(ids, { chips, first }, lost) {
-    const found = ids.flatMap((id) => {
+    const matches = ids.flatMap((id) => {
       const exact = chips.find((chip) => chip.id === id);
       const usual = exact ?? chips.find((chip) => chip.usual === id);
       if (!exact) lost.push(["chip", id, usual ? `shown is ${usual.id}` : "unknown"]);
       return usual ?? [];
     });
-    const known = [...new Set(found)];
+    const distinct = [...new Set(matches)];
     const few = `more than ${MOST_CHIPS} chips; shown are the first`;
-    if (known.length > MOST_CHIPS) lost.push(["chips", "", few]);
-    return known.length ? known.slice(0, MOST_CHIPS) : chipsOf(first, { chips }, lost);
+    if (distinct.length > MOST_CHIPS) lost.push(["chips", "", few]);
+    return distinct.length ? distinct.slice(0, MOST_CHIPS) : chipsOf(first, { chips }, lost);
   }
 
   const idOf = (option) => option.id ?? option.name ?? option;
   const textOf = (option) => option.short ?? option.name ?? option;
 
-  /** Everything that is asked for.
+  /** The state: every setting of the address, with defaults.
 
-      `asked` is a URLSearchParams; `lost` has what cannot be, as [name, value, what is shown];
-      `menus` what else can be chosen, as [value, text, whether it cannot], and what is. */
-  function read(asked, data) {
+      `params` is a URLSearchParams; `lost` has unavailable settings, as [name, value, reason];
+      `menus` the options, as [value, text, disabled], and the chosen one. */
+  function read(params, data) {
     const { dtypes, steps, offered: { first, tabs, shardings } } = data;
     const [lost, menus] = [[], {}];
-    const one = (name, options, first = options[0], off = () => false) => {
-      const value = asked.get(name);
-      const found = options.find((each) => idOf(each) === value);
-      if (value !== null && !found) lost.push([name, value, `unknown; shown is ${idOf(first)}`]);
-      menus[name] = [options.map((each) => [idOf(each), textOf(each), off(each)]),
-        idOf(found ?? first)];
-      return found ?? first;
+    const option = (name, options, first = options[0], off = () => false) => {
+      const value = params.get(name);
+      const match = options.find((entry) => idOf(entry) === value);
+      if (value !== null && !match) lost.push([name, value, `unknown; shown is ${idOf(first)}`]);
+      menus[name] = [options.map((entry) => [idOf(entry), textOf(entry), off(entry)]),
+        idOf(match ?? first)];
+      return match ?? first;
     };
     const size = (name, first, step = 1, least = step, most = MOST_SIZE) => {
-      const text = asked.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
+      const text = params.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
       const whole = Math.round((Number(text) || first) / step) * step;
       const nearest = Math.min(most - (most % step), Math.max(least, whole));
-      const what = step > 1 ? `multiple of ${step}` : "whole number";
-      const range = `no ${what} from ${least} to ${count(most)}`;
+      const kind = step > 1 ? `multiple of ${step}` : "whole number";
+      const range = `no ${kind} from ${least} to ${count(most)}`;
       if (text !== String(nearest)) lost.push([name, text, `${range}; shown is ${count(nearest)}`]);
       return nearest;
     };
-    const ids = asked.get("chips")?.split(",") ?? data.first;
-    const [is, chips] = [one("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
-    const phase = one("phase", steps.phases);
+    const ids = params.get("chips")?.split(",") ?? data.first;
+    const [is, chips] = [option("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
+    const phase = option("phase", steps.phases);
     const trains = is === MODEL && phase === TRAIN;
     const { splits, formats, ...usual } = steps.offers[trains ? TRAIN : SERVE];
-    const model = one("model", steps.models, steps.models[usual.model]);
-    const split = one(trains ? "plan" : "split", splits, splits[usual.split],
-      ({ option }) => option.includes("ep=") && !model.experts);
+    const model = option("model", steps.models, steps.models[usual.model]);
+    const split = option(trains ? "plan" : "split", splits, splits[usual.split],
+      ({ option: flag }) => flag.includes("ep=") && !model.experts);
     const micro = trains ? size("micro_batch", 1, 1, 1, MOST_N) : 1;
     const together = is === MODEL ? split.dp * micro : 1;
-    const sharding = idOf(one("sharding", shardings));
+    const sharding = idOf(option("sharding", shardings));
     const sellers = sellersOf(chips);
     return {
       is, chips, model, split, sharding, menus,
-      seller: sellers.length ? one("seller", sellers) : null,
-      own: ownNumbers(asked.get("own") ?? "", data, lost),
+      seller: sellers.length ? option("seller", sellers) : null,
+      own: ownNumbers(params.get("own") ?? "", data, lost),
       n: sharding === "none" ? 1 : size("n", 8, 1, 1, MOST_N),
-      dtypes: one("dtypes", dtypes, dtypes[0],
+      dtypes: option("dtypes", dtypes, dtypes[0],
         ({ compute }) => !chips.some(({ peaks }) => peaks[compute])),
-      format: one("format", formats, formats.find((name) => name === model.format),
+      format: option("format", formats, formats.find((name) => name === model.format),
         (name) => !model.experts && steps.formats[name].includes("experts=")),
       phase, trains, splits, micro_batch: micro,
       B: size("B", first.B[is], trains ? together : 1, together),
       D: size("D", first.D), F: size("F", first.F), S: size("S", first.S, split.cp),
-      basis: one("basis", [BOUND, CALIBRATED]),
-      tab: one("tab", tabs[trains ? TRAIN : is]),
-      of: one("of", chips),
-      sort: asked.get("sort") ?? "", all: one("rows", ["chosen", "all"]) === "all", lost, data,
+      basis: option("basis", [BOUND, CALIBRATED]),
+      tab: option("tab", tabs[trains ? TRAIN : is]),
+      of: option("of", chips),
+      sort: params.get("sort") ?? "", all: option("rows", ["chosen", "all"]) === "all", lost, data,
     };
   }
 
   const ownOf = ({ own }, chip) => (name) => own[`${chip.id}.${name}`] ?? null;
-  /** Whether a rate of a chip is not that of its data sheet: then no timing is of this chip. */
+  /** Does a chip have a custom rate? Then no timing applies to it. */
   const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
 
-  /** What the data sheet of a chip says, in SI units; what it does not say is null. */
+  /** Numbers of a chip's data sheet, in SI units; null if missing. */
   const sheetOf = ({ data, seller }, { peaks, memory, network, prices }, compute) => ({
     peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
     link: data.networks[network]?.link ?? null,
     price: prices.find((price) => price[1] === seller)?.[0] ?? null,
   });
 
-  /** A chip with own numbers in place of its data sheet's.
+  /** A chip with custom numbers in place of its data sheet's.
 
       The rates are nominal, and as reached; `slower` is a factor on the seconds of a link. `more`
       is a factor on the bandwidth of the memory. */
@@ -142,7 +142,7 @@ const STATE = (() => {
     };
   }
 
-  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `lack`. */
+  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `unsupported`. */
   function matmulOf(now, chip, more = 1) {
     const { data: { networks, works: schemes, bounds }, sharding, dtypes, n, D, F } = now;
     const { compute } = dtypes;
@@ -150,8 +150,8 @@ const STATE = (() => {
     const network = networks[chip.network];
     const piece = network?.pieces.find(
       (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
-    if (!nominal.peak) return { chip, lack: `no published ${compute} peak` };
-    if (n > 1 && !piece) return { chip, lack: network?.limit ?? "no interconnect" };
+    if (!nominal.peak) return { chip, unsupported: `no published ${compute} peak` };
+    if (n > 1 && !piece) return { chip, unsupported: network?.limit ?? "no interconnect" };
     const { collective, rows, works } = schemes[n > 1 ? sharding : "none"];
     const extents = { N: n, "1/N": 1 / n, D, F, ...dtypes.bytes };
     const at = (name) => extents[name];
@@ -192,7 +192,7 @@ const STATE = (() => {
     const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
     const payload = line("network_bytes");
     const sentAt = (B) => ({ shards: n, bytes: ANSWERS.lineAt(payload, B) });
-    const software = n > 1 && fit.software !== OWN ? `${fit.software},nccl` : fit.software;
+    const software = n > 1 && fit.software !== CHIP_ENTRY ? `${fit.software},nccl` : fit.software;
     const band = bandOf(fit, fitted, sizes, sentAt);
     return { ...of, estimates, software, bandOf: band, span, extentsAt };
   }
@@ -222,7 +222,8 @@ const STATE = (() => {
       const wanted = [chip.id, model.id, split.name, format];
       const why = steps.skipped.find((row) =>
         wanted.every((value, i) => !row[i] || row[i] === value));
-      return { chip, lack: why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step") };
+      const reason = why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step");
+      return { chip, unsupported: reason };
     }
     const { sends, bands, training, axes = {} } = steps.machines[place];
     const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
@@ -262,30 +263,30 @@ const STATE = (() => {
   }
 
   const tokensOf = (now, B) => B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
-  /** The time that is asked for: of a bound kernel after kernel; null without a calibration. */
+  /** The time on the chosen basis: serialized bound, or estimate; null without a calibration. */
   const timeOf = (now, of, B) => (now.basis === CALIBRATED
     ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);
   const shareOf = ({ of, answer }, time) => (answer.parts[0] / time) * of.reach;
 
-  /** Everything that is shown of a chip. */
+  /** The row of a chip: all that is shown about it. */
   function rowOf(now, chip) {
     const [matmul, { B, split }] = [now.is === MATMUL, now];
     const loaded = matmul ? matmulOf : stepOf;
     const of = loaded(now, chip);
-    if (of.lack) return of;
+    if (of.unsupported) return of;
     const [answer, footprint] = [ANSWERS.times(of, B), of.footprint(B)];
     const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
     const time = timeOf(now, of, B);
     const row = {
       chip, of, split, answer, estimate, time, footprint, fits: footprint.fits,
       bound: matmul && now.basis === CALIBRATED ? estimate?.bound ?? null : answer.bound,
-      all: ANSWERS.critical(of), most: matmul ? ANSWERS.critical(of, PLATEAU) : null,
+      critical: ANSWERS.critical(of), critical90: matmul ? ANSWERS.critical(of, PLATEAU) : null,
       saturates: matmul && estimate ? ANSWERS.saturates(of) : null,
-      share: null, wider: null, user: null, rate: null, cost: null,
+      share: null, bandwidthGain: null, user: null, rate: null, cost: null,
     };
-    row.off = offOf(now, row);
+    row.measuredRatio = measuredRatioOf(now, row);
     if (time === null) return row;
-    if (matmul || !estimate) row.wider = timeOf(now, loaded(now, chip, MORE), B) / time - 1;
+    if (matmul || !estimate) row.bandwidthGain = timeOf(now, loaded(now, chip, MORE), B) / time - 1;
     const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
     if (!matmul) [row.user, row.rate] = [tokens / B / time, tokens / time / chips];
     const price = ownOf(now, chip)("price") ?? sheetOf(now, chip).price;
@@ -297,8 +298,8 @@ const STATE = (() => {
       dtypes, length and over; or null. */
   const measuredOf = ({ data }, ...key) => data.measured.by[key.join("/")] ?? null;
 
-  /** How far timings of the chip of a row are from its time: of what is not timed null. */
-  function offOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
+  /** Quantiles of measured / predicted time for a row's chip; null if it was not timed. */
+  function measuredRatioOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
     if (altered(now, chip)) return null;
     const over = !bound && estimate ? "estimate" : "bound";
     if (now.is === MODEL) return measuredOf(now, now.phase, chip.id, now.format, "", over);
@@ -306,9 +307,9 @@ const STATE = (() => {
     return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
   }
 
-  /** The row that is spoken of: the first that runs, in memory and with a time if one does. */
-  function answering(rows) {
-    const able = rows.filter(({ lack }) => !lack);
+  /** The row of the verdict: the first that runs, preferably in memory and with a time. */
+  function featuredRow(rows) {
+    const able = rows.filter(({ unsupported }) => !unsupported);
     const fitting = able.filter(({ fits }) => fits !== false);
     return fitting.find(({ time }) => time !== null) ?? fitting[0] ?? able[0] ?? rows[0];
   }
@@ -318,7 +319,7 @@ const STATE = (() => {
     const { data: { steps }, model, dtypes, n, split, phase, sharding } = now;
     const isModel = now.is === MODEL;
     const { software } = (isModel ? stepOf : matmulOf)(now, chip);
-    const said = software && now.basis === CALIBRATED && software !== OWN;
+    const said = software && now.basis === CALIBRATED && software !== CHIP_ENTRY;
     return [
       "rooflines explain", chip.id, ...(isModel
         ? [model.id, `B=${now.B}`, `S=${now.S}`, steps.formats[now.format], "--split", split.option]
@@ -331,8 +332,8 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, MOST_CHIPS, read, suits, numberOf,
-    sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, offOf, measuredOf,
-    answering, commandOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, MOST_CHIPS, read, matchesState, numberOf,
+    sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, measuredRatioOf,
+    measuredOf, featuredRow, commandOf,
   };
 })();

@@ -4,7 +4,7 @@
 const TABLES = (() => {
   const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
   const { ALWAYS, NEVER } = ANSWERS;
-  const { CALIBRATED, suits, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
+  const { CALIBRATED, matchesState, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
   const { cannot, tends } = SENTENCES;
   const { octaves, styleOf, swatch } = PICTURES;
   const { make, refill, headed, sorted } = ROOFLINES;
@@ -38,12 +38,12 @@ const TABLES = (() => {
 
   /** The columns of a state, with the `cell` of a row, and its `value` for orders. */
   function columns(now) {
-    return now.data.offered.columns.filter(({ of }) => suits(now, of)).map((column) => {
+    return now.data.offered.columns.filter(({ of }) => matchesState(now, of)).map((column) => {
       const { name, value = name, text } = column;
       const of = (row) => value.split(".").reduce((all, key) => all?.[key], row) ?? null;
       const rank = (found) => (found === null ? null : RANKS[text]?.(found) ?? found);
       return {
-        ...column, kind: "number", value: (row) => (row.lack ? null : rank(of(row))),
+        ...column, kind: "number", value: (row) => (row.unsupported ? null : rank(of(row))),
         cell: (row) => (row.fits === null && name === "fits" ? "not known"
           : known(TEXTS[text])(of(row), now)),
       };
@@ -67,28 +67,29 @@ const TABLES = (() => {
         const kind = { fits: fits === false ? "lack" : "", bound: `is-${row.bound}` }[key] ?? "";
         return make("td", { class: `number ${kind}`, "data-value": key }, text(row));
       };
-      const cells = row.lack
-        ? [make("td", { colspan: list.length, class: "lack" }, row.lack)] : list.map(cell);
+      const cells = row.unsupported
+        ? [make("td", { colspan: list.length, class: "lack" }, row.unsupported)] : list.map(cell);
       return make("tr", { class: fits === false ? "off" : null, "data-chip": chip.id },
         make("th", head, pick, swatch(), chip.short), ...cells);
     });
     refill(into, ...headed(["chip", ...heads], body));
-    const saved = list.flatMap((one) => (one.name !== "off" ? [[one.saved, one.value]]
-      : ["low", "high"].map((end) => [`timed_${end}`, (row) => row.off?.[end]])));
+    const saved = list.flatMap((one) => (one.name !== "measuredRatio" ? [[one.saved, one.value]]
+      : ["low", "high"].map((end) => [`timed_${end}`, (row) => row.measuredRatio?.[end]])));
     const number = (value) => (value === Infinity ? "never" : value);
     return [["chip", ...saved.map(([name]) => name)], ...shown.map((row) => [
-      row.chip.id, ...(row.lack ? [row.lack] : saved.map(([, value]) => number(value(row)))),
+      row.chip.id, ...(row.unsupported ? [row.unsupported]
+        : saved.map(([, value]) => number(value(row)))),
     ])];
   }
 
   /** A table of cells, of rows and columns as [name, value].
 
       `loaded` gives what a cell is of, and `cell` its text, class, tip and a number by which it is
-      shaded among the others; what cannot be has a `lack` instead. */
+      shaded among the others; an unsupported one has `unsupported` instead. */
   function cells(caption, corner, rows, columns, loaded, cell, note = null) {
     const found = rows.map(([, row]) => columns.map(([, column]) => {
       const of = loaded(row, column);
-      return of.lack ? [NONE, "none", of.lack] : cell(of, column);
+      return of.unsupported ? [NONE, "none", of.unsupported] : cell(of, column);
     }));
     const heats = found.flat().flatMap(([, , , heat]) => heat ?? []);
     const [low, high] = [Math.min(...heats), Math.max(...heats)];
@@ -111,9 +112,12 @@ const TABLES = (() => {
   /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
   function critical(now, what, corner, rows, columns, loaded) {
     const cell = (of) => {
-      const all = ANSWERS.critical(of);
-      if (all.outcome !== NEVER) return [size(all), "heat", null, Math.log(all.size)];
-      const tip = `each token adds more ${all.limit} time: below ${tends({ of, all })} of peak`;
+      const crossover = ANSWERS.critical(of);
+      if (crossover.outcome !== NEVER) {
+        return [size(crossover), "heat", null, Math.log(crossover.size)];
+      }
+      const share = tends({ of, critical: crossover });
+      const tip = `each token adds more ${crossover.limit} time: below ${share} of peak`;
       return ["never", "never", tip];
     };
     const caption = `Compute-bound from B tokens: ${what}${byBound(now)}`;
@@ -122,7 +126,7 @@ const TABLES = (() => {
 
   function sizes(now) {
     const of = matmulOf(now, now.of);
-    if (of.lack) return sentence(cannot([of])[0]);
+    if (of.unsupported) return sentence(cannot([of])[0]);
     return critical(now, `${now.of.short}, ${now.dtypes.name}`, "D \\ F", counts(GRID),
       counts(GRID), (D, F) => matmulOf({ ...now, D, F }, now.of));
   }
@@ -146,9 +150,10 @@ const TABLES = (() => {
     };
     const split = sharding !== "none";
     const rows = split
-      ? CHIPS.map((n) => [`${n} ×`, matmulOf({ ...now, n }, now.of)]).filter(([, of]) => !of.lack)
+      ? CHIPS.map((n) => [`${n} ×`, matmulOf({ ...now, n }, now.of)])
+        .filter(([, of]) => !of.unsupported)
       : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
-    const caption = split ? `What binds ${name}: B × chips` : "What binds: B × chip";
+    const caption = split ? `Bottleneck of ${name}: B × chips` : "Bottleneck: B × chip";
     const left = split ? ` Left out: numbers of chips that no network of ${name} joins.` : "";
     return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), (of) => of,
       cell, `${LETTERS}.${left} Point at a cell for its time.`);
@@ -172,7 +177,7 @@ const TABLES = (() => {
 
   function kernels(now) {
     const row = rowOf(now, now.of);
-    if (row.lack) return sentence(cannot([row])[0]);
+    if (row.unsupported) return sentence(cannot([row])[0]);
     const { kernels: list, ops } = row.answer;
     const estimate = ANSWERS.estimate(row.of, now.B);
     const some = (time) => [time ? seconds(time) : NONE];
