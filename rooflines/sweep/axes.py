@@ -42,10 +42,7 @@ class Axis:
     def without(self, column: str) -> Axis | None:
         """Axis without a column that is solved for; None where no column is left."""
         rest = {name: values for name, values in self.columns.items() if name != column}
-        if not rest:
-            return None
-        points = list(dict.fromkeys(zip(*rest.values(), strict=True)))
-        return Axis(dict(zip(rest, zip(*points, strict=True), strict=True)))
+        return Axis(rest) if rest else None
 
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
