@@ -275,7 +275,10 @@ def _in_words(
         place = f"{place} {rest}"
     problem, fix = error.problem, error.typed_fix
     if isinstance(error.cause, Skipped):
-        problem, fix = error.cause.problem, _fix(error.cause, keys, chips)
+        cause, fix = error.cause, _fix(error.cause, keys, chips)
+        place, problem = cause.combination, f"is not possible: {cause.reason}"
+        if cause.chip is not None:
+            place, problem = cause.chip, f"does not support {cause.combination}: {cause.reason}"
     elif "models" in keys and place == "dtypes" and not error.close:
         fix = ONE_FORMAT if keys.get("phase") == TRAIN else LIST_FORMATS
     return RooflinesError(place, problem, fix, close=error.close, file=error.file)

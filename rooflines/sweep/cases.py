@@ -324,14 +324,18 @@ class Skipped:
     split: str | None = None
 
     @property
-    def problem(self) -> str:
-        """Predicate for a message about the sweep."""
+    def combination(self) -> str:
+        """Unsupported combination: model, dtypes, sharding, shards, split; else memory level."""
         shards = self.axes and f"{self.axes} shards"
         parts = (self.model, self.dtypes, self.sharding, shards, self.split)
-        combination = ", ".join(part for part in parts if part) or self.memory
+        return ", ".join(part for part in parts if part) or str(self.memory)
+
+    @property
+    def problem(self) -> str:
+        """Predicate for a message about the sweep."""
         if self.chip is None:
-            return f"asks for {combination}: {self.reason}"
-        return f"asks {self.chip} for {combination}, but it has {self.reason}"
+            return f"asks for {self.combination}: {self.reason}"
+        return f"asks {self.chip} for {self.combination}, but it has {self.reason}"
 
 
 def skipped_rows(rows: Mapping[Skipped, int]) -> tuple[Skipped, ...]:
