@@ -129,7 +129,9 @@ def test_the_command_writes_a_picture_by_the_suffix(tmp_path, capsys):
     for form, start in starts.items():
         out = tmp_path / f"kernels.{form}"
         words = ("kernels", str(ROUND), "--chip", "h100-sxm", "--out", str(out))
-        assert "70.2% of it" in said(capsys, *words, "--size", "paper", "--dark")
+        assert "roofline 211 µs on h100-sxm (70.2%)" in said(
+            capsys, *words, "--size", "paper", "--dark"
+        )
         assert out.read_bytes().startswith(start)
 
 
