@@ -1,0 +1,103 @@
+"""The words of the package: names are nouns, a docstring's summary says what a thing is."""
+
+import ast
+import re
+from collections import Counter, defaultdict
+
+import pytest
+from case_files import case
+
+PRONOUNS = {
+    *("each", "found", "here", "it", "known", "of", "one", "other", "others", "own", "some"),
+    *("asked", "both", "held", "kept", "made", "said", "that", "there", "this", "what", "which"),
+}
+"""Names that say nothing of what they hold."""
+
+SUPERLATIVE = re.compile(r"_?(MOST|LEAST|FEWEST|LARGEST|SMALLEST|LONGEST|SHORTEST)(_|$)")
+"""Constants that are a `MAX_` or a `MIN_`."""
+
+INDIRECT = re.compile(r"(What|Whether|How|Which|Where|That|Those|Whose|It|They|Who|When|Why)\b")
+"""Summaries that begin with a pronoun instead of a noun or a verb."""
+
+KINDS = {
+    "of": (
+        "{count} 'of' in 100 words of docstrings: say the noun first (memory time, not the time of "
+        "the memory), one idea a sentence"
+    ),
+    "indirect": "{count} summaries begin with What, Whether, How, ...: begin with a noun or a verb",
+    "pronouns": "{count} names are pronouns: name what the value is, as in docs/glossary.md",
+    "superlatives": "{count} constants are MOST_, LEAST_, ...: write MAX_ or MIN_",
+}
+
+SLACK = 0.3
+"""How far a limit of `of` may lie above the count, in 100 words."""
+
+
+def named(tree):
+    """Names that a module gives: variables, arguments, functions and classes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node.name
+
+
+def counts_of(trees):
+    """The counts of a folder, by kind."""
+    counts: Counter[str] = Counter()
+    words: list[str] = []
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
+                text = ast.get_docstring(node) or ""
+                words += re.findall(r"[a-z']+", text.lower())
+                counts["indirect"] += bool(INDIRECT.match(text))
+        for name in named(tree):
+            counts["pronouns"] += name.strip("_") in PRONOUNS
+            counts["superlatives"] += bool(SUPERLATIVE.match(name))
+    share = round(100 * words.count("of") / max(len(words), 1), 1)
+    return {**dict.fromkeys(KINDS, 0), **counts, "of": share}
+
+
+@pytest.fixture(scope="module")
+def folders(repository):
+    """The counts of every folder of the package."""
+    trees = defaultdict(list)
+    root = repository / "rooflines"
+    for path in sorted(root.rglob("*.py")):
+        folder, *rest = path.relative_to(root).parts
+        trees[folder if rest else "rooflines"].append(ast.parse(path.read_text(encoding="utf-8")))
+    return {folder: counts_of(modules) for folder, modules in trees.items()}
+
+
+LIMITS = case("words")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_folder_has_more_of_them_than_its_limit(kind, folders):
+    over = {
+        folder: KINDS[kind].format(count=counts[kind])
+        for folder, counts in folders.items()
+        if counts[kind] > LIMITS[folder][kind]
+    }
+    assert over == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_limits_only_fall(kind, folders):
+    """After a change that lowers a count the limit in words.yaml is lowered to it."""
+    slack = SLACK if kind == "of" else 0
+    lower = {
+        folder: f"lower the limit in tests/cases/words.yaml to {counts[kind]}"
+        for folder, counts in folders.items()
+        if LIMITS[folder][kind] > counts[kind] + slack
+    }
+    assert lower == {}
+
+
+def test_pronouns_and_superlatives_are_counted():
+    text = 'MOST_ROWS = 3\ndef f(of):\n    """How many there are of it."""\n    each = of\n'
+    found = counts_of([ast.parse(text)])
+    assert found == {"of": 16.7, "indirect": 1, "pronouns": 2, "superlatives": 1}
