@@ -78,7 +78,7 @@ def _list(frame: pl.DataFrame, whole: pl.DataFrame) -> str:
     ]
     more = whole["chip"].n_unique() - len(rows)
     rest = f"; {more} variants with --all" if more else ""
-    hint = "`rooflines list chips ID` has all numbers of one"
+    hint = "`rooflines list chips ID` has its numbers"
     shown = output.table(LIST, rows)
     return f"{shown}\n\n{len(rows)} chips{rest}; {hint}"
 
