@@ -240,7 +240,7 @@ class WorkloadKeys(Entry):
     cache_split: Literal["heads", "batch"] = Field(
         "heads",
         description=(
-            f"how tp chips share caches, {' or '.join(CACHE_SPLITS)}: by key-value heads, "
+            f"how tp chips share caches, {' or '.join(CACHE_SPLITS)}: by KV heads, "
             "copied beyond them; or by sequences, with all-to-alls around attention"
         ),
     )

@@ -68,7 +68,7 @@ class Gqa(Entry):
             raise RooflinesError(
                 "K",
                 f"is {self.K}, which does not divide the {self.N} query heads",
-                "give the key-value heads that the query heads share evenly",
+                "give the KV heads that the query heads share evenly",
             )
         return self
 

@@ -15,7 +15,7 @@ from rooflines.sweep.training_sweep import sweep_of_models
 KINDS = {
     "compute dtype": "^no .* peak of its",
     "memory": "memory level",
-    "heads": "^tp .*(query|key-value) heads|heads of states",
+    "heads": "^tp .*(query|KV) heads|heads of states",
     "dense": "has no experts",
     "experts": "does not divide the .* experts",
     "network": "^no interconnect",

@@ -176,7 +176,7 @@ const SENTENCES = (() => {
     const chips = listed(rows.map((row) => `${times(critical90 ? now.n : split.chips, row.chip)}`
       + ` (${bytes(row.footprint.capacity)} of memory${critical90 ? "" : remedy(now, row)})`));
     if (critical90) return [`The operands do not fit ${chips}: ${bytes(total)} on a chip.`];
-    const [main, cached] = now.trains ? ["states", "saved tensors"] : ["weights", "caches"];
+    const [main, cached] = now.trains ? ["states", "saved tensors"] : ["weights", "KV cache"];
     return [`${now.model.name} in ${now.format} does not fit ${chips}: ${bytes(weights)} of ${main}`
       + ` and ${bytes(caches)} of ${cached} on ${split.chips > 1 ? "each" : "the"} chip.`];
   }
