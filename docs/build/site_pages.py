@@ -91,7 +91,8 @@ def _keys() -> str:
 def _help(path: Sequence[str]) -> str:
     """The help text of a command."""
     command: click.Command = commands
-    context = click.Context(commands, info_name="rooflines", terminal_width=WIDTH)
+    settings = {**commands.context_settings, "terminal_width": WIDTH}  # click keeps a help option
+    context = click.Context(commands, info_name="rooflines", **settings)
     for name in path:
         below = command.get_command(context, name) if isinstance(command, click.Group) else None
         if below is None:
