@@ -4,8 +4,8 @@ Compares every table, the thresholds and the skipped combinations: files, column
 values. Floats have to be equal to the last bit. Exit status 0 if all are equal, else 1.
 
 `--names TABLE` gives a file with a line `old new` for every column that was renamed: it is compared
-under its new name. A line whose old name no table of OLD has is an error, as is one whose new name
-a table has beside the old one.
+under its new name. An old name that no table of OLD has is reported as a difference; a new name
+that a table has beside the old one is an error.
 """
 
 from __future__ import annotations

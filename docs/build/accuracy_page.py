@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ACCURACY = DOCS / "accuracy.md"
 JUDGED_RUNS = DOCS / "judged-runs.txt"
-"""What `rooflines measured judge` prints of public runs of served models."""
+"""Output of `rooflines measured judge` for public runs of served models."""
 
 ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 SOFTWARE = {**ENGINES, "torch": "torch"}

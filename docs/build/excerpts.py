@@ -52,7 +52,7 @@ def _screen(command: str, table: str) -> str:
 
 
 def _printed(command: str) -> str:
-    """What a command prints on a terminal that has all letters."""
+    """Output of a command on a terminal with all letters."""
     with (
         TextIOWrapper(BytesIO(), "utf-8") as screen,
         redirect_stdout(screen),
@@ -89,7 +89,7 @@ def excerpt(printed: str, labels: Sequence[str]) -> str:
 
 
 def _has_label(line: str, label: str) -> bool:
-    """Whether a line has a label, followed by space, a count (`× 80`) or a value."""
+    """Test for a line with a label, followed by space, a count (`× 80`) or a value."""
     end = rf"{re.escape(label)}(?:  | ×| \d)"
     return bool(LABELLED.match(line) and re.match(end, line[2:]))
 

@@ -27,7 +27,7 @@ Reader = Literal["kernels", "timings", "fit", "model", "config", "fits", "shapes
 fits, or matmul sizes."""
 
 HEAD_BYTES = 2**17
-"""Size of a file's beginning, unpacked, from which its kind is told [byte]."""
+"""Bytes at the start of a file, decompressed, that its kind is detected from [byte]."""
 
 SQLITE = b"SQLite format 3\0"
 """First bytes of a SQLite database."""

@@ -7,7 +7,7 @@ from hashlib import sha256
 from rooflines.basics.lazy import pl
 
 FOLDS = 4
-"""One site in so many is held out [1]."""
+"""Sites per held-out site [1]."""
 
 QUARTER = 1 / FOLDS
 """Held-out share of sites [1]."""

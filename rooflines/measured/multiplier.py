@@ -29,7 +29,7 @@ UNKNOWN_CACHE_BYTES = 256 * 2**20
 """Last-level cache on a machine that reports none [byte]."""
 
 CACHES = 2
-"""Operands that are used in turn take so many times the last-level cache [1]."""
+"""Size of the rotating operands, in last-level caches [1]."""
 
 MAX_MEMORY_SHARE = 0.6
 """Largest share that the arrays may take in memory [1]."""
