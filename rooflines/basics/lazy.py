@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["GARBAGE_THRESHOLDS", "alt", "lazy_attributes", "pl"]
 
-GARBAGE_THRESHOLDS = (50_000, 20, 20)
+GARBAGE_THRESHOLDS = (200_000, 20, 20)
 """Garbage collector thresholds in commands and jobs; Python's defaults are 700, 10 and 10."""
 
 
