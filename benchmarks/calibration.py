@@ -37,8 +37,9 @@ from rooflines.fits.fit_errors import band
 from rooflines.fits.fit_errors import errors as regions_of
 from rooflines.fits.fitting import kernel_fit, with_estimate_errors
 from rooflines.fits.held_out import FOLDS, quarters
-from rooflines.fits.nominal import with_nominal_times
+from rooflines.fits.nominal import launched_in_graphs, with_nominal_times
 from rooflines.fits.prior import prior_of
+from rooflines.fits.repeats import check_repeats
 from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import ATTENTION, MATMUL
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -57,14 +58,17 @@ if TYPE_CHECKING:
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
-TABLES = (
-    "aic-llm-grid-9-chips.parquet",
-    "aic-engines-half.parquet",
-    "nccl-half.parquet",
-    "engine-all-reduce-half.parquet",
-    "attention-half.parquet",
-)
-"""The public tables, those with more sizes of one thing first."""
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "aic-llm-grid-9-chips.parquet": {},
+    "aic-engines-half.parquet": {},
+    "nccl-half.parquet": {},
+    "engine-all-reduce-launch-half.parquet": {},
+    "engine-all-reduce-half.parquet": {"software": "trtllm"},
+    "attention-half.parquet": {},
+}
+"""The public tables, those with more sizes of one thing first, with the rows that are chosen by
+column. The second table of all-reduces does not tell graphs from eager launches of other engines.
+"""
 
 OWN = tuple(sorted((CONFIG_DIR / "timings").glob("*.parquet")))
 """The project's own tables, made by `rooflines measured measure`."""
@@ -74,6 +78,9 @@ DYNAMIC, BLOCK, STATIC = "dynamic scaling of x", "block scales", "static scales"
 
 HEADS = "heads of 128, no window"
 """What timings of attention are of."""
+
+GRAPHS = "launched in CUDA graphs"
+"""What timings of collectives are of, where their table tells."""
 
 VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
@@ -106,17 +113,19 @@ config/README.md explains the numbers."""
 
 def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]:
     """The timings of each fit of a table, by chip and software, and compute dtype or collective."""
-    timings = read_timings(path)
+    timings = read_timings(path, TABLES.get(Path(path).name))
     name, frame = timings.kind.fit_by, timings.frame
     if "contents" not in frame.columns:
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)
     for (chip, software, stated, of), part in frame.group_by(keys, maintain_order=True):
         newest = max(part["source"].unique(), key=version)
-        one = replace(timings, frame=part.filter(pl.col("source") == newest))
+        one = launched_in_graphs(replace(timings, frame=part.filter(pl.col("source") == newest)))
+        check_repeats(one, path)
         known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
         contents = next(known, UNSTATED.get((str(software), str(of))))
         contents = HEADS if timings.kind is ATTENTION else contents
+        contents = GRAPHS if "launch" in frame.columns else contents
         library = f"{software}{VARIANTS.get(contents or '', '')}"
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
         source = timings_source(metadata_of(Path(path))) if path in OWN else collected

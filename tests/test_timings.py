@@ -9,6 +9,7 @@ from polars.testing import assert_frame_equal
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.nominal import with_nominal_times
+from rooflines.fits.repeats import check_repeats
 from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import ROW
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -192,3 +193,41 @@ def test_an_engine_is_the_software_and_columns_that_are_not_read_are_named(tmp_p
         printed = said(capsys, "measured", "join", str(path))
         assert ("columns not read: gpu_power" in printed) == ("power" in more)
         assert "vllm" in printed
+
+
+def repeated(tmp_path, column, second=4):
+    """All-reduces of 20 sizes, each timed twice; the column tells which is which."""
+    rows = [
+        {"bytes": 256 * size, "seconds": 1e-6 * size * times, column: value}
+        for size in range(1, 21)
+        for value, times in (("graph", 1), ("eager", second))
+    ]
+    path = tmp_path / "all-reduces.csv"
+    system = {"chip": pl.lit("h100-sxm"), "collective": pl.lit("all-reduce"), "shards": pl.lit(8)}
+    pl.DataFrame(rows).with_columns(**system).write_csv(path)
+    return path
+
+
+def test_equal_keys_that_differ_more_than_twofold_are_refused(tmp_path):
+    path = repeated(tmp_path, "how")
+    with pytest.raises(RooflinesError, match="differ up to 4-fold, in 100% of the keys") as raised:
+        check_repeats(read_timings(path), path)
+    assert "choose one value of the column how, which tells them apart, of eager, graph" in str(
+        raised.value
+    )
+    with pytest.raises(RooflinesError, match="add a column that tells them apart"):
+        check_repeats(read_timings(path))
+    noisy = repeated(tmp_path, "how", 1.9)
+    check_repeats(read_timings(noisy), noisy)
+
+
+def test_a_fit_of_a_collective_is_of_graphs(tmp_path):
+    path = repeated(tmp_path, "launch")
+    of_chip = "h100-sxm", chip_entries()["h100-sxm"], "all-reduce"
+    chosen, noted = with_nominal_times(read_timings(path), *of_chip)
+    graphs = pl.read_csv(path).filter(launch="graph")
+    assert chosen["seconds"].to_list() == graphs["seconds"].to_list()
+    assert noted.notes[0] == "20 timings left out: launched eagerly, not in a graph"
+    rows = join_timings(read_timings(path, {"software": "vllm"}), shipped()).frame
+    assert rows.filter(launch="eager")["t_estimate_s"].null_count() == 20
+    assert rows.filter(launch="graph")["t_estimate_s"].null_count() == 0

@@ -20,7 +20,16 @@ from rooflines.basics.text import counted
 from rooflines.fits.held_out import with_folds
 from rooflines.fits.time_form import nominal_quantities, ring_steps
 from rooflines.fits.time_units import IMPOSSIBLE, check_units, is_possible
-from rooflines.fits.timings import ATTENTION, ATTENTION_SIZES, COLLECTIVE, DTYPES, MATMUL, medians
+from rooflines.fits.timings import (
+    ATTENTION,
+    ATTENTION_SIZES,
+    COLLECTIVE,
+    DTYPES,
+    EAGER,
+    GRAPH,
+    MATMUL,
+    medians,
+)
 from rooflines.hardware.dtype_catalogue import (
     NamedCombination,
     StoredDtypes,
@@ -91,7 +100,7 @@ def with_nominal_times(
         raise RooflinesError("chip", "has no interconnect in its entry", "add one under `networks`")
     chosen = timings.where(kind.fit_by, name)
     if kind is COLLECTIVE:
-        chosen = _on_joined_chips(chosen, _link(entry))
+        chosen = _on_joined_chips(launched_in_graphs(chosen), _link(entry))
     chosen = medians(chosen, kind.identity)
     chosen.check_enough()
     if kind is ATTENTION:
@@ -115,6 +124,15 @@ def with_nominal_times(
     if kind is MATMUL:
         _check_regimes(frame)
     return frame, chosen
+
+
+def launched_in_graphs(timings: Timings) -> Timings:
+    """Timings from CUDA graphs, as decode steps run; all where their launch is not told."""
+    if "launch" not in timings.frame.columns:
+        return timings
+    frame = timings.frame.filter(pl.col("launch").fill_null(GRAPH) != EAGER)
+    eager = timings.frame.height - frame.height
+    return _with_note(replace(timings, frame=frame), eager, "launched eagerly, not in a graph")
 
 
 def _with_note(timings: Timings, count: int, why: str) -> Timings:

@@ -58,6 +58,7 @@ OPTIONAL = _types(
     "copies",
     "clock_mhz",
     "contents",
+    "launch",
     "note",
 )
 """Columns that may be left out: one software, no source, one matmul on one chip, one run."""
@@ -124,6 +125,9 @@ SERVED = TimedKind(
 )
 """Served models, a row per run. Optional: weight formats, else bf16; chips, else one;
 `disaggregated`, else the same servers read prompts."""
+
+GRAPH, EAGER = "graph", "eager"
+"""Values in the column `launch`: a decode step takes collectives from CUDA graphs."""
 
 KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL)
 """Kinds, in the order in which columns tell them."""

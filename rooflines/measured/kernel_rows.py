@@ -11,7 +11,7 @@ from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.fit_errors import with_band
 from rooflines.fits.fitting import with_estimate_errors
 from rooflines.fits.nominal import OPERATION, nominal_times
-from rooflines.fits.timings import COLLECTIVE, DTYPES, MATMUL
+from rooflines.fits.timings import COLLECTIVE, DTYPES, EAGER, MATMUL
 from rooflines.hardware.dtype_catalogue import combination_name
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import (
@@ -95,8 +95,8 @@ def kernel_rows(
         Timings on one chip and software with the columns in `METRICS`, nominal: without
         efficiencies. Estimates are by the software's calibration; without, by the chip's own.
     """
-    contents = ["contents"] if kind is MATMUL and "contents" in frame.columns else []
-    keys = ["chip", "software", kind.fit_by, *contents]
+    telling = "contents" if kind is MATMUL else "launch"
+    keys = ["chip", "software", kind.fit_by, *([telling] if telling in frame.columns else [])]
     for part in frame.partition_by(keys, maintain_order=True):
         row = part.row(0, named=True)
         chip, software = row["chip"], row["software"]
@@ -106,6 +106,8 @@ def kernel_rows(
             stated_contents = row.get("contents")
             softwares = [catalogues.fits.variant(chip, software, row["compute"], stated_contents)]
         fit = _choice(chip, softwares, catalogues).fit_by_name(kind.fits, row[kind.fit_by])
+        if row.get("launch") == EAGER:  # fits of collectives are of graphs
+            fit = None
         if fit is None and softwares and kind is MATMUL:
             softwares, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
         if fit is not None:
