@@ -19,11 +19,14 @@ from rooflines.basics.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from rooflines import models as models
-    from rooflines.answers.answer import Explanation as Explanation
+    from rooflines.answers.answer import Answer as Answer
     from rooflines.answers.best_split import best_splits as best_splits
     from rooflines.answers.explain import explain as explain
     from rooflines.answers.explain import explain_model as explain_model
+    from rooflines.answers.operation_answer import OperationAnswer as OperationAnswer
+    from rooflines.answers.serving_answer import ServingAnswer as ServingAnswer
     from rooflines.answers.train import train as train
+    from rooflines.answers.training_answer import TrainingAnswer as TrainingAnswer
     from rooflines.api import chips as chips
     from rooflines.api import columns as columns
     from rooflines.api import dtypes as dtypes
@@ -51,10 +54,13 @@ HOMES = {
     ),
     "basics.errors": ("PlausibilityWarning", "RooflinesError"),
     "loading": ("Config", "load_config"),
-    "answers.answer": ("Explanation",),
+    "answers.answer": ("Answer",),
     "answers.best_split": ("best_splits",),
     "answers.explain": ("explain", "explain_model"),
+    "answers.operation_answer": ("OperationAnswer",),
+    "answers.serving_answer": ("ServingAnswer",),
     "answers.train": ("train",),
+    "answers.training_answer": ("TrainingAnswer",),
     "models": (),
     "results.provenance": ("Origin", "origin"),
     "results.tables": ("metadata_of", "scan"),

@@ -1,5 +1,6 @@
 """What `rooflines explain` prints: reviewed texts, on a terminal, in a pipe, as JSON, as a card."""
 
+import dataclasses
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from transcripts import asked_in
 
 import rooflines
 from rooflines import models
-from rooflines.answers.screen import WIDTH, as_text
+from rooflines.answers.screen import WIDTH
 from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -146,7 +147,23 @@ def test_the_answer_of_python_is_that_of_the_command(words, answer, capsys):
     found = answer()
     assert json.loads(said(capsys, "explain", *words.split(), "--json")) == found.to_dict()
     assert str(found) == said(capsys, "explain", *words.split()).rstrip()
-    assert as_text(found, ascii_only=True).isascii()
+    assert found.screen().text(ascii_only=True).isascii()
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (EXAMPLE, rooflines.OperationAnswer),
+        (MODEL, rooflines.ServingAnswer),
+        (f"{MODEL} --phase train", rooflines.TrainingAnswer),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_json_has_the_numbers_of_its_kind_of_answer(words, kind, capsys):
+    found = json.loads(said(capsys, "explain", *words.split(), "--json"))
+    names = [field.name for field in dataclasses.fields(kind)]
+    assert list(found) == ["kind", *names]
+    assert f"{found['kind'].title()}Answer" == kind.__name__
 
 
 @pytest.mark.parametrize(
@@ -165,7 +182,7 @@ def test_a_pipe_without_utf8_gets_plain_ascii():
     env = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     piped = subprocess.run(command, env=env, capture_output=True, check=True)
     answer = rooflines.explain("h100-sxm", "128x8192x8192", "bf16")
-    assert piped.stdout.decode("ascii").rstrip() == as_text(answer, ascii_only=True)
+    assert piped.stdout.decode("ascii").rstrip() == answer.screen().text(ascii_only=True)
     assert b"###" in piped.stdout
     assert b"\x1b" not in piped.stdout
     early = [*command, "--json"]

@@ -1,493 +1,338 @@
-"""Explanation of a one-row sweep: an operation, or a model step.
+"""Answer to a question with one case: its numbers, and its statements in words.
 
-No formula is here: times come from tables and kernels, sizes and rates from the solvers.
+An operation's answer, a serving step's and a training step's are three types: each has further
+numbers, and words its own statements.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.answer_values import Answer, RequiredRate, ResourceTime
-from rooflines.answers.assumptions import assumptions_of
-from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
-from rooflines.answers.routes import routes_of
-from rooflines.answers.screen import as_text
-from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import MAX_SIZE, first
-from rooflines.config.model_fields import Request
-from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
-from rooflines.evaluation.requests import first_token
-from rooflines.evaluation.row_frames import KernelTable, table_of
-from rooflines.hardware import timing_errors
-from rooflines.hardware.chip_catalogue import chip_sources
-from rooflines.hardware.chip_parts import number_records
-from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.hardware.support import routes_joining
-from rooflines.models.architecture import DECODE, TRAIN
-from rooflines.models.groups import StepExtents, activated_experts
-from rooflines.models.step_kernels import token_share
-from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
-from rooflines.solvers.context_limit import contexts_in_chunks
-from rooflines.solvers.required_rates import limit_share, rates_at
-from rooflines.solvers.threshold_frames import sweep_thresholds
-from rooflines.sweep.operation_sweep import Sweep
-from rooflines.sweep.step_sweep import StepCase
-from rooflines.sweep.training_sweep import TrainingCase
-from rooflines.theory.operation import MATRIX
-from rooflines.theory.resources import MATH, RATES, RESOURCES
+from rooflines.answers.answer_values import Estimate
+from rooflines.answers.assumptions import as_note
+from rooflines.answers.claims import MIN_FACTOR
+from rooflines.answers.phrases import (
+    BEYOND,
+    DIGITS,
+    Line,
+    Section,
+    beyond_largest_size,
+    crossover,
+    rounded_bound,
+)
+from rooflines.answers.screen import Screen
+from rooflines.basics.text import seconds, si, significant
+from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
+from rooflines.solvers.required_rates import LATENCY
+from rooflines.theory.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.fits.calibration_files import Fitted
-    from rooflines.hardware.entries import Chip
-    from rooflines.models.groups import Step
-    from rooflines.sweep.operation_sweep import OperationCase
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.theory.poly import Poly
-    from rooflines.theory.resources import Resource
-    from rooflines.theory.times import Times
+    from rooflines.answers.answer_values import RequiredRate, ResourceTime
+    from rooflines.hardware.chip_parts import NumberRecord
 
 
-ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_extrapolated", "collectives_estimate_s")
-"""Columns about a kernel's estimate."""
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Answer(ABC):
+    """Numbers that every answer has; `str()` is a screen, `to_dict()` has every number.
 
-LEFT_OUT = "steps of a model left out"
-"""Held-out group behind the error in a training fit."""
+    Attributes:
+        row: Row of the table, by column; works and times in a step are those of one chip.
+        sizes: Size by letter [1].
+        name: The chip's full name; its id if it has none.
+        resources: Math first, then memory and, if chips send anything, network.
+        thresholds: Rows of thresholds by column.
+        required_rates: Rates at which the row becomes compute-bound.
+        dtypes: The same question in the other dtypes that the chip computes, fastest first, with
+            `bound`, `t_lower_s` [s] and, for a step, `fits`.
+        capacity_bytes: Capacity of the memory level [byte]; None: not published.
+        numbers: Chip numbers behind the row, with `source`, `confidence` and remarks.
+        documents: Title and address by id, for sources that are documents.
+        routes: How chips are joined, a phrase each: torus axes that are taken, and an inner network
+            that is idle.
+        assumptions: What is taken as given, a sentence by subject: `model`, what its shape leaves
+            out; `split`, kernels that chips replicate; `dtypes`, what is in the one format typed.
+        softwares: Software whose calibrations give the estimate; empty: none is named.
+        contents: What their timings include besides the matmuls.
+        measured: Timings of the chip in these dtypes over the bound: `software`, `n`, `p10`, `p50`,
+            `p90` [1]; None: no published timings of such a case.
+    """
 
+    kind: ClassVar[str]
+    """Key `kind` in JSON."""
 
-class Explanation(Answer):
-    """Explained operation or model step; `str()` is a screen, `to_dict()` has every number."""
+    upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {}
+    """Short answer and text by outcome, for axes whose threshold is a largest size."""
+
+    row: Mapping[str, Any]
+    sizes: Mapping[str, int]
+    name: str
+    resources: Sequence[ResourceTime]
+    thresholds: Sequence[Mapping[str, Any]]
+    required_rates: Sequence[RequiredRate]
+    dtypes: Sequence[Mapping[str, Any]]
+    capacity_bytes: float | None
+    numbers: Sequence[NumberRecord]
+    documents: Mapping[str, Mapping[str, str]]
+    routes: Sequence[str]
+    assumptions: Mapping[str, str]
+    softwares: Sequence[str]
+    contents: Sequence[str]
+    measured: Mapping[str, Any] | None
+
+    @property
+    def chip(self) -> str:
+        """The chip's id."""
+        return str(self.row["chip"])
+
+    @property
+    @abstractmethod
+    def chips(self) -> int:
+        """Number of chips that share the work [1]."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """Question in words: chip, subject, sizes, dtypes, sharding or split."""
+
+    @property
+    def bound(self) -> str:
+        """Bottleneck."""
+        return str(self.row["bound"])
+
+    @property
+    def bound_s(self) -> float:
+        """Bound on the time [s]."""
+        return float(self.row["t_lower_s"])
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """Calibrated time with its band; None without a calibration."""
+        row = self.row
+        if row.get("t_estimate_s") is None:
+            return None
+        return Estimate(
+            time_s=row["t_estimate_s"],
+            p10_s=row.get("t_estimate_p10_s"),
+            p90_s=row.get("t_estimate_p90_s"),
+            bound=row.get("estimate_bound"),
+            extrapolated=row.get("estimate_extrapolated"),
+            softwares=self.softwares,
+            contents=self.contents,
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """Assumptions as notes in a table."""
+        return [*map(as_note, self.assumptions.items())]
+
+    def table_row(self) -> Mapping[str, Any]:
+        """Row with its assumptions, as a table of cases has them."""
+        return self.row
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers as JSON: mappings, lists, texts, numbers and null; `kind` names the type."""
+        values = {
+            key: [*value] if isinstance(value, tuple) else value
+            for key, value in asdict(self).items()
+        }
+        return {"kind": self.kind, **values}
+
+    def screen(self) -> Screen:
+        """Statements in the order in which a screen has them."""
+        return Screen(
+            title=self.title,
+            verdict=self.verdict(),
+            bound=self.bound,
+            resources=self.resources,
+            facts=[Line(label, "", text) for label, text in self._facts() if text],
+            sections=[*self._sections()],
+            chip_name=self.name,
+            numbers=self.numbers,
+        )
 
     def __str__(self) -> str:
         """A screen of text, without colour."""
-        return as_text(self)
+        return self.screen().text()
 
     __repr__ = __str__
 
+    # ------------------------------------------------------------ verdict and facts
 
-def answer_of(sweep: Sweep | ModelSweep) -> Explanation:
-    """Explain the only row in a sweep.
+    @abstractmethod
+    def verdict(self) -> str:
+        """First sentence: the estimate where there is one, the bottleneck and the bound."""
 
-    Raises:
-        RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
-    """
-    ((case,),) = (block.cases for block in sweep.blocks)
-    row = rows_of(sweep)[0]
-    chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
-    sizes = {size: row[size] for size in letters_of(sweep)}
-    extents: Mapping[str, int | Fraction] = sizes
-    details: dict[str, Any] = {}
-    if isinstance(case, StepCase) and not isinstance(sweep, Sweep):
-        step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
-        extents = case.extents(step)
-        if isinstance(case, TrainingCase):
-            details = _of_training(sweep, case)
-        else:
-            details = _of_model(sweep, case, step, thresholds)
-    spent = {
-        resource: [_least_s(polys, extents) for polys in case.time_terms(resource)]
-        for resource in RESOURCES
-    }
-    rates = {
-        resource: case.work(resource.work).at(extents) / working
-        for resource, (working, _) in spent.items()
-        if row[f"t_{resource.name}_s"]
-    }
-    latencies = {resource: float(waits) for resource, (_, waits) in spent.items()}
-    return Explanation(
-        row=row,
-        sizes=sizes,
-        name=chip.name or case.chip,
-        resources=list(_resource_times(row, rates, latencies)),
-        thresholds=thresholds,
-        limit_shares=_limit_shares(sizes, rates, thresholds),
-        required_rates=list(_required_rates(row, rates, latencies)),
-        dtypes=_other_dtypes(sweep, row),
-        capacity_bytes=chip.memory[case.memory].capacity_bytes,
-        softwares=_softwares(sweep, case),
-        contents=case.choice.contents(_computed(case)),
-        measured=_timed(case, row),
-        routes=routes_of(sweep),
-        **_sourced(chip, {*_used(chip, case, row)}),
-        **details,
-    )
+    @abstractmethod
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        """Facts as label and text; an empty text is not said."""
 
+    @abstractmethod
+    def _times(self) -> str:
+        """Times with and without overlap."""
 
-def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
-    """Size letters in a sweep."""
-    return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
+    def _hops(self) -> str:
+        """Least time of hops; empty where no network is used."""
+        latencies = (resource.latency_s for resource in self.resources if resource.latency_s)
+        return "".join(f"; hops at least {seconds(latency_s)}" for latency_s in latencies)
 
+    def _calibrated(self, origin: str, includes: str) -> str:
+        """Calibrated time, its band and software; empty without an estimate.
 
-def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
-    """Compute the rows in a sweep."""
-    return table_of(sweep).stored_frame().collect().to_dicts()
+        Args:
+            origin: Software, and what it says besides the time; empty: the chip's measurements.
+            includes: Verb before contents of the timings.
+        """
+        estimate = self.estimate
+        if estimate is None:
+            return ""
+        band = ""
+        if estimate.p10_s is not None and estimate.p90_s is not None:
+            band = f" (p10 to p90: {seconds(estimate.p10_s)} to {seconds(estimate.p90_s)})"
+        contents = "".join(f"; {includes} {content}" for content in estimate.contents)
+        beyond = ""
+        if estimate.extrapolated:
+            beyond = f"; {BEYOND[estimate.extrapolated]}, so the band is wider"
+        time = seconds(estimate.time_s)
+        return f"{time}{band}, calibrated to {origin or 'measurements'}{contents}{beyond}"
 
+    def _timings(self, subject: str) -> str:
+        """Published timings over the bound; empty without any.
 
-def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
-    """Solve the thresholds in a sweep."""
-    return sweep_thresholds(sweep).to_dicts()
+        Args:
+            subject: What was timed, in the plural.
+        """
+        if self.measured is None:
+            return ""
+        low, high = (significant(self.measured[name]) for name in ("p10", "p90"))
+        timings = f"{self.measured['n']:,} {subject}, {self.measured['software']}"
+        below = "; below 1 from cache" if self.measured["p10"] < 1 else ""
+        return f"{low} to {high} times the bound, p10 to p90 ({timings}){below}"
 
+    @property
+    def per_chip(self) -> str:
+        """Phrase after an amount of one of several chips; else empty."""
+        return " per chip" if self.chips > 1 else ""
 
-def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
-    """Compute dtypes in a case."""
-    return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
+    def _fit(self, needs: str) -> str:
+        """Yes, no or unknown: needed bytes against the memory level's capacity."""
+        row, capacity = self.row, self.capacity_bytes
+        needs = f"{needs}{self.per_chip}"
+        if capacity is None:
+            return f"unknown: {needs}, {row['memory']} capacity not published"
+        return f"{'yes' if row['fits'] else 'no'}: {needs}, {si(capacity, 'B')} of {row['memory']}"
 
+    def _faster_dtypes(self) -> list[Mapping[str, Any]]:
+        """Other dtypes whose bound is shorter by more than a ranking of bounds needs."""
+        return [dtypes for dtypes in self.dtypes if self.bound_s > MIN_FACTOR * dtypes["t_lower_s"]]
 
-# ---------------------------------------------------------------- resources and rates
+    # ------------------------------------------------------------ sections
 
+    def _sections(self) -> Iterator[Section]:
+        """Kernels of a step, critical sizes, and what else would make it compute-bound."""
+        yield from self._kernel_sections()
+        yield Section(self._thresholds_title(), list(self._threshold_lines()))
+        if all(change.outcome == ALWAYS for change in self.required_rates):
+            yield Section("Already compute-bound at these sizes.", [])
+            return
+        yield Section("Alternatives, each alone:", [*self._rate_lines(), *self._dtype_lines()])
 
-def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
-    """Largest time over networks; any other resource has one time [s]."""
-    return max((poly.at(extents) for poly in polys), default=Fraction(0))
+    def _kernel_sections(self) -> Iterator[Section]:
+        """Sections on kernels; an operation has none."""
+        yield from ()
 
+    def _thresholds_title(self) -> str:
+        """Title of the critical sizes."""
+        return "Compute-bound from this size on, other sizes fixed:"
 
-def _resource_times(
-    row: Mapping[str, Any],
-    rates: Mapping[Resource, Fraction],
-    latencies: Mapping[Resource, float],
-) -> Iterator[ResourceTime]:
-    for resource, rate in rates.items():
-        intensity = row.get(f"{resource.name}_intensity")
-        yield ResourceTime(
-            resource=resource.name,
-            bound=resource.bound,
-            column=resource.work,
-            work=row[resource.work],
-            per_s=float(rate),
-            latency_s=latencies[resource],
-            time_s=row[f"t_{resource.name}_s"],
-            intensity=intensity,
-            needed_intensity=None if intensity is None else float(rates[MATH] / rate),
-        )
+    def _threshold_lines(self) -> Iterator[Line]:
+        """Critical size along every axis, other sizes fixed."""
+        for axis, rows in groupby(self.thresholds, key=lambda row: str(row["axis"])):
+            whole, *shares = rows
+            if self._is_unsaid(whole):
+                continue
+            value, text = self._upper(whole) if axis in self.upper_limits else self._lower(whole)
+            plateau = ""
+            if (size := whole["plateau_estimate"]) is not None:
+                plateau = f"estimate: 90% of plateau from {size}"
+            texts = [text, *self._share_texts(whole, shares), plateau]
+            yield Line(axis, value, "; ".join(filter(None, texts)))
 
+    def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
+        """True for a threshold that is no line."""
+        del threshold
+        return False
 
-def _limit_shares(
-    sizes: Mapping[str, int],
-    rates: Mapping[Resource, Fraction],
-    thresholds: Sequence[Mapping[str, Any]],
-) -> dict[str, float]:
-    """Limit of the share of attainable peak along axes that are never compute-bound [1]."""
-    by_bound = {resource.bound: rate for resource, rate in rates.items()}
-    return {
-        row["axis"]: limit_share(rates[MATH] / by_bound[row["limit"]], row["limit_intensity"])
-        for row in thresholds
-        if row.get("share") == 1
-        and row["axis"] in sizes
-        and row["outcome"] == NEVER
-        and row["limit_intensity"] is not None
-    }
-
-
-def _required_rates(
-    row: Mapping[str, Any],
-    rates: Mapping[Resource, Fraction],
-    latencies: Mapping[Resource, float],
-) -> Iterator[RequiredRate]:
-    solutions = rates_at(
-        {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES}, latencies
-    )
-    for name, resource in RATES.items():
-        if resource in rates:
-            solution, per_s = solutions[name], float(rates[resource])
-            factor = solution["critical_exact"]
-            yield RequiredRate(
-                rate=name,
-                resource=resource.name,
-                outcome=solution["outcome"],
-                limit=solution["limit"],
-                factor=factor,
-                per_s=per_s,
-                needed_per_s=None if factor is None else per_s * factor,
+    def _lower(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Short answer and text for a smallest compute-bound size."""
+        outcome = threshold["outcome"]
+        if outcome == FOUND:
+            text, critical = (
+                f"crossover {crossover(threshold['critical_exact'])}",
+                threshold["critical"],
             )
+            if rule := threshold.get("rule_of_thumb"):
+                text += f"; rule of thumb {significant(rule, DIGITS)}"
+            max_size = self._max_fit(threshold)
+            if max_size is not None and max_size < critical:
+                text += f"; fits up to {max_size:,}" if max_size else "; no size fits"
+            return f"{critical}", text
+        if outcome == ALWAYS:
+            return "any", f"compute-bound at every {self._size_word(threshold['axis'])}"
+        if outcome == NEVER:
+            return "never", self._never(threshold)
+        return beyond_largest_size(threshold)
 
+    def _upper(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Short answer and text for a largest compute-bound size."""
+        texts = self.upper_limits[threshold["axis"]]
+        if threshold["outcome"] not in texts:
+            return beyond_largest_size(threshold)
+        value, text = texts[threshold["outcome"]]
+        return value.format(critical=threshold["critical"]), text.format(limit=threshold["limit"])
 
-# ---------------------------------------------------------------- the same question, otherwise
-
-
-def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Bounds for the same question in every other dtype that the unit computes, fastest first."""
-    chip, columns = sweep.chips[row["chip"]], ["dtypes", "bound", "t_lower_s"]
-    if isinstance(sweep, Sweep):
-        names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
-    else:
-        dtypes_of = training_dtypes if row["phase"] == TRAIN else step_dtypes
-        wanted = [name for name in formats_on(chip) if name != row["dtypes"]]
-        if row["phase"] == TRAIN:
-            wanted = [name for name in wanted if not name.startswith("int")]
-        names = [dtypes_of(name) for name in wanted]
-        columns.append("fits")
-    if not names:
-        return []
-    rows = rows_of(_changed(sweep, {"dtypes": names, "thresholds": []}))
-    rows.sort(key=lambda case_row: case_row["t_lower_s"])
-    return [{name: case_row[name] for name in columns} for case_row in rows]
-
-
-def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
-    """Sweep with changed config keys."""
-    config: Any = sweep.config.model_copy(update=keys)
-    return replace(sweep, config=config)
-
-
-def _smallest_tp_over_more_networks(
-    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
-) -> dict[str, Any] | None:
-    """Smallest tp that fits over more networks, where the question's network is the limit."""
-    (fewest,) = (threshold for threshold in thresholds if threshold["axis"] == "chips")
-    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+    def _max_fit(self, threshold: Mapping[str, Any]) -> int | None:
+        """Largest size that fits along the threshold's axis [1]; None: not solved."""
+        del threshold
         return None
-    for network in routes_joining(chip):
-        wider_sweep = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
-        for row in thresholds_of(
-            wider_sweep
-        ):  # none where it does not join the chips of the question
-            if row["outcome"] == FOUND:
-                return {"tp": row["critical"], "network": network}
-    return None
 
+    def _size_word(self, axis: str) -> str:
+        """Word for a size along an axis."""
+        del axis
+        return "size"
 
-# ---------------------------------------------------------------- where numbers come from
+    def _never(self, threshold: Mapping[str, Any]) -> str:
+        """Reason that no size is compute-bound."""
+        return f"{threshold['limit']}-bound at every size"
 
+    def _share_texts(
+        self, whole: Mapping[str, Any], shares: Sequence[Mapping[str, Any]]
+    ) -> Iterator[str]:
+        """Sizes that attain a share of the peak, along the axis of a threshold."""
+        del whole, shares
+        yield from ()
 
-def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
-    """Software whose matmul and collective calibrations give the estimate.
+    def _rate_lines(self) -> Iterator[Line]:
+        """Bandwidths that make it compute-bound, each alone; a lower peak is no alternative."""
+        latencies = {resource.resource: resource.latency_s for resource in self.resources}
+        for change in self.required_rates:
+            label, factor = f"{change.resource} bandwidth", change.factor
+            if factor is None or change.needed_per_s is None:
+                text = f"the {change.limit} takes longer than the math"
+                if change.outcome == LATENCY:
+                    hops = seconds(latencies[change.resource])
+                    text = f"hop latency alone, {hops}, exceeds the math"
+                if change.resource != MATH.name:
+                    yield Line(label, "no", text)
+            elif factor > 1:
+                needed = si(rounded_bound(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
+                times = significant(rounded_bound(factor, DIGITS, up=True), DIGITS)
+                yield Line(label, f"× {times}", f"at least {needed}")
 
-    Raises:
-        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
-    """
-    named, softwares = sweep.config.calibration or [], list[str]()
-    if isinstance(case, TrainingCase):
-        if named and case.fit is None:
-            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
-            raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        training_fit = sweep.calibrations.training_of
-        return [name for name in named if training_fit(case.chip, [name])][:1]
-    for compute in _computed(case) if named else ():
-        fitted = (name for name in named if sweep.calibrations.matmul(case.chip, [name], compute))
-        software = next(fitted, None)
-        if software is None:
-            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
-            raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        softwares.append(software)
-    kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
-    joined = (case.choice.first_fit("collectives", kind) for kind in kinds)
-    return list(dict.fromkeys([*softwares, *(named[0] for named in joined if named)]))
-
-
-def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Measured over bound in published timings like this case [1]; None without any.
-
-    Of the software with most timings; variants, such as `trtllm-dynamic`, count where there is no
-    other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
-    """
-    if isinstance(case, StepCase):
-        is_comparable = case.phase == DECODE and not case.dtypes.mixed
-        is_comparable = is_comparable and case.dtypes.dtype_of("experts") == case.dtypes.weights
-        key = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
-    else:
-        is_comparable = (
-            row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
-        )
-        length = (
-            timing_errors.SHORT
-            if row["t_lower_s"] < timing_errors.MIN_LONG_BOUND_S
-            else timing_errors.LONG
-        )
-        key = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
-    if not is_comparable or case.memory != MAIN_MEMORY:
-        return None
-    rows = timing_errors.measured_quantiles().filter(
-        chip=case.chip, over=timing_errors.BOUND, **key
-    )
-    named = rows.filter(rows["software"].is_not_null())
-    variant = named["software"].str.contains("-").alias("variant")
-    candidates = named.sort(variant, "n", "software", descending=[False, True, True])
-    return next(candidates.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
-
-
-def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
-    """Chip parts that the row depends on."""
-    yield from (f"memory.{case.memory}", "efficiency")
-    for compute in _computed(case):
-        yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
-    if row["network_bytes"]:
-        yield from (f"networks.{name}" for name in case.place.networks)
-    if row.get("j_per_token") is not None:
-        yield "power"
-    price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
-    yield from (
-        f"prices.{index}"
-        for index, listed_price in enumerate(chip.prices or ())
-        if listed_price is price
-    )
-
-
-def _sourced(chip: Chip, used: set[str]) -> dict[str, Any]:
-    """Numbers in these chip parts, and the documents that they cite."""
-    catalogue = chip_sources()
-    numbers = [
-        number for number in number_records(chip) if number["path"].rpartition(".")[0] in used
-    ]
-    named = {name for number in numbers for name in (number["source"] or "").split(", ")}
-    documents = {
-        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
-        for name in sorted(named & set(catalogue))
-    }
-    return {"numbers": numbers, "documents": documents}
-
-
-# ---------------------------------------------------------------- of a model alone
-
-
-def _of_model(
-    sweep: ModelSweep, case: StepCase, step: Step, thresholds: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    """Fields that only a model's explanation has."""
-    chip, extents = sweep.chips[case.chip], StepExtents(step)
-    kernels = _kernels(sweep)
-    groups = _groups(case, step, kernels)
-    moe, experts = case.model.shape.moe, None
-    if moe is not None:
-        tokens = step.B * step.T * token_share(case.sharing.split)
-        touched = float(activated_experts(moe.E, moe.k, tokens, step.routing))
-        experts = {"routing": case.routing, "touched": touched, "E": moe.E}
-    return {
-        "groups": groups,
-        **_estimated(case, step, kernels),
-        "products": _products(case, kernels),
-        "experts": experts,
-        "wider": _smallest_tp_over_more_networks(sweep, chip, thresholds),
-        "context": case.model.shape.context,
-        "averages": [*case.dtypes.mixed_notes()],
-        "assumptions": assumptions_of(sweep),
-        "published": _published(case, chip),
-        "in_chunks": _in_chunks(case, step),
-        "cache_split": sweep.config.cache_split,
-        "draft": None if sweep.config.draft is None else sweep.config.draft.model_dump(),
-        "per_sequence_s": {  # without the experts that further tokens touch
-            bound: float(max(piece[0].affine_in("B").slope.at(extents) for piece in time.pieces))
-            for bound, time in case.times.by_bound.items()
-        },
-    }
-
-
-def _of_training(sweep: ModelSweep, case: TrainingCase) -> dict[str, Any]:
-    """Fields that only a training step's explanation has."""
-    groups, fit = _kernels(sweep), case.fit
-    for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
-        group["count"] *= group["runs"] / case.keys["pp"]
-    named = {f"{name} {LEFT_OUT}": fit for name in _softwares(sweep, case) if fit}
-    return {
-        "groups": groups,
-        "fits": _held_out(named),
-        "products": _products(case, groups),
-        "context": case.model.shape.context,
-        "averages": [*case.dtypes.mixed_notes()],
-        "assumptions": assumptions_of(sweep),
-    }
-
-
-def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
-    """Kernels in the row, without its keys and sizes."""
-    names = [column.name for column in sweep.layer_columns]
-    return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
-
-
-def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Kernels with work, each with its critical batch."""
-    timed_kernels = zip(rows, case.kernels, case.kernel_times, strict=True)
-    return [
-        {**row, **_critical(times, step, case.split.dp)}
-        for row, kernel, times in timed_kernels
-        if not kernel.engine
-    ]
-
-
-def _estimated(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Terms that add up to a step's estimate, and their fits; empty without an estimate."""
-    if any(row["t_estimate_s"] is None for row in rows):
-        return {}
-    names = ("group", "count", *ESTIMATED, "calibration")
-    fits: dict[str, Fitted] = {}
-    for kernel in case.kernels:
-        fits |= case.choice.fits_of_kernel(kernel)
-    prompt_s = None
-    if case.engine is not None:
-        first_s = first_token(case, Request(input=step.S, output=1)).estimate
-        prompt_s = None if first_s is None else case.engine.prompts * first_s
-    return {
-        "terms": [{name: row[name] for name in names} for row in rows if row["t_estimate_s"]],
-        "fits": _held_out(fits),
-        "prompt_s": prompt_s,
-    }
-
-
-def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
-    """Source and median held-out error for each fit, by name."""
-    return {
-        name: {
-            "source": fit.source,
-            "n": fit.held_out.n if fit.held_out else 0,
-            "median": fit.held_out.median if fit.held_out else None,
-        }
-        for name, fit in fits.items()
-    }
-
-
-def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
-    """Smallest batch at which a kernel by itself is compute-bound, as `bound` in its layer's row.
-
-    Its intensity grows with the batch, so it is so for every larger one.
-
-    Args:
-        times: Of one layer of the kernel.
-        step: The step.
-        min_batch: The least batch, one sequence for each replica [1].
-    """
-
-    def limit(batch: int) -> str | None:
-        at = times.at(StepExtents(replace(step, B=min(batch, MAX_SIZE)))).with_activation_traffic
-        math = at.pop(MATH.bound)
-        longest = max(at, key=at.__getitem__)
-        return longest if at[longest] > math else None
-
-    if (beyond := limit(MAX_SIZE)) is not None:
-        return {"outcome": NEVER, "critical_B": None, "limit": beyond}
-    critical = first(lambda batch: limit(batch) is None, min_batch, MAX_SIZE)
-    if critical == min_batch:
-        return {"outcome": ALWAYS, "critical_B": min_batch, "limit": None}
-    return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
-
-
-def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """FLOPs, rate and time by compute dtype: linear kernels, then attention where it differs."""
-    sums: dict[str, tuple[float, float]] = {}
-    for kernel, row in zip(case.kernels, rows, strict=True):
-        if row["flops"]:
-            flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
-            flops += row["count"] * row["flops"]
-            sums[kernel.compute] = flops, time_s + row["count"] * row["t_math_s"]
-    return [
-        {"compute": compute, "flops": flops, "per_s": flops / time_s, "time_s": time_s}
-        for compute, (flops, time_s) in sums.items()
-    ]
-
-
-def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
-    """Number of decode contexts with a compute-bound batch, where layers attend in chunks."""
-    contexts = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
-    return None if contexts is None else contexts._asdict()
-
-
-def _published(case: StepCase, chip: Chip) -> str | None:
-    """Formats that a model is published in, where the step has others."""
-    stored = case.model.dtypes
-    if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
-        return None
-    weights = stored.joined_names("weights")
-    names = {key: stored.joined_names(key) for key in stored.storage_dtypes}
-    differing = (f"{key} {name}" for key, name in names.items() if name != weights)
-    return ", ".join([weights, *differing])
+    def _dtype_lines(self) -> Iterator[Line]:
+        """Other dtypes that make it compute-bound; a step names them among its facts."""
+        yield from ()

@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.case_table import Cases
-from rooflines.answers.phrases import question_text
+from rooflines.answers.phrases import step_text
 from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.answers.routes import routes_of
@@ -187,7 +187,7 @@ def split_cases(
     frame, all_splits = _ranked(question, catalogues, chips=chips, network=links, **options)
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
-    head = question_text(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    head = step_text(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
     rate = OF_TRAINING if "bubble" in frame.columns else RATE
     estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
     time = COLUMNS["t_estimate_s" if estimated else "t_serial_s"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.answer import letters_of, rows_of, thresholds_of
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.phrases import question_text
+from rooflines.answers.case_answer import letters_of, rows_of, thresholds_of
+from rooflines.answers.phrases import operation_text, step_text
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
@@ -19,7 +19,7 @@ from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.resources import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
@@ -184,7 +184,8 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     routes = dict.fromkeys(route for sweep in parts.values() for route in routes_of(sweep))
     notes = [*_binding(rows, varied), *dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
-    return Cases(_head(rows, sizes, varied), rows, columns, axis, notes)
+    head = _head(rows, sizes, varied, operation_text if isinstance(first, Sweep) else step_text)
+    return Cases(head, rows, columns, axis, notes)
 
 
 def _skipped_note(skipped: Skipped) -> str:
@@ -215,7 +216,12 @@ def _critical(threshold: Mapping[str, Any]) -> str:
     return {ALWAYS: "any", NEVER: f"never ({threshold['limit']})"}.get(outcome, outcome)
 
 
-def _head(rows: Sequence[Mapping[str, Any]], sizes: Sequence[str], varied: Sequence[str]) -> str:
+def _head(
+    rows: Sequence[Mapping[str, Any]],
+    sizes: Sequence[str],
+    varied: Sequence[str],
+    question_text: Callable[[Mapping[str, Any], Mapping[str, int]], str],
+) -> str:
     """Words common to all cases."""
     first = dict(rows[0])
     if "part" in first:

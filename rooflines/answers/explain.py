@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rooflines.answers.answer import answer_of
 from rooflines.answers.best_split import split_cases
+from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import cases_of, layer_cases
+from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
+from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.model_fields import AUTO
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -17,11 +19,13 @@ from rooflines.hardware.chip_catalogue import chip_entries
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rooflines.answers.answer import Explanation
+    from rooflines.answers.answer import Answer
     from rooflines.answers.case_table import Cases
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
     from rooflines.models.model import Model
+
+Kind = TypeVar("Kind", bound="Answer")
 
 
 def explain(  # noqa: PLR0913, the parts of a question
@@ -39,7 +43,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     calibration: str | Sequence[str] | None = None,
     chips: Mapping[str, Chip] | None = None,
     calibrations: Calibrations | None = None,
-) -> Explanation:
+) -> OperationAnswer:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
 
     Args:
@@ -67,6 +71,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     else:
         question.product = sizes
     return _single(
+        OperationAnswer,
         question,
         chips,
         calibrations,
@@ -98,7 +103,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     calibration: str | Sequence[str] | None = None,
     chips: Mapping[str, Chip] | None = None,
     calibrations: Calibrations | None = None,
-) -> Explanation:
+) -> ServingAnswer:
     """Explain a step of a whole model on chips: its time, what binds it, and whether it fits.
 
     Args:
@@ -128,6 +133,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
     dtype_names = [] if dtypes is None else [dtypes]
     return _single(
+        ServingAnswer,
         Question([chip], model=model or str(model), dtypes=dtype_names, sizes=sizes),
         chips,
         calibrations,
@@ -144,7 +150,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
 
 def answered(
     question: Question, catalogues: QuestionCatalogues, **options: object
-) -> Explanation | Cases:
+) -> Answer | Cases:
     """Explain a question with one case; tabulate several cases.
 
     Args:
@@ -170,15 +176,25 @@ def answered(
 
 
 def _single(
+    kind: type[Kind],
     question: Question,
     chips: Mapping[str, Chip] | None,
     calibrations: Calibrations | None,
     **options: object,
-) -> Explanation:
-    """Explain a question with one case."""
+) -> Kind:
+    """Explain a question with one case.
+
+    Raises:
+        RooflinesError: Something is invalid, there are several cases, or their answer is of another
+            kind.
+    """
     catalogues = QuestionCatalogues(chip_entries() if chips is None else chips, calibrations)
     sweep = question_sweep(question, catalogues, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
-    return answer_of(sweep)
+    answer = answer_of(sweep)
+    if not isinstance(answer, kind):
+        problem = f"is {quote(answer.row.get('phase'))}, which is not served"
+        raise RooflinesError("phase", problem, "call `rooflines.train`")
+    return answer

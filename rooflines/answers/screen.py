@@ -1,10 +1,11 @@
-"""An explanation as a screen of text."""
+"""An answer as a screen of text."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import groupby
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -13,7 +14,10 @@ from rooflines.answers import phrases
 from rooflines.basics.text import seconds, si
 
 if TYPE_CHECKING:
-    from rooflines.answers.answer_values import Answer
+    from collections.abc import Sequence
+
+    from rooflines.answers.answer_values import ResourceTime
+    from rooflines.answers.phrases import Line, Section
     from rooflines.hardware.chip_parts import NumberRecord
 
 Paint = Callable[[str, str], str]
@@ -67,54 +71,114 @@ VALUES: Mapping[str, Callable[[float], str]] = {
 """Numbers of a chip as text, by their key, that are not a quantity with its unit alone."""
 
 
-def as_text(answer: Answer, *, colour: bool = False, ascii_only: bool = False) -> str:
-    """An explanation in lines of at most 80 columns, without a line break at the end.
+@dataclass(frozen=True, kw_only=True)
+class Screen:
+    """Statements of an answer, laid out in lines of at most 80 columns.
 
-    Args:
-        answer: What to show.
-        colour: Whether to colour it with ANSI codes.
-        ascii_only: Whether to use ASCII only.
+    Attributes:
+        title: Question in words.
+        verdict: First sentence.
+        bound: Bottleneck.
+        resources: Times by resource, a bar each.
+        facts: Labelled statements without values.
+        sections: Statements under titles.
+        chip_name: The chip's full name.
+        numbers: Chip numbers behind the answer, with their sources.
     """
 
-    def paint(text: str, code: str) -> str:
-        return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
+    title: str
+    verdict: str
+    bound: str
+    resources: Sequence[ResourceTime]
+    facts: Sequence[Line]
+    sections: Sequence[Section]
+    chip_name: str
+    numbers: Sequence[NumberRecord]
 
-    lines = [
-        *_head(answer, paint),
-        *_bars(answer, paint, ascii_only=ascii_only),
-        *_facts(answer),
-        "",
-        *_sections(answer, paint),
-        "",
-        *_origins(answer, paint),
-    ]
-    text = "\n".join(line.rstrip() for line in lines)
-    return as_ascii(text) if ascii_only else text.replace(NO_BREAK, " ")
+    def text(self, *, colour: bool = False, ascii_only: bool = False) -> str:
+        """Text without a line break at the end.
+
+        Args:
+            colour: Whether to colour it with ANSI codes.
+            ascii_only: Whether to use ASCII only.
+        """
+
+        def paint(text: str, code: str) -> str:
+            return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
+
+        lines = [
+            *self._head(paint),
+            *self._bars(paint, ascii_only=ascii_only),
+            *self._facts(),
+            "",
+            *self._sections(paint),
+            "",
+            *self._origins(paint),
+        ]
+        text = "\n".join(line.rstrip() for line in lines)
+        return as_ascii(text) if ascii_only else text.replace(NO_BREAK, " ")
+
+    def _head(self, paint: Paint) -> Iterator[str]:
+        for line in _labelled("", self.title):
+            yield paint(line, BOLD)
+        for line in _labelled("", self.verdict):
+            yield paint(line, COLOURS.get(self.bound, BOLD))
+
+    def _bars(self, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
+        """Resource times as bars, the bottleneck marked."""
+        longest = max(resource.time_s for resource in self.resources)
+        width = max(TIME, *(len(seconds(resource.time_s)) for resource in self.resources))
+        for resource in self.resources:
+            binds = resource.bound == self.bound
+            blocks = _blocks(resource.time_s / longest, ascii_only=ascii_only)
+            mark, time = "▸" if binds else " ", seconds(resource.time_s)
+            label = paint(f"{mark} {resource.bound:<8} {time:>{width}}  ", BOLD if binds else "")
+            bar = paint(blocks, COLOURS.get(resource.bound, ""))
+            yield f"{label}{bar} {phrases.work_at_rate(resource)}"
+
+    def _facts(self) -> Iterator[str]:
+        for line in self.facts:
+            yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
+
+    def _sections(self, paint: Paint) -> Iterator[str]:
+        for section in self.sections:
+            lines = section.lines
+            yield paint(section.title, BOLD) if lines else section.title
+            label = max((len(line.label) for line in lines), default=0)
+            value = max((len(line.value) for line in lines), default=0)
+            for line in lines:
+                short = f"{line.value:<{value}}  " if line.value else ""
+                yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
+
+    def _origins(self, paint: Paint) -> Iterator[str]:
+        """Numbers used, by chip part, with their sources."""
+        yield paint(f"Sources for {self.chip_name}:", BOLD)
+        by_part = groupby(self.numbers, key=lambda number: number["path"].rpartition(".")[0])
+        parts = [
+            (_name(path), [number for number in numbers if not number["path"].endswith(UNUSED)])
+            for path, numbers in by_part
+        ]
+        width = max(len(name) for name, _ in parts)
+        for name, numbers in parts:
+            stated = (
+                source for number in numbers for source in (number["source"] or "").split(", ")
+            )
+            sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
+            uniform = len({(number["confidence"], number["estimate"]) for number in numbers}) == 1
+            remarks = ", ".join(filter(None, _remarks(numbers[0], uniform=uniform)))
+            head = f"{INDENT}{name:<{width}}  "
+            values = ", ".join(_value(number, uniform=uniform) for number in numbers)
+            of_part = f"{values}: {sources}{remarks and f' ({remarks})'}"
+            note = next((number["note"] for number in numbers if number["estimate"]), None)
+            noted = _labelled(" " * len(head), note) if note else []
+            if len(noted) > MAX_NOTE_LINES:
+                noted = [*noted[: MAX_NOTE_LINES - 1], noted[MAX_NOTE_LINES - 1][: WIDTH - 1] + "…"]
+            yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
 
 
 def as_ascii(text: str) -> str:
     """A text for a terminal without UTF-8."""
     return text.translate(ASCII).encode("ascii", "backslashreplace").decode()
-
-
-def _head(answer: Answer, paint: Paint) -> Iterator[str]:
-    question = phrases.question_text(answer.row, answer.sizes, answer.cache_split)
-    for line in _labelled("", question):
-        yield paint(line, BOLD)
-    for line in _labelled("", phrases.verdict(answer)):
-        yield paint(line, COLOURS.get(answer.row["bound"], BOLD))
-
-
-def _bars(answer: Answer, paint: Paint, *, ascii_only: bool) -> Iterator[str]:
-    """Resource times as bars, the bottleneck marked."""
-    longest = max(resource.time_s for resource in answer.resources)
-    width = max(TIME, *(len(seconds(resource.time_s)) for resource in answer.resources))
-    for resource in answer.resources:
-        binds = resource.bound == answer.row["bound"]
-        blocks = _blocks(resource.time_s / longest, ascii_only=ascii_only)
-        label = f"{'▸' if binds else ' '} {resource.bound:<8} {seconds(resource.time_s):>{width}}  "
-        bar = paint(blocks, COLOURS.get(resource.bound, ""))
-        yield f"{paint(label, BOLD if binds else '')}{bar} {phrases.work_at_rate(resource)}"
 
 
 def _blocks(share: float, *, ascii_only: bool) -> str:
@@ -126,21 +190,6 @@ def _blocks(share: float, *, ascii_only: bool) -> str:
     return ("█" * whole + EIGHTHS[part] * math.ceil(part / 8)).ljust(BAR)
 
 
-def _facts(answer: Answer) -> Iterator[str]:
-    for line in phrases.facts(answer):
-        yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
-
-
-def _sections(answer: Answer, paint: Paint) -> Iterator[str]:
-    for title, lines in phrases.sections(answer):
-        yield paint(title, BOLD) if lines else title
-        label = max((len(line.label) for line in lines), default=0)
-        value = max((len(line.value) for line in lines), default=0)
-        for line in lines:
-            short = f"{line.value:<{value}}  " if line.value else ""
-            yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
-
-
 def _labelled(head: str, text: str) -> list[str]:
     """Text after a label, wrapped under its beginning."""
     return wrap(
@@ -150,30 +199,6 @@ def _labelled(head: str, text: str) -> list[str]:
         subsequent_indent=" " * len(head),
         break_on_hyphens=False,
     ) or [head]
-
-
-def _origins(answer: Answer, paint: Paint) -> Iterator[str]:
-    """Numbers used, by chip part, with their sources."""
-    yield paint(f"Sources for {answer.name}:", BOLD)
-    by_part = groupby(answer.numbers, key=lambda number: number["path"].rpartition(".")[0])
-    parts = [
-        (_name(path), [number for number in numbers if not number["path"].endswith(UNUSED)])
-        for path, numbers in by_part
-    ]
-    width = max(len(name) for name, _ in parts)
-    for name, numbers in parts:
-        stated = (source for number in numbers for source in (number["source"] or "").split(", "))
-        sources = ", ".join(dict.fromkeys(filter(None, stated))) or "no source"
-        uniform = len({(number["confidence"], number["estimate"]) for number in numbers}) == 1
-        remarks = ", ".join(filter(None, _remarks(numbers[0], uniform=uniform)))
-        head = f"{INDENT}{name:<{width}}  "
-        values = ", ".join(_value(number, uniform=uniform) for number in numbers)
-        of_part = f"{values}: {sources}{remarks and f' ({remarks})'}"
-        note = next((number["note"] for number in numbers if number["estimate"]), None)
-        noted = _labelled(" " * len(head), note) if note else []
-        if len(noted) > MAX_NOTE_LINES:
-            noted = [*noted[: MAX_NOTE_LINES - 1], noted[MAX_NOTE_LINES - 1][: WIDTH - 1] + "…"]
-        yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
 
 
 def _name(path: str) -> str:

@@ -10,12 +10,11 @@ import click
 import polars as pl
 import yaml
 
-from rooflines.answers.assumptions import as_note
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import read_words
-from rooflines.answers.screen import as_ascii, as_text
+from rooflines.answers.screen import as_ascii
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -26,7 +25,7 @@ from rooflines.theory.operation import NAMED_OPERATIONS
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from rooflines.answers.answer import Explanation
+    from rooflines.answers.answer import Answer
     from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
 
@@ -186,18 +185,12 @@ def command(
     return printed_answer(question, answered(question, catalogues, **keys))
 
 
-def printed_answer(question: Question, answer: Explanation | Cases) -> Printed:
+def printed_answer(question: Question, answer: Answer | Cases) -> Printed:
     """An answer as rows, a screen and JSON; what was taken for what is printed apart."""
     for note in dict.fromkeys(question.notes):
         click.echo(note, err=True)
-    rows = answer.rows if isinstance(answer, Cases) else [_with_notes(answer)]
+    rows = answer.rows if isinstance(answer, Cases) else [answer.table_row()]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
-
-
-def _with_notes(answer: Explanation) -> Mapping[str, Any]:
-    """Row in an answer; for a model with its assumptions."""
-    notes = " ".join(map(as_note, answer.assumptions.items()))
-    return {**answer.row, "note": notes or None} if answer.of_a_model else answer.row
 
 
 def _check_options(names_given: Collection[str], *, of_a_model: bool) -> None:
@@ -222,12 +215,13 @@ def _long_form(sharding: str) -> object:
         return sharding
 
 
-def _screen(answer: Explanation | Cases) -> str:
+def _screen(answer: Answer | Cases) -> str:
     """Coloured on a terminal unless NO_COLOR is set; ASCII where UTF-8 is not the encoding."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     if not isinstance(answer, Cases):
-        return as_text(answer, colour=sys.stdout.isatty() and not plain, ascii_only=not utf8)
+        colour = sys.stdout.isatty() and not plain
+        return answer.screen().text(colour=colour, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
     shown = table(answer.columns, answer.rows[: answer.shown])
     text = "\n".join([answer.question, "", shown, *notes])

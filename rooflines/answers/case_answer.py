@@ -1,0 +1,509 @@
+"""Answer from a one-row sweep: an operation, a serving step or a training step.
+
+No formula is here: times come from tables and kernels, sizes and rates from the solvers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.answer_values import RequiredRate, ResourceTime
+from rooflines.answers.assumptions import assumptions_of
+from rooflines.answers.operation_answer import OperationAnswer
+from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
+from rooflines.answers.routes import routes_of
+from rooflines.answers.serving_answer import ServingAnswer
+from rooflines.answers.training_answer import TrainingAnswer
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import MAX_SIZE, first
+from rooflines.config.model_fields import Request
+from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
+from rooflines.evaluation.requests import first_token
+from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.hardware import timing_errors
+from rooflines.hardware.chip_catalogue import chip_sources
+from rooflines.hardware.chip_parts import number_records
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.hardware.support import routes_joining
+from rooflines.models.architecture import DECODE, TRAIN
+from rooflines.models.groups import StepExtents, activated_experts
+from rooflines.models.step_kernels import token_share
+from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
+from rooflines.solvers.context_limit import contexts_in_chunks
+from rooflines.solvers.required_rates import limit_share, rates_at
+from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import StepCase
+from rooflines.sweep.training_sweep import TrainingCase
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.resources import MATH, RATES, RESOURCES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.answers.answer import Answer
+    from rooflines.fits.calibration_files import Fitted
+    from rooflines.hardware.chip_parts import NumberRecord
+    from rooflines.hardware.entries import Chip
+    from rooflines.models.groups import Step
+    from rooflines.sweep.operation_sweep import OperationCase
+    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.resources import Resource
+    from rooflines.theory.times import Times
+
+
+ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_extrapolated", "collectives_estimate_s")
+"""Columns about a kernel's estimate."""
+
+LEFT_OUT = "steps of a model left out"
+"""Held-out group behind the error in a training fit."""
+
+
+def answer_of(sweep: Sweep | ModelSweep) -> Answer:
+    """Answer for the only row in a sweep: an operation, a serving step or a training step.
+
+    Raises:
+        RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
+    """
+    ((case,),) = (block.cases for block in sweep.blocks)
+    row = rows_of(sweep)[0]
+    chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
+    sizes = {size: row[size] for size in letters_of(sweep)}
+    extents: Mapping[str, int | Fraction] = sizes
+    if isinstance(case, StepCase):
+        step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
+        extents = case.extents(step)
+    spent = {
+        resource: [_least_s(polys, extents) for polys in case.time_terms(resource)]
+        for resource in RESOURCES
+    }
+    rates = {
+        resource: case.work(resource.work).at(extents) / working
+        for resource, (working, _) in spent.items()
+        if row[f"t_{resource.name}_s"]
+    }
+    latencies = {resource: float(waits) for resource, (_, waits) in spent.items()}
+    numbers = _numbers(chip, {*_used(chip, case, row)})
+    common: dict[str, Any] = {
+        "row": row,
+        "sizes": sizes,
+        "name": chip.name or case.chip,
+        "resources": list(_resource_times(row, rates, latencies)),
+        "thresholds": thresholds,
+        "required_rates": list(_required_rates(row, rates, latencies)),
+        "dtypes": _other_dtypes(sweep, row),
+        "capacity_bytes": chip.memory[case.memory].capacity_bytes,
+        "numbers": numbers,
+        "documents": _documents(numbers),
+        "routes": routes_of(sweep),
+        "assumptions": assumptions_of(sweep),
+        "softwares": _softwares(sweep, case),
+        "contents": case.choice.contents(_computed(case)),
+        "measured": _timed(case, row),
+    }
+    if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
+        return OperationAnswer(limit_shares=_limit_shares(sizes, rates, thresholds), **common)
+    if isinstance(case, TrainingCase):
+        return _training_answer(sweep, case, common)
+    return _serving_answer(sweep, case, step, common)
+
+
+def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
+    """Size letters in a sweep."""
+    return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
+
+
+def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """Compute the rows in a sweep."""
+    return table_of(sweep).stored_frame().collect().to_dicts()
+
+
+def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
+    """Solve the thresholds in a sweep."""
+    return sweep_thresholds(sweep).to_dicts()
+
+
+def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
+    """Compute dtypes in a case."""
+    return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
+
+
+# ---------------------------------------------------------------- resources and rates
+
+
+def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
+    """Largest time over networks; any other resource has one time [s]."""
+    return max((poly.at(extents) for poly in polys), default=Fraction(0))
+
+
+def _resource_times(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[ResourceTime]:
+    for resource, rate in rates.items():
+        intensity = row.get(f"{resource.name}_intensity")
+        yield ResourceTime(
+            resource=resource.name,
+            bound=resource.bound,
+            column=resource.work,
+            work=row[resource.work],
+            per_s=float(rate),
+            latency_s=latencies[resource],
+            time_s=row[f"t_{resource.name}_s"],
+            intensity=intensity,
+            needed_intensity=None if intensity is None else float(rates[MATH] / rate),
+        )
+
+
+def _limit_shares(
+    sizes: Mapping[str, int],
+    rates: Mapping[Resource, Fraction],
+    thresholds: Sequence[Mapping[str, Any]],
+) -> dict[str, float]:
+    """Limit of the share of attainable peak along axes that are never compute-bound [1]."""
+    by_bound = {resource.bound: rate for resource, rate in rates.items()}
+    return {
+        row["axis"]: limit_share(rates[MATH] / by_bound[row["limit"]], row["limit_intensity"])
+        for row in thresholds
+        if row.get("share") == 1
+        and row["axis"] in sizes
+        and row["outcome"] == NEVER
+        and row["limit_intensity"] is not None
+    }
+
+
+def _required_rates(
+    row: Mapping[str, Any],
+    rates: Mapping[Resource, Fraction],
+    latencies: Mapping[Resource, float],
+) -> Iterator[RequiredRate]:
+    solutions = rates_at(
+        {resource: row[f"t_{resource.name}_s"] for resource in RESOURCES}, latencies
+    )
+    for name, resource in RATES.items():
+        if resource in rates:
+            solution, per_s = solutions[name], float(rates[resource])
+            factor = solution["critical_exact"]
+            yield RequiredRate(
+                rate=name,
+                resource=resource.name,
+                outcome=solution["outcome"],
+                limit=solution["limit"],
+                factor=factor,
+                per_s=per_s,
+                needed_per_s=None if factor is None else per_s * factor,
+            )
+
+
+# ---------------------------------------------------------------- the same question, otherwise
+
+
+def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Bounds for the same question in every other dtype that the unit computes, fastest first."""
+    chip, columns = sweep.chips[row["chip"]], ["dtypes", "bound", "t_lower_s"]
+    if isinstance(sweep, Sweep):
+        names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
+    else:
+        dtypes_of = training_dtypes if row["phase"] == TRAIN else step_dtypes
+        wanted = [name for name in formats_on(chip) if name != row["dtypes"]]
+        if row["phase"] == TRAIN:
+            wanted = [name for name in wanted if not name.startswith("int")]
+        names = [dtypes_of(name) for name in wanted]
+        columns.append("fits")
+    if not names:
+        return []
+    rows = rows_of(_changed(sweep, {"dtypes": names, "thresholds": []}))
+    rows.sort(key=lambda case_row: case_row["t_lower_s"])
+    return [{name: case_row[name] for name in columns} for case_row in rows]
+
+
+def _changed(sweep: Sweep | ModelSweep, keys: Mapping[str, Any]) -> Sweep | ModelSweep:
+    """Sweep with changed config keys."""
+    config: Any = sweep.config.model_copy(update=keys)
+    return replace(sweep, config=config)
+
+
+def _smallest_tp_over_more_networks(
+    sweep: ModelSweep, chip: Chip, thresholds: Sequence[Mapping[str, Any]]
+) -> dict[str, Any] | None:
+    """Smallest tp that fits over more networks, where the question's network is the limit."""
+    (fewest,) = (threshold for threshold in thresholds if threshold["axis"] == "chips")
+    if fewest["outcome"] != NEVER or fewest["limit"] == HEADS:
+        return None
+    for network in routes_joining(chip):
+        wider_sweep = _changed(sweep, {"network": [network.split(",")], "thresholds": ["chips"]})
+        for row in thresholds_of(
+            wider_sweep
+        ):  # none where it does not join the chips of the question
+            if row["outcome"] == FOUND:
+                return {"tp": row["critical"], "network": network}
+    return None
+
+
+# ---------------------------------------------------------------- where numbers come from
+
+
+def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
+    """Software whose matmul and collective calibrations give the estimate.
+
+    Raises:
+        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
+    """
+    named, softwares = sweep.config.calibration or [], list[str]()
+    if isinstance(case, TrainingCase):
+        if named and case.fit is None:
+            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        training_fit = sweep.calibrations.training_of
+        return [name for name in named if training_fit(case.chip, [name])][:1]
+    for compute in _computed(case) if named else ():
+        fitted = (name for name in named if sweep.calibrations.matmul(case.chip, [name], compute))
+        software = next(fitted, None)
+        if software is None:
+            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
+            raise RooflinesError("calibration", problem, "choose another, or leave it out")
+        softwares.append(software)
+    kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
+    joined = (case.choice.first_fit("collectives", kind) for kind in kinds)
+    return list(dict.fromkeys([*softwares, *(named[0] for named in joined if named)]))
+
+
+def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Measured over bound in published timings like this case [1]; None without any.
+
+    Of the software with most timings; variants, such as `trtllm-dynamic`, count where there is no
+    other. Matmuls are of one chip, short and long ones apart; steps have all weights in one format.
+    """
+    if isinstance(case, StepCase):
+        is_comparable = case.phase == DECODE and not case.dtypes.mixed
+        is_comparable = is_comparable and case.dtypes.dtype_of("experts") == case.dtypes.weights
+        key = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
+    else:
+        is_comparable = (
+            row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
+        )
+        length = (
+            timing_errors.SHORT
+            if row["t_lower_s"] < timing_errors.MIN_LONG_BOUND_S
+            else timing_errors.LONG
+        )
+        key = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
+    if not is_comparable or case.memory != MAIN_MEMORY:
+        return None
+    rows = timing_errors.measured_quantiles().filter(
+        chip=case.chip, over=timing_errors.BOUND, **key
+    )
+    named = rows.filter(rows["software"].is_not_null())
+    variant = named["software"].str.contains("-").alias("variant")
+    candidates = named.sort(variant, "n", "software", descending=[False, True, True])
+    return next(candidates.select("software", "n", "p10", "p50", "p90").iter_rows(named=True), None)
+
+
+def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
+    """Chip parts that the row depends on."""
+    yield from (f"memory.{case.memory}", "efficiency")
+    for compute in _computed(case):
+        yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
+    if row["network_bytes"]:
+        yield from (f"networks.{name}" for name in case.place.networks)
+    if row.get("j_per_token") is not None:
+        yield "power"
+    price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
+    yield from (
+        f"prices.{index}"
+        for index, listed_price in enumerate(chip.prices or ())
+        if listed_price is price
+    )
+
+
+def _numbers(chip: Chip, used: set[str]) -> list[NumberRecord]:
+    """Numbers in these chip parts."""
+    return [number for number in number_records(chip) if number["path"].rpartition(".")[0] in used]
+
+
+def _documents(numbers: Sequence[NumberRecord]) -> dict[str, dict[str, str]]:
+    """Title and address by id, for the documents that numbers cite."""
+    catalogue = chip_sources()
+    cited = {name for number in numbers for name in (number["source"] or "").split(", ")}
+    return {
+        name: {key: str(catalogue[name][key]) for key in ("title", "url") if key in catalogue[name]}
+        for name in sorted(cited & set(catalogue))
+    }
+
+
+# ---------------------------------------------------------------- steps
+
+
+def _serving_answer(
+    sweep: ModelSweep, case: StepCase, step: Step, common: Mapping[str, Any]
+) -> ServingAnswer:
+    """Serving step's answer.
+
+    Args:
+        sweep: Sweep with one case.
+        case: That case.
+        step: Its step.
+        common: Fields that every answer has.
+    """
+    chip, extents = sweep.chips[case.chip], StepExtents(step)
+    kernels = _kernels(sweep)
+    moe, experts = case.model.shape.moe, None
+    if moe is not None:
+        tokens = step.B * step.T * token_share(case.sharing.split)
+        touched = float(activated_experts(moe.E, moe.k, tokens, step.routing))
+        experts = {"routing": case.routing, "touched": touched, "E": moe.E}
+    fits = _step_fits(case, kernels)
+    return ServingAnswer(
+        groups=_groups(case, step, kernels),
+        fits=_held_out(fits or {}),
+        products=_products(case, kernels),
+        context=case.model.shape.context,
+        terms=[] if fits is None else _terms(kernels),
+        prompt_s=None if fits is None else _prompt_time(case, step),
+        experts=experts,
+        wider=_smallest_tp_over_more_networks(sweep, chip, common["thresholds"]),
+        published=_published(case, chip),
+        in_chunks=_in_chunks(case, step),
+        cache_split=sweep.config.cache_split,
+        draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),
+        per_sequence_s={  # without the experts that further tokens touch
+            bound: float(max(piece[0].affine_in("B").slope.at(extents) for piece in time.pieces))
+            for bound, time in case.times.by_bound.items()
+        },
+        **common,
+    )
+
+
+def _training_answer(
+    sweep: ModelSweep, case: TrainingCase, common: Mapping[str, Any]
+) -> TrainingAnswer:
+    """Training step's answer.
+
+    Args:
+        sweep: Sweep with one case.
+        case: That case.
+        common: Fields that every answer has.
+    """
+    groups, fit = _kernels(sweep), case.fit
+    for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
+        group["count"] *= group["runs"] / case.keys["pp"]
+    fits = {f"{name} {LEFT_OUT}": fit for name in common["softwares"] if fit}
+    return TrainingAnswer(
+        groups=groups,
+        fits=_held_out(fits),
+        products=_products(case, groups),
+        context=case.model.shape.context,
+        **common,
+    )
+
+
+def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
+    """Kernels in the row, without its keys and sizes."""
+    names = [column.name for column in sweep.layer_columns]
+    return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()
+
+
+def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Kernels with work, each with its critical batch."""
+    timed_kernels = zip(rows, case.kernels, case.kernel_times, strict=True)
+    return [
+        {**row, **_critical(times, step, case.split.dp)}
+        for row, kernel, times in timed_kernels
+        if not kernel.engine
+    ]
+
+
+def _step_fits(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> dict[str, Fitted] | None:
+    """Fits behind a step's estimate by name; None without an estimate of every kernel."""
+    if any(row["t_estimate_s"] is None for row in rows):
+        return None
+    fits: dict[str, Fitted] = {}
+    for kernel in case.kernels:
+        fits |= case.choice.fits_of_kernel(kernel)
+    return fits
+
+
+def _terms(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Terms that add up to a step's estimate."""
+    names = ("group", "count", *ESTIMATED, "calibration")
+    return [{name: row[name] for name in names} for row in rows if row["t_estimate_s"]]
+
+
+def _prompt_time(case: StepCase, step: Step) -> float | None:
+    """Estimated time for a prompt that is read between decode steps [s]."""
+    if case.engine is None:
+        return None
+    first_s = first_token(case, Request(input=step.S, output=1)).estimate
+    return None if first_s is None else case.engine.prompts * first_s
+
+
+def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
+    """Source and median held-out error for each fit, by name."""
+    return {
+        name: {
+            "source": fit.source,
+            "n": fit.held_out.n if fit.held_out else 0,
+            "median": fit.held_out.median if fit.held_out else None,
+        }
+        for name, fit in fits.items()
+    }
+
+
+def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
+    """Smallest batch at which a kernel by itself is compute-bound, as `bound` in its layer's row.
+
+    Its intensity grows with the batch, so it is so for every larger one.
+
+    Args:
+        times: Of one layer of the kernel.
+        step: The step.
+        min_batch: The least batch, one sequence for each replica [1].
+    """
+
+    def limit(batch: int) -> str | None:
+        at = times.at(StepExtents(replace(step, B=min(batch, MAX_SIZE)))).with_activation_traffic
+        math = at.pop(MATH.bound)
+        longest = max(at, key=at.__getitem__)
+        return longest if at[longest] > math else None
+
+    if (beyond := limit(MAX_SIZE)) is not None:
+        return {"outcome": NEVER, "critical_B": None, "limit": beyond}
+    critical = first(lambda batch: limit(batch) is None, min_batch, MAX_SIZE)
+    if critical == min_batch:
+        return {"outcome": ALWAYS, "critical_B": min_batch, "limit": None}
+    return {"outcome": FOUND, "critical_B": critical, "limit": limit(critical - 1)}
+
+
+def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """FLOPs, rate and time by compute dtype: linear kernels, then attention where it differs."""
+    sums: dict[str, tuple[float, float]] = {}
+    for kernel, row in zip(case.kernels, rows, strict=True):
+        if row["flops"]:
+            flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
+            flops += row["count"] * row["flops"]
+            sums[kernel.compute] = flops, time_s + row["count"] * row["t_math_s"]
+    return [
+        {"compute": compute, "flops": flops, "per_s": flops / time_s, "time_s": time_s}
+        for compute, (flops, time_s) in sums.items()
+    ]
+
+
+def _in_chunks(case: StepCase, step: Step) -> dict[str, int] | None:
+    """Number of decode contexts with a compute-bound batch, where layers attend in chunks."""
+    contexts = contexts_in_chunks(case, step.T) if case.phase == DECODE else None
+    return None if contexts is None else contexts._asdict()
+
+
+def _published(case: StepCase, chip: Chip) -> str | None:
+    """Formats that a model is published in, where the step has others."""
+    stored = case.model.dtypes
+    if stored is None or case.dtypes.label == step_dtypes(as_published(case.model, [chip])).label:
+        return None
+    weights = stored.joined_names("weights")
+    names = {key: stored.joined_names(key) for key in stored.storage_dtypes}
+    differing = (f"{key} {name}" for key, name in names.items() if name != weights)
+    return ", ".join([weights, *differing])

@@ -1,0 +1,158 @@
+"""Answer about a single operation on one chip, or sharded over several."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rooflines.answers.answer import Answer
+from rooflines.answers.answer_values import ONE_AXIS
+from rooflines.answers.claims import MIN_FACTOR
+from rooflines.answers.phrases import (
+    DIGITS,
+    MAX_DTYPES,
+    Line,
+    distinguishable,
+    operation_text,
+    percent,
+)
+from rooflines.basics.text import seconds, si, significant
+from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, WITHOUT_END
+from rooflines.theory.resources import MATH
+from rooflines.theory.sharding import SHARDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class OperationAnswer(Answer):
+    """An operation's answer.
+
+    `thresholds` are along every dimension and, of a sharding, along `shards`: compute-bound (share
+    1), then attaining a share of the peak.
+
+    Attributes:
+        limit_shares: For every dimension along which it is never compute-bound: the share of the
+            attainable peak that it tends to [1].
+    """
+
+    kind: ClassVar[str] = "operation"
+
+    upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+        SHARDS: {
+            FOUND: ("≤ {critical}", "then {limit}-bound"),
+            ALWAYS: ("≤ {critical}", "all chips on the network"),
+            WITHOUT_END: ("any", "no upper limit"),
+            NEVER: ("never", "{limit}-bound on one chip already"),
+        }
+    }
+
+    limit_shares: Mapping[str, float]
+
+    @property
+    def chips(self) -> int:
+        """Number of chips that share it [1]."""
+        return int(self.row[SHARDS])
+
+    @property
+    def title(self) -> str:
+        """Question in words: chip, operation, sizes, dtypes, sharding."""
+        return operation_text(self.row, self.sizes)
+
+    def verdict(self) -> str:
+        """Estimate where there is one, bottleneck, bound and share of peak."""
+        row, estimate = self.row, self.estimate
+        head = "" if estimate is None else f"estimate {seconds(estimate.time_s)}; "
+        attained = si(row["attained_flops_per_s"], "FLOP/s")
+        share = percent(row["utilization"])
+        least = f"at least {seconds(self.bound_s)}, at most {attained}, {share} of peak"
+        return f"{head}{self.bound}-bound: {least}"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "route", "; ".join(self.routes)
+        yield "time", self._times()
+        software = ", ".join(self.softwares)
+        if software and self.estimate is not None:
+            software = f"{software}; {self.estimate.bound}-bound"
+        yield "estimate", self._calibrated(software, "includes")
+        yield "measured", self._timings("kernels")
+        for resource in self.resources:
+            if resource.intensity is not None and resource.needed_intensity is not None:
+                have, need = distinguishable(resource.intensity, resource.needed_intensity)
+                text = f"{have} FLOP/B of {resource.bound} traffic; compute-bound from {need}"
+                yield "intensity", text
+        yield "fits", self._fit(f"{si(self.row['footprint_bytes'], 'B')} of operands and result")
+
+    def _times(self) -> str:
+        """Times with and without overlap; one time where one resource works."""
+        text, upper_s = seconds(self.bound_s), self.row["t_upper_s"]
+        if self.bound_s != upper_s:
+            text = f"{text} with full overlap, {seconds(upper_s)} with none"
+        return f"{text}{self._hops()}"
+
+    def _upper(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Short answer and text for a largest number of chips."""
+        outcome, critical = threshold["outcome"], threshold["critical"]
+        if outcome in self.upper_limits[SHARDS]:
+            value, text = super()._upper(threshold)
+        else:
+            value = "" if critical is None else f"≥ {critical}"
+            text = f"unknown: {outcome}"
+        along_axis = any(ONE_AXIS in route for route in self.routes)
+        return value, f"along one axis, {text}" if along_axis else text
+
+    def _never(self, threshold: Mapping[str, Any]) -> str:
+        """Limit that the intensity tends to, against the intensity that compute needs."""
+        limit = threshold["limit"]
+        needed = next(
+            (resource.needed_intensity for resource in self.resources if resource.bound == limit),
+            None,
+        )
+        share = self.limit_shares.get(threshold["axis"])
+        if needed is None or share is None:
+            return super()._never(threshold)
+        if share == 1:
+            text = f"tends to {significant(needed, DIGITS)} FLOP/B, but stays below"
+            return f"{limit} intensity {text}"
+        have, need = distinguishable(threshold["limit_intensity"], needed)
+        attained = f"{percent(share)} of {self._peak()}"
+        return f"{limit} intensity tends to {have} of {need} FLOP/B: {attained}"
+
+    def _share_texts(
+        self, whole: Mapping[str, Any], shares: Sequence[Mapping[str, Any]]
+    ) -> Iterator[str]:
+        """Sizes that attain a share of peak, where these are not the critical size."""
+        for threshold in shares:
+            outcome, critical = threshold["outcome"], threshold["critical"]
+            if (outcome, critical) == (whole["outcome"], whole["critical"]):
+                continue
+            place = {WITHOUT_END: "on any number of chips", ALWAYS: "at every size"}.get(outcome)
+            if critical is not None and threshold["axis"] == SHARDS:
+                place = f"up to {critical}"
+            elif outcome == FOUND:
+                place = f"from {critical}"
+            if place:
+                yield f"{percent(threshold['share'])} of {self._peak()} {place}"
+
+    def _peak(self) -> str:
+        """Name for the peak in shares: nominal unless an efficiency lowers it."""
+        lowered = any(number["path"] == "efficiency.math" for number in self.numbers)
+        return "attainable peak" if lowered else "peak"
+
+    def _dtype_lines(self) -> Iterator[Line]:
+        """Fastest dtype combinations that are compute-bound at these sizes and faster."""
+        if not self.dtypes:
+            yield Line("dtypes", "no", "no other supported dtype")
+            return
+        bound = [dtypes for dtypes in self._faster_dtypes() if dtypes["bound"] == MATH.bound]
+        if not bound:
+            faster = f"compute-bound and more than {MIN_FACTOR}× faster"
+            yield Line("dtypes", "no", f"no other supported dtype is {faster}")
+            return
+        more = f", {len(bound) - MAX_DTYPES} more" if len(bound) > MAX_DTYPES else ""
+        names = (
+            f"{dtypes['dtypes']} (bound {seconds(dtypes['t_lower_s'])})"
+            for dtypes in bound[:MAX_DTYPES]
+        )
+        yield Line("dtypes", "", f"{', '.join(names)}{more}")

@@ -1,0 +1,265 @@
+"""Answer about a serving step: decode or prefill."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rooflines.answers.chunked_attention import some_contexts
+from rooflines.answers.phrases import (
+    BEYOND,
+    DIGITS,
+    Line,
+    Section,
+    longest_parts,
+    percent,
+    usd,
+)
+from rooflines.answers.step_answer import StepAnswer
+from rooflines.basics.text import count, seconds, si, significant
+from rooflines.dictionary.columns import (
+    ALWAYS,
+    FOUND,
+    HEADS,
+    NEVER,
+    UNKNOWN,
+    UNTIMED_PREFIX,
+    WITHOUT_END,
+)
+from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.groups import DRAFT
+from rooflines.models.split import BY_BATCH
+from rooflines.theory.resources import MATH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MIN_TERM_SHARE = 0.05
+"""Share of an estimate from which on a term is named [1]."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ServingAnswer(StepAnswer):
+    """A serving step's answer.
+
+    `sizes` are B, S and, where it was asked for, T; `thresholds` are along B, S (in decode) and
+    chips. `groups` also have `outcome`, `critical_B` [1] and `limit`: from which batch on each
+    kernel is compute-bound by itself.
+
+    Attributes:
+        terms: Parts of the estimate: `group`, `count`, `t_estimate_s` of one layer and
+            `collectives_estimate_s` of its collectives alone [s], `estimate_bound`,
+            `estimate_extrapolated` and `calibration`, the names of its fits; empty: no estimate.
+        prompt_s: Time for a prompt of S tokens that is read between decode steps [s]; None without
+            an engine's fit of steps.
+        experts: `routing`, experts read in a layer, `touched`, and all of them, `E` [1]; None
+            without experts.
+        wider: Smallest `tp` that holds the model over another `network`, where those of the
+            question join too few chips; None: they do not, or no network is enough.
+        published: Dtypes that the model is published in, where the question has others.
+        in_chunks: Where layers attend in chunks, the `number` of contexts with a compute-bound
+            batch, `among` those up to the longest, or those of a chunk where no one is the longest
+            [1]; None: no such layers.
+        cache_split: How chips share the KV cache: `heads` or `batch`.
+        draft: Tokens proposed and `accepted` in a decode step; None without a draft.
+        per_sequence_s: Time that every further sequence adds to compute, to memory (by its cache)
+            and to the network (by what is sent), by bottleneck [s].
+    """
+
+    kind: ClassVar[str] = "serving"
+    footprint: ClassVar[str] = "weights and KV cache"
+
+    upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+        "S": {
+            FOUND: ("≤ {critical}", "with a large batch; longer contexts are {limit}-bound"),
+            WITHOUT_END: ("any", "long contexts are compute-bound with a large batch"),
+            NEVER: ("never", "no batch is compute-bound at any context"),
+        }
+    }
+
+    terms: Sequence[Mapping[str, Any]]
+    prompt_s: float | None
+    experts: Mapping[str, Any] | None
+    wider: Mapping[str, Any] | None
+    published: str | None
+    in_chunks: Mapping[str, int] | None
+    cache_split: str
+    draft: Mapping[str, float] | None
+    per_sequence_s: Mapping[str, float]
+
+    @property
+    def decodes(self) -> bool:
+        """True in decode, false in prefill."""
+        return bool(self.row["phase"] == DECODE)
+
+    @property
+    def title(self) -> str:
+        """Question in words: chip, model and phase, sizes, dtypes, split, KV cache."""
+        caches = ["KV cache split by batch"] if self.cache_split == BY_BATCH else []
+        return " · ".join([super().title, *caches])
+
+    def _thresholds_title(self) -> str:
+        """Title of the critical batch and, in decode, the longest context."""
+        context = ", and up to this context" if self.decodes else ""
+        return f"Compute-bound from this batch on{context}:"
+
+    def _timed_verdict(self) -> str:
+        """Estimate or serialized time, rates and bound; formats that the model is published in."""
+        published = f"; published in {self.published}" if self.published else ""
+        return f"{super()._timed_verdict()}{published}"
+
+    def _rates(self, speedup: float = 1.0) -> str:
+        """Tokens/s/chip and, in decode, tokens/s/user (sequence): serialized * speedup."""
+        rates = super()._rates(speedup)
+        if not self.decodes:
+            return rates
+        per_user = speedup * self.row["tokens_per_s_serial"] / self.sizes["B"]
+        return f"{rates}, {significant(per_user)} tokens/s/user"
+
+    def _fitting(self) -> str:
+        """Smallest tp whose chips hold weights and KV cache."""
+        (fewest,) = (threshold for threshold in self.thresholds if threshold["axis"] == "chips")
+        if fewest["outcome"] == FOUND:
+            return f"fits from tp={fewest['critical']}"
+        if self.wider is not None:
+            return f"fits from tp={self.wider['tp']} over {self.wider['network']}"
+        if fewest["outcome"] == UNKNOWN:
+            return "unknown whether any tp fits"
+        return f"no tp fits that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
+
+    def _time_label(self) -> str:
+        """TTFT in prefill, TPOT in decode of one token per sequence, else time."""
+        if self.decodes and self.row.get("T") in (None, 1):
+            return "TPOT"
+        return "TTFT" if self.row["phase"] == PREFILL else super()._time_label()
+
+    def _step_facts(self) -> Iterator[tuple[str, str]]:
+        row = self.row
+        yield "tokens/s", self._throughput() + self._drafted()
+        yield "faster", self._faster_formats()
+        yield "experts", self._experts_read()
+        parts = {part: row[f"{part}_footprint_bytes"] for part in ("weights", "kv_cache")}
+        weights, caches = (si(held_bytes, "B") for held_bytes in parts.values())
+        room = ""
+        if self.capacity_bytes is not None:
+            room = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
+            room += f"; {self._fitting()}" if row["fits"] and row["chips"] > 1 else ""
+        yield "fits", self._fit(f"{weights} of weights, {caches} of KV cache") + room
+        yield "cost", "; ".join(self._costs())
+
+    def _throughput(self) -> str:
+        """Tokens/s serialized, with full overlap, and by the estimate."""
+        row, estimate = self.row, self.estimate
+        prompts = "" if self.decodes else " (prompt tokens)"
+        room = ", if it fitted" if row["fits"] is False else ""
+        rate, estimated = row["tokens_per_s_serial"], ""
+        if estimate is not None:
+            estimated = f", {count(rate * row['t_serial_s'] / estimate.time_s)} estimated"
+        return (
+            f"{count(rate)} serialized, {count(row['tokens_per_s'])} with full overlap"
+            f"{estimated}{prompts}{room}"
+        )
+
+    def _drafted(self) -> str:
+        """Mean tokens added per step with a draft: accepted + 1; empty without a draft."""
+        if self.draft is None:
+            return ""
+        added, computed = self.draft["accepted"] + 1, self.row["T"]
+        draft_groups = [group for group in self.groups if group["group"].startswith(DRAFT)]
+        time = seconds(sum(group["count"] * group["t_serial_s"] for group in draft_groups))
+        drafting = f"drafting {time}" if draft_groups else "drafting excluded"
+        return f"; {significant(added)} tokens per step, {computed} computed, {drafting}"
+
+    def _experts_read(self) -> str:
+        """Experts read per layer; a rounded number stays below E unless all are read."""
+        experts = self.experts
+        if experts is None:
+            return ""
+        experts_read = significant(experts["touched"], DIGITS)
+        if experts_read == f"{experts['E']}" and experts["touched"] < experts["E"]:
+            experts_read = "almost all"
+        share = f"{experts_read} of {experts['E']} experts read per layer"
+        return f"{experts['routing']} routing: {share}"
+
+    def _costs(self) -> Iterator[str]:
+        """Cost and energy per token, each with its time basis.
+
+        USD of a million tokens and J of a token at kernels one after another, `t_serial_s`, as in
+        the table of cases; USD also at the estimate, times t_estimate_s / t_serial_s.
+        """
+        row, estimated = self.row, ""
+        if (price := row["usd_per_mtok_serial"]) is not None:
+            if self.estimate is not None:
+                estimated_price = price * self.estimate.time_s / row["t_serial_s"]
+                estimated = f", ${usd(estimated_price)} estimated"
+            origin = f"{row['price_provider']}, {row['price_date']}"
+            yield f"${usd(price)}/Mtok serialized{estimated} ({origin})"
+        if row["j_per_token_serial"] is not None:
+            yield f"{significant(row['j_per_token_serial'])} J/token serialized"
+
+    def _kernel_lines(self) -> Iterator[Line]:
+        """Longest kernels, each with its own critical batch."""
+        parts = []
+        for group in self.groups:
+            name, time_s = (
+                f"{group['group']} × {group['count']}",
+                group["count"] * group["t_serial_s"],
+            )
+            parts.append((name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
+        return longest_parts(parts, self.row["t_serial_s"])
+
+    def _estimate_sections(self) -> Iterator[Section]:
+        if self.terms:
+            yield Section("Estimate by kernel:", list(self._term_lines()))
+
+    def _term_lines(self) -> Iterator[Line]:
+        """Largest terms in an estimate, each with its fits, and the rest in one line."""
+        total_s, parts = self.row["t_estimate_s"], []
+        for term in self.terms:
+            layers = f" × {term['count']}" if term["count"] > 1 else ""
+            text = f", {term['estimate_bound']}"
+            text += f"; {term['calibration']}" if term["calibration"] else ""
+            if extrapolated := term["estimate_extrapolated"]:
+                text += f", {BEYOND[extrapolated]}"
+            parts.append((f"{term['group']}{layers}", term["count"] * term["t_estimate_s"], text))
+        large = sum(time_s >= MIN_TERM_SHARE * total_s for _, time_s, _ in parts)
+        yield from longest_parts(parts, total_s, large)
+        untimed_s = sum(
+            term["count"] * term["t_estimate_s"]
+            for term in self.terms
+            if str(term["calibration"]).startswith(UNTIMED_PREFIX)
+        )
+        if untimed_s / total_s >= MIN_TERM_SHARE:
+            share = percent(untimed_s / total_s)
+            text = f"{share} from kernels without timings, assumed at matmul efficiency"
+            yield Line(UNTIMED_PREFIX, "", text)
+        if sent_s := sum(term["count"] * term["collectives_estimate_s"] for term in self.terms):
+            text = f"{seconds(sent_s)}, included in the kernels above"
+            yield Line("collectives", "", text)
+        if self.prompt_s is not None:
+            size, time = f"{self.sizes['S']:,}", seconds(self.prompt_s)
+            yield Line("prefill", "+", f"each {size}-token prefill between steps adds {time}")
+
+    def _max_fit(self, threshold: Mapping[str, Any]) -> int | None:
+        max_batch: int | None = threshold.get("max_B_fit")
+        return max_batch
+
+    def _upper(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Short answer and text for a longest compute-bound context."""
+        return some_contexts(threshold, self.in_chunks) or super()._upper(threshold)
+
+    def _never(self, threshold: Mapping[str, Any]) -> str:
+        """Time that a further sequence adds to compute, and to the limit."""
+        limit = threshold["limit"]
+        math, limit_time = (seconds(self.per_sequence_s[bound]) for bound in (MATH.bound, limit))
+        return f"each sequence adds {math} of compute, {limit_time} of {limit} time"
+
+
+def _from_batch(group: Mapping[str, Any]) -> str:
+    """Batch from which a kernel is compute-bound; its limit, where this is not its bottleneck."""
+    outcome, limit = group["outcome"], group["limit"]
+    if outcome == ALWAYS:
+        return " at every batch"
+    if outcome == NEVER:
+        return "; never compute-bound" + ("" if limit == group["bound"] else f" ({limit})")
+    return f"; compute-bound from B = {group['critical_B']}"

@@ -1,0 +1,161 @@
+"""Answer about a step of a model: what serving and training have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rooflines.answers.answer import Answer
+from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_text
+from rooflines.basics.text import count, seconds, si
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class StepAnswer(Answer):
+    """A step's answer.
+
+    Attributes:
+        groups: Kernels by column, in the order in which they run; values of one layer.
+        fits: Calibrations behind the estimate by name: `source`, `n`, the timings held out [1], and
+            `median`, the median error there [1]; of steps the runs of models that were left out.
+        products: FLOPs, rate and time in every compute dtype: `compute`, `flops` [FLOP], `per_s`
+            [FLOP/s], `time_s` [s].
+        context: Longest context that the model is made for [1]; None: not stated.
+    """
+
+    footprint: ClassVar[str]
+    """Contents of a chip's memory."""
+
+    groups: Sequence[Mapping[str, Any]]
+    fits: Mapping[str, Mapping[str, Any]]
+    products: Sequence[Mapping[str, Any]]
+    context: int | None
+
+    @property
+    def chips(self) -> int:
+        """Number of chips that share the model [1]."""
+        return int(self.row["chips"])
+
+    @property
+    def title(self) -> str:
+        """Question in words: chip, model and phase, sizes, dtypes, split."""
+        return step_text(self.row, self.sizes)
+
+    def table_row(self) -> Mapping[str, Any]:
+        """Row with its assumptions, `note`, as a table of cases has them."""
+        return {**self.row, "note": " ".join(self.notes) or None}
+
+    def verdict(self) -> str:
+        """Estimate where there is one, bottleneck and bound; or that it does not fit.
+
+        All rates are on one basis: those of the estimate are those serialized * t_serial_s /
+        t_estimate_s.
+        """
+        row, capacity = self.row, self.capacity_bytes
+        if row["fits"] is False and capacity is not None:
+            needs = f"{si(row['footprint_bytes'], 'B')} of {self.footprint}{self.per_chip}"
+            room = f"{si(capacity, 'B')} of {row['memory']}"
+            return f"does not fit: {needs}, {room}; {self._fitting()}"
+        return self._timed_verdict()
+
+    def _timed_verdict(self) -> str:
+        """Estimate or serialized time of a step that fits, its rates, and its bound."""
+        row, serial_s, estimate = self.row, self.row["t_serial_s"], self.estimate
+        least = f"at least {seconds(self.bound_s)}"
+        if estimate is not None:
+            rates = self._rates(serial_s / estimate.time_s)
+            return (
+                f"estimate {seconds(estimate.time_s)} per step, {rates}; "
+                f"{self.bound}-bound: {seconds(serial_s)} serialized, {least}"
+            )
+        return (
+            f"{self.bound}-bound: {seconds(serial_s)} per step, serialized; "
+            f"{self._rates()}, {percent(row['mfu_serial'])} MFU; {least}"
+        )
+
+    def _rates(self, speedup: float = 1.0) -> str:
+        """Tokens/s/chip: serialized * speedup."""
+        return f"{count(speedup * self.row['tokens_per_s_per_chip_serial'])} tokens/s/chip"
+
+    @abstractmethod
+    def _fitting(self) -> str:
+        """Chips or sizes with which the step fits."""
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "route", "; ".join(self.routes)
+        if self.context is not None and self.sizes["S"] > self.context:
+            yield "context", f"S exceeds the model's context of {self.context:,} tokens"
+        yield from self.assumptions.items()
+        if len(self.products) > 1:
+            yield "peaks", ", ".join(map(_product, self.products))
+        yield self._time_label(), self._times()
+        yield "estimate", self._calibrated(", ".join(self.softwares), "matmuls include")
+        yield "measured", self._timings("served steps")
+        yield from self._step_facts()
+
+    @abstractmethod
+    def _step_facts(self) -> Iterator[tuple[str, str]]:
+        """Facts about throughput, memory and cost."""
+
+    def _time_label(self) -> str:
+        """Name for the step time."""
+        return "time"
+
+    def _times(self) -> str:
+        """Times serialized, with and without overlap."""
+        row = self.row
+        serial, bound, upper = (
+            seconds(row[f"t_{name}_s"]) for name in ("serial", "lower", "upper")
+        )
+        return f"{serial} serialized, {bound} with full overlap, {upper} with none{self._hops()}"
+
+    def _faster_formats(self) -> str:
+        """Formats with the shortest bounds, where these beat the question's dtypes."""
+        texts = []
+        for dtypes in self._faster_dtypes()[:MAX_DTYPES]:
+            fits = "; fits" if dtypes["fits"] and not self.row["fits"] else ""
+            bound = f"bound {seconds(dtypes['t_lower_s'])}, {dtypes['bound']}{fits}"
+            texts.append(f"all {dtypes['dtypes']} ({bound})")
+        return ", ".join(texts)
+
+    def _kernel_sections(self) -> Iterator[Section]:
+        title = "Time by kernel, serialized (softmax, norms and rotary excluded):"
+        yield Section(title, list(self._kernel_lines()))
+        yield from self._estimate_sections()
+        if self.fits:
+            yield Section("Calibrations (median held-out error):", [*self._calibration_lines()])
+
+    @abstractmethod
+    def _kernel_lines(self) -> Iterator[Line]:
+        """Longest kernels, each with its share in the time."""
+
+    def _estimate_sections(self) -> Iterator[Section]:
+        """Sections on what makes up the estimate."""
+        yield from ()
+
+    def _calibration_lines(self) -> Iterator[Line]:
+        """Fits behind an estimate with their held-out errors, grouped by source."""
+        by_source: dict[tuple[str, str], list[str]] = {}
+        for name, fit in self.fits.items():
+            software, _, fit_name = name.partition(" ")
+            error = "" if fit["median"] is None else f" {percent(fit['median'])}"
+            by_source.setdefault((software, fit["source"]), []).append(f"{fit_name}{error}")
+        for (software, source), names in by_source.items():
+            yield Line(software, "", f"{', '.join(names)}: {source}")
+
+    def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
+        """True for the fewest chips, which a fact names."""
+        return bool(threshold["axis"] == "chips")
+
+    def _size_word(self, axis: str) -> str:
+        return "batch" if axis == "B" else super()._size_word(axis)
+
+
+def _product(product: Mapping[str, Any]) -> str:
+    """FLOPs in one compute dtype, at their rate."""
+    rate = si(product["per_s"], "FLOP/s")
+    return f"{si(product['flops'], 'FLOP')} in {product['compute']} at {rate}"

@@ -1,0 +1,124 @@
+"""Answer about a training step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from rooflines.answers.phrases import longest_parts
+from rooflines.answers.step_answer import StepAnswer
+from rooflines.basics.text import count, seconds, si
+from rooflines.dictionary.columns import FOUND, NEVER
+from rooflines.solvers.training_limits import DP_TP_MIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.answers.phrases import Line
+
+PASSES = {
+    "fwd": "forward",
+    "again": "recomputed",
+    "bwd": "backward",
+    "dgrad": "dgrad",
+    "wgrad": "wgrad",
+}
+"""Names for training passes, by kernel name suffix."""
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class TrainingAnswer(StepAnswer):
+    """A training step's answer.
+
+    `sizes` are B and S; `thresholds` are along S, tp, the mix of dp and tp, and chips. `count` in
+    `groups` is how often a kernel runs on a chip, in the mean over all stages.
+    """
+
+    kind: ClassVar[str] = "training"
+    footprint: ClassVar[str] = "states and activations"
+
+    upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
+        "tp": {
+            FOUND: ("≤ {critical}", "beyond it, all-gathers take longer than the math"),
+            NEVER: ("never", "the chip has no {limit}"),
+        }
+    }
+
+    def _thresholds_title(self) -> str:
+        """Title of the critical sizes and the largest tp."""
+        return "Compute-bound from this size on, and up to this tp:"
+
+    def _fitting(self) -> str:
+        """Sizes or chips with which a step would fit."""
+        (fewest,) = (threshold for threshold in self.thresholds if threshold["axis"] == "chips")
+        changes = [f"up to S = {self.row['max_S']:,}"] if self.row["max_S"] else []
+        if fewest["outcome"] == FOUND:
+            changes.append(f"with more replicas from {fewest['critical']:,} chips")
+        return f"fits {' or '.join(changes)}" if changes else "the states alone do not fit"
+
+    def _step_facts(self) -> Iterator[tuple[str, str]]:
+        row = self.row
+        serialized, bound_rate = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
+        yield "tokens/s", f"{serialized} serialized, at most {bound_rate}"
+        shares = f"{row['mfu_serial']:.1%}, {row['mfu_full_serial']:.1%} counting all token pairs"
+        yield "MFU", f"{shares}; HFU {row['hfu_serial']:.1%}, including recomputation"
+        runs = f"{row['micro_batches']:,} micro-batches"
+        yield "pipeline", f"bubble {row['bubble']:.1%} ({runs})" if row["pp"] > 1 else ""
+        yield "faster", self._faster_formats()
+        yield "fits", self._fit(self._held_memory())
+        yield from self._largest_sizes()
+
+    def _held_memory(self) -> str:
+        """Bytes on the fullest chip: model and optimizer states, saved activations."""
+        states, saved = (si(self.row[f"{part}_bytes"], "B") for part in ("state", "saved"))
+        return f"{states} of weights, gradients and optimizer states, {saved} of activations"
+
+    def _largest_sizes(self) -> Iterator[tuple[str, str]]:
+        """Largest sizes that fit, and days and cost for the whole training."""
+        row = self.row
+        if row["max_S"]:
+            max_micro_batch = row["max_micro_batch"]
+            micro_batch = f"; or micro-batch up to {max_micro_batch:,}" if max_micro_batch else ""
+            yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
+        if "days" in row:
+            cost = "" if row["usd"] is None else f", ${count(row['usd'])}"
+            yield "training", f"{row['days']:,.1f} days at this step time{cost}"
+
+    def _kernel_lines(self) -> Iterator[Line]:
+        """Longest layer parts, each with forward, dgrad and wgrad times."""
+        parts: dict[str, dict[str, float]] = {}
+        for group in self.groups:
+            name, _, ending = group["group"].removesuffix("-add").rpartition("-")
+            name, label = (name, PASSES[ending]) if ending in PASSES else (group["group"], "")
+            by_pass = parts.setdefault(name, {})
+            by_pass[label] = by_pass.get(label, 0.0) + group["count"] * group["t_serial_s"]
+        times = []
+        for name, by_pass in parts.items():
+            text = ", ".join(
+                f"{label} {seconds(time_s)}" for label, time_s in by_pass.items() if label
+            )
+            times.append((name, sum(by_pass.values()), text and f": {text}"))
+        return longest_parts(times, sum(time_s for _, time_s, _ in times))
+
+    def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
+        """True for the fewest chips, and for a mix of dp and tp on one chip."""
+        one_chip = threshold["axis"] == DP_TP_MIX and threshold["critical"] is None
+        return one_chip or super()._is_unsaid(threshold)
+
+    def _lower(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Short answer and text for a smallest compute-bound size, or the best mix of dp and tp."""
+        return (
+            self._mixed(threshold) if threshold["axis"] == DP_TP_MIX else super()._lower(threshold)
+        )
+
+    def _max_fit(self, threshold: Mapping[str, Any]) -> int | None:
+        max_size: int | None = threshold.get("max_fit")
+        return max_size
+
+    def _mixed(self, threshold: Mapping[str, Any]) -> tuple[str, str]:
+        """Data parallelism that minimizes communication time, and its compute-bound batch."""
+        dp, batch = threshold["critical"], threshold["critical_network"]
+        text = f"minimizes communication (tp={self.row['tp'] * self.row['dp'] // dp})"
+        if batch:
+            text += f"; at this micro-batch count compute-bound from B = {batch}"
+        return f"{dp}", text
