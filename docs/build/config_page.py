@@ -15,9 +15,13 @@ from rooflines.evaluation.compiler import TIE_SHARE
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
+from rooflines.models.layer_matrices import LAYERS
 from rooflines.solvers.crossover import TIE_TOLERANCE
 from rooflines.sweep.axes import MAX_PARTS
 from rooflines.sweep.checks import MAX_PRODUCT
+from rooflines.theory.network import RING_PASSES
+from rooflines.theory.operation import NAMED_OPERATIONS, OPERANDS
+from rooflines.theory.sharding import NAMED_SHARDINGS, REDUCTIONS, parse_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -65,6 +69,36 @@ def sizes_table() -> str:
     return table(("form", "meaning", "sizes"), [*rows, same])
 
 
+def layers_table() -> str:
+    """Layers by name with their matrix, in Markdown."""
+    return table(("layer", "matrix"), [(f"`{name}`", text) for name, text in LAYERS.items()])
+
+
+def shardings_table() -> str:
+    """Named shardings of a matmul: split dimension, collective and sent bytes, in Markdown."""
+    rows = [(f"`{name}`", *sharding_cells(name)) for name in NAMED_SHARDINGS]
+    return table(("name", "split dimension", "collective", "each chip sends"), rows)
+
+
+def sharding_cells(name: str) -> tuple[str, str, str]:
+    """Split dimension of a matmul, collective, and bytes that a chip sends, for a sharding."""
+    matmul = NAMED_OPERATIONS["matmul"]
+    sharding = parse_sharding(name, matmul)
+    if sharding.split is None:
+        return "none", "", "0; one chip only"
+    tensors = " and ".join(
+        tensor for tensor in OPERANDS if sharding.split in matmul.operand(tensor)
+    )
+    split = f"{sharding.split}, in {tensors}"
+    if not sharding.transfers:
+        return split, "", "0"
+    ((tensor, collective),) = sharding.transfers
+    passes = RING_PASSES[collective]
+    sent = f"{passes if passes > 1 else ''} (N-1)/N * bytes({tensor})".strip()
+    when = "after" if collective in REDUCTIONS else "before"
+    return split, f"{collective} of {tensor}, {when}", sent
+
+
 def limits_table() -> str:
     """The largest input of each kind, in Markdown."""
     rows = (
@@ -105,8 +139,15 @@ def with_reference(page: str) -> str:
         "far": f"{MAX_BASE_RATIO:g}",
         "snap": f"{SNAP:e}",
     }
-    page = with_block(page, "sizes", sizes_table())
-    return with_values(with_block(page, "limits", limits_table()), values)
+    blocks = {
+        "sizes": sizes_table,
+        "layers": layers_table,
+        "shardings": shardings_table,
+        "limits": limits_table,
+    }
+    for name, block in blocks.items():
+        page = with_block(page, name, block())
+    return with_values(page, values)
 
 
 def with_tolerances(page: str) -> str:

@@ -31,31 +31,31 @@ Options = Annotated[
 class ChartConfig(Entry):
     """One chart."""
 
-    chart: ChartName = Field(description="which chart")
+    chart: ChartName = Field(description="kind of chart")
     sweep: Name | None = Field(
-        None, description="the sweep that its numbers come from; required but for charts of timings"
+        None, description="sweep with its numbers; required, except for charts of timings"
     )
     measurements: Name | None = Field(
-        None, description="charts of timings: the set that they show, required"
+        None, description="set of timings; required for charts of timings"
     )
     id: Name | None = Field(
-        None, description="the name of its files; null: made of the chart and the sweep or set"
+        None, description="file name; null: from the chart and its sweep or set"
     )
-    title: Text | None = Field(None, description="in place of the finding")
+    title: Text | None = Field(None, description="title in place of the finding")
     chips: Names = Field(
         None,
-        description="which of the sweep's chips, the first one shown first; "
+        description="chips in the sweep, the first one shown first; "
         "null: those the config names most often, or with most timings",
     )
     dtypes: Names = Field(
         None,
-        description="which of the sweep's dtype combinations; "
+        description="dtype combinations in the sweep; "
         "null: those the config names most often, or with most timings",
     )
     view: dict[str, Options] | None = Field(
         None,
-        description="options of any menus, such as {by: watt, model: [one, other]}; "
-        "null: the first of each",
+        description="options by menu, such as {by: watt, model: [one, other]}; "
+        "null: the first in each menu",
     )
 
 

@@ -46,12 +46,12 @@ class NamedShape(Entry):
         str,
         BeforeValidator(_shape_name),
         WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 200}),
-    ] = Field(description="its name in the column `shape`, with sizes by letter beside it")
+    ] = Field(description="name in the column `shape`, with sizes by letter beside it")
     model: Text | None = Field(
-        None, description="the model that it is a layer of, for charts", exclude_if=_is_none
+        None, description="model with this layer, for charts", exclude_if=_is_none
     )
     layer: Text | None = Field(
-        None, description="the layer of that model, for charts", exclude_if=_is_none
+        None, description="layer in that model, for charts", exclude_if=_is_none
     )
     _place: str | None = PrivateAttr(None)
 
@@ -76,14 +76,12 @@ def _layers(value: object) -> object:
 class ModelLayers(Entry):
     """Matrices in catalogue models, as shapes with D and F."""
 
-    models: Annotated[list[Text], Listed()] = Field(
-        description="ids of config/models.yaml, or names that the models are published under"
-    )
+    models: Annotated[list[Text], Listed()] = Field(description="model ids, or published names")
     layers: Annotated[
         list[str] | Literal["all"],
         BeforeValidator(_layers),
         WithJsonSchema({"anyOf": [{"const": ALL}, one_or_many({"enum": list(LAYERS)})]}),
-    ] = Field(ALL, description="layers that all of them have, or all: every layer of each")
+    ] = Field(ALL, description="layers that all these models have, or all: every layer")
 
     def shapes(self) -> Iterator[NamedShape]:
         """The shapes, model by model.

@@ -22,17 +22,18 @@ class MeasurementConfig(Entry):
     """One set of timings."""
 
     file: Text = Field(
-        description="the table, from the folder of the config: Parquet, CSV, or text of nccl-tests"
+        description="table, relative to the config: Parquet, CSV, or text from nccl-tests"
     )
     where: dict[str, Wanted] = Field(
         {},
         description=(
-            "values of columns: the rows with them are chosen; a column that the table lacks gets "
-            "its value"
+            "rows to use, by column value; a column that the table lacks, such as the chip in a "
+            "public layout, gets its value"
         ),
     )
     held_out: bool = Field(
-        default=False, description="no fit uses the set: its split is `held_out` in measured.csv"
+        default=False,
+        description="whether no fit uses the set: `split` in measured.csv is then `held_out`",
     )
     on_unexplained: Literal["list", "error"] = Field(
         "list",

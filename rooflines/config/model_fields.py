@@ -60,44 +60,44 @@ EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
 class Request(Entry):
     """A request: a prompt and its answer."""
 
-    input: PositiveInt = Field(description="tokens of the prompt [1]")
-    output: PositiveInt = Field(description="tokens of the answer [1]")
+    input: PositiveInt = Field(description="prompt length in tokens [1]")
+    output: PositiveInt = Field(description="answer length in tokens [1]")
 
 
 class Prices(Entry):
-    """Choice among the prices of a chip."""
+    """Filter on a chip's prices."""
 
-    provider: Text | None = Field(None, description="who sells it")
-    kind: Text | None = Field(None, description="words of what is sold, such as on demand")
+    provider: Text | None = Field(None, description="seller")
+    kind: Text | None = Field(None, description="kind of offer, such as on demand")
 
 
 class ServerPool(Entry):
     """Servers of one kind: a chip, and how it shares a model."""
 
-    chip: Name = Field(description="the chip")
+    chip: Name = Field(description="chip")
     split: Split = Field(
         default_factory=lambda: Split.model_validate({}),
         description="how chips share the model: {tp: , dp: , ep: }",
     )
     network: Annotated[list[Name] | None, Listed()] = Field(
-        None, description="the interconnect, or two: [inner, outer]; null: the chip's first"
+        None, description="interconnect, or two: [inner, outer]; null: the chip's first"
     )
 
 
 class Pools(Entry):
-    """Prefill and decode on chips of their own."""
+    """Disaggregated serving: servers for prefill, and for decode."""
 
-    prefill: ServerPool = Field(description="what computes prompts")
+    prefill: ServerPool = Field(description="servers for prefill")
     decode: ServerPool | None = Field(
-        None, description="what computes answers; null: every chip and split of the sweep"
+        None, description="servers for decode; null: every chip and split in the sweep"
     )
 
 
 class Draft(Entry):
     """Tokens that a draft proposes, and a step of the model checks at once."""
 
-    tokens: PositiveInt = Field(description="tokens proposed for a sequence in every step [1]")
-    accepted: NonNegative = Field(description="how many of them are accepted on average [1]")
+    tokens: PositiveInt = Field(description="drafted tokens per sequence and step [1]")
+    accepted: NonNegative = Field(description="accepted drafted tokens, on average [1]")
 
     @model_validator(mode="after")
     def _no_more_than_proposed(self) -> Self:
@@ -116,9 +116,11 @@ class Targets(Entry):
     """Latencies to solve for."""
 
     t_step_s: Annotated[list[Positive], Listed()] = Field(
-        description="times of a step that the largest batch must keep [s]"
+        description="step times that the largest batch must meet [s]"
     )
-    time: Literal["t_lower_s", "t_serial_s"] = Field("t_lower_s", description="the time that must")
+    time: Literal["t_lower_s", "t_serial_s"] = Field(
+        "t_lower_s", description="time that must meet them"
+    )
 
 
 OF_TRAINING = (*TrainingKeys.model_fields, "tokens")
@@ -196,75 +198,75 @@ class WorkloadKeys(Entry):
 
     models: Annotated[list[Annotated[Any, WithJsonSchema(MODEL_SCHEMA)]], Listed()] = Field(
         description=(
-            "models of the catalogue by id or published name, {name: , hf: path of a config.json}, "
+            "models in the catalogue by id or published name, {name: , hf: path to a config.json}, "
             "or {name: , layers: , D: , ..} in the form of config/models.yaml"
         )
     )
     phase: Annotated[list[Phase], Listed()] = Field(
         [DECODE],
         description=(
-            "decode adds tokens after a cache, prefill reads prompts of S tokens; or both; train, "
-            "by itself, is a step of training of B sequences of S tokens each"
+            "decode adds tokens to a KV cache, prefill reads prompts with S tokens; or both; or "
+            "train alone, a training step over B sequences with S tokens each"
         ),
     )
     grid: Annotated[Grid, BeforeValidator(_grid)] = Field(
         description=(
-            "B sequences, S tokens of each after the step (prefill: the prompt) and, if wanted, "
-            "T new tokens of each; every combination is a row"
+            "B sequences, S tokens in each after the step (prefill: the prompt) and, if wanted, "
+            "T new tokens in each; every combination is a row"
         )
     )
     requests: Annotated[list[Request] | None, Listed()] = Field(
-        None, description="instead of S: {input: , output: } tokens of requests"
+        None, description="requests in place of S: {input: , output: }, tokens of prompt and answer"
     )
     pools: Pools | None = Field(
         None,
         description=(
-            "of requests: prompts are computed by servers of their own; rows then have how many of "
-            "them a server that decodes needs, and what hands caches over"
+            "disaggregated serving of requests: rows then have prefill servers per decode server, "
+            "and the KV-cache transfer"
         ),
     )
     draft: Draft | None = Field(
         None,
         description=(
-            "instead of T: {tokens: , accepted: } of speculative decoding; a step then computes "
-            "tokens + 1 of each sequence and adds accepted + 1; the time of the draft counts where "
-            "the model has a layer for it (mtp), and is left out otherwise"
+            "speculative decoding in place of T: {tokens: , accepted: }; a step computes tokens + "
+            "1 per sequence and yields accepted + 1; drafting takes time if the model has an MTP "
+            "layer, and none otherwise"
         ),
     )
     dtypes: Annotated[list[Dtypes], AfterValidator(_labelled), Listed()] = Field(
         description=(
-            "a format such as bf16 for everything, or dtypes by class of tensors, with those that "
-            "products are computed in"
+            "a format such as bf16 for everything, or storage dtypes by tensor class, with compute "
+            "dtypes"
         )
     )
     cache_split: Literal["heads", "batch"] = Field(
         "heads",
         description=(
-            f"how tp chips share caches, {' or '.join(CACHE_SPLITS)}: by KV heads, "
+            f"how tp chips share the KV cache, {' or '.join(CACHE_SPLITS)}: by KV heads, "
             "copied beyond them; or by sequences, with all-to-alls around attention"
         ),
     )
     routing: Literal["uniform", "same", "all"] = Field(
         "uniform",
         description=(
-            f"which experts tokens choose, {', '.join(ROUTINGS)}: each one equally "
+            f"experts that tokens choose, {', '.join(ROUTINGS)}: each equally "
             "likely, the same for all tokens, or all of them"
         ),
     )
     prices: Prices = Field(
         default_factory=lambda: Prices.model_validate({}),
-        description="which prices to use; the lowest of those that are left",
+        description="filter on prices; the lowest match is used",
     )
-    targets: Targets | None = Field(None, description="latencies that the largest batch must keep")
+    targets: Targets | None = Field(None, description="latency targets for the largest batch")
     thresholds: Annotated[
         list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]], Listed(may_be_empty=True)
     ] = Field(
         ["B"],
         description=(
-            "what to solve for: B, the smallest compute-bound batch; S, the longest context with "
-            "one; chips, the fewest that hold the model; [] for nothing. In training the least "
-            "compute-bound B, S or micro_batch, the largest tp, the dp that sends for the least "
-            "time, the fewest replicas"
+            "thresholds to solve: B, the smallest compute-bound batch; S, the longest context with "
+            "one; chips, the fewest that hold the model; [] for none. In training the smallest "
+            "compute-bound B, S or micro_batch, the largest tp, the dp that minimizes "
+            "communication, the fewest replicas"
         ),
     )
     layers: bool = Field(
@@ -283,15 +285,15 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
         validate_default=True,
         json_schema_extra=_or_auto,
         description=(
-            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and keys of "
-            "its own such as recompute; or its name, tp2-dp4; auto: all of `chips_each`"
+            "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and its other "
+            "keys such as recompute; or a name, tp2-dp4; auto: all splits of `chips_each`"
         ),
     )
     tokens: Positive | None = Field(
-        None, description="in training, of the whole of it: rows then have days and USD [1]"
+        None, description="in training, tokens in the whole run: rows then have days and USD [1]"
     )
     chips_each: SharedChips | None = Field(
-        None, description=f"chips that share the model, of `splits: auto`, up to {MAX_CHIPS:,} [1]"
+        None, description=f"chips that share the model, for `splits: auto`, up to {MAX_CHIPS:,} [1]"
     )
     compression: Compression = "lz4"
 

@@ -28,11 +28,13 @@ from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
-from rooflines.theory.operation import NAMED_OPERATIONS as OPERATIONS
-from rooflines.theory.operation import Flops, Unit  # pydantic reads them at run time
+from rooflines.theory.operation import (  # pydantic reads the types at run time
+    NAMED_OPERATIONS,
+    Flops,
+    Unit,
+)
 from rooflines.theory.resources import RATES
-from rooflines.theory.sharding import FIRST_COLLECTIVES, SHARDS, THEN_COLLECTIVES
-from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
+from rooflines.theory.sharding import FIRST_COLLECTIVES, NAMED_SHARDINGS, SHARDS, THEN_COLLECTIVES
 
 
 def _no_wildcard(path: str) -> str:
@@ -51,46 +53,49 @@ class Combination(NamedCombination):
 class LongSharding(Entry):
     """A sharding written out."""
 
-    split: Text = Field(description="the dimension that is split")
+    split: Text = Field(description="split dimension")
     first: Text | None = Field(
-        None, description=f"what is sent before the computation: {', '.join(FIRST_COLLECTIVES)}"
+        None, description=f"collective before the computation: {', '.join(FIRST_COLLECTIVES)}"
     )
     then: Text | None = Field(
-        None, description=f"what happens to the result: {', '.join(THEN_COLLECTIVES)}"
+        None, description=f"collective after the computation: {', '.join(THEN_COLLECTIVES)}"
     )
 
 
 Dtypes = Annotated[str | Combination, text_or(Combination)]
-ShardingName = Annotated[str, WithJsonSchema({"enum": list(SHARDINGS)})]
+ShardingName = Annotated[str, WithJsonSchema({"enum": list(NAMED_SHARDINGS)})]
 Shardings = Annotated[ShardingName | LongSharding, text_or(LongSharding)]
+
+
+EINSUMS = ", ".join(f"{name} ({op.x},{op.w}->{op.out})" for name, op in NAMED_OPERATIONS.items())
+"""Named operations with their einsums."""
 
 
 class OperationKeys(Entry):
     """Sizes, dtypes and shardings of an operation's sweep, and the thresholds to solve."""
 
     operation: Text = Field(
-        description=f"{', '.join(OPERATIONS)}, or an einsum of two operands such as 'BD,DF->BF'",
-        examples=[*OPERATIONS, "BD,DF->BF"],
+        description=f"{EINSUMS}, or any einsum with two operands and one letter per dimension",
+        examples=[*NAMED_OPERATIONS, "BD,DF->BF"],
     )
-    grid: Grid | None = Field(
-        None, description="the sizes of each dimension; every combination is a row"
-    )
+    grid: Grid | None = Field(None, description="sizes by dimension; every combination is a row")
     dtypes: Annotated[list[Dtypes], Listed()] = Field(
         description=(
-            "dtype combinations: names of the dtype catalogue, or {x: , w: , out: , compute: }"
+            "dtype combinations: names in the dtype catalogue, or {x: , w: , out: , compute: }"
         )
     )
     shapes: Shapes = Field(
         None,
         description=(
-            "named sizes instead of some grid axes: {models: [llama-3.1-8b], layers: all} of the "
-            "catalogue, {name: my-mlp, D: 4096, F: 14336}, or a list of these"
+            "named sizes in place of grid axes: {models: [llama-3.1-8b], layers: all} from the "
+            "catalogue, {name: my-mlp, D: 4096, F: 14336}, or a list with both"
         ),
     )
     sharding: Annotated[list[Shardings], Listed()] = Field(
         ["none"],
         description=(
-            "what is split over several chips, and the collective that follows; none means one chip"
+            "split dimension and collective, by name or as {split: , first: , then: }; none: one "
+            "chip"
         ),
     )
     shards: Annotated[
@@ -98,37 +103,38 @@ class OperationKeys(Entry):
     ] = Field(
         [1],
         description=(
-            "numbers of chips, or products along the axes of a torus such as 4x4; more than one "
-            "chip needs a sharding [1]"
+            "numbers of chips, or products along torus axes such as 4x4; more than one chip needs "
+            "a sharding [1]"
         ),
     )
     unit: Unit | None = Field(
-        None, description="the compute unit; null: the operation's, vector for dot, else matrix"
+        None, description="compute unit; null: the operation's, vector for dot, else matrix"
     )
     flops: Flops | None = Field(
         None,
         description=(
-            "how FLOPs are counted: leading is 2 * all dimensions; null: the "
-            "operation's, exact for dot, else leading"
+            "FLOP count: leading is 2 * all dimensions; null: the operation's, exact for dot, "
+            "else leading"
         ),
     )
     tile: dict[str, Any] | None = Field(
         None,
-        description="elements of one tile by dimension: operands are read again for every tile",
+        description="elements of one tile by dimension: operands are read again for every tile, "
+        "and edge tiles are padded",
         json_schema_extra={"additionalProperties": COUNT_SCHEMA},
     )
     thresholds: Annotated[list[str] | None, Listed(may_be_empty=True)] = Field(
         None,
         description=(
-            f"what to solve for: dimensions, {SHARDS}, and rates ({', '.join(RATES)}); [] for "
+            f"axes to solve for: dimensions, {SHARDS}, and rates ({', '.join(RATES)}); [] for "
             "nothing; null: the operation's first dimension, B for a matmul"
         ),
     )
     shares: Annotated[list[Share], Listed()] = Field(
         [1],
         description=(
-            "shares of the attainable peak to solve for; 1: compute-bound; never at 1 often is a "
-            "size at 0.9 [1]"
+            "shares of attainable peak to solve for; 1: compute-bound; where 1 is never attained, "
+            "0.9 often is [1]"
         ),
     )
 
@@ -166,14 +172,14 @@ Address = Annotated[
 class SiteConfig(Entry):
     """Texts and links of the site; an empty one is not shown."""
 
-    title: Text | None = Field(None, description="its title, at the top of every page")
-    author: Text | None = Field(None, description="who made it, at the end of every page")
+    title: Text | None = Field(None, description="title, at the top of every page")
+    author: Text | None = Field(None, description="author, at the end of every page")
     url: Address | None = Field(
-        None, description="where its source or its home is, a link at the end of every page"
+        None, description="address of its source or home, a link at the end of every page"
     )
-    date: Text | None = Field(None, description="when it was made, at the end of every page")
+    date: Text | None = Field(None, description="date, at the end of every page")
     tables: Address | None = Field(
-        None, description="where a copy of results/tables is published; the site lists its files"
+        None, description="address of a published copy of results/tables; the site lists its files"
     )
 
 
@@ -190,7 +196,7 @@ class PathVars(Entry):
     """Folders that Snakemake puts files in."""
 
     results: Annotated[str, AfterValidator(_no_wildcard)] = Field(
-        "results", description="the folder of what is made"
+        "results", description="folder for all outputs"
     )
 
 
@@ -200,19 +206,20 @@ class ConfigFile(Entry):
     model_config = ConfigDict(title="rooflines config", json_schema_extra=WITH_SWEEPS)
 
     sweeps: dict[Name, SweepConfig] = Field(
-        {}, description="sweeps of operations by name; each makes a table"
+        {}, description="operation sweeps by name; each makes a table"
     )
     model_sweeps: dict[Name, ModelSweepConfig] = Field(
         {},
         alias="model-sweeps",
-        description="sweeps of whole models by name; each makes a table, and one of its kernels",
+        description="model sweeps by name; each makes a table, and one with its kernels",
     )
     charts: Charts = Field(
-        None, description="auto: those that fit the sweeps; or a list of charts; [] for none"
+        None,
+        description="auto: at most one of each kind, each with a finding; or a list; [] for none",
     )
     formats: Formats = Field(
         ["png", "svg"],
-        description="formats of the pictures of charts; `rooflines draw` makes others later",
+        description="picture formats of charts; `rooflines draw` makes others later",
     )
     measurements: dict[Name, MeasurementConfig] = Field(
         {}, description="sets of timings by name; each is compared with the model"
@@ -220,25 +227,24 @@ class ConfigFile(Entry):
     calibrations: list[Text] = Field(
         [],
         description=(
-            "files that `rooflines measured calibrate` wrote; of two fits of one chip, software "
-            "and dtype the later file's counts, and any file's before the package's own"
+            "files from `rooflines measured calibrate`; of two fits for a chip, software and dtype "
+            "the later file's is used, and any file's before the package's"
         ),
     )
     site: SiteConfig | None = Field(
         None,
-        description="title, author, address, date and address of the tables that the site shows",
+        description="title, author, address and date on the site, and the address of its tables",
     )
     pathvars: PathVars = Field(
         default_factory=lambda: PathVars.model_validate({}),
-        description="where Snakemake puts files",
+        description="folders for Snakemake's files",
     )
     chips: dict[Any, Any] = Field(
         {},
         description=(
-            "the user's own chips, or variants with a base and dotted paths to the "
-            "numbers that differ"
+            "your own chips, or variants with a base and dotted paths to the numbers that differ"
         ),
     )
     prices: dict[str, Positive] = Field(
-        {}, description="dollars an hour of one chip by its id, instead of the catalogue's [USD/h]"
+        {}, description="hourly price per chip by chip id, in place of the catalogue's [USD/h]"
     )

@@ -34,7 +34,7 @@ NO_FLOATS = {
 
 Compression = Annotated[
     Literal["zstd", "lz4"],
-    Field(description="of the table's files; lz4 takes less time to write and more bytes"),
+    Field(description="compression of the table's files; lz4 is faster to write, and larger"),
 ]
 
 
@@ -69,47 +69,46 @@ class SweepKeys(Entry):
         WithJsonSchema({"anyOf": [{"const": "all"}, one_or_many({"type": "string"})]}),
     ] = Field(
         description=(
-            "chips of the catalogue or of `chips:`; all = every chip of the catalogue "
+            "chips in the catalogue or in `chips:`; all = every chip in the catalogue "
             "that is no variant"
         )
     )
     memory: Annotated[list[Name], Listed()] = Field(
-        [MAIN_MEMORY], description="the memory level that feeds the unit, one or several"
+        [MAIN_MEMORY], description="memory levels that feed the unit, one or several"
     )
     network: Annotated[
         list[list[Name]] | None, BeforeValidator(networks), WithJsonSchema(NETWORK_SCHEMA)
     ] = Field(
         None,
         description=(
-            "the interconnect, or two: [inner, outer]; a list of such lists for several; null: "
+            "interconnect, or two: [inner, outer]; a list of such lists for several; null: "
             "each chip's first"
         ),
     )
     efficiency: Efficiency | None = Field(
         None,
         description=(
-            "shares of the nominal rates that are reached; what is left out is the "
-            "chip's own, else 1"
+            "shares of the nominal rates that are reached; a missing one is the chip's, else 1"
         ),
     )
     calibration: Annotated[list[Name] | None, Listed()] = Field(
         None,
         description=(
             "software whose calibration gives the estimates, one or several: the first that has "
-            "one for the chip and compute dtype, or collective; null: the chip's own calibration"
+            "one for the chip and compute dtype, or collective; null: the chip's own numbers"
         ),
     )
     on_unsupported: Literal["skip", "error"] = Field(
         "skip",
         description=(
-            "what happens where a chip lacks the dtype, level or link: rows are listed "
-            "in skipped.csv, or the run is refused"
+            "response to a chip without the dtype, memory level or network: list it in "
+            "skipped.csv, or refuse the run"
         ),
     )
     columns: list[str] | Literal["all"] = Field(
         "all",
-        description="metrics to store: all, a list, or core, a list of works, times, bound and "
-        "fits; keys are always stored",
+        description="metrics to store: all, a list, or core, which is work, times, t_lower_s, "
+        "bound and fits; keys are always stored",
     )
     rows_per_part: Annotated[
         int,
@@ -118,7 +117,7 @@ class SweepKeys(Entry):
     ] = Field(
         5_000_000,
         description=(
-            "rows of one part at most; a larger sweep is cut into parts, each a job of its own [1]"
+            "most rows in one part; a larger sweep is cut into parts, each with its own job [1]"
         ),
     )
     compression: Compression = "zstd"

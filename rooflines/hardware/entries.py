@@ -61,19 +61,19 @@ class Sourced(Entry):
     source: Source | None = Field(
         None,
         description=(
-            "ids of `sources:`, or free text; or a mapping from each number's key to its own"
+            "ids in `sources:`, or free text in a config; for all numbers, or a mapping by key"
         ),
     )
     confidence: (
         Annotated[Confidence | dict[str, Confidence], BeforeValidator(_confidence)] | None
     ) = Field(
         None,
-        description="how the number was read; or a mapping from each number's key to its own",
+        description="how the number was read; or a mapping by key",
     )
     estimate: Annotated[bool | list[str], BeforeValidator(_estimate)] = Field(
-        default=False, description="whether it is an estimate; or a list of the numbers that are"
+        default=False, description="whether it is an estimate; or a list with the keys of estimates"
     )
-    note: Text | None = Field(None, description="what else to know, such as what other sources say")
+    note: Text | None = Field(None, description="note, such as other sources' figures")
 
 
 class Peak(Sourced):
@@ -81,7 +81,7 @@ class Peak(Sourced):
 
     flops_per_s: Positive = Field(description="dense peak, a multiply-add counted as two [FLOP/s]")
     printed_with_sparsity: Positive | None = Field(
-        None, description="the with-sparsity figure that is printed, never used [FLOP/s]"
+        None, description="printed figure with sparsity, never used [FLOP/s]"
     )
     halved: bool = Field(
         default=False, description="whether flops_per_s is half of the printed with-sparsity figure"
@@ -97,16 +97,16 @@ class Level(Sourced):
     """A memory level."""
 
     bytes_per_s: Positive | None = Field(
-        None, description="bandwidth to the compute units, decimal [byte/s]"
+        None, description="bandwidth to the compute units, decimal; null: not published [byte/s]"
     )
     capacity_bytes: Positive | None = Field(
         None,
         description=(
-            "capacity that a program gets: what the device reports, such as totalGlobalMem of CUDA "
-            "and HIP or bytes_limit of JAX [byte]"
+            "capacity that the device reports to a program, such as totalGlobalMem in CUDA and HIP "
+            "or bytes_limit in JAX; `fits` and largest batches use it [byte]"
         ),
     )
-    label: Text | None = Field(None, description="capacity as it is printed, such as 80 GB")
+    label: Text | None = Field(None, description="printed capacity, such as 80 GB")
     driver_reserved_bytes: Positive | None = Field(
         None,
         description=(
@@ -114,9 +114,9 @@ class Level(Sourced):
             "of GDDR [byte]"
         ),
     )
-    bus_bits: PositiveInt | None = Field(None, description="width of its bus [bit]")
+    bus_bits: PositiveInt | None = Field(None, description="bus width [bit]")
     pin_bits_per_s: Positive | None = Field(
-        None, description="rate of one pin of the bus; bus_bits of them bound bytes_per_s [bit/s]"
+        None, description="rate per bus pin; bus_bits pins bound bytes_per_s [bit/s]"
     )
     technology: Text | None = Field(None, description="memory technology, such as HBM3e or GDDR7")
 
@@ -131,7 +131,7 @@ class Network(Sourced):
     """An interconnect."""
 
     bytes_per_s: Positive = Field(description="bandwidth of one link, one way [byte/s]")
-    links: PositiveInt = Field(1, description="links of one chip [1]")
+    links: PositiveInt = Field(1, description="links per chip [1]")
     topology: Literal["switch", "mesh", "torus"] = Field(
         description=(
             "switch: all links usable at once; mesh: one link to every other chip; "
@@ -141,8 +141,9 @@ class Network(Sourced):
     domain: Domain | None = Field(
         None,
         description=(
-            "the most chips one of these joins (torus: along one axis) [1]; unlimited: a routed "
-            "network, as large as its buyer makes it; null: not published"
+            "most chips that it joins (torus: along one axis) [1]; unlimited: a routed network, "
+            "such as InfiniBand, RoCE between boxes, EFA, DCN; null: not published, more than two "
+            "chips are skipped, and in a variant the base's value is removed"
         ),
     )
     ring_multiple: PositiveInt | None = Field(
@@ -153,10 +154,12 @@ class Network(Sourced):
         description="whether a switch adds up payloads, so that an all-reduce sends less",
     )
     hop_latency_s: NonNegative = Field(
-        0, description="least time of one hop of a collective, safe in a lower bound [s]"
+        0,
+        description="least hop latency, in `t_network_s`: a constant in the vendor's library or "
+        "documentation [s]",
     )
     typical_hop_latency_s: NonNegative | None = Field(
-        None, description="usual time of one hop of a collective, for estimates [s]"
+        None, description="usual hop latency, measured or another such constant; in estimates [s]"
     )
 
     @model_validator(mode="after")
@@ -203,27 +206,28 @@ class Power(Sourced):
 class Price(Sourced):
     """Price of a chip-hour."""
 
-    usd_per_hour: Positive = Field(description="for one chip [USD/h]")
-    provider: Text = Field(description="who sells it")
-    sku: Text | None = Field(None, description="what is sold")
-    date: Text = Field(description="when it was the price")
+    usd_per_hour: Positive = Field(description="price per chip and hour [USD/h]")
+    provider: Text = Field(description="seller")
+    sku: Text | None = Field(None, description="product")
+    date: Text = Field(description="date of the price")
 
 
 class Measured(Sourced):
     """Measured share of a peak; for information, never applied."""
 
-    what: Text = Field(description="what was measured")
+    what: Text = Field(description="measured quantity")
     fraction_of_peak: MeasuredShare = Field(
-        description="share of the nominal peak or rate; above 1 beyond the peak's clock [1]"
+        description="share of the nominal peak or rate; above 1, at most 2, beyond the peak's "
+        "clock [1]"
     )
 
 
 class Efficiency(Entry):
     """Shares of nominal rates reached."""
 
-    math: Share | None = Field(None, description="of the compute unit's peak [1]")
-    memory: Share | None = Field(None, description="of the memory level's bandwidth [1]")
-    network: Share | None = Field(None, description="of the interconnect's bandwidth [1]")
+    math: Share | None = Field(None, description="share of the compute unit's peak [1]")
+    memory: Share | None = Field(None, description="share of the memory level's bandwidth [1]")
+    network: Share | None = Field(None, description="share of the interconnect's bandwidth [1]")
 
 
 def shares_of(efficiency: Efficiency | None) -> dict[str, Fraction]:
@@ -236,18 +240,18 @@ class Calibration(Efficiency):
     """Calibration in one compute dtype, fitted to measurements; gives `t_estimate_s` only."""
 
     overhead_s: NonNegative = Field(
-        0, description="fixed time that every operation takes on top [s]"
+        0, description="fixed time that every operation takes in addition [s]"
     )
 
 
 class Chip(Sourced):
     """A chip: compute units, memory levels and networks."""
 
-    name: Text | None = Field(None, description="its full name")
-    short: Text | None = Field(None, description="its short name, such as H100 SXM")
-    vendor: Text | None = Field(None, description="who makes it")
-    year: PositiveInt | None = Field(None, description="when it came")
-    status: Text | None = Field(None, description="whether it can be had")
+    name: Text | None = Field(None, description="full name")
+    short: Text | None = Field(None, description="short name, such as H100 SXM")
+    vendor: Text | None = Field(None, description="maker")
+    year: PositiveInt | None = Field(None, description="year of release")
+    status: Text | None = Field(None, description="availability")
     clock: Literal["boost"] | None = Field(
         None,
         description=(
@@ -256,12 +260,14 @@ class Chip(Sourced):
         ),
     )
     aliases: list[Text] | None = Field(
-        None, description="other names, such as the one that its driver reports"
+        None,
+        description="other names, such as the driver's, by which `rooflines measured measure` "
+        "finds it",
     )
     usual: Text | None = Field(
-        None, description="the family name that stands for it, such as h100 for h100-sxm"
+        None, description="family name that stands for it, such as h100 for h100-sxm"
     )
-    base: Name | None = Field(None, description="the chip it is a variant of")
+    base: Name | None = Field(None, description="base chip of a variant")
     plausible: list[Text] | None = Field(
         None,
         exclude=True,
@@ -276,16 +282,16 @@ class Chip(Sourced):
     memory: dict[Name, Level] = Field(
         description="memory levels; hbm is the main memory of any technology"
     )
-    networks: dict[Name, Network] = Field(
-        {}, description="interconnects; the first is the one used unless a sweep says otherwise"
-    )
+    networks: dict[Name, Network] = Field({}, description="interconnects; the first is the default")
     power: Power | None = Field(None, description="power")
     prices: list[Price] | None = Field(None, description="dated prices")
     measured: list[Measured] | None = Field(
         None, description="achieved shares of peak, for information"
     )
     efficiency: Efficiency | None = Field(
-        None, description="shares of the nominal rates that are reached, for every dtype"
+        None,
+        description="shares of the nominal rates that are reached, for every dtype, in sweeps "
+        "without their own",
     )
     calibration: dict[Dtype, Calibration] | None = Field(
         None, description="fitted efficiencies and overhead by compute dtype"

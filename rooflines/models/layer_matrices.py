@@ -20,21 +20,24 @@ MatrixWidths = dict[str, tuple[int, int]]
 """D (contracted width) and F (output width) by layer [1]."""
 
 LAYERS = {
-    "q": "the queries' projection",
-    "k": "that of the keys; the values' has the same size",
+    "q": "query projection",
+    "k": "key projection; the value projection has the same size",
     "qkv": "q, k and v in one matmul, as serving engines fuse them",
-    "q-a": "latent attention: queries into their rank",
-    "q-b": "latent attention: from that rank to the query heads",
-    "kv-a": "latent attention: the cached entry, keys and values with the rotary key",
-    "kv-b": "latent attention: from the entry to key and value heads",
-    "o": "the output projection of attention",
-    "up": "the MLP; the gate has the size of up",
+    "q-a": "MLA: down to the query rank; `q` if queries have no rank",
+    "q-b": "MLA: query rank up to the query heads",
+    "kv-a": "MLA: down to the cached entry, the latent and the rotary key",
+    "kv-b": "MLA: latent up to key and value heads",
+    "o": "output projection of attention",
+    "up": "MLP; the gate has the same size",
     "gate-up": "gate and up in one matmul",
-    "down": "from the MLP back to the width",
-    "expert-up": "the same of one expert: B counts the tokens that reach it",
-    "expert-gate-up": "gate and up of one expert in one matmul",
-    "expert-down": "from one expert back to the width",
-    "unembed": "the last matmul, to the vocabulary, padded as in the checkpoint",
+    "down": "MLP, back to the model width",
+    "expert-up": (
+        "one expert; B counts the tokens that reach it: tokens * experts per token / experts, "
+        "with even routing"
+    ),
+    "expert-gate-up": "one expert, gate and up in one matmul",
+    "expert-down": "one expert, back to the model width",
+    "unembed": "LM head, with the vocabulary padded as in the checkpoint",
 }
 """Matrices that a model can have, with descriptions, in the order of `layers_of`."""
 
