@@ -18,7 +18,7 @@ from polars.testing import assert_frame_equal
 from predicates import check_table
 from random_serving import EVERY_KIND, kinds_of
 from random_sweeps import BITS, check
-from serving_tables import KINDS, expected_rows, model_sweep, sweep_of
+from serving_tables import KINDS, NAMED, expected_rows, model_sweep, sweep_of
 from strata import chosen
 
 from rooflines.evaluation.row_frames import KernelTable, StepTable
@@ -38,7 +38,7 @@ def check_rows(config):
     assert table.select(keys).rows() == [tuple(row[key] for key in keys) for row in truth]
     check_table(table, sweep.columns)
     skipped = [(row.keys, row.reasons) for row in rows if row.values is None]
-    assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+    assert wrong_skips(sweep.skipped, skipped, KINDS, NAMED) == []
     parts = config["chips"], BITS, config.get("fits")
     layers = [*step_table.layer_rows(form, {}, *parts)]
     kernels = KernelTable(sweep).frame().collect()

@@ -16,7 +16,7 @@ from oracle.steps import Step
 from oracle.values import bound_of
 from random_serving import EVERY_REQUEST, parts_of
 from random_sweeps import BITS, check
-from serving_tables import KINDS, model_sweep, sweep_of
+from serving_tables import KINDS, NAMED, model_sweep, sweep_of
 from strata import parts_of_every
 
 from rooflines.evaluation.row_frames import StepTable
@@ -54,7 +54,7 @@ def check_rows(config):
     sweep = sweep_of(config)
     table = StepTable(sweep).frame().collect()
     assert wrong_keys(table, [dict(zip(KEYS, keys, strict=True)) for keys in wanted], KEYS) == []
-    assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+    assert wrong_skips(sweep.skipped, skipped, KINDS, NAMED) == []
     for row in table.to_dicts():
         keys = tuple(row[name] for name in KEYS)
         values = wanted[keys]

@@ -5,6 +5,14 @@ from case_files import case
 from conftest import IN_BOTH
 from playwright.sync_api import expect
 
+COLUMN = """(name) => {
+    const place = [...document.querySelectorAll("#table th button")].findIndex(
+        (button) => button.dataset.key === name);
+    return [...document.querySelectorAll("#table tbody tr")].map(
+        (row) => row.children[place].textContent);
+}"""
+"""Texts of a column of the table, from the top down."""
+
 
 @IN_BOTH
 def test_controls_of_the_table_are_in_its_address(visit):
@@ -12,6 +20,11 @@ def test_controls_of_the_table_are_in_its_address(visit):
     for order in ("ascending", "descending"):
         page.get_by_role("button", name="critical", exact=True).click()
         page.wait_for_selector(f"th[aria-sort={order}]")
+        texts = page.evaluate(COLUMN, "critical")
+        numbers = [int(text.replace(",", "")) for text in texts if text[:1].isdecimal()]
+        assert len({*numbers}) > 1
+        assert numbers == sorted(numbers, reverse=order == "descending")
+        assert not any(text[:1].isdecimal() for text in texts[len(numbers) :])  # last either way
     page.get_by_label("share").select_option("0.9")
     expect(page.locator("#count")).to_have_text("6 of 12 rows.")
     page.get_by_label("Find").fill("small never")

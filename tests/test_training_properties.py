@@ -11,7 +11,7 @@ from oracle.training_limits import wrong_threshold
 from predicates import check_table
 from random_sweeps import BITS
 from random_training import CATALOGUE, configs, one_by_one
-from serving_tables import KINDS, sweep_of
+from serving_tables import KINDS, NAMED, sweep_of
 
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.solvers.threshold_frames import sweep_thresholds
@@ -38,7 +38,7 @@ def check_rows(config):
     assert table.select(ROW).rows() == [tuple(row[key] for key in ROW) for row in truth]
     check_table(table, sweep.columns)
     skipped = [(row.keys, row.reasons) for row in rows if row.values is None]
-    assert wrong_skips(sweep.skipped, skipped, KINDS) == []
+    assert wrong_skips(sweep.skipped, skipped, KINDS, NAMED) == []
     kernels = KernelTable(sweep).frame().collect()
     parts = [*training_table.layer_rows(form, known)]
     assert wrong_rows(kernels, parts, (*ROW, "group")) == []

@@ -110,34 +110,72 @@ def wrong_keys(frame, expected, keys):
     ]
 
 
-def wrong_skips(skipped, expected, kinds):
+def wrong_skips(skipped, expected, kinds, named):
     """Describe what is skipped too much or too little, or for a reason that does not hold.
 
     Args:
         skipped: What a sweep lists; None in a field stands for all values.
         expected: Keys of the rows that are to be skipped, with all reasons that hold.
         kinds: What the text of a reason has, by the expectation's name of the reason.
+        named: The keys that decide whether a reason holds, each of which has to be named.
     """
-    number, asked = sum(each.rows for each in skipped), [*expected]
-    wrong = [] if number == len(asked) else [f"{number} skipped where {len(asked)} are expected"]
-    seen: set[int] = set()
+    asked, wrong = [*expected], []
+    held: list[set[int]] = []
     for each in skipped:
         fields = {key: value for key in SKIP_KEYS if (value := getattr(each, key)) is not None}
         (kind,) = [kind for kind, text in kinds.items() if re.search(text, each.reason)]
-        held = {
-            place
-            for place, (keys, reasons) in enumerate(asked)
-            if kind in reasons and fields.items() <= keys.items()
-        }
-        seen |= held
-        if not 0 < each.rows <= len(held):
-            wrong.append(f"{each.rows} skipped for {kind} where it holds for {len(held)}, {fields}")
-    rest = [asked[place] for place in {*range(len(asked))} - seen]
-    return wrong + [f"{keys} is not skipped for one of {reasons}" for keys, reasons in rest]
+        held.append(
+            {
+                place
+                for place, (keys, reasons) in enumerate(asked)
+                if kind in reasons and fields.items() <= keys.items()
+            }
+        )
+        if missing := {*named[kind]} - fields.keys():
+            wrong.append(f"{each.rows} skipped for {kind} without {missing}, {fields}")
+        if not 0 < each.rows <= len(held[-1]):
+            wrong.append(
+                f"{each.rows} skipped for {kind} where it holds for {len(held[-1])}, {fields}"
+            )
+    numbers = [each.rows for each in skipped]
+    if (number := sum(numbers)) != len(asked):
+        wrong.append(f"{number} skipped where {len(asked)} are expected")
+    rest = [asked[place] for place in range(len(asked)) if not any(place in of for of in held)]
+    wrong += [f"{keys} is not skipped for one of {reasons}" for keys, reasons in rest]
+    if not wrong and not share_out(numbers, held):
+        wrong.append(f"rows are skipped twice, others never: {[*zip(numbers, held, strict=True)]}")
+    return wrong
 
 
-SKIP_KEYS = ("model", "split", "chip", "memory", "dtypes")
+SKIP_KEYS = ("model", "split", "chip", "memory", "dtypes", "sharding", "shards")
 """What names rows that are skipped."""
+
+
+def share_out(numbers, held):
+    """Say whether parts can have their numbers of elements, each element in one of them.
+
+    Args:
+        numbers: The elements of each part; all elements together.
+        held: The elements that each part may have.
+    """
+    parts: list[set[int]] = [set() for _ in numbers]
+
+    def place(element, tried):
+        for part, own in enumerate(parts):
+            if element not in held[part] or part in tried:
+                continue
+            tried.add(part)
+            if len(own) < numbers[part]:
+                own.add(element)
+                return True
+            for other in [*own]:
+                if place(other, tried):
+                    own.remove(other)
+                    own.add(element)
+                    return True
+        return False
+
+    return all(place(element, set()) for element in set().union(*held))
 
 
 def differences(found, expected):

@@ -34,6 +34,19 @@ KINDS = {
 """What the text of a reason has, by the oracle's name of the reason."""
 
 
+OF_PLAN = ("model", "split")
+
+NAMED = {
+    **dict.fromkeys(("heads", "dense", "experts", "cp", "stages", "interleave", "family"), OF_PLAN),
+    **dict.fromkeys(("B", "S"), OF_PLAN),
+    **dict.fromkeys(("network", "inner torus", "axes", "domain"), ("chip", "split")),
+    **dict.fromkeys(("torus", "groups"), ("chip", "split")),
+    "compute dtype": ("chip", "dtypes"),
+    "memory": ("chip", "memory"),
+}
+"""The keys that decide whether a reason holds."""
+
+
 def model_sweep(sweep, chips=None, fits=None):
     """A sweep on chips of the catalogue and on others, by id, checked as a user's is.
 
