@@ -16,6 +16,9 @@ REPOSITORY = Path(__file__).parent.parent
 SEED = os.environ.setdefault("ROOFLINES_SEED", str(random.SystemRandom().randrange(10**6)))
 """Seed of random choices, inherited by the workers; set ROOFLINES_SEED to repeat a run."""
 
+os.environ.setdefault("ROOFLINES_CACHE", str(REPOSITORY / ".pytest_cache" / "rooflines"))
+"""The cache of the tests' processes, apart from the user's."""
+
 SLOW = {"browser", "browsers", "once", "snakemake"}
 """Fixtures that run the workflow or start a browser, and those of which others are made."""
 

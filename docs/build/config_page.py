@@ -8,7 +8,8 @@ from blocks import table, with_block, with_values
 from documents import ROOT
 
 from rooflines.basics.numbers import MAX_SIZE
-from rooflines.basics.yaml_file import MAX_DEPTH, MAX_NODES, MAX_YAML_BYTES
+from rooflines.basics.yaml_file import MAX_YAML_BYTES
+from rooflines.basics.yaml_loader import MAX_DEPTH, MAX_NODES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
 from rooflines.evaluation.compiler import TIE_SHARE

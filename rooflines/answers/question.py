@@ -12,7 +12,7 @@ from rooflines.answers.question_words import WRITTEN_OUT
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
 from rooflines.config.schema import SweepConfig
-from rooflines.fits.calibration_files import Calibrations, shipped_calibrations
+from rooflines.fits.calibration_files import Calibrations, merge_calibrations, shipped_calibrations
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, need_of
@@ -247,7 +247,7 @@ def _checked(
         config: Any = validate_entry(SweepConfig if model is None else ModelSweepConfig, keys)
         named, fits = config.calibration or (), catalogues.calibrations
         if fits is None:
-            fits = shipped_calibrations() if named else Calibrations()
+            fits = shipped_calibrations() if named else merge_calibrations([])
         with at_path("calibration"):
             fits.check_softwares(named)
         sweep_inputs = catalogues.chips, dtype_entries(), fits

@@ -14,10 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import yaml
-
 from rooflines.basics.errors import RooflinesError, printable
 from rooflines.basics.files import GZIP, READ_ERRORS, encoding_of
+from rooflines.basics.yaml_file import read_package_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -195,9 +194,7 @@ def named_kind(path: str | Path, reader: Reader) -> Iterator[None]:
 @cache
 def file_kinds() -> tuple[FileKind, ...]:
     """All kinds, in the order of trial."""
-    text = Path(__file__).with_name("file_kinds.yaml").read_text(encoding="utf-8")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    content = yaml.load(text, Loader=loader)  # noqa: S506, both loaders are safe
+    content = read_package_yaml(Path(__file__).with_name("file_kinds.yaml"))
     return tuple(
         FileKind(
             name,

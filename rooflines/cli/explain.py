@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
-import yaml
 
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
@@ -209,6 +208,8 @@ def _long_form(sharding: str) -> object:
     """A sharding: a name, or the long form {split: S, then: all-reduce}."""
     if not sharding.lstrip().startswith("{"):
         return sharding
+    import yaml  # noqa: PLC0415, few questions need it
+
     try:
         return yaml.safe_load(sharding)
     except (yaml.YAMLError, ValueError, RecursionError):

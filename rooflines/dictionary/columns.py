@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.yaml_file import read_yaml
+from rooflines.basics.yaml_file import read_package_yaml
 from rooflines.theory.resources import MEMORY, NON_MATH, RATES, RESOURCES
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _serial_column(column: Column) -> tuple[str, Column]:
     return name, replace(column, name=name, meaning=meaning)
 
 
-CONTENT = read_yaml(COLUMNS_FILE)
+CONTENT = read_package_yaml(COLUMNS_FILE)
 SECTIONS = _read_sections(CONTENT)
 LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
 """Columns without unit that hold labels, not names."""

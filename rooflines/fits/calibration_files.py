@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import yaml
 from pydantic import Field
 
 from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, quote
@@ -15,7 +14,8 @@ from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.fits.held_out import QUARTER
 from rooflines.fits.time_form import CollectiveNumbers, Numbers
-from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.dtype_catalogue import DTYPES_FILE, dtype_entries
+from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import (
     Entry,
     MeasuredShare,
@@ -324,7 +324,7 @@ class Calibrations(Entry):
             for key, by_phase in self.steps.items()
             if key.rpartition("/")[2] in engines
         }
-        return Calibrations(**fits, steps=steps)
+        return Calibrations.model_construct(None, **fits, steps=steps)
 
 
 KINDS = ("calibrations", "attention", "collectives", "training")
@@ -338,7 +338,7 @@ def merge_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
         for kind, fits in fits_by_kind.items():
             for key, by_name in getattr(part, kind).items():
                 fits[key] = {**fits.get(key, {}), **by_name}
-    return Calibrations(**fits_by_kind)
+    return Calibrations.model_construct(None, **fits_by_kind)  # each was validated
 
 
 def attention_name(phase: str, compute: str) -> str:
@@ -402,11 +402,15 @@ def shipped_calibrations() -> Calibrations:
     Raises:
         RooflinesError: The file is wrong.
     """
-    return read_calibrations(CALIBRATIONS_FILE)
+    files = CALIBRATIONS_FILE, DTYPES_FILE
+    types = (Calibrations, FittedStep, FittedTraining, Errors, *ENTRIES.values())
+    return cached_entries("calibrations", files, lambda: read_calibrations(files[0]), types)
 
 
 def calibrations_yaml(calibrations: Calibrations, heading: str = "") -> str:
     """Calibrations as YAML, numbers first, with a comment above."""
+    import yaml  # noqa: PLC0415, estimates do without it
+
     content = {
         kind: {
             key: {name: _numbers_first(entry) for name, entry in entries.items()}

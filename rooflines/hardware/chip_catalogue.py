@@ -19,8 +19,10 @@ from rooflines.basics.errors import (
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import number
 from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.hardware import dtype_catalogue
 from rooflines.hardware.chip_parts import NUMBER_KEYS, SPARSE_PEAK, source_in
-from rooflines.hardware.entries import Chip, Price
+from rooflines.hardware.entries import ENTRY_TYPES, Chip, Price
+from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import check_name, is_source, parse_text, validate_entry
 
 if TYPE_CHECKING:
@@ -57,7 +59,21 @@ FIXED_PARTS = ("units", "memory", "networks")
 
 
 @cache
-def _chip_file() -> JSON:
+def _catalogue() -> JSON:
+    """The catalogue: `chips`, as entries with variants resolved, and `sources`."""
+    files = CHIPS_FILE, dtype_catalogue.DTYPES_FILE
+    return cached_entries("chips", files, _read_catalogue, ENTRY_TYPES)
+
+
+def _read_catalogue() -> JSON:
+    content = _checked_file()
+    with in_file(CHIPS_FILE, "chips"):
+        chips = resolve_chips(content["chips"], {})
+    return {"sources": content["sources"], "chips": chips}
+
+
+def _checked_file() -> JSON:
+    """File content, with checked documents."""
     content = _mapping(read_yaml(CHIPS_FILE))
     for key in ("sources", "chips"):
         if not isinstance(content.get(key), Mapping):
@@ -76,19 +92,17 @@ def _chip_file() -> JSON:
 
 def chip_sources() -> JSON:
     """Documents that the chip catalogue cites, by id."""
-    return dict(_chip_file()["sources"])
+    return dict(_catalogue()["sources"])
 
 
-@cache
 def chip_entries() -> dict[str, Chip]:
     """The chip catalogue by id, variants resolved.
 
     Raises:
         RooflinesError: The file is wrong.
     """
-    entries = _chip_file()["chips"]
-    with in_file(CHIPS_FILE, "chips"):
-        return resolve_chips(entries, {})
+    chips: dict[str, Chip] = _catalogue()["chips"]
+    return chips
 
 
 def base_chips() -> list[str]:

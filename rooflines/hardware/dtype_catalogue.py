@@ -14,6 +14,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, quot
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import (
     NAME_SCHEMA,
     Bits,
@@ -128,6 +129,11 @@ def dtype_entries() -> DtypeFile:
     Raises:
         RooflinesError: The file is wrong.
     """
+    types = DtypeFile, Format, NamedCombination, StoredFormats
+    return cached_entries("dtypes", [DTYPES_FILE], _read_dtypes, types)
+
+
+def _read_dtypes() -> DtypeFile:
     with in_file(DTYPES_FILE):
         return validate_entry(DtypeFile, read_yaml(DTYPES_FILE))
 

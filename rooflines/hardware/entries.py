@@ -344,3 +344,7 @@ class Chip(Sourced):
         plain: dict[str, Any] = self.model_dump(exclude_none=True, exclude_defaults=True)
         plain.setdefault("networks", {})
         return plain
+
+
+ENTRY_TYPES = (Chip, Peak, Level, Network, Power, Price, Measured, Efficiency, Calibration)
+"""Entry types in the chip catalogue."""

@@ -24,7 +24,7 @@ from rooflines.models.matrix import (
     fused_matrix,
     replicated_matrix,
 )
-from rooflines.models.state_layers import State  # noqa: TC001, pydantic reads it at run time
+from rooflines.models.state_layers import State
 
 Phase = Literal["decode", "prefill", "train"]
 DECODE: Phase = "decode"
@@ -562,3 +562,7 @@ def check_phase(phase: str) -> None:
         RooflinesError: It is neither decode nor prefill.
     """
     check_choice(phase, PHASES, "no phase")
+
+
+SHAPE_TYPES = (Shape, Gqa, Mla, Indexer, Window, State, Mlp, Moe)
+"""Types of a shape and of its parts."""

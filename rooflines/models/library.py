@@ -16,12 +16,14 @@ from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
 from rooflines.basics.text import normalize_name
 from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.hardware.dtype_catalogue import DTYPES_FILE
+from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import Entry, Text, validate_entry
-from rooflines.models.architecture import Shape
+from rooflines.models.architecture import SHAPE_TYPES, Shape
 from rooflines.models.hf.config_json import CONFIG_JSON, SKIP_DTYPES, from_hf
 from rooflines.models.hf.params_json import PARAMS_JSON
 from rooflines.models.model import Model
-from rooflines.models.tensor_dtypes import ModelDtypes  # noqa: TC001, pydantic reads it at run time
+from rooflines.models.tensor_dtypes import ModelDtypes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +80,10 @@ class ModelEntry(Shape):
         return Model(name, self, self.dtypes, self.note)
 
 
+ENTRY_TYPES = (ModelEntry, PublishedCounts, ModelDtypes, *SHAPE_TYPES)
+"""Types of a model in the catalogue and of its parts."""
+
+
 def check_model_name(name: object) -> None:
     """Refuse an invalid model name.
 
@@ -99,6 +105,10 @@ def model_entries() -> dict[str, ModelEntry]:
     Raises:
         RooflinesError: The file is invalid.
     """
+    return cached_entries("models", [MODELS_FILE, DTYPES_FILE], _read_models, ENTRY_TYPES)
+
+
+def _read_models() -> dict[str, ModelEntry]:
     content = read_yaml(MODELS_FILE)
     with in_file(MODELS_FILE, "models"), Mistakes() as mistakes:
         entries = {}

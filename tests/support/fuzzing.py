@@ -227,5 +227,5 @@ def use_catalogues(chips, dtypes):
     for cached_with_real_dtypes in (model_entries, shipped_calibrations):
         cached_with_real_dtypes()
     catalogue.CHIPS_FILE, formats.DTYPES_FILE = chips, dtypes
-    for cached in (formats.dtype_entries, catalogue.chip_entries, catalogue._chip_file):  # noqa: SLF001
+    for cached in (formats.dtype_entries, catalogue._catalogue):  # noqa: SLF001
         cached.cache_clear()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import whole
-from rooflines.basics.yaml_file import read_yaml
+from rooflines.basics.yaml_file import read_package_yaml
 from rooflines.models.matrix import MAX_SIZE
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ FILE = Path(__file__).with_name("families.yaml")
 @cache
 def tables() -> Mapping[str, Any]:
     """Load tables of keys: `families`, `text-parts`, `refused`; word lists as tuples."""
-    content = read_yaml(FILE)
+    content = read_package_yaml(FILE)
     return {**content, **{name: tuple(content[name].split()) for name in WORD_LISTS}}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
-from rooflines.basics.yaml_file import read_yaml
+from rooflines.basics.yaml_file import read_package_yaml
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.hf.config_keys import OFF_VALUES
 
@@ -41,7 +41,7 @@ WORD_LISTS = ("left-out", "uncounted", "weights-alone", "refused")
 @cache
 def quantizations() -> Mapping[str, Any]:
     """Load the file's tables, word lists as tuples."""
-    content = read_yaml(FILE)
+    content = read_package_yaml(FILE)
     keys = {method: tuple(words.split()) for method, words in content["keys"].items()}
     return {
         **content,
