@@ -45,6 +45,7 @@ from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
+    from rooflines.basics.errors import KeyPath
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
     from rooflines.fits.calibration_files import Calibrations
@@ -225,7 +226,7 @@ def _checked(
             specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
     for name, sweep in model_sweeps.items():
         unlikely += [
-            doubt.within(f"model-sweeps.{name}") for doubt in contexts_beyond_training(sweep)
+            doubt.within("model-sweeps", name) for doubt in contexts_beyond_training(sweep)
         ]
     site = top.site.model_dump(exclude_none=True) if top.site else {}
     config = Config(
@@ -272,9 +273,9 @@ def _doubts(top: ConfigFile, chips: Mapping[str, Chip]) -> list[RooflinesError]:
     unlikely: list[RooflinesError] = []
     with Mistakes() as mistakes:
         for chip, entry in top.chips.items():
-            with mistakes.at(f"chips.{chip}"):
+            with mistakes.at("chips", chip):
                 entry_doubts = plausibility_warnings(entry, chips[chip], chips)
-                unlikely += [doubt.within(f"chips.{chip}") for doubt in entry_doubts]
+                unlikely += [doubt.within("chips", chip) for doubt in entry_doubts]
     return unlikely
 
 
@@ -293,7 +294,7 @@ def _sweeps(
     ):
         solutions = 0
         for name, config in configs.items():
-            with mistakes.at(f"{key}.{name}") as entry_mistakes:
+            with mistakes.at(key, name) as entry_mistakes:
                 _check_chip_parts(config, chips)
                 fits = _calibrated(config, calibrations, entry_mistakes)
                 entries = chips, dtype_entries(), fits
@@ -318,22 +319,22 @@ def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str
     """
     levels = dict.fromkeys(level for chip in chips.values() for level in chip.memory)
     networks = dict.fromkeys(network for chip in chips.values() for network in chip.networks)
-    joining = {"network": [*chain(*(config.network or ()))]}
+    joining: dict[KeyPath, list[str]] = {("network",): [*chain(*(config.network or ()))]}
     if isinstance(config, ModelSweepConfig) and config.pools is not None:
         for name, pool in config.pools:
-            joining[f"pools.{name}.network"] = (pool and pool.network) or []
+            joining["pools", name, "network"] = (pool and pool.network) or []
     with Mistakes() as mistakes:
         for level in config.memory:
             with mistakes.at("memory"):
                 check_choice(level, levels, "no memory level of any chip")
-        for place, named in joining.items():
+        for path, named in joining.items():
             for network in named:
-                with mistakes.at(place):
+                with mistakes.at(*path):
                     check_choice(network, networks, "no interconnect of any chip")
         if isinstance(config, ModelSweepConfig) and config.prices.provider is not None:
             prices = chain(*(chip.prices or () for chip in chips.values()))
             sellers = dict.fromkeys(price.provider for price in prices)
-            with mistakes.at("prices.provider"):
+            with mistakes.at("prices", "provider"):
                 check_choice(config.prices.provider, sellers, "no provider of any chip's prices")
 
 
@@ -414,6 +415,6 @@ def _all_calibrations(top: ConfigFile, folder: Path, mistakes: Mistakes) -> Cali
     parts = [shipped_calibrations()]
     with mistakes.at("calibrations") as part:
         for index, path in enumerate(top.calibrations):
-            with part.at(f"[{index}]"):
+            with part.at(index):
                 parts.append(read_calibrations(named_file(folder, path)))
     return merge_calibrations(parts) if len(parts) == 1 + len(top.calibrations) else None

@@ -17,6 +17,7 @@ from run_folder import SNAKEFILE
 from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
+from rooflines.basics.errors import key_path, quote
 from rooflines.config.lists import as_list
 from rooflines.run.plan import plan
 from rooflines.run.workflow import plan_or_exit
@@ -122,6 +123,35 @@ def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(kind, mar
     with pytest.raises(SystemExit) as caught:
         plan_or_exit(yaml.safe_load(text), [path])
     assert str(caught.value) == str(refused(path))
+
+
+def at(form, path):
+    """The value at a path of keys; None where a key is missing."""
+    for key in path:
+        known = isinstance(form, dict) and key in form
+        form = form[key] if known or isinstance(form, list) else None
+    return form
+
+
+@pytest.mark.parametrize("kind", ["form", "meaning"])
+def test_a_mistake_has_its_keys_and_its_wrong_value_as_data(kind):
+    form = yaml.safe_load(config(f"mistakes-of-{kind}"))
+    errors = [error for error in refused(form).errors if error.value is not None]
+    assert len(errors) >= 5
+    for error in errors:
+        assert key_path(error.path) == error.where
+        named = (error.value, [error.value])
+        assert at(form, error.path) in named or error.path[-1] in named, error.where
+        assert quote(error.value) in error.problem
+
+
+def test_a_mistake_in_a_question_has_the_word_as_its_path():
+    with pytest.raises(rooflines.RooflinesError) as caught:
+        rooflines.explain_model("h100-sxm", "llama-3.1-8b", B=0, S=-8)
+    assert [(error.path, error.value) for error in caught.value.errors] == [
+        (("size B",), 0),
+        (("size S",), -8),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, key_path, quote
 from rooflines.basics.numbers import number
 from rooflines.hardware.chip_catalogue import add_price, resolve_chips
 from rooflines.hardware.plausibility import plausibility_warnings
@@ -92,11 +92,11 @@ def _typed(name: str, fix: str = "") -> Iterator[None]:
         yield
     except RooflinesError as error:
         raise RooflinesError.combine(
-            RooflinesError(
-                f"--set {mistake.where.removeprefix(f'{name}.')}",
-                mistake.problem,
-                fix or mistake.typed_fix,
-                close=mistake.close,
+            mistake.changed(
+                place=f"--set {key_path(mistake.path[mistake.path[:1] == (name,) :])}",
+                fix=fix or mistake.typed_fix,
+                typed_fix="",
+                file="",
             )
             for mistake in error.errors
         ) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from rooflines.answers.question_words import Question
+    from rooflines.basics.errors import KeyPath
     from rooflines.hardware.entries import Chip
     from rooflines.sweep.step_sweep import ModelSweep
 
@@ -256,7 +256,7 @@ def _checked(
         sweep = sweep_of_models(NAME, config, *sweep_inputs, {model.name: model})
         return checked_sweep(replace(sweep, fastest_axes=True))
     except RooflinesError as error:
-        real = [mistake for mistake in error.errors if not mistake.where.startswith("thresholds")]
+        real = [mistake for mistake in error.errors if mistake.path[:1] != ("thresholds",)]
         if not real and SHARDS in keys["thresholds"]:
             dims = [axis for axis in keys["thresholds"] if axis != SHARDS]
             return _checked({**keys, "thresholds": dims}, catalogues, model)
@@ -269,19 +269,25 @@ def _in_words(
     error: RooflinesError, keys: Mapping[str, Any], chips: Mapping[str, Chip]
 ) -> RooflinesError:
     """Sweep error with a question's words in place of config keys."""
-    head, _, rest = re.sub(r"\[\d+\]", "", error.where).partition(".")
-    place = f"size {rest}" if head == "grid" and rest else PLACES.get(head, head)
-    if rest and head != "grid":
-        place = f"{place} {rest}"
-    problem, fix = error.problem, error.typed_fix
-    if isinstance(error.cause, Skipped):
-        cause, fix = error.cause, _fix(error.cause, keys, chips)
+    cause = error.cause
+    if isinstance(cause, Skipped):
         place, problem = cause.combination, f"is not possible: {cause.reason}"
         if cause.chip is not None:
             place, problem = cause.chip, f"does not support {cause.combination}: {cause.reason}"
-    elif "models" in keys and place == "dtypes" and not error.close:
+        fix = _fix(cause, keys, chips)
+        return error.changed(place=place, problem=problem, fix=fix, typed_fix="")
+    fix = error.typed_fix
+    if "models" in keys and error.path[:1] == ("dtypes",) and not error.close:
         fix = ONE_FORMAT if keys.get("phase") == TRAIN else LIST_FORMATS
-    return RooflinesError(place, problem, fix, close=error.close, file=error.file)
+    return error.changed(place=_word(error.path), fix=fix, typed_fix="")
+
+
+def _word(path: KeyPath) -> str:
+    """Word of a question for a key path of its sweep, such as `size B` for `grid.B`."""
+    head, *rest = [key for key in path if isinstance(key, str)] or [""]
+    if head == "grid" and rest:
+        head = "size"
+    return " ".join([PLACES.get(head, head), ".".join(rest)]).strip()
 
 
 def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> str:

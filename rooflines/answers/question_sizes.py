@@ -201,5 +201,5 @@ def _whole(text: str) -> int:
     size = Fraction(match[1]) * UNITS[match[2].lower()]
     if size.denominator > 1 or not 1 <= size <= MAX_SIZE:
         fix = f"write a whole number from 1 to {MAX_SIZE:,}; k is 1,024"
-        raise RooflinesError("", f"is {quote(text)}, which is no whole number", fix)
+        raise RooflinesError("", f"is {quote(text)}, which is no whole number", fix, value=text)
     return int(size)

@@ -1,7 +1,8 @@
 """The package's exception: its message names the place, the problem and the fix.
 
-Independent parts are checked in a `with Mistakes() as mistakes:` block, each in its own
-`with mistakes.at(place):`; one exception then has all mistakes.
+Place, value and fix are data: whoever shows a mistake renders them, as a key path in a file, or as
+a question's word. Independent parts are checked in a `with Mistakes() as mistakes:`
+block, each in its own `with mistakes.at(*keys):`; one exception then has all mistakes.
 """
 
 from __future__ import annotations
@@ -34,18 +35,37 @@ MAX_MISTAKES = 1000
 """Number of mistakes at which checking stops [1]."""
 
 
+Key = str | int
+"""A key in a mapping, or an index in a list."""
+
+KeyPath = tuple[Key, ...]
+"""Keys from the outermost to a value, such as `("sweeps", "mlp", "chips", 1)`."""
+
+
+def key_path(path: KeyPath) -> str:
+    """Key path as text, such as `sweeps.mlp.chips[1]`."""
+    text = ""
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{key}" if text else key
+    return text
+
+
 class RooflinesError(ValueError):
     """A mistake in the user's input, or several; `str(error)` is the whole message.
 
     Args:
-        where: The key path of the mistake, such as `sweeps.mlp.chips[1]`; empty for the whole file.
+        place: Keys before the wrong value; one key stands for itself, an empty one for the whole
+            file.
         problem: The problem, a predicate: "is 'h100', which is no chip".
         fix: The fix, an imperative without a full stop.
+        value: The wrong value; None: a key is missing, or several values disagree.
         close: Valid names similar to the wrong one.
         file: The file with the mistake.
         typed_fix: The fix on a command line, where it differs from a config's; empty: `fix`.
+        several: All mistakes, the first with these arguments; empty: one mistake.
 
     Attributes:
+        path: `place` as a tuple; empty for the whole file.
         cause: The cause as a value, for callers that phrase it themselves; None: nothing typed.
         line: The line in that file [1]; None if unknown.
         errors: The mistakes one by one; further attributes are those of the first.
@@ -53,73 +73,77 @@ class RooflinesError(ValueError):
 
     def __init__(  # noqa: PLR0913, the parts of a message
         self,
-        where: str,
+        place: Key | KeyPath,
         problem: str,
         fix: str,
         *,
+        value: object = None,
         close: Iterable[str] = (),
         file: str = "",
         typed_fix: str = "",
+        several: Sequence[Self] = (),
     ) -> None:
-        self.where, self.problem, self.fix = where, problem, fix
+        keys = place if isinstance(place, tuple) else (place,)
+        self.path: KeyPath = tuple(key for key in keys if key != "")
+        self.problem, self.fix, self.value = problem, fix, value
         self.close, self.file, self.typed_fix = tuple(close), file, typed_fix or fix
         self.cause: object = None
         self.line: int | None = None
-        self._several: tuple[Self, ...] | None = None
-        super().__init__(where, problem, fix)
+        self._several = tuple(several)
+        super().__init__(self.path, problem, fix)
+
+    @property
+    def where(self) -> str:
+        """Key path as a config has it, such as `sweeps.mlp.chips[1]`."""
+        return key_path(self.path)
+
+    def changed(self, **parts: Any) -> Self:  # noqa: ANN401, arguments of the class
+        """Copy with other arguments; cause and line stay."""
+        arguments: dict[str, Any] = {
+            "place": self.path,
+            "problem": self.problem,
+            "fix": self.fix,
+            "value": self.value,
+            "close": self.close,
+            "file": self.file,
+            "typed_fix": self.typed_fix,
+        }
+        error = type(self)(**arguments | parts)
+        error.cause, error.line = self.cause, self.line
+        return error
 
     @classmethod
     def combine(cls, errors: Iterable[Self]) -> Self:
         """Combine mistakes into one error."""
         mistakes = tuple(errors)
         first = mistakes[0]
-        if len(mistakes) == 1:
-            return first
-        combined = cls(
-            first.where,
-            first.problem,
-            first.fix,
-            close=first.close,
-            file=first.file,
-            typed_fix=first.typed_fix,
-        )
-        combined.line, combined._several = first.line, mistakes
-        return combined
+        return first if len(mistakes) == 1 else first.changed(several=mistakes)
 
     @property
     def errors(self) -> tuple[Self, ...]:
         """Mistakes one by one."""
-        return (self,) if self._several is None else self._several
+        return self._several or (self,)
 
     def within(
-        self, place: str = "", *, file: str = "", line_of: Callable[[str], int | None] | None = None
+        self, *keys: Key, file: str = "", line_of: Callable[[KeyPath], int | None] | None = None
     ) -> Self:
         """Copy of this error with a longer key path, and its file.
 
         An error that names its file stays unchanged: its key path is complete.
 
         Args:
-            place: Prefix to the key path.
+            *keys: Keys before the path's.
             file: The file with the mistake.
             line_of: Function from a key path to its line in that file.
         """
-        if self._several is not None:
+        if self._several:
             return self.combine(
-                error.within(place, file=file, line_of=line_of) for error in self._several
+                error.within(*keys, file=file, line_of=line_of) for error in self._several
             )
         if self.file:
             return self
-        joint = "." if place and self.where and not self.where.startswith("[") else ""
-        outer = type(self)(
-            f"{place}{joint}{self.where}",
-            self.problem,
-            self.fix,
-            close=self.close,
-            file=file,
-            typed_fix=self.typed_fix,
-        )
-        outer.cause = self.cause
-        outer.line = line_of(outer.where) if line_of else None
+        outer = self.changed(place=(*keys, *self.path), file=file)
+        outer.line = line_of(outer.path) if line_of else None
         return outer
 
     def __str__(self) -> str:
@@ -127,7 +151,7 @@ class RooflinesError(ValueError):
 
         Each line can quote a file's names, with any characters.
         """
-        if self._several is not None:
+        if self._several:
             more = len(self._several) - MAX_MISTAKES_SHOWN
             count = f"at least {more}" if len(self._several) >= MAX_MISTAKES else more
             rest = [f"and {count} more mistake{'s' if more > 1 else ''}."] if more > 0 else []
@@ -158,9 +182,9 @@ class Mistakes:
     A part's block passes its mistakes on to the whole; the code after it always runs.
     """
 
-    def __init__(self, whole: Mistakes | None = None, place: str = "") -> None:
-        self.by_place: dict[tuple[str, str], RooflinesError] = {}
-        self._whole, self._place = whole, place
+    def __init__(self, whole: Mistakes | None = None, path: KeyPath = ()) -> None:
+        self.by_place: dict[tuple[str, KeyPath], RooflinesError] = {}
+        self._whole, self._path = whole, path
 
     def add(self, error: RooflinesError) -> None:
         """Collect the mistakes in an error, the first at each place.
@@ -171,16 +195,16 @@ class Mistakes:
             RooflinesError: `MAX_MISTAKES` are collected.
         """
         for single in error.errors:
-            self.by_place.setdefault((single.file, single.where), single)
+            self.by_place.setdefault((single.file, single.path), single)
             if len(self.by_place) >= MAX_MISTAKES:
                 self.check()
 
-    def at(self, place: str = "") -> Mistakes:
+    def at(self, *keys: Key) -> Mistakes:
         """Collector for a part.
 
-        It takes errors raised inside and mistakes added to it; `place` prefixes their key paths.
+        It takes errors raised inside and mistakes added to it; `keys` prefix their key paths.
         """
-        return Mistakes(self, place)
+        return Mistakes(self, keys)
 
     def check(self) -> None:
         """Raise the mistakes, if any."""
@@ -204,7 +228,7 @@ class Mistakes:
         except RooflinesError as mistakes:
             if self._whole is None:
                 raise
-            self._whole.add(mistakes.within(self._place))
+            self._whole.add(mistakes.within(*self._path))
         return True
 
 
@@ -217,12 +241,12 @@ def printable(text: object) -> str:
 
 
 @contextmanager
-def at_path(place: str = "", *, file: str = "") -> Iterator[None]:
-    """Complete errors raised inside: `place` before their key path, `file` as their file."""
+def at_path(*keys: Key, file: str = "") -> Iterator[None]:
+    """Complete errors raised inside: `keys` before their key path, `file` as their file."""
     try:
         yield
     except RooflinesError as error:
-        raise error.within(place, file=file) from None
+        raise error.within(*keys, file=file) from None
 
 
 def close_to(name: object, choices: Iterable[str]) -> list[str]:
@@ -293,6 +317,7 @@ def check_choice(
         "",
         f"is {quote(value)}, which is {refusal}",
         fix,
+        value=value,
         close=close_to(value, names),
         typed_fix=typed_fix,
     )
@@ -317,5 +342,5 @@ def check_choices(
         return
     with Mistakes() as mistakes:
         for index, value in enumerate(values or ()):
-            with mistakes.at(f"[{index}]"):
+            with mistakes.at(index):
                 check_choice(value, choices, refusal, fix)

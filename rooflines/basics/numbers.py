@@ -48,7 +48,7 @@ def number(value: object) -> int | float:
         or not abs(result) < MAX_NUMBER
     ):
         fix = "write a plain number such as 4096 or 1.97e14, without a unit"
-        raise RooflinesError("", f"is {quote(value)}, which is no number", fix)
+        raise RooflinesError("", f"is {quote(value)}, which is no number", fix, value=value)
     return result
 
 
@@ -72,11 +72,15 @@ def whole(value: object, *, minimum: int = 1, maximum: int = MAX_SIZE) -> int:
     result = number(value)
     fix = f"write a whole number from {minimum:,} to {maximum:,}"
     if result != int(result):
-        raise RooflinesError("", f"is {quote(value)}, which is no whole number", fix)
+        raise RooflinesError("", f"is {quote(value)}, which is no whole number", fix, value=value)
     if result < minimum:
-        raise RooflinesError("", f"is {quote(value)}, which is less than {minimum}", fix)
+        raise RooflinesError(
+            "", f"is {quote(value)}, which is less than {minimum}", fix, value=value
+        )
     if result > maximum:
-        raise RooflinesError("", f"is {quote(value)}, which is more than {maximum:,}", fix)
+        raise RooflinesError(
+            "", f"is {quote(value)}, which is more than {maximum:,}", fix, value=value
+        )
     return int(result)
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.cache import cached
-from rooflines.basics.errors import RooflinesError, at_path
+from rooflines.basics.errors import RooflinesError, at_path, key_path
 from rooflines.basics.files import bounded_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from rooflines.basics.errors import Key, KeyPath
 
 JSON = Mapping[str, Any]
 """A mapping of YAML or JSON data."""
@@ -45,19 +47,19 @@ def read_package_yaml(path: Path) -> Any:  # noqa: ANN401, any YAML value
 
 
 @contextmanager
-def in_file(path: str | Path, place: str = "") -> Iterator[None]:
+def in_file(path: str | Path, *keys: Key) -> Iterator[None]:
     """Add file and line to errors raised inside, and sort them by line.
 
     Lines are looked up only then, in the text read again: a valid config costs nothing.
 
     Args:
         path: The file.
-        place: Prefix to the key paths.
+        *keys: Keys before those of the paths.
     """
     try:
         yield
     except RooflinesError as error:
-        mistakes = error.within(place, file=str(path), line_of=Lines(path).line_of).errors
+        mistakes = error.within(*keys, file=str(path), line_of=Lines(path).line_of).errors
         raise RooflinesError.combine(
             sorted(mistakes, key=lambda mistake: mistake.line or 0)
         ) from None
@@ -75,8 +77,8 @@ class Lines:
 
         return lines_by_path(self._path)
 
-    def line_of(self, where: str) -> int | None:
+    def line_of(self, path: KeyPath) -> int | None:
         """Line of a key path, or of its longest part that exists [1]; None without one."""
-        while where and where not in self._line_by_path:
-            where = where[: max(where.rfind("."), where.rfind("["), 0)]
-        return self._line_by_path.get(where)
+        while path and key_path(path) not in self._line_by_path:
+            path = path[:-1]
+        return self._line_by_path.get(key_path(path))

@@ -73,7 +73,7 @@ def choose(
     specs: list[Spec] = []
     with Mistakes() as mistakes:
         for index, config in enumerate(charts):
-            with mistakes.at(f"[{index}]") as part:
+            with mistakes.at(index) as part:
                 with part.at("chart"):
                     _check_name(config.chart)
                 if {config.sweep, config.measurements} & {*refused}:
@@ -212,7 +212,7 @@ def _view_options(
     menus = {menu.name: menu.options for menu in kind.menus(source, first)}
     with Mistakes() as mistakes:
         for menu, options in view_options.items():
-            with mistakes.at(f"view.{menu}"):
+            with mistakes.at("view", menu):
                 check_menu(kind, menu, menus)
                 check_choices(list(options), list(menus[menu]), f"no {menu} of {source.name}")
     return view_options

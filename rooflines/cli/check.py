@@ -124,7 +124,7 @@ def _timings(config: Config) -> list[str]:
     lines = []
     with Mistakes() as mistakes:
         for name, measured_set in config.measurements.items():
-            with mistakes.at(f"measurements.{name}"):
+            with mistakes.at("measurements", name):
                 joined = measured_set.join()
                 below = joined.frame["reason"].drop_nulls().len()
                 skipped = measured_set.skipped(joined)

@@ -83,7 +83,7 @@ def _parsed(written: object) -> tuple[int, Spelt]:
     sizes = []
     with Mistakes() as mistakes:
         for index, value in enumerate(written):
-            with mistakes.at(f"[{index}]"):
+            with mistakes.at(index):
                 sizes.append(_whole(value))
     return len(sizes), partial(iter, sizes)
 
@@ -243,7 +243,7 @@ def checked_grid(value: object) -> object:
     if isinstance(value, Mapping) or value is None:
         return value
     fix = "write sizes by letter, such as {B: 64, D: 8192, F: 8192}, or {B: 64, S: 8192} of a model"
-    raise RooflinesError("", f"is {quote(value)}, which says of no dimension", fix)
+    raise RooflinesError("", f"is {quote(value)}, which says of no dimension", fix, value=value)
 
 
 Grid = Annotated[dict[str, GridSizes], BeforeValidator(checked_grid)]

@@ -66,7 +66,7 @@ AUTO = "auto"
 def _charts(value: object) -> object:
     if value != AUTO and not isinstance(value, list):
         fix = "write auto, a list of charts, or [] for none"
-        raise RooflinesError("", f"is {quote(value)}", fix)
+        raise RooflinesError("", f"is {quote(value)}", fix, value=value)
     return None if value == AUTO else value
 
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, WithJsonSchema
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_choices, close_to, quote
+from rooflines.basics.errors import (
+    KeyPath,
+    Mistakes,
+    RooflinesError,
+    check_choices,
+    close_to,
+    quote,
+)
 from rooflines.basics.text import is_formula
 from rooflines.config.lists import Listed, as_list, one_or_many
 from rooflines.hardware.entry_forms import Entry, Text, validate_entry
@@ -53,7 +60,7 @@ class NamedShape(Entry):
     layer: Text | None = Field(
         None, description="layer in that model, for charts", exclude_if=_is_none
     )
-    _place: str | None = PrivateAttr(None)
+    _path: KeyPath | None = PrivateAttr(None)
 
     @property
     def sizes(self) -> JSON:
@@ -61,9 +68,9 @@ class NamedShape(Entry):
         return self.model_extra or {}
 
     @property
-    def place(self) -> str | None:
+    def path(self) -> KeyPath | None:
         """Key path below `shapes` to its models; None for a typed shape."""
-        return self._place
+        return self._path
 
 
 def _layers(value: object) -> object:
@@ -92,7 +99,7 @@ class ModelLayers(Entry):
         models: list[Model] = []
         with Mistakes() as mistakes:
             for index, name in enumerate(self.models):
-                with mistakes.at(f"models[{index}]"):
+                with mistakes.at("models", index):
                     models.append(catalogue_model(name, "type its matrices: {name: , D: , F: }"))
         for model in models:
             sizes = layers_of(model.shape)
@@ -101,7 +108,7 @@ class ModelLayers(Entry):
                     problem = f"is {quote(layer)}, which {model.name} does not have"
                     fix = f"leave one of them out; its layers are {', '.join(sizes)}"
                     close = close_to(layer, sizes)
-                    raise RooflinesError(f"layers[{index}]", problem, fix, close=close)
+                    raise RooflinesError(("layers", index), problem, fix, close=close)
                 labels = {"name": f"{model.name}-{layer}", "model": model.name, "layer": layer}
                 yield validate_entry(
                     NamedShape, {**labels, **dict(zip("DF", sizes[layer], strict=True))}
@@ -116,12 +123,12 @@ def _shapes(value: object) -> object:
     forms = as_list(value)
     with Mistakes() as mistakes:
         for index, form in enumerate(forms if isinstance(forms, list) else ()):
-            place = f"[{index}]" if isinstance(value, list) else ""
-            with mistakes.at(place):
-                for shape in _written_out(form, place):
+            path = (index,) if isinstance(value, list) else ()
+            with mistakes.at(*path):
+                for shape in _written_out(form, path):
                     if shape.name in shapes:
                         problem = f"{quote(shape.name)}, which is listed twice"
-                        if shape.place is None:
+                        if shape.path is None:
                             fix = "give every shape a name of its own"
                             raise RooflinesError("name", f"is {problem}", fix)
                         raise RooflinesError("models", f"gives {problem}", "name it once")
@@ -129,12 +136,12 @@ def _shapes(value: object) -> object:
     return list(shapes.values())
 
 
-def _written_out(form: object, place: str) -> Iterator[NamedShape]:
+def _written_out(form: object, path: KeyPath) -> Iterator[NamedShape]:
     if not (isinstance(form, Mapping) and "models" in form):
         yield validate_entry(NamedShape, form)
         return
     for shape in validate_entry(ModelLayers, form).shapes():
-        shape._place = place  # noqa: SLF001, set once, here
+        shape._path = path  # noqa: SLF001, set once, here
         yield shape
 
 

@@ -104,7 +104,7 @@ def unique(values: object, fix: str = "name it once") -> object:
                 key = value if is_number else repr(ordered)  # 1 and 1.0 are one number
                 if key in seen:
                     problem = f"is {quote(value)}, which is listed twice"
-                    mistakes.add(RooflinesError(f"[{index}]", problem, fix))
+                    mistakes.add(RooflinesError(index, problem, fix))
                 seen.add(key)
     return values
 
@@ -118,7 +118,7 @@ def text_or(form: type[Entry]) -> BeforeValidator:
             return value
         if not isinstance(value, Mapping | form):
             fix = f"write a name, in quotes, or {{{', '.join(f'{key}: ' for key in keys)}}}"
-            raise RooflinesError("", f"is {quote(value)}, which is no name", fix)
+            raise RooflinesError("", f"is {quote(value)}, which is no name", fix, value=value)
         return form.model_validate(value)
 
     return BeforeValidator(named)
@@ -129,7 +129,7 @@ def numbers_of_chips(value: object) -> object:
     counts = []
     with Mistakes() as mistakes:
         for index, count in enumerate(value if isinstance(value, list) else [value]):
-            with mistakes.at(f"[{index}]" if isinstance(value, list) else ""):
+            with mistakes.at(*([index] if isinstance(value, list) else [])):
                 counts.append(chips_along_axes(count))
     return as_list(counts)
 
@@ -143,10 +143,10 @@ def networks(value: object) -> object:
     named = [route if isinstance(route, list) else [route] for route in routes]
     with Mistakes() as mistakes:
         for index, names in enumerate(named):
-            with mistakes.at(f"[{index}]" if nested else ""):
+            with mistakes.at(*([index] if nested else [])):
                 _check_route(names)
                 for position, name in enumerate(names):
-                    with at_path(f"[{position}]" if len(names) > 1 else ""):
+                    with at_path(*([position] if len(names) > 1 else [])):
                         _check_network(name)
     return unique(named)
 
@@ -154,7 +154,7 @@ def networks(value: object) -> object:
 def _check_network(name: object) -> None:
     if isinstance(name, str) and LEVEL_SEPARATOR in name:
         fix = f"write inner and outer as a list, [{', '.join(name.split(LEVEL_SEPARATOR))}]"
-        raise RooflinesError("", f"is {quote(name)}, which is no name", fix)
+        raise RooflinesError("", f"is {quote(name)}, which is no name", fix, value=name)
     check_name(name)
 
 

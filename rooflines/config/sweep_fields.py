@@ -132,6 +132,6 @@ class SweepKeys(Entry):
         if not isinstance(value, list):
             close = close_to(value, [*COLUMN_SETS, *cls.metrics]) if isinstance(value, str) else ()
             fix = f"write all, core, or a list: {fix}"
-            raise RooflinesError("", f"is {quote(value)}", fix, close=close)
+            raise RooflinesError("", f"is {quote(value)}", fix, value=value, close=close)
         check_choices(value, cls.metrics, "no metric of the table", fix)
         return unique(value)

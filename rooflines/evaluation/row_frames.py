@@ -206,7 +206,7 @@ class KernelTable(SweepTable[ModelSweep]):
         if sweep.config.requests:
             problem = "asks for requests, and a row of these is of many steps"
             raise RooflinesError(
-                f"model-sweeps.{sweep.name}", problem, "use a sweep with S in its grid"
+                ("model-sweeps", sweep.name), problem, "use a sweep with S in its grid"
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
 

@@ -386,7 +386,7 @@ def _check_keys(calibrations: Calibrations) -> None:
     with Mistakes() as mistakes:
         for place, (by_key, allowed, message) in kinds.items():
             for key, entries in by_key.items():
-                with mistakes.at(f"{place}.{key}"):
+                with mistakes.at(place, key):
                     if key.count("/") != 1:
                         problem = f"is {quote(key)}, which is no chip and software"
                         raise RooflinesError("", problem, "write <chip>/<software>")

@@ -122,7 +122,9 @@ def resolve_chips(entries: Mapping[str, Any], catalogue: Mapping[str, Chip]) -> 
         RooflinesError: Entries are wrong; key paths start at the chip's id.
     """
     if not isinstance(entries, Mapping):
-        raise RooflinesError("", f"is {quote(entries)}, which is no mapping", "write chips by id")
+        raise RooflinesError(
+            "", f"is {quote(entries)}, which is no mapping", "write chips by id", value=entries
+        )
     resolved: dict[str, Chip] = {}
     with Mistakes() as mistakes:
         for chip in entries:
@@ -156,13 +158,13 @@ def _resolve(
     if chip in trail:
         names = cycle(trail[trail.index(chip) :], entries)
         problem = f"goes in a circle: {' -> '.join(names)}"
-        raise RooflinesError(f"{names[0]}.base", problem, "write one of them without `base`")
+        raise RooflinesError((names[0], "base"), problem, "write one of them without `base`")
     entry = entries[chip]
     base_chip = None
     if isinstance(entry, Mapping) and "base" in entry:
         base = entry["base"]
         fix = "name a chip of the catalogue or of `chips:`"
-        with at_path(f"{chip}.base"):
+        with at_path(chip, "base"):
             check_choice(base, {**entries, **catalogue}, "no chip", fix)
         base_chip = (
             catalogue[base]

@@ -117,7 +117,7 @@ class DtypeFile(Entry):
         with Mistakes() as mistakes:
             for name, combination in self.combinations.items():
                 for key, dtype in combination.dtypes.items():
-                    with mistakes.at(f"combinations.{name}.{key}"):
+                    with mistakes.at("combinations", name, key):
                         check_choice(dtype, self.formats, "no format in this file", fix)
         return self
 
@@ -178,7 +178,7 @@ def resolve_combinations(
     by_name: dict[str, StoredDtypes] = {}
     with Mistakes() as mistakes:
         for index, form in enumerate(forms):
-            with mistakes.at(f"[{index}]"):
+            with mistakes.at(index):
                 combination = _combination(form, dtypes)
                 if combination.name in by_name:
                     problem = f"is {quote(combination.name)}, which is listed twice"

@@ -51,7 +51,7 @@ def _estimate(value: object) -> object:
     is_key_list = isinstance(value, list) and all(isinstance(key, str) for key in value)
     if not (isinstance(value, bool) or is_key_list):
         fix = "write true or false, or a list of the numbers that are, such as [capacity_bytes]"
-        raise RooflinesError("", f"is {quote(value)}, which is not true or false", fix)
+        raise RooflinesError("", f"is {quote(value)}, which is not true or false", fix, value=value)
     return value
 
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from pydantic_core import ErrorDetails
 
+    from rooflines.basics.errors import KeyPath
+
 MIN_QUANTITY, MAX_QUANTITY = 1e-30, 1e30
 """Limits on rates, capacities and prices; within them no time overflows or underflows."""
 
@@ -113,7 +115,7 @@ def check_name(value: object) -> str:
     """Check a name, which may become part of a path."""
     if not isinstance(value, str) or not NAME.fullmatch(value):
         fix = "use lower-case letters, digits and hyphens, no hyphen first"
-        raise RooflinesError("", f"is {quote(value)}, which is no name", fix)
+        raise RooflinesError("", f"is {quote(value)}, which is no name", fix, value=value)
     return value
 
 
@@ -122,7 +124,7 @@ def parse_text(value: object) -> str:
     if type(value) is date:  # YAML reads 2026-08-20 as one
         return value.isoformat()
     if not isinstance(value, str) or (not value.isprintable() and "\n" not in value):
-        raise RooflinesError("", f"is {quote(value)}, which is no text", "write text")
+        raise RooflinesError("", f"is {quote(value)}, which is no text", "write text", value=value)
     return value
 
 
@@ -165,19 +167,11 @@ def is_source(value: object) -> bool:
 def _source(value: object) -> object:
     if not is_source(value):
         fix = "write text, a list of texts, or either for each number by its key"
-        raise RooflinesError("", f"is {quote(value)}, which is no source", fix)
+        raise RooflinesError("", f"is {quote(value)}, which is no source", fix, value=value)
     return value
 
 
 Source = Annotated[str | list[str] | dict[str, str | list[str]], BeforeValidator(_source)]
-
-
-def path_of(location: tuple[str | int, ...]) -> str:
-    """Key path of a location, such as `sweeps.mlp.chips[1]`."""
-    path = ""
-    for step in location:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else step
-    return path
 
 
 def from_pydantic(error: ValidationError) -> RooflinesError:
@@ -185,12 +179,12 @@ def from_pydantic(error: ValidationError) -> RooflinesError:
     mistakes = Mistakes()
     errors = error.errors(include_url=False)
     misspelt = _misspelt_keys(errors)
-    missing: dict[str, list[str]] = {}
+    missing: dict[KeyPath, list[str]] = {}
     for single in errors:
         if single["type"] != "missing":
             mistakes.add(_mistake(single))
         elif single["loc"] not in misspelt:
-            missing.setdefault(path_of(single["loc"][:-1]), []).append(str(single["loc"][-1]))
+            missing.setdefault(single["loc"][:-1], []).append(str(single["loc"][-1]))
     for place, keys in missing.items():
         fix, typed_fix = (f"add {', '.join(f'{key}{sign}' for key in keys)}" for sign in ":=")
         problem = f"lacks {', '.join(keys)}"
@@ -241,14 +235,16 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
     if last == "[key]":
         *steps, last = steps
         last = str(last)  # a number as a key is no place in a list
-    place, value = path_of((*steps, last)), error["input"]
+    place, value = (*steps, last), error["input"]
     error_value = value if error["type"] == "extra_forbidden" else error.get("ctx", {}).get("error")
     if isinstance(error_value, RooflinesError):
-        return error_value.within(place)
+        return error_value.within(*place)
     if error["type"] == "literal_error":
         expected = error["ctx"]["expected"]
         close = close_to(value, re.findall(r"'([^']*)'", expected))
-        return RooflinesError(place, f"is {quote(value)}", f"use {expected}", close=close)
+        return RooflinesError(
+            place, f"is {quote(value)}", f"use {expected}", value=value, close=close
+        )
     for key, bound in {"ge": "least", "le": "most"}.items():
         if key in error.get("ctx", {}):
             limit = error["ctx"][key]
@@ -256,12 +252,17 @@ def _mistake(error: ErrorDetails) -> RooflinesError:
             fix = f"write at {bound} {limit:,g}"
             if limit == MIN_QUANTITY:
                 excess, fix = "not above zero", "write a number above 0, in SI units without prefix"
-            return RooflinesError(place, f"is {quote(value)}, which is {excess}", fix)
+            return RooflinesError(place, f"is {quote(value)}, which is {excess}", fix, value=value)
     if expected_type := EXPECTED_TYPES.get(error["type"]):
         fix = f"write {expected_type}" + ", in quotes if YAML reads it as a number" * (
             expected_type == "text"
         )
-        return RooflinesError(place, f"is {quote(value)}, which is not {expected_type}", fix)
+        return RooflinesError(
+            place, f"is {quote(value)}, which is not {expected_type}", fix, value=value
+        )
     return RooflinesError(
-        place, f"is {quote(value)}: {error['msg']}", "correct it as config/README.md describes"
+        place,
+        f"is {quote(value)}: {error['msg']}",
+        "correct it as config/README.md describes",
+        value=value,
     )

@@ -156,7 +156,7 @@ def _range_error(
 def _doubt(path: str, problem: str, fix: str) -> RooflinesError:
     """Doubt about a number; in a config, `plausible` beside it silences the doubt."""
     meant = f"{fix}; if it is meant, write `plausible: [{path}]` beside it"
-    return RooflinesError(path, problem, meant, typed_fix=fix)
+    return RooflinesError(tuple(path.split(".")), problem, meant, typed_fix=fix)
 
 
 def _links(entry: Chip, path: str) -> int:

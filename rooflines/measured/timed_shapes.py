@@ -129,7 +129,7 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
             for number, row in enumerate(frame.select(columns).iter_rows(), start=1):
                 rows.append([])
                 for name, size in zip(columns, row, strict=True):
-                    with mistakes.at(f"row {number}.{name}"):
+                    with mistakes.at(f"row {number}", name):
                         rows[-1].append(whole(size))
     if "B" in columns:
         return [MatmulSizes(*row) for row in rows], []

@@ -219,7 +219,7 @@ def _attention(value: object) -> Attention:
     kinds: dict[object, type[Attention]] = {"gqa": Gqa, "mla": Mla}
     kind = value.get("kind", "gqa") if isinstance(value, Mapping) else "gqa"
     if not isinstance(kind, str) or kind not in kinds:
-        raise RooflinesError("kind", f"is {quote(kind)}", "use gqa or mla")
+        raise RooflinesError("kind", f"is {quote(kind)}", "use gqa or mla", value=kind)
     return kinds[kind].model_validate(value)
 
 
@@ -428,12 +428,12 @@ class Shape(Entry):
         mlp_parts = [part for part in (self.mlp, self.moe) if part is not None]
         if len(mlp_parts) > 1 and all(part.layers is None for part in mlp_parts):
             problem = "is not stated, nor is moe.layers: which layers have experts is unknown"
-            raise RooflinesError("mlp.layers", problem, "state one of them")
+            raise RooflinesError(("mlp", "layers"), problem, "state one of them")
         for name in ("window", "sparse", "state"):
             part = getattr(self, name)
             if part is not None and part.layers > self.mixer_layers:
                 raise RooflinesError(
-                    f"{name}.layers",
+                    (name, "layers"),
                     f"is {part.layers}, but the model has {self.mixer_layers} layers",
                     f"use 1 to {self.mixer_layers}",
                 )
@@ -444,7 +444,7 @@ class Shape(Entry):
             raise RooflinesError("sparse", problem, "correct one of them")
         if self.attention_layers < (0 if self.window is None else self.window.layers):
             problem = f"and state.layers are more than the {self.mixer_layers} layers"
-            raise RooflinesError("window.layers", problem, "correct one of them")
+            raise RooflinesError(("window", "layers"), problem, "correct one of them")
         if self.crossed and (self.mlp is None or self.attention.kind != "gqa"):
             problem = "is stated beside experts alone, or latent attention"
             raise RooflinesError("crossed", problem, "leave it out")
@@ -458,7 +458,9 @@ class Shape(Entry):
             mlp_and_moe_layers >= self.layers if self.single else mlp_and_moe_layers != self.layers
         ):
             problem = f"and moe.layers do not add up to the {self.layers} layers"
-            raise RooflinesError("mlp.layers", problem, "correct one of them, or leave one out")
+            raise RooflinesError(
+                ("mlp", "layers"), problem, "correct one of them, or leave one out"
+            )
         return self
 
     @property

@@ -95,6 +95,7 @@ def check_model_name(name: object) -> None:
             "",
             f"is {quote(name)}, which is no name of a model",
             "use lower-case letters, digits, dots and hyphens, a letter or digit first",
+            value=name,
         )
 
 
@@ -145,6 +146,7 @@ def catalogue_model(name: object, otherwise: str) -> Model:
         "",
         f"is {quote(name)}, which is no model of the catalogue",
         f"see `rooflines list models`, or {otherwise}",
+        value=name,
         close=close_models(name),
     )
 
@@ -219,7 +221,7 @@ def models_of(forms: Sequence[object], folder: Path | None = None) -> dict[str, 
     models: dict[str, Model] = {}
     with Mistakes() as mistakes:
         for index, form in enumerate(forms):
-            with mistakes.at(f"[{index}]"):
+            with mistakes.at(index):
                 model = _model(form, folder or Path())
                 if model.name in models:
                     problem = f"is {quote(model.name)}, which is listed twice"

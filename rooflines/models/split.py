@@ -47,7 +47,9 @@ def chips_along_axes(value: object) -> int | str:
         axes = ()
     if min(axes, default=0) < PAIR:
         fix = "write a number such as 8, or the chips along each axis of a torus, such as 4x4"
-        raise RooflinesError("", f"is {quote(value)}, which is no product of axes", fix)
+        raise RooflinesError(
+            "", f"is {quote(value)}, which is no product of axes", fix, value=value
+        )
     if math.prod(axes) > MAX_SIZE:
         problem = f"is {quote(value)}, which is more than {MAX_SIZE:,} chips"
         raise RooflinesError("", problem, "choose fewer chips")

@@ -246,7 +246,9 @@ def step_dtypes(form: object) -> StepDtypes:
             }
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , cache: , activations: , compute: }"
-        raise RooflinesError("", f"is {quote(form)}, which is no dtypes of a model", fix)
+        raise RooflinesError(
+            "", f"is {quote(form)}, which is no dtypes of a model", fix, value=form
+        )
     return validate_entry(StepDtypes, form)
 
 
@@ -297,6 +299,6 @@ def model_dtypes(form: object) -> ModelDtypes:
         form = {"weights": form, "cache": form}
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , experts: , head: , cache: }"
-        raise RooflinesError("dtypes", f"is {quote(form)}", fix)
+        raise RooflinesError("dtypes", f"is {quote(form)}", fix, value=form)
     with at_path("dtypes"):
         return validate_entry(ModelDtypes, form)

@@ -55,7 +55,7 @@ def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple
     roots: dict[str, str] = {}
     with Mistakes() as mistakes:
         for dim in grid:
-            with mistakes.at(f"grid.{dim}"):
+            with mistakes.at("grid", dim):
                 check_dim(dim, op)
         with mistakes.at("shapes"):
             shaped = _shape_columns(shapes, op)
@@ -131,9 +131,8 @@ def _shape_columns(shapes: Sequence[NamedShape], op: Operation) -> dict[str, tup
     rows: list[list[int]] = []
     with Mistakes() as mistakes:
         for index, shape in enumerate(shapes):
-            with mistakes.at(
-                f"[{index}]" if shape.place is None else shape.place
-            ) as shape_mistakes:
+            path = (index,) if shape.path is None else shape.path
+            with mistakes.at(*path) as shape_mistakes:
                 for dim in shape.sizes:
                     with shape_mistakes.at(dim):
                         check_dim(dim, op)

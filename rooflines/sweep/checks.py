@@ -47,7 +47,7 @@ def check_thresholds(sweep: Sweep) -> None:
         for index, axis in enumerate(sweep.solved):
             with mistakes.at():
                 obstacle = _solver_obstacle(sweep, axis) if axis in SPLIT_AXES else None
-                with at_path(f"thresholds[{index}]"):
+                with at_path("thresholds", index):
                     check_choice(axis, solvable, f"no dimension of {sweep.op.name}", fix)
                     if obstacle:
                         problem = f"asks for {axis}, but {obstacle}"
@@ -90,9 +90,10 @@ def check_columns(sweep: Sweep) -> None:
     for index, name in enumerate(names if isinstance(names, list) else ()):
         if name in LEVEL_METRICS and not sweep.has_levels:
             raise RooflinesError(
-                f"columns[{index}]",
+                ("columns", index),
                 f"is {quote(name)}, but the sweep has no two networks",
                 "leave it out, or write `network: [inner, outer]`",
+                value=name,
             )
 
 
@@ -127,7 +128,7 @@ def check_sizes(sweep: Sweep) -> None:
     max_chips = max(sweep.counts)
     with Mistakes() as mistakes:
         for dim, tile in sweep.tile.items():
-            with mistakes.at(f"tile.{dim}"):
+            with mistakes.at("tile", dim):
                 check_dim(dim, sweep.op)
                 if tile * max_chips > MAX_COUNT:
                     problem = (
@@ -171,7 +172,7 @@ def check_step_sizes(sweep: ModelSweep) -> None:
     if whole := [phase for phase in sweep.config.phase if phase != DECODE]:
         problem = f"gives new tokens, but in {whole[0]} all S tokens are new"
         fix = f"leave T out, or {whole[0]}" if DECODE in sweep.config.phase else "leave T out"
-        raise RooflinesError("grid.T", problem, fix)
+        raise RooflinesError(("grid", "T"), problem, fix)
     if max(sweep.new_tokens) > min(sweep.contexts):
         raise RooflinesError(
             "grid.T",
@@ -199,13 +200,15 @@ def _check_pool(sweep: ModelSweep) -> None:
     pool = sweep.prefill_pool
     if pool is None:
         return
-    with at_path("pools.prefill.chip"):
+    with at_path("pools", "prefill", "chip"):
         check_choice(
             pool.config.chips[0], sweep.chips, "no chip in the catalogue", "use one of these"
         )
     if not pool.cases and pool.skipped:  # else the sweep has no model, and says why
         reason = pool.skipped[0].problem
-        raise RooflinesError("pools.prefill", f"computes nothing: {reason}", "use another pool")
+        raise RooflinesError(
+            ("pools", "prefill"), f"computes nothing: {reason}", "use another pool"
+        )
 
 
 def _check_draft(sweep: ModelSweep) -> None:
@@ -215,7 +218,9 @@ def _check_draft(sweep: ModelSweep) -> None:
         problem = f"is given, but with {obstacle} it is not modelled"
         raise RooflinesError("draft", problem, "leave it out, or sweep B and S in decode")
     if "T" in sweep.config.grid:
-        raise RooflinesError("grid.T", "is given, but the draft sets it", "leave out one of them")
+        raise RooflinesError(
+            ("grid", "T"), "is given, but the draft sets it", "leave out one of them"
+        )
     (new,) = sweep.new_tokens or (1,)
     if new > min(sweep.contexts):
         problem = (

@@ -318,13 +318,14 @@ def _shardings(config: SweepConfig, op: Operation) -> dict[str, Sharding]:
     by_name: dict[str, Sharding] = {}
     with Mistakes() as mistakes:
         for index, form in enumerate(config.sharding):
-            with mistakes.at(f"sharding[{index}]"):
+            with mistakes.at("sharding", index):
                 scheme = parse_sharding(form if isinstance(form, str) else form.model_dump(), op)
                 if scheme.name in by_name:
                     raise RooflinesError(
                         "",
                         f"is {quote(scheme.name)}, which is listed twice",
                         "name every sharding once",
+                        value=scheme.name,
                     )
                 by_name[scheme.name] = scheme
     several = [n for n in config.shards if n != 1]

@@ -390,7 +390,7 @@ def skipped_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
         split.check(sweep.models[name].shape, sweep.config.cache_split)
     except RooflinesError as error:
         reason = f"{error.where} {error.problem}"
-        if error.where == "model":
+        if error.path == ("model",):
             reason = Reason("model", reason)
         return Skipped(reason, model=name, split=split.name)
     return None

@@ -87,6 +87,7 @@ def parse_operation(text: str) -> Operation:
             "",
             f"is {quote(text)}, which is no operation",
             OPERATION_FIX,
+            value=text,
             close=close_to(text, NAMED_OPERATIONS),
         )
     x, w, out = match.groups()
@@ -97,6 +98,7 @@ def parse_operation(text: str) -> Operation:
                 "",
                 f"is {quote(text)}, where {name} has {repeated[0]} twice",
                 "give each dimension a letter of its own",
+                value=text,
             )
     unknown_letters = [letter for letter in out if letter not in x + w]
     if unknown_letters:

@@ -136,10 +136,11 @@ def parse_sharding(form: str | Mapping[str, object], op: Operation) -> Sharding:
                 "",
                 f"is {quote(form)}, which {error.problem}",
                 error.fix,
+                value=form,
                 typed_fix=error.typed_fix,
             ) from None
     for problem, fix in _contradictions(scheme, op):
-        raise RooflinesError("", f"is {quote(scheme.name)}, {problem}", fix)
+        raise RooflinesError("", f"is {quote(scheme.name)}, {problem}", fix, value=scheme.name)
     return scheme
 
 

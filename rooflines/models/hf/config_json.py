@@ -107,7 +107,7 @@ def from_hf(
         return _model(source, CONFIG_JSON, None, dtypes, family)
     if not isinstance(source, str | Path):
         fix = "give the path of a config.json, or its content as a mapping"
-        raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix)
+        raise RooflinesError(CONFIG_JSON, f"is {quote(source)}", fix, value=source)
     path = Path(source)
     try:
         path = _config_path(path) if path.is_dir() else path
@@ -241,13 +241,15 @@ def _scores(config: Mapping[str, Any]) -> int | None:
         if name.endswith(OTHER_HEADS):
             fix = "use its base model, or write the model out as docs/write-a-config.md says"
             raise RooflinesError(
-                "architectures", f"is {quote(name)}, whose head is not modelled", fix
+                "architectures", f"is {quote(name)}, whose head is not modelled", fix, value=name
             )
         if name.endswith(SCORE_HEAD):
             labels = config.get("id2label") or {}
             if not isinstance(labels, Mapping):
                 fix = "correct it: its entries are the outputs of the score head"
-                raise RooflinesError("id2label", f"is {quote(labels)}, which is no object", fix)
+                raise RooflinesError(
+                    "id2label", f"is {quote(labels)}, which is no object", fix, value=labels
+                )
             with at_path("num_labels"):
                 return len(labels) or whole(
                     config.get("num_labels") or DEFAULT_LABELS, maximum=MAX_SIZE
@@ -289,7 +291,9 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
         flat = {key: value for key, value in config.items() if key not in ENCODER_KEYS}
         return {**flat, "model_type": part}, TEXT_NOTE if encoders else None
     if not isinstance(text_config, Mapping):
-        raise RooflinesError(key, f"is {quote(text_config)}, which is no object", "correct it")
+        raise RooflinesError(
+            key, f"is {quote(text_config)}, which is no object", "correct it", value=text_config
+        )
     shared = _shared(config, text_config, key)
     head_keys = {key: config[key] for key in HEAD_KEYS if key in config}
     text_family = text_config.get("model_type") or part
@@ -332,12 +336,16 @@ def _check_family(family: object) -> str:
     if family is None:
         raise RooflinesError("", "lacks model_type", "add it: the file may be incomplete")
     if not isinstance(family, str):
-        raise RooflinesError("model_type", f"is {quote(family)}, which is no text", fix)
+        raise RooflinesError(
+            "model_type", f"is {quote(family)}, which is no text", fix, value=family
+        )
     family_names, refused = [*families(), *tables()["text-parts"]], tables()["refused"]
     if family in families():
         return family
     if family in refused:
-        raise RooflinesError("model_type", f"is {quote(family)}: {refused[family]}", fix)
+        raise RooflinesError(
+            "model_type", f"is {quote(family)}: {refused[family]}", fix, value=family
+        )
     problem = f"is {quote(family)}, which is no family that is known"
     fix = f"{fix}; with the keys of a known family, read it with --as llama"
     raise RooflinesError("model_type", problem, fix, close=close_to(family, family_names))

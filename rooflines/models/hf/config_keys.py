@@ -118,7 +118,7 @@ class Keys:
             return
         if not isinstance(inner, Mapping):
             fix = f"add {outer}: the file may be incomplete"
-            raise RooflinesError(outer, f"is {quote(inner)}, which is no object", fix)
+            raise RooflinesError(outer, f"is {quote(inner)}, which is no object", fix, value=inner)
         outer_keys = {key: value for key, value in self.config.items() if key != outer}
         self.config = {**outer_keys, **{f"{outer}.{key}": value for key, value in inner.items()}}
 
@@ -170,7 +170,9 @@ class Keys:
         with at_path(name):
             layer_indices = [whole(value, minimum=0, maximum=layers - 1) for value in values]
             if len(set(layer_indices)) < len(layer_indices):
-                raise RooflinesError("", f"is {quote(values)}, with a layer twice", "name it once")
+                raise RooflinesError(
+                    "", f"is {quote(values)}, with a layer twice", "name it once", value=values
+                )
         return layer_indices
 
     def optional_size(self, name: str) -> int | None:
@@ -193,7 +195,7 @@ class Keys:
         for index, value in enumerate(values):
             if value not in allowed or isinstance(value, bool):
                 fix = f"use a model whose layers are of {', '.join(map(str, allowed))}"
-                raise RooflinesError(f"{name}[{index}]", f"is {quote(value)}", fix)
+                raise RooflinesError((name, index), f"is {quote(value)}", fix, value=value)
         lengths_with_mtp = {
             layers + self.config[key] for key in MTP_KEYS if type(self.config.get(key)) is int
         }
@@ -212,7 +214,7 @@ class Keys:
         """
         value = self.get(name, default)
         if not isinstance(value, bool):
-            raise RooflinesError(name, f"is {quote(value)}", "write true or false")
+            raise RooflinesError(name, f"is {quote(value)}", "write true or false", value=value)
         return value
 
     def items(self, name: str) -> list[Any]:
@@ -223,7 +225,9 @@ class Keys:
         """
         value = self.get(name, [])
         if not isinstance(value, list):
-            raise RooflinesError(name, f"is {quote(value)}, which is no list", "write a list")
+            raise RooflinesError(
+                name, f"is {quote(value)}, which is no list", "write a list", value=value
+            )
         return value
 
     def require(self, name: str, *allowed: object) -> None:

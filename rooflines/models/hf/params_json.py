@@ -54,7 +54,7 @@ def config_of_params(params: Mapping[str, Any]) -> dict[str, Any]:
     if moe:
         if not isinstance(moe, Mapping) or not set(moe) <= {"num_experts", "num_experts_per_tok"}:
             fix = "give the config.json beside it"
-            raise RooflinesError("moe", f"is {quote(moe)}, which is not modelled", fix)
+            raise RooflinesError("moe", f"is {quote(moe)}, which is not modelled", fix, value=moe)
         family = "mixtral"
         config |= {"num_local_experts": moe.get("num_experts")}
         config |= {"num_experts_per_tok": moe.get("num_experts_per_tok")}

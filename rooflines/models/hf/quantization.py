@@ -83,7 +83,7 @@ def read_quantization(config: object) -> Quantization:
         RooflinesError: Its method, a key or a value is unknown.
     """
     if not isinstance(config, Mapping):
-        raise RooflinesError("", f"is {quote(config)}, which is no object", FIX)
+        raise RooflinesError("", f"is {quote(config)}, which is no object", FIX, value=config)
     method = _method(config)
     quantization = READERS[method](config)
     unknown_keys = _unknown_keys(config, method)
@@ -180,7 +180,7 @@ def _algorithm(name: object, group: object) -> str:
         return _integer(4, group, "group_size")
     block = dtype_entries().formats[format_name].block
     if None not in (group, block) and group != block:
-        raise RooflinesError("group_size", f"is {quote(group)}, not {block}", FIX)
+        raise RooflinesError("group_size", f"is {quote(group)}, not {block}", FIX, value=group)
     return format_name
 
 
@@ -196,14 +196,16 @@ def _compressed(config: Mapping[str, Any]) -> Quantization:
         raise RooflinesError("sparsity_config", problem, FIX)
     groups = config.get("config_groups")
     if not isinstance(groups, Mapping) or not groups:
-        raise RooflinesError("config_groups", f"is {quote(groups)}", FIX)
+        raise RooflinesError("config_groups", f"is {quote(groups)}", FIX, value=groups)
     formats: list[tuple[str, str]] = []
     weight_only = True
     for name, scheme in groups.items():
-        with at_path(f"config_groups.{name}"):
+        with at_path("config_groups", name):
             weights = scheme.get("weights") if isinstance(scheme, Mapping) else None
             if not isinstance(weights, Mapping):
-                raise RooflinesError("weights", f"is {quote(weights)}, which is no object", FIX)
+                raise RooflinesError(
+                    "weights", f"is {quote(weights)}, which is no object", FIX, value=weights
+                )
             weight_only = weight_only and scheme.get("input_activations") is None
             targets = _modules(scheme, "targets") or ["Linear"]
             format_name = _scheme(weights)
@@ -242,7 +244,9 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
     if group not in (None, -1, 0):
         name += f"-g{group}{'-zp' if zeros else ''}"
     if type(bits) is not int or name not in dtype_entries().formats:
-        raise RooflinesError(place, f"is {quote(bits)} in groups of {quote(group)}", FIX)
+        raise RooflinesError(
+            place, f"is {quote(bits)} in groups of {quote(group)}", FIX, value=bits
+        )
     return name
 
 
@@ -312,7 +316,9 @@ def _flag(config: Mapping[str, Any], key: str) -> bool:
     """
     value = config.get(key) or False
     if not isinstance(value, bool):
-        raise RooflinesError(key, f"is {quote(value)}, which is neither true nor false", FIX)
+        raise RooflinesError(
+            key, f"is {quote(value)}, which is neither true nor false", FIX, value=value
+        )
     return value
 
 
@@ -324,7 +330,7 @@ def _object(config: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """
     value = config.get(key) or {}
     if not isinstance(value, Mapping):
-        raise RooflinesError(key, f"is {quote(value)}, which is no object", FIX)
+        raise RooflinesError(key, f"is {quote(value)}, which is no object", FIX, value=value)
     return value
 
 
@@ -365,12 +371,16 @@ def _mlx_format(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
     mode = options.get("mode", defaults.get("mode", "affine"))
     if mode != "affine":
         if mode not in quantizations()["mlx"]:
-            raise RooflinesError("mode", f"is {quote(mode)}, which is no mode that is known", FIX)
+            raise RooflinesError(
+                "mode", f"is {quote(mode)}, which is no mode that is known", FIX, value=mode
+            )
         return str(quantizations()["mlx"][mode])
     bits, group = (options.get(key, defaults.get(key)) for key in ("bits", "group_size"))
     name = f"int{bits}-g{group}-bias"
     if type(bits) is not int or name not in dtype_entries().formats:
-        raise RooflinesError("bits", f"is {quote(bits)} in groups of {quote(group)}", FIX)
+        raise RooflinesError(
+            "bits", f"is {quote(bits)} in groups of {quote(group)}", FIX, value=bits
+        )
     return name
 
 
@@ -379,7 +389,7 @@ def _quark(config: Mapping[str, Any]) -> Quantization:
     default_options = _object(config, "global_quant_config")
     formats = [(EVERY_MATRIX, _quark_format(default_options))]
     for pattern, options in _object(config, "layer_quant_config").items():
-        with at_path(f"layer_quant_config.{pattern}"):
+        with at_path("layer_quant_config", pattern):
             formats.append((str(pattern), _quark_format(options or {})))
     caches = {
         _quark_format({"weight": (options or {}).get("output_tensors")})
@@ -395,7 +405,7 @@ def _quark_format(options: Mapping[str, Any]) -> str:
     if isinstance(weight, list) and len(weight) == 1:
         (weight,) = weight
     if not isinstance(weight, Mapping):
-        raise RooflinesError("weight", f"is {quote(weight)}, which is no object", FIX)
+        raise RooflinesError("weight", f"is {quote(weight)}, which is no object", FIX, value=weight)
     name, group = weight.get("dtype"), weight.get("group_size")
     grouped = group if weight.get("qscheme") == "per_group" else None
     if isinstance(name, str) and name in ("int2", "int3", "int4", "uint4"):
@@ -407,7 +417,7 @@ def _quark_format(options: Mapping[str, Any]) -> str:
         or (name == "fp4" and group not in (32, None))
     ):
         problem = f"is {quote(name)} in groups of {quote(group)}, which is no format that is known"
-        raise RooflinesError("weight.dtype", problem, FIX)
+        raise RooflinesError(("weight", "dtype"), problem, FIX)
     return str(formats[name])
 
 
@@ -481,5 +491,7 @@ def _modules(config: Mapping[str, Any], key: str) -> list[str]:
     value = config.get(key) or []
     modules = [value] if isinstance(value, str) else value
     if not isinstance(modules, list) or not all(isinstance(module, str) for module in modules):
-        raise RooflinesError(key, f"is {quote(value)}, which is no list of modules", FIX)
+        raise RooflinesError(
+            key, f"is {quote(value)}, which is no list of modules", FIX, value=value
+        )
     return modules

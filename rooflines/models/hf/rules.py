@@ -139,7 +139,7 @@ def listed_experts(keys: Keys) -> list[bool]:
     numbers = [str(word).strip() for word in words] if isinstance(words, list) else []
     if not numbers or not all(number.isdecimal() for number in numbers):
         fix = "write the numbers of layers with experts, from 0"
-        raise RooflinesError("moe_layers_enum", f"is {quote(value)}", fix)
+        raise RooflinesError("moe_layers_enum", f"is {quote(value)}", fix, value=value)
     return [str(index) in numbers for index in range(layers)]
 
 
@@ -170,7 +170,9 @@ def layer_pattern(keys: Keys) -> list[str]:
         unknown = set(str(pattern)) - set(MAMBA_LETTERS)
         if not isinstance(pattern, str) or unknown:
             fix = f"use letters of {' '.join(MAMBA_LETTERS)}"
-            raise RooflinesError("hybrid_override_pattern", f"is {quote(pattern)}", fix)
+            raise RooflinesError(
+                "hybrid_override_pattern", f"is {quote(pattern)}", fix, value=pattern
+            )
         pattern_types = [MAMBA_LETTERS[letter] for letter in pattern]
         if types and types != pattern_types:
             problem = "contradicts hybrid_override_pattern"
@@ -186,7 +188,7 @@ def layer_pattern(keys: Keys) -> list[str]:
     for index, kind in enumerate(types):
         if kind not in MAMBA_LETTERS.values():
             fix = f"use a model whose layers are of {', '.join(MAMBA_LETTERS.values())}"
-            raise RooflinesError(f"layers_block_type[{index}]", f"is {quote(kind)}", fix)
+            raise RooflinesError(("layers_block_type", index), f"is {quote(kind)}", fix, value=kind)
     return types
 
 
@@ -220,7 +222,7 @@ def kda_layers(keys: Keys) -> list[bool]:
     if sorted(map(repr, kda + full)) != sorted(map(repr, layer_numbers)):
         problem = f"and full_attn_layers are not the layers 1 to {keys.layers()}, each once"
         fix = "correct them: they count from 1"
-        raise RooflinesError("linear_attn_config.kda_layers", problem, fix)
+        raise RooflinesError(("linear_attn_config", "kda_layers"), problem, fix)
     return [layer in kda for layer in layer_numbers]
 
 
@@ -310,7 +312,9 @@ def width_of_lfm2(keys: Keys) -> int:
     if not keys.flag("block_auto_adjust_ff_dim", default=True):
         return width
     if not isinstance(factor, int | float):
-        raise RooflinesError("block_ffn_dim_multiplier", f"is {quote(factor)}", "write a number")
+        raise RooflinesError(
+            "block_ffn_dim_multiplier", f"is {quote(factor)}", "write a number", value=factor
+        )
     return -(-int(factor * int(2 * width / 3)) // step) * step
 
 
@@ -441,7 +445,9 @@ def state_bits(keys: Keys) -> int:
     name = keys.first_set("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     value = keys.get(name, "float32")
     if not isinstance(value, str) or value not in STATE_BITS:
-        raise RooflinesError(name, f"is {quote(value)}", f"use one of {', '.join(STATE_BITS)}")
+        raise RooflinesError(
+            name, f"is {quote(value)}", f"use one of {', '.join(STATE_BITS)}", value=value
+        )
     return STATE_BITS[value]
 
 

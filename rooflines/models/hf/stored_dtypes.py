@@ -155,7 +155,7 @@ def _elements(
         matched = names.matching(pattern)
         if not matched and not _is_harmless(pattern, len(layer_types.layer_types)):
             problem = f"leaves out {quote(pattern)}, which is no module that is known"
-            raise RooflinesError(f"quantization_config.{key}", problem, FIX)
+            raise RooflinesError(("quantization_config", key), problem, FIX)
         formats |= dict.fromkeys(matched, base)
     names.check_experts(quantization.formats, shape.moe.E if shape.moe else 0)
     sums: dict[str, Counter[str]] = {}
