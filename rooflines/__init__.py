@@ -49,8 +49,17 @@ if TYPE_CHECKING:
 
 HOMES = {
     "api": (
-        *("chips", "columns", "dtypes", "measured_summary", "measurements", "profiled_kernels"),
-        *("model_layers", "model_shapes", "rows", "skipped", "thresholds"),
+        "chips",
+        "columns",
+        "dtypes",
+        "measured_summary",
+        "measurements",
+        "profiled_kernels",
+        "model_layers",
+        "model_shapes",
+        "rows",
+        "skipped",
+        "thresholds",
     ),
     "basics.errors": ("PlausibilityWarning", "RooflinesError"),
     "loading": ("Config", "load_config"),

@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.case_table import Cases
-from rooflines.answers.phrases import step_text
+from rooflines.answers.phrases import step_title
 from rooflines.answers.question import QuestionCatalogues, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.answers.routes import routes_of
@@ -49,14 +49,34 @@ TIMES = {
 """Times of a step by what takes them."""
 
 KEYS = (
-    "chip", "model", "phase", "memory", "network", "dtypes", "split", "tp", "dp", "ep", "chips",
-)  # fmt: skip
+    "chip",
+    "model",
+    "phase",
+    "memory",
+    "network",
+    "dtypes",
+    "split",
+    "tp",
+    "dp",
+    "ep",
+    "chips",
+)
 
 VALUES = (
-    "t_step_s", "t_estimate_s", "t_serial_s", "t_lower_s", *TIMES.values(), "network_bytes",
+    "t_step_s",
+    "t_estimate_s",
+    "t_serial_s",
+    "t_lower_s",
+    *TIMES.values(),
+    "network_bytes",
     "bound",
-    "tokens_per_s_per_chip", "fits", "max_B", "footprint_bytes", "bottleneck_vs_best", "excess_s",
-)  # fmt: skip
+    "tokens_per_s_per_chip",
+    "fits",
+    "max_B",
+    "footprint_bytes",
+    "bottleneck_vs_best",
+    "excess_s",
+)
 """`bottleneck_vs_best` is the resource with the largest excess over the best split's time, for as
 many sequences; `excess_s` is that excess [s]."""
 
@@ -187,7 +207,7 @@ def split_cases(
     frame, all_splits = _ranked(question, catalogues, chips=chips, network=links, **options)
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
-    head = step_text(rows[0], same).replace(f"{rows[0]['split']} on", "every split of")
+    head = step_title(rows[0], same, every_split=True).text()
     rate = OF_TRAINING if "bubble" in frame.columns else RATE
     estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
     time = COLUMNS["t_estimate_s" if estimated else "t_serial_s"]

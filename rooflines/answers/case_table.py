@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.case_answer import letters_of, rows_of, thresholds_of
-from rooflines.answers.phrases import operation_text, step_text
+from rooflines.answers.phrases import operation_title, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
@@ -21,6 +21,7 @@ from rooflines.theory.resources import MEMORY
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rooflines.answers.phrases import Title
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.sweep.cases import Skipped
@@ -184,7 +185,7 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     routes = dict.fromkeys(route for sweep in parts.values() for route in routes_of(sweep))
     notes = [*_binding(rows, varied), *dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
-    head = _head(rows, sizes, varied, operation_text if isinstance(first, Sweep) else step_text)
+    head = _head(rows, sizes, varied, operation_title if isinstance(first, Sweep) else step_title)
     return Cases(head, rows, columns, axis, notes)
 
 
@@ -220,7 +221,7 @@ def _head(
     rows: Sequence[Mapping[str, Any]],
     sizes: Sequence[str],
     varied: Sequence[str],
-    question_text: Callable[[Mapping[str, Any], Mapping[str, int]], str],
+    title_of: Callable[[Mapping[str, Any], Mapping[str, int]], Title],
 ) -> str:
     """Words common to all cases."""
     first = dict(rows[0])
@@ -229,9 +230,8 @@ def _head(
     if len({row["network"] for row in rows}) > 1:
         first["network"] = None
     same = {size: first[size] for size in sizes if size not in varied}
-    varied_values = [first[key] for key in ("chip", "dtypes") if key in varied]
-    parts = question_text(first, same).split(" · ")
-    return " · ".join(part for part in parts if part not in varied_values)
+    unsaid = {part: "" for part in ("chip", "dtypes") if part in varied}
+    return title_of(first, same)._replace(**unsaid).text()
 
 
 def _binding(rows: Sequence[Mapping[str, Any]], varied: Sequence[str]) -> list[str]:

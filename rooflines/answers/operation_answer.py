@@ -13,7 +13,7 @@ from rooflines.answers.phrases import (
     MAX_DTYPES,
     Line,
     distinguishable,
-    operation_text,
+    operation_title,
     percent,
 )
 from rooflines.basics.text import seconds, si, significant
@@ -58,7 +58,7 @@ class OperationAnswer(Answer):
     @property
     def title(self) -> str:
         """Question in words: chip, operation, sizes, dtypes, sharding."""
-        return operation_text(self.row, self.sizes)
+        return operation_title(self.row, self.sizes).text()
 
     def verdict(self) -> str:
         """Estimate where there is one, bottleneck, bound and share of peak."""

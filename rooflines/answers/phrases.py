@@ -55,31 +55,52 @@ class Section(NamedTuple):
     lines: list[Line]
 
 
-def operation_text(row: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
-    """Question about an operation in words: chip, operation, sizes, dtypes, sharding."""
+class Title(NamedTuple):
+    """Question in words, a text for each part; empty: unsaid."""
+
+    chip: str
+    subject: str
+    dtypes: str
+    sharing: str
+
+    def text(self) -> str:
+        """All parts that are said."""
+        return " · ".join(filter(None, self))
+
+
+def operation_title(row: Mapping[str, Any], sizes: Mapping[str, int]) -> Title:
+    """Question about an operation: chip, operation and sizes, dtypes, sharding."""
     sharding = ""
     if row["sharding"] != "none":
         sharding = f"{row['sharding']} on {row.get(AXES) or row[SHARDS]} chips{_network(row)}"
-    return _joined(row, row["operation"], sizes, sharding)
+    return Title(row["chip"], _subject(row["operation"], sizes), row["dtypes"], sharding)
 
 
-def step_text(row: Mapping[str, Any], sizes: Mapping[str, int]) -> str:
-    """Question about a step in words: chip, model and phase, sizes, dtypes, split."""
+def step_title(
+    row: Mapping[str, Any], sizes: Mapping[str, int], *, every_split: bool = False
+) -> Title:
+    """Question about a step: chip, model, phase and sizes, dtypes, split.
+
+    Args:
+        row: Row of the table.
+        sizes: Size by letter [1].
+        every_split: Whether it asks for every split over the row's chips.
+    """
     split = ""
     if row["chips"] > 1:
-        split = f"{row['split']} on {row['chips']} chips{_network(row)}"
-    return _joined(row, f"{row['model']} {row['phase']}", sizes, split)
+        shared = "every split of" if every_split else f"{row['split']} on"
+        split = f"{shared} {row['chips']} chips{_network(row)}"
+    subject = _subject(f"{row['model']} {row['phase']}", sizes)
+    return Title(row["chip"], subject, row["dtypes"], split)
+
+
+def _subject(name: str, sizes: Mapping[str, int]) -> str:
+    return " ".join([name, *(f"{letter}={size}" for letter, size in sizes.items())])
 
 
 def _network(row: Mapping[str, Any]) -> str:
     """Network that chips communicate over; empty without communication."""
     return f" over {row['network']}" if row["network"] and row["network_bytes"] else ""
-
-
-def _joined(row: Mapping[str, Any], subject: str, sizes: Mapping[str, int], sharing: str) -> str:
-    size_texts = (f"{letter}={size}" for letter, size in sizes.items())
-    parts = [row["chip"], " ".join([subject, *size_texts]), row["dtypes"], sharing]
-    return " · ".join(filter(None, parts))
 
 
 def work_at_rate(resource: ResourceTime) -> str:
@@ -93,22 +114,31 @@ def usd(price: float) -> str:
     return f"{price:,.2f}" if price >= CENTS else significant(price)
 
 
+class Part(NamedTuple):
+    """Part of a time: its name, its time [s], and a text after it."""
+
+    name: str
+    time_s: float
+    text: str
+
+
 def longest_parts(
-    parts: Iterable[tuple[str, float, str]], total_s: float, max_parts: int = MAX_GROUPS
+    parts: Iterable[Part], total_s: float, max_parts: int = MAX_GROUPS
 ) -> Iterator[Line]:
     """Longest parts, each with its share in a time, and the rest in one line.
 
     Args:
-        parts: Name, time [s], and what else is said of it.
+        parts: All parts.
         total_s: The whole time [s].
         max_parts: Parts that are named [1].
     """
-    ordered = sorted(parts, key=lambda part: -part[1])
+    ordered = sorted(parts, key=lambda part: -part.time_s)
     shown = ordered if len(ordered) == max_parts + 1 else ordered[:max_parts]
-    for name, time_s, text in shown:
-        yield Line(name, percent(time_s / total_s), f"{seconds(time_s)}{text}")
+    for part in shown:
+        share = percent(part.time_s / total_s)
+        yield Line(part.name, share, f"{seconds(part.time_s)}{part.text}")
     if rest := ordered[len(shown) :]:
-        time_s = sum(part[1] for part in rest)
+        time_s = sum(part.time_s for part in rest)
         yield Line(f"{len(rest)} others", percent(time_s / total_s), seconds(time_s))
 
 

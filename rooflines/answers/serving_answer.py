@@ -10,6 +10,7 @@ from rooflines.answers.phrases import (
     BEYOND,
     DIGITS,
     Line,
+    Part,
     Section,
     longest_parts,
     percent,
@@ -125,7 +126,9 @@ class ServingAnswer(StepAnswer):
             return f"fits from tp={self.wider['tp']} over {self.wider['network']}"
         if fewest["outcome"] == UNKNOWN:
             return "unknown whether any tp fits"
-        return f"no tp fits that the {fewest['limit']} allow{'s' * (fewest['limit'] != HEADS)}"
+        limit = fewest["limit"]
+        verb = "allow" if limit == HEADS else "allows"
+        return f"no tp fits that the {limit} {verb}"
 
     def _time_label(self) -> str:
         """TTFT in prefill, TPOT in decode of one token per sequence, else time."""
@@ -205,7 +208,7 @@ class ServingAnswer(StepAnswer):
                 f"{group['group']} × {group['count']}",
                 group["count"] * group["t_serial_s"],
             )
-            parts.append((name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
+            parts.append(Part(name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
         return longest_parts(parts, self.row["t_serial_s"])
 
     def _estimate_sections(self) -> Iterator[Section]:
@@ -221,8 +224,9 @@ class ServingAnswer(StepAnswer):
             text += f"; {term['calibration']}" if term["calibration"] else ""
             if extrapolated := term["estimate_extrapolated"]:
                 text += f", {BEYOND[extrapolated]}"
-            parts.append((f"{term['group']}{layers}", term["count"] * term["t_estimate_s"], text))
-        large = sum(time_s >= MIN_TERM_SHARE * total_s for _, time_s, _ in parts)
+            name, time_s = f"{term['group']}{layers}", term["count"] * term["t_estimate_s"]
+            parts.append(Part(name, time_s, text))
+        large = sum(part.time_s >= MIN_TERM_SHARE * total_s for part in parts)
         yield from longest_parts(parts, total_s, large)
         untimed_s = sum(
             term["count"] * term["t_estimate_s"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
-from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_text
+from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_title
 from rooflines.basics.text import count, seconds, si
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class StepAnswer(Answer):
     @property
     def title(self) -> str:
         """Question in words: chip, model and phase, sizes, dtypes, split."""
-        return step_text(self.row, self.sizes)
+        return step_title(self.row, self.sizes).text()
 
     def table_row(self) -> Mapping[str, Any]:
         """Row with its assumptions, `note`, as a table of cases has them."""

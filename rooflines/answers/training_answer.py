@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.phrases import longest_parts
+from rooflines.answers.phrases import Part, longest_parts
 from rooflines.answers.step_answer import StepAnswer
 from rooflines.basics.text import count, seconds, si
 from rooflines.dictionary.columns import FOUND, NEVER
@@ -97,8 +97,8 @@ class TrainingAnswer(StepAnswer):
             text = ", ".join(
                 f"{label} {seconds(time_s)}" for label, time_s in by_pass.items() if label
             )
-            times.append((name, sum(by_pass.values()), text and f": {text}"))
-        return longest_parts(times, sum(time_s for _, time_s, _ in times))
+            times.append(Part(name, sum(by_pass.values()), text and f": {text}"))
+        return longest_parts(times, sum(part.time_s for part in times))
 
     def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
         """True for the fewest chips, and for a mix of dp and tp on one chip."""

@@ -181,10 +181,13 @@ def snakemake_command(
     )
     return [
         "snakemake",
-        *("--snakefile", str(workflow / "Snakefile")),
-        *("--workflow-profile", str(profiles / "default")),
+        "--snakefile",
+        str(workflow / "Snakefile"),
+        "--workflow-profile",
+        str(profiles / "default"),
         *(["--configfile", config] if config is not None else []),
-        *("--cores", str(cores or os.cpu_count() or 1)),  # ends the list of config files
+        "--cores",  # ends the list of config files
+        str(cores or os.cpu_count() or 1),
         *(["--nocolor"] if os.environ.get("NO_COLOR") else []),
         *(["--dry-run"] if dry_run else []),
         *rest,
