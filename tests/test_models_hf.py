@@ -61,7 +61,7 @@ PLAIN: dict[str, Any] = {
 def test_a_small_config_gives_the_shape_of_its_family(family):
     parts = {**PLAIN, **FAMILIES["families"][family]["shape"]}
     expected = {key: value for key, value in parts.items() if value is not None}
-    found = models.from_hf(small(family)).shape.model_dump(exclude_defaults=True)
+    found = models.from_hf(small(family)).shape.model_dump(mode="json", exclude_defaults=True)
     found["attention"].setdefault("kind", "gqa")
     assert found == {"family": family, **expected}
 
@@ -73,6 +73,7 @@ def test_every_family_is_tried():
     tried = {config.get("model_type") for config in published} | set(FAMILIES["families"])
     tried |= {TEXT_PARTS.get(family, family) for family in tried}
     same = {
+        "deepseek_ref": "deepseek_v4",
         "mimo_v2": "mimo_v2_flash",
         "qwen3_next": "qwen3_5_moe_text",
         "qwen3_vl_moe_text": "qwen3_moe",
@@ -146,6 +147,47 @@ def test_sizes_that_a_file_leaves_out_are_those_of_its_class_and_said():
 def test_parameters_of_a_model_that_the_catalogue_lacks(name):
     of = FAMILIES["counted"][name]
     assert models.from_hf(of["config"]).parameters().total == of["parameters"]
+
+
+def test_deepseek_v4_caches_and_reads_what_its_paper_and_code_say():
+    # An entry has 448 elements of a byte and 64 rotary ones of two; a key of the indexer 64 byte.
+    # 30 layers have an entry for 4 tokens, of which 1,024 are read, 31 one for 128; all 61 have a
+    # window of 128 tokens.
+    model = models.from_hf(FAMILIES["counted"]["deepseek-v4-pro"]["config"])
+    each, key, context = 448 + 2 * 64, 64, 131_072
+    assert model.kv_cache_elements(128) == 61 * 128 * 512 + 30 * 32 * (512 + 128) + 31 * 512
+    held = 61 * 128 * each + context * 30 * (each + key) // 4 + context * 31 * each // 128
+    assert model.kv_cache_bytes(context, "fp8") == held == 4_497_408 + 4_939.5 * context
+    assert model.kv_cache_bytes(context, "bf16") == (
+        61 * 128 * 1024 + context * 30 * (1024 + key) // 4 + context * 31 * 1024 // 128
+    )
+    step = models.Step(1, context)
+    elements = {
+        group.name: group.count * group.layer_cost("cache", step)
+        for group in model.groups("decode")
+        if group.cache
+    }
+    assert elements == {
+        "indexer": 30 * context // 4 * 128,
+        "attention-compressed-4": 30 * (1024 + 128) * 512,
+        "attention-compressed-128": 31 * (context // 128 + 128) * 512,
+    }
+    flops = {
+        group.name: group.layer_cost("flops", step)
+        for group in model.groups("decode")
+        if group.cache
+    }
+    assert flops == {
+        "indexer": 2 * 64 * 128 * context // 4,
+        "attention-compressed-4": 4 * 128 * 512 * (1024 + 128),
+        "attention-compressed-128": 4 * 128 * 512 * (context // 128 + 128),
+    }
+    counts = model.parameters()
+    assert (round(counts.total, -11), round(counts.active, -9)) == (16 * 10**11, 49 * 10**9)
+    assert model.dtypes is not None
+    stated = {"weights": "fp8", "experts": "mxfp4", "head": "bf16", "rest": "bf16"}
+    assert model.dtypes.model_dump(exclude_defaults=True) == stated
+    assert "the state of compressors, 18.7 MB a sequence in fp32, is not counted" in model.notes()
 
 
 @pytest.mark.parametrize("row", FAMILIES["windows"], ids=lambda row: row["model"])

@@ -10,7 +10,7 @@ arithmetic series: one time is the largest up to a context, then another; for ch
 from __future__ import annotations
 
 from functools import reduce
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, product, zip_longest
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,16 +19,17 @@ import polars as pl
 from rooflines.evaluation.compiler import CASE, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
-from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.models.attention_window import FULL_ATTENTION
 from rooflines.models.groups import StepExtents
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.poly import total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.config.model_fields import Request
     from rooflines.evaluation.operation_rows import Stages
+    from rooflines.models.attention_window import AttentionWindow, EntryLine
     from rooflines.sweep.cases import Block
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.kernel import Kernel
@@ -41,17 +42,25 @@ PREFILL_COLUMN = "prefill_estimate_s"
 
 
 class ContextLine(NamedTuple):
-    """Time as a line in cache entries: once + full * S + windowed * entries.
+    """Time as a line in cache entries: once + full * S + sum over windows of windowed * entries.
 
     Attributes:
         once: Without the context [s].
         full: Per entry of layers with full attention [s].
-        windowed: Per entry of layers with a window or chunks [s].
+        windowed: Per entry in each window or chunk, as `RequestCompiler` orders them [s].
     """
 
     once: pl.Expr
     full: pl.Expr
-    windowed: pl.Expr
+    windowed: tuple[pl.Expr, ...]
+
+    def along(self, entry_lines: Sequence[EntryLine]) -> tuple[pl.Expr, pl.Expr]:
+        """Constant and slope in S [s], where each window's entries are a line in S."""
+        constant, slope = self.once, self.full
+        for part, entries in zip(self.windowed, entry_lines, strict=True):
+            constant += part * float(entries.constant)
+            slope += part * float(entries.slope)
+        return constant, slope
 
 
 class RequestCompiler(StepCompiler):
@@ -69,9 +78,7 @@ class RequestCompiler(StepCompiler):
         self.requests: Sequence[Request] = self.config.requests or ()
         self.intermediate = [{}, {}, {}]
         windows = self.cases[0].model.shape.attention_windows
-        self._window = next(
-            (window for window in windows if window.tokens is not None), AttentionWindow()
-        )
+        self._windows = [window for window in windows if window.tokens is not None]
 
     def stages(self) -> Stages:
         """All columns but keys and sizes; S is null."""
@@ -130,35 +137,33 @@ class RequestCompiler(StepCompiler):
             polys = _single_polys(times)
             if polys is None:
                 value = self.compiler.total(self.compiler.time(times, count))
-                lines.append(ContextLine(value, pl.lit(0.0), pl.lit(0.0)))
+                zeros = (pl.lit(0.0),) * len(self._windows)
+                lines.append(ContextLine(value, pl.lit(0.0), zeros))
             else:
                 lines.append(self._line([poly and poly * count for poly in polys]))
         steps = pl.col("output").cast(pl.Float64)
         first = pl.col("input").cast(pl.Float64) + 1.0
         last = pl.col("input").cast(pl.Float64) + steps
-        if self._window.chunked:
+        if any(window.chunked for window in self._windows):
             return quotient(self._sum_over_chunks(lines), steps)
         sums = []
-        for entries in self._window.lines():
-            along = [
-                (
-                    line.once + line.windowed * float(entries.constant),
-                    line.full + line.windowed * float(entries.slope),
-                )
-                for line in lines
-            ]
-            since = pl.max_horizontal(first, float(entries.first))
-            until = last if entries.last is None else pl.min_horizontal(last, float(entries.last))
+        for start, end, entry_lines in entry_pieces(self._windows):
+            along = [line.along(entry_lines) for line in lines]
+            since = pl.max_horizontal(first, float(start))
+            until = last if end is None else pl.min_horizontal(last, float(end))
             sums.append(self._sum_of_maxima(along, since, until))
         return quotient(reduce(add, sums), steps)
 
     def _sum_over_chunks(self, lines: Sequence[ContextLine]) -> pl.Expr:
         """Sum over the steps: max over several times, where layers attend in chunks."""
-        sizes, chunk = ("input", "output"), self._window.tokens or 1
+        (window,) = self._windows
+        sizes, chunk = ("input", "output"), window.tokens or 1
         times = [
             value.cast(pl.Float64).alias(f"{index}:{part}")
             for index, line in enumerate(lines)
-            for part, value in zip(ContextTime._fields, line, strict=True)
+            for part, value in zip(
+                ContextTime._fields, (line.once, line.full, *line.windowed), strict=True
+            )
         ]
 
         def summed(rows: pl.Series) -> pl.Series:
@@ -216,9 +221,12 @@ class RequestCompiler(StepCompiler):
         )
 
     def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
-        """Line for a time, from its polynomial in every case."""
-        parts = zip(*map(_context_parts, polys), strict=True)
-        return ContextLine(*(self.compiler.total(self.compiler.poly(polys)) for polys in parts))
+        """Line for a time, from its polynomials."""
+        parts = zip(*(_context_parts(poly, self._windows) for poly in polys), strict=True)
+        once, full, *windowed = (
+            self.compiler.total(self.compiler.poly(part_polys)) for part_polys in parts
+        )
+        return ContextLine(once, full, tuple(windowed))
 
     def _prompts(self) -> dict[str, pl.Expr]:
         """Columns with the time to first token, case by request: a prompt on every replica.
@@ -277,18 +285,35 @@ def first_token(case: StepCase, request: Request) -> FirstToken:
     return FirstToken(float(prefill.times.at(extents).lower), float(serial), estimate)
 
 
-def _context_parts(poly: Poly | None) -> tuple[Poly | None, ...]:
+def entry_pieces(
+    windows: Sequence[AttentionWindow],
+) -> Iterator[tuple[int, int | None, list[EntryLine]]]:
+    """Pieces on which every window's entries are lines.
+
+    Yields:
+        First and last context, None without end, and a line for each window.
+    """
+    by_window = [[*window.lines()] for window in windows]
+    starts = sorted({1, *(line.first for lines in by_window for line in lines)})
+    for start, following in zip_longest(starts, starts[1:]):
+        pieces = [
+            next(line for line in reversed(lines) if line.first <= start) for lines in by_window
+        ]
+        yield start, None if following is None else following - 1, pieces
+
+
+def _context_parts(
+    poly: Poly | None, windows: Sequence[AttentionWindow]
+) -> tuple[Poly | None, ...]:
     """Parts of a time, as in `ContextLine`."""
     if poly is None:
-        return None, None, None
+        return (None,) * (2 + len(windows))
     line = poly.affine_in("S")
-    full = {
-        name: coefficient
-        for name, coefficient in line.per_tile.items()
-        if name in FULL_ATTENTION.extent_names
-    }
-    windowed = (coefficient for name, coefficient in line.per_tile.items() if name not in full)
-    return line.constant, total(full.values()), total(windowed)
+    parts = (
+        total(part for name, part in line.per_tile.items() if name in window.extent_names)
+        for window in (FULL_ATTENTION, *windows)
+    )
+    return line.constant, *parts
 
 
 def _depends_on_context(times: Times) -> bool:

@@ -16,6 +16,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.hardware.entry_forms import Entry, Text
 from rooflines.models.attention_window import AttentionWindow
+from rooflines.models.compressed_attention import Compression, SharedKv
 from rooflines.models.matrix import (
     Matrix,
     ModelSize,
@@ -210,16 +211,16 @@ class Mla(Entry):
         return (self.q_rank or 0) + self.kv_rank
 
 
-Attention = Gqa | Mla
+Attention = Gqa | Mla | SharedKv
 
 
 def _attention(value: object) -> Attention:
-    if isinstance(value, Gqa | Mla):
+    if isinstance(value, Gqa | Mla | SharedKv):
         return value
-    kinds: dict[object, type[Attention]] = {"gqa": Gqa, "mla": Mla}
+    kinds: dict[object, type[Attention]] = {"gqa": Gqa, "mla": Mla, "shared-kv": SharedKv}
     kind = value.get("kind", "gqa") if isinstance(value, Mapping) else "gqa"
     if not isinstance(kind, str) or kind not in kinds:
-        raise RooflinesError("kind", f"is {quote(kind)}", "use gqa or mla", value=kind)
+        raise RooflinesError("kind", f"is {quote(kind)}", "use gqa, mla or shared-kv", value=kind)
     return kinds[kind].model_validate(value)
 
 
@@ -332,6 +333,10 @@ class Moe(Entry):
         None, description="layers with experts; null: all without mlp [1]"
     )
     router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
+    hashed: NonNegativeSize = Field(
+        0,
+        description="layers that look up experts by token, without a routing bias [1]",
+    )
     expert_bias: bool = Field(default=False, description="whether the experts have biases")
     gated: bool = Field(default=True, description="whether experts have a gate")
     latent: ModelSize | None = Field(
@@ -389,10 +394,17 @@ class Shape(Entry):
         "0: no head, as in embedding models; null: LM head [1]",
     )
     attention: Annotated[Attention, BeforeValidator(_attention)] = Field(
-        description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}"
+        description="gqa: {N, K, H}; mla: {kind: mla, N, q_rank, kv_rank, nope, rope, v}; "
+        "shared-kv: {kind: shared-kv, N, q_rank, H, rope, o_groups, o_rank}"
     )
     window: Window | None = Field(None, description="layers with a window")
     sparse: Indexer | None = Field(None, description="layers that attend to chosen tokens")
+    compressed: tuple[Compression, ...] = Field(
+        (), description="layers that also attend to compressed entries, beside a window"
+    )
+    streams: ModelSize | None = Field(
+        None, description="residual streams that hyper-connections mix; null: one, without them [1]"
+    )
     state: State | None = Field(None, description="SSM layers: a state in place of attention")
     single: bool = Field(
         default=False,
@@ -448,11 +460,15 @@ class Shape(Entry):
         if self.crossed and (self.mlp is None or self.attention.kind != "gqa"):
             problem = "is stated beside experts alone, or latent attention"
             raise RooflinesError("crossed", problem, "leave it out")
+        self._check_compressed()
         if self.mtp and self.scores is not None:
             raise RooflinesError("mtp", "is true, but there is no LM head", "leave it out")
         if self.mtp and (self.window or self.single):
             problem = "is true, but which layer it is like is unknown beside windows or single"
             raise RooflinesError("mtp", problem, "leave it out")
+        if self.moe is not None and self.moe.hashed > self.moe_layers:
+            problem = f"is {self.moe.hashed}, more than the {self.moe_layers} layers with experts"
+            raise RooflinesError(("moe", "hashed"), problem, "correct one of them")
         mlp_and_moe_layers = self.mlp_layers + self.moe_layers
         if min(self.mlp_layers, self.moe_layers) < 0 or (
             mlp_and_moe_layers >= self.layers if self.single else mlp_and_moe_layers != self.layers
@@ -462,6 +478,30 @@ class Shape(Entry):
                 ("mlp", "layers"), problem, "correct one of them, or leave one out"
             )
         return self
+
+    def _check_compressed(self) -> None:
+        """Refuse compressed attention that contradicts further parts."""
+        attention, window = self.attention, self.window
+        if not isinstance(attention, SharedKv):
+            if self.compressed:
+                problem = f"stands beside attention of the kind {attention.kind}"
+                raise RooflinesError("compressed", problem, "use attention of the kind shared-kv")
+            return
+        is_local = window is not None and window.layers == self.layers and not window.chunked
+        if not is_local or (window is not None and window.attention) or self.single:
+            problem = "is shared-kv, but not all layers have the same window"
+            raise RooflinesError(("attention", "kind"), problem, "give every layer the window")
+        if sum(part.layers for part in self.compressed) > self.layers:
+            problem = f"has more layers than the {self.layers} of the model"
+            raise RooflinesError("compressed", problem, "correct one of them")
+        sizes = [part.tokens for part in self.compressed]
+        if len(set(sizes)) < len(sizes) or sum(bool(part.heads) for part in self.compressed) > 1:
+            problem = "has equal tokens, or several indexers"
+            raise RooflinesError("compressed", problem, "merge them")
+        for index, tokens in enumerate(sizes):
+            if attention.H % tokens:
+                problem = f"is {tokens}, which does not divide the head size {attention.H}"
+                raise RooflinesError(("compressed", index, "tokens"), problem, "use a divisor")
 
     @property
     def mixer_layers(self) -> int:
@@ -527,7 +567,11 @@ class Shape(Entry):
         if self.window is not None:
             attention = self.window.attention or self.attention
             window = AttentionWindow(self.window.tokens, self.window.chunked)
-            groups.append(AttentionLayers(self.window.layers, attention, window))
+            compressed = sum(part.layers for part in self.compressed)
+            groups.append(AttentionLayers(self.window.layers - compressed, attention, window))
+            groups += [
+                AttentionLayers(part.layers, attention, window, part) for part in self.compressed
+            ]
         if self.sparse is not None:
             groups.append(
                 AttentionLayers(
@@ -539,8 +583,9 @@ class Shape(Entry):
     @property
     def attention_windows(self) -> tuple[AttentionWindow, ...]:
         """Distinct attention windows; indexers add the one over all tokens."""
-        windows = [AttentionWindow()] if self.sparse is not None else []
-        return tuple(dict.fromkeys([*windows, *(part.window for part in self.attentions)]))
+        windows = [AttentionWindow()] if self.sparse is not None or self.compressed else []
+        windows += [part.window for part in self.attentions]
+        return tuple(dict.fromkeys([*windows, *(part.window for part in self.compressed)]))
 
 
 class AttentionLayers(NamedTuple):
@@ -548,13 +593,15 @@ class AttentionLayers(NamedTuple):
 
     Attributes:
         layers: Number of layers [1].
-        attention: GQA or MLA.
+        attention: GQA, MLA or shared KV.
         window: Tokens that a token attends to.
+        compression: Compressed entries that a token attends to besides; None: none.
     """
 
     layers: int
     attention: Attention
     window: AttentionWindow
+    compression: Compression | None = None
 
 
 def check_phase(phase: str) -> None:

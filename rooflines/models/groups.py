@@ -18,6 +18,7 @@ from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.models.architecture import DECODE, Gqa, check_phase
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.models.compressed_attention import SharedKv, stream_matrices
 from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.theory.poly import ACTIVATED, WINDOWED_EXTENTS, Poly, parse_activated_experts
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
         Shape,
         TensorClass,
     )
+    from rooflines.models.compressed_attention import Compression
     from rooflines.models.matrix import Layout
     from rooflines.models.state_layers import State
 
@@ -118,6 +120,7 @@ class Group:
         copied_parts: Parts with copies, since fewer chips can share them.
         heads: Parts that a split by heads makes from its KV cache [1].
         bits: Bits per cached element; None: the KV cache dtype's.
+        rotary_share: Share of cached elements with rotary bits [1].
         attends: The phase, of grouped-query attention; else None.
         context: Tokens per sequence that attention reads; empty for other groups [1].
         tokens: Extents whose product is its token count.
@@ -136,6 +139,7 @@ class Group:
     copied_parts: tuple[CopiedPart, ...] = ()
     heads: int = 1
     bits: int | None = None
+    rotary_share: Fraction = Fraction(0)
     attends: Phase | None = None
     context: Terms = field(default_factory=dict)
     tokens: tuple[str, ...] = TOKENS
@@ -282,9 +286,11 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
         writes={scored_tokens: Fraction(shape.outputs)},
         layout="column",
     )
+    streams = stream_matrices(shape.streams, shape.layers, shape.D)
     return (
         Group("embed", 1, writes={TOKENS: Fraction(width)}),
         *_attention(shape, phase),
+        *(_linear(matrix, count) for count, matrix in streams),
         *_mlps(shape),
         *_experts(shape),
         *([unembed] if shape.outputs else []),
@@ -364,6 +370,15 @@ def _linear(matrix: Matrix, count: int, tensors: TensorClass = "weights") -> Gro
     )
 
 
+def _around_attention(
+    attention: Attention, width: int, phase: Phase
+) -> tuple[tuple[Matrix, ...], tuple[Matrix, ...]]:
+    """Matmuls before and after attention."""
+    matrices = attention.matrices(width, phase)
+    after = 2 if isinstance(attention, SharedKv) else 1
+    return matrices[:-after], matrices[-after:]
+
+
 def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
     """Attention groups by window, with indexers before them; then layers with a state."""
     parts_by_attention: dict[Attention, list[AttentionLayers]] = {}
@@ -372,29 +387,93 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
     for attention, parts in parts_by_attention.items():
         suffix = "" if attention == shape.attention else "-window"
         count = sum(part.layers for part in parts)
-        *input_matrices, output_matrix = attention.matrices(shape.D, phase)
+        input_matrices, output_matrices = _around_attention(attention, shape.D, phase)
         for matrix in input_matrices:
             yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
         if shape.sparse is not None:
             yield from _indexer(shape.sparse, shape)
-        flops, reads, writes = attention.core(phase)
-        for part in parts:
-            pairs, entries = part.window.extent_names
-            yield Group(
-                _attention_name(part.window),
-                part.layers,
-                flops={("B", pairs): Fraction(flops)},
-                cache={("B", entries): Fraction(attention.kv_cache_elements)},
-                reads={TOKENS: Fraction(reads)},
-                writes={TOKENS: Fraction(writes)},
-                layout="heads",
-                heads=attention.cache_heads,
-                attends=phase if isinstance(attention, Gqa) else None,
-                context={(entries,): Fraction(1)},
-            )
-        yield replace(_linear(output_matrix, count), name=f"{output_matrix.name}{suffix}")
+        if isinstance(attention, SharedKv):
+            yield from _compressed(attention, parts, shape.D, phase)
+        else:
+            yield from (_by_window(attention, part, phase) for part in parts)
+        for matrix in output_matrices:
+            yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
     if shape.state is not None:
         yield from _states(shape.state, shape.D, phase)
+
+
+def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Group:
+    """Group for attention with one window."""
+    flops, reads, writes = attention.core(phase)
+    pairs, entries = part.window.extent_names
+    return Group(
+        _attention_name(part.window),
+        part.layers,
+        flops={("B", pairs): Fraction(flops)},
+        cache={("B", entries): Fraction(attention.kv_cache_elements)},
+        reads={TOKENS: Fraction(reads)},
+        writes={TOKENS: Fraction(writes)},
+        layout="heads",
+        heads=attention.cache_heads,
+        attends=phase if isinstance(attention, Gqa) else None,
+        context={(entries,): Fraction(1)},
+    )
+
+
+def _compressed(
+    attention: SharedKv, parts: Iterable[AttentionLayers], width: int, phase: Phase
+) -> Iterator[Group]:
+    """Groups for a window beside compressed entries, with compressors and indexer before them.
+
+    One kernel attends to both; compressors, indexer and entries are whole on every chip.
+    """
+    for part in parts:
+        window_group = _by_window(attention, part, phase)
+        compression = part.compression
+        if compression is None:
+            yield replace(window_group, rotary_share=attention.rotary_share)
+            continue
+        for matrix in compression.matrices(width, attention):
+            yield _linear(matrix, part.layers)
+        if compression.dim is not None:
+            yield _entry_indexer(compression, part.layers)
+        entry_group = _by_window(attention, part._replace(window=compression.window), phase)
+        flops, cache, context = (
+            _with_share(getattr(window_group, cost), getattr(entry_group, cost), compression.tokens)
+            for cost in ("flops", "cache", "context")
+        )
+        yield replace(
+            window_group,
+            name=f"attention-compressed-{compression.tokens}",
+            flops=flops,
+            cache=cache,
+            context=context,
+            rotary_share=attention.rotary_share,
+        )
+
+
+def _with_share(terms: Terms, added: Terms, divisor: int) -> Terms:
+    """Add a share, 1 / divisor, of further terms."""
+    summed = dict(terms)
+    for product, coefficient in added.items():
+        summed[product] = summed.get(product, Fraction(0)) + coefficient / divisor
+    return summed
+
+
+def _entry_indexer(compression: Compression, layers: int) -> Group:
+    """Indexer group: scores against all compressed entries; every chip has all heads."""
+    flops, reads, writes = compression.index_core()
+    pairs, entries = FULL_ATTENTION.extent_names
+    return Group(
+        "indexer",
+        layers,
+        flops={("B", pairs): Fraction(flops, compression.tokens)},
+        cache={("B", entries): Fraction(compression.dim or 0, compression.tokens)},
+        reads={TOKENS: Fraction(reads)},
+        writes={TOKENS: Fraction(writes)},
+        copied_parts=(CopiedPart("", 1),),
+        bits=compression.bits,
+    )
 
 
 def _attention_name(window: AttentionWindow) -> str:

@@ -6,10 +6,12 @@ fused ones beside their parts for comparison.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.models.architecture import Gqa
+from rooflines.models.compressed_attention import SharedKv
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,6 +93,9 @@ ATTENTION_MODULES = {
     "q-b": "q_b_proj",
     "kv-a": "kv_a_proj_with_mqa",
     "kv-b": "kv_b_proj",
+    "kv": "kv_proj",
+    "o-a": "o_a_proj",
+    "o-b": "o_b_proj",
 }
 """Module names for attention projections."""
 
@@ -160,12 +165,17 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     attention = local_attention or shape.attention
     projections = attention.projections(shape.D)
     sizes = {name: into * out for name, (into, out) in projections.items()}
-    sizes[next(iter(sizes))] += sizes.pop("gates")  # one module with the queries
+    sizes[next(iter(sizes))] += sizes.pop("gates", 0)  # one module with the queries
     for name, size in sizes.items():
         yield (
             f"{CROSS_ATTENTION if mixer == 'cross' else 'self_attn'}.{ATTENTION_MODULES[name]}",
             size,
         )
+    if isinstance(attention, SharedKv):  # all layers' together, evenly
+        for part in shape.compressed:
+            for matrix in part.matrices(shape.D, attention):
+                elements = Fraction(matrix.weights * part.layers, shape.layers)
+                yield f"self_attn.compressor.{matrix.name}", round(elements)
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
             share = shape.sparse.indexer_layers / shape.sparse.layers

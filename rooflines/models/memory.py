@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import whole
-from rooflines.models.attention_window import AttentionWindow
-from rooflines.models.parameter_counts import copied_router_weights, copied_weights, parameters_of
+from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.models.compressed_attention import SharedKv, rotary_bits
+from rooflines.models.parameter_counts import (
+    copied_router_weights,
+    copied_stream_weights,
+    copied_weights,
+    parameters_of,
+)
 from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
 from rooflines.models.state_layers import CONV_INPUT_BITS
 from rooflines.theory.costs import BITS_PER_BYTE
@@ -30,6 +36,7 @@ class CachedTensor(NamedTuple):
         heads: Parts that a split by heads makes [1].
         bits: Bits per element; None: the KV cache dtype's.
         state: Whether its size is independent of the context.
+        rotary_share: Share of elements with rotary bits [1].
     """
 
     layers: int
@@ -38,6 +45,14 @@ class CachedTensor(NamedTuple):
     heads: int
     bits: int | None = None
     state: bool = False
+    rotary_share: Fraction = Fraction(0)
+
+    def mean_bits(self, cache_bits: Fraction) -> Fraction:
+        """Mean bits per element, given the KV cache's [bit]."""
+        if not self.rotary_share:
+            return Fraction(self.bits or cache_bits)
+        wide = rotary_bits(cache_bits)
+        return cache_bits + (wide - cache_bits) * self.rotary_share
 
     def elements_at(self, context: int) -> int:
         """Elements per sequence of S tokens, in all its layers [1]."""
@@ -48,14 +63,24 @@ class CachedTensor(NamedTuple):
 def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
     """Tensors kept per sequence: KV cache, indexer keys, SSM states and convolution inputs.
 
-    Sparse attention keeps every entry, and reads some.
+    Sparse attention keeps every entry, and reads some. A compressed entry is shared out among its
+    tokens.
     """
     tensors = []
-    for layers, attention, window in shape.attentions:
+    for layers, attention, window, compression in shape.attentions:
         kept_window = window if shape.sparse is None else AttentionWindow()
-        tensors.append(
-            CachedTensor(layers, attention.kv_cache_elements, kept_window, attention.cache_heads)
+        entry = CachedTensor(
+            layers, attention.kv_cache_elements, kept_window, attention.cache_heads
         )
+        if isinstance(attention, SharedKv):
+            entry = entry._replace(rotary_share=attention.rotary_share)
+        tensors.append(entry)
+        if compression is not None:
+            elements = entry.elements // compression.tokens
+            tensors.append(entry._replace(elements=elements, window=FULL_ATTENTION))
+            if compression.dim is not None:
+                elements = compression.dim // compression.tokens
+                tensors.append(CachedTensor(layers, elements, FULL_ATTENTION, 1, compression.bits))
     if (sparse := shape.sparse) is not None:
         tensors.append(
             CachedTensor(sparse.indexer_layers, sparse.dim, AttentionWindow(), 1, sparse.bits)
@@ -119,6 +144,7 @@ def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) ->
     copies = copied_weights(shape, split.shards) * bits["weights"]
     routers = shape.moe_layers * copied_router_weights(shape, split.shards)
     copies += routers * (bits["rest"] - bits["weights"])
+    copies += copied_stream_weights(shape, split.shards) * bits["rest"]
     return sum(shares, copies) / BITS_PER_BYTE
 
 
@@ -191,7 +217,7 @@ def cache_units(
         kind = "state" if tensor.state else "far" if tensor.window.tokens is None else "near"
         elements = tensor.layers * tensor.elements
         shards = cache_shards(tensor.heads, split.shards, cache_split)
-        element_bytes = Fraction(tensor.bits or bits["cache"]) / BITS_PER_BYTE
+        element_bytes = tensor.mean_bits(Fraction(bits["cache"])) / BITS_PER_BYTE
         sizes[kind] += elements * element_bytes / shards
         counts[kind] += elements
     counts["state"] = 1

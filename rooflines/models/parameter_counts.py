@@ -7,6 +7,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from rooflines.models.compressed_attention import SharedKv, stream_matrices, stream_vectors
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -29,6 +31,7 @@ class Parameters:
         experts: All routed experts.
         shared: Shared experts.
         router: Routers, and projections to the latent width and back.
+        streams: Hyper-connections.
         norms: All norms.
         biases: All biases, attention sinks, and the vectors and convolutions of SSM layers.
         unembedding: LM head or score head; 0 where tied.
@@ -44,6 +47,7 @@ class Parameters:
     experts: int
     shared: int
     router: int
+    streams: int
     norms: int
     biases: int
     unembedding: int
@@ -96,8 +100,11 @@ class Parameters:
 
 def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
     """Projections in attention, indexers and SSM layers, each with its number of layers."""
-    for layers, attention, _ in shape.attentions:
+    for layers, attention, _, compression in shape.attentions:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
+        if compression is not None and isinstance(attention, SharedKv):
+            matrices = compression.matrices(shape.D, attention)
+            yield from ((layers, matrix) for matrix in matrices)
     if shape.sparse is not None:
         matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
         yield from ((shape.sparse.indexer_layers, matrix) for matrix in matrices)
@@ -133,6 +140,19 @@ def copied_router_weights(shape: Shape, tp: int) -> Fraction:
     return Fraction(0) if shape.moe is None else _excess_weights(shape.moe.router(shape.D), tp)
 
 
+def copied_stream_weights(shape: Shape, tp: int) -> Fraction:
+    """Weights per chip beyond an even share in all hyper-connections [1]."""
+    return sum(
+        (count * _excess_weights(matrix, tp) for count, matrix in _stream_matrices(shape)),
+        Fraction(0),
+    )
+
+
+def _stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
+    """Matmuls in hyper-connections, with counts."""
+    return stream_matrices(shape.streams, shape.layers, shape.D)
+
+
 def _excess_weights(matrix: Matrix, tp: int) -> Fraction:
     """Weights in one matrix per chip beyond an even share [1]."""
     return sum((part.weights * part.excess_share(tp) for part in matrix.copied_parts), Fraction(0))
@@ -158,10 +178,14 @@ def parameters_of(shape: Shape) -> Parameters:
     width, mlp, moe = shape.D, shape.mlp, shape.moe
     matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
     norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
-    biases = shape.outputs * shape.head_bias
-    for layers, attention, _ in shape.attentions:
+    biases = shape.outputs * shape.head_bias + stream_vectors(shape.streams, shape.layers)
+    for layers, attention, _, compression in shape.attentions:
         norms += layers * attention.norms()
         biases += layers * attention.biases(width)
+        if compression is not None and isinstance(attention, SharedKv):
+            compressor_norms, positions = compression.vector_elements(attention)
+            norms += layers * compressor_norms
+            biases += layers * positions
     if shape.sparse is not None:
         norms += shape.sparse.indexer_layers * 2 * shape.sparse.dim
     if shape.state is not None:
@@ -178,7 +202,8 @@ def parameters_of(shape: Shape) -> Parameters:
         router = layers * sum(matrix.weights for matrix in _routing_matrices(shape))
         latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
-        biases += layers * moe.E * (int(moe.router_bias) + vectors)
+        biases += layers * moe.E * vectors
+        biases += (layers - moe.hashed) * moe.E if moe.router_bias else 0
         idle = layers * (moe.E - moe.k) * (routed + vectors)
     cross_matrices, cross_total = _cross_attention(shape)
     return Parameters(
@@ -188,6 +213,7 @@ def parameters_of(shape: Shape) -> Parameters:
         experts=experts,
         shared=shared,
         router=router,
+        streams=sum(count * matrix.weights for count, matrix in _stream_matrices(shape)),
         norms=norms,
         biases=biases,
         unembedding=shape.unembedding,

@@ -87,8 +87,8 @@ def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
             divisors = ", ".join(str(n) for n in range(1, heads + 1) if not heads % n)
             problem = f"is {chips}, which does not divide the {heads} {name}"
             raise RooflinesError("tp", problem, f"use one of {divisors}")
-    for _, attention, _ in shape.attentions:
-        kv_heads = attention.cache_heads
+    for part in shape.attentions:
+        kv_heads = part.attention.cache_heads
         if kv_heads % chips and chips % kv_heads:
             raise RooflinesError(
                 "tp",

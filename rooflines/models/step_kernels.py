@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.models.architecture import DECODE, PREFILL, ROUTER
+from rooflines.models.compressed_attention import STREAMS, rotary_bits
 from rooflines.models.groups import (
     DRAFT,
     MATMUL_LAYOUTS,
@@ -99,6 +100,9 @@ def token_share(split: Split) -> Fraction:
     """Share of a step's tokens routed among a chip's experts: 1 with ep, else 1 / dp [1]."""
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
+
+UNQUANTIZED = (ROUTER, *STREAMS)
+"""Kernels whose weights have the dtype of norms, biases and routers."""
 
 SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
 """Kernels of shared experts; one all-reduce sums their outputs with routed experts'."""
@@ -237,14 +241,18 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     share = group.share("weights", split.shards)
     weights = split.share("experts") if is_expert_parallel else share
     tensors = LM_HEAD if group.tensors == "head" else group.tensors or "weights"
-    if group.name.removeprefix(DRAFT) == ROUTER:
+    if group.name.removeprefix(DRAFT) in UNQUANTIZED:
         tensors = REST
     weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
         activated = activated_experts(group.moe.E, group.moe.k, 1, sharing.routing)
         weight_bytes = constant(activated * next(iter(weight_bytes.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
-    cached = amount(group.cache, sharing.bytes_of("cache", group.bits) / parts)
+    element_bytes = sharing.bytes_of("cache", group.bits)
+    if group.rotary_share:
+        rotary_bytes = rotary_bits(sharing.bits["cache"]) / BITS_PER_BYTE
+        element_bytes += (rotary_bytes - element_bytes) * group.rotary_share
+    cached = amount(group.cache, element_bytes / parts)
 
     def activation_traffic(cost: str, terms: Terms, whole_layouts: Collection[Layout]) -> Poly:
         """Activation traffic [byte]; `whole_layouts` repeat it per chip, but not under ep."""

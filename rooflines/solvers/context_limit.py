@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.numbers import MAX_COUNT, first
@@ -58,15 +59,15 @@ def context_ceiling(case: StepCase, new: int) -> Solution:
         new: T, new tokens of each sequence: no context is smaller [1].
     """
     windows = case.model.shape.attention_windows
-    tokens = max((window.tokens or 0 for window in windows), default=0)
-    chunk = tokens if any(window.chunked for window in windows) else 1
-    windows_full = new if chunk > 1 else new + tokens
+    tokens = sorted({window.tokens or 0 for window in windows})
+    chunk = tokens[-1] if any(window.chunked for window in windows) else 1
+    windows_full = [new] if chunk > 1 else [new + size for size in tokens if size] or [new]
     strict, weak = _margins(case, new)
 
     strict_margins = [*strict.values()]
 
     def find_last(weak_margins: Sequence[Margin]) -> int | str | None:
-        last = last_context(strict_margins, weak_margins, windows_full, chunk)
+        last = last_context(strict_margins, weak_margins, windows_full[-1], chunk)
         if last is None:
             return _before_windows_fill(windows_full, strict_margins, weak_margins, new)
         return last
@@ -213,23 +214,25 @@ def _chunks_by_place(
 
 
 def _before_windows_fill(
-    windows_full: int, strict: Sequence[Margin], weak: Sequence[Margin], new: int
+    windows_full: Sequence[int], strict: Sequence[Margin], weak: Sequence[Margin], new: int
 ) -> int | None:
     """Find the largest context with positive margins before all windows are full [1].
 
-    The least margin is concave: search its peak, then its zero beyond the peak.
+    The least margin is concave from one context at which a window is full to the next: search its
+    peak there, then its zero beyond the peak.
     """
-    if windows_full == new or not strict:
+    if not strict:
         return None
 
     def least_margin(context: int) -> Fraction:
         return min(margin(context) for margin in strict)
 
-    peak = first(lambda at: least_margin(at + 1) <= least_margin(at), new, windows_full)
-    if least_margin(peak) <= 0:
-        return None
-    last = first(lambda at: least_margin(at + 1) <= 0, peak, windows_full)
-    return last if all(margin(last) >= 0 for margin in weak) else None
+    for start, end in reversed([*pairwise(dict.fromkeys([new, *windows_full]))]):
+        peak = first(lambda at: least_margin(at + 1) <= least_margin(at), start, end)
+        if least_margin(peak) > 0:
+            last = first(lambda at: least_margin(at + 1) <= 0, peak, end)
+            return last if all(margin(last) >= 0 for margin in weak) else None
+    return None
 
 
 def _plane(

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
+from rooflines.models.architecture import Gqa, Mla
 from rooflines.models.split import BY_HEADS, Split, check_shares
 from rooflines.theory.network import ALL_TO_ALL, TORUS
 
@@ -267,17 +268,17 @@ class TrainingPlan(TrainingKeys, Split):
 
     def _check_family(self, shape: Shape) -> None:
         window = shape.window
+        trained_attention(shape)
         for part, is_present in (
             ("states in place of attention", shape.state is not None),
             ("sparse attention", shape.sparse is not None),
+            ("hyper-connections", shape.streams is not None),
             ("layers of one part each", shape.single),
             ("experts of a latent width", shape.moe is not None and shape.moe.latent is not None),
             ("windows with attention of their own", window is not None and window.attention),
         ):
             if is_present:
-                raise RooflinesError(
-                    "model", f"has {part}, whose training is not modelled", "use another model"
-                )
+                raise _untrained(part)
 
     def _check_experts(self, shape: Shape) -> None:
         if self.ep == 1:
@@ -290,3 +291,21 @@ class TrainingPlan(TrainingKeys, Split):
                 f"{self.stage_chips}"
             )
             raise RooflinesError("ep", problem, "use a divisor of both")
+
+
+def trained_attention(shape: Shape) -> Gqa | Mla:
+    """Attention of a model whose training is modelled.
+
+    Raises:
+        RooflinesError: It is compressed attention.
+    """
+    if isinstance(shape.attention, Gqa | Mla):
+        return shape.attention
+    raise _untrained("compressed attention")
+
+
+def _untrained(part: str) -> RooflinesError:
+    """Error for a part of a model whose training is not modelled."""
+    return RooflinesError(
+        "model", f"has {part}, whose training is not modelled", "use another model"
+    )

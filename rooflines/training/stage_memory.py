@@ -15,7 +15,7 @@ from rooflines.basics.numbers import exact
 from rooflines.models.architecture import Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
 from rooflines.models.tensor_dtypes import LM_HEAD
-from rooflines.training.parallel_plan import MOMENTS
+from rooflines.training.parallel_plan import MOMENTS, trained_attention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -77,7 +77,7 @@ def saved_tensors(
         plan: The parallelism plan; None: every tensor once.
         element_bytes: Bytes per element [byte].
     """
-    width, attention = shape.D, shape.attention
+    width, attention = shape.D, trained_attention(shape)
     saved = {"embed": SavedElements(layer_input=width), "unembed": SavedElements(shape.V, width)}
     if isinstance(attention, Gqa):
         values, gates = attention.N * attention.value, attention.gates

@@ -28,6 +28,7 @@ from rooflines.theory.resources import (
     time_terms,
     work_of,
 )
+from rooflines.training.parallel_plan import trained_attention
 from rooflines.training.stage_memory import (
     END_KERNELS,
     EXPERT_KERNELS,
@@ -621,7 +622,8 @@ def _layer_collectives(builder: KernelBuilder, group: Group, name: str) -> Layer
 
 def _context_collectives(builder: KernelBuilder) -> LayerCollectives:
     """Context-parallel collectives around attention: ring all-gather for keys, or head exchange."""
-    plan, attention, size = builder.plan, builder.shape.attention, builder.sizes["activations"]
+    plan, size = builder.plan, builder.sizes["activations"]
+    attention = trained_attention(builder.shape)
     key_elements = Fraction(attention.kv_cache_elements, min(plan.tp, attention.cache_heads))
     if plan.context == "ring":
         ring = Poly({MICRO_BATCH_TOKENS: key_elements * size})

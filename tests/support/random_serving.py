@@ -37,6 +37,28 @@ def attentions(draw):
     return found | ({"q_rank": draw(lots.sampled_from([8, 24]))} if draw(lots.booleans()) else {})
 
 
+@lots.composite
+def compressed(draw, layers):
+    """Draw a window in all layers, with compressed entries beside it in some, and streams."""
+    attention = {"kind": "shared-kv", "N": draw(lots.sampled_from([4, 16, 48]))}
+    attention |= {"H": draw(lots.sampled_from([16, 64])), "rope": draw(lots.sampled_from([4, 16]))}
+    attention |= {key: draw(lots.sampled_from([8, 24])) for key in ("q_rank", "o_rank")}
+    attention |= {"o_groups": draw(lots.sampled_from([1, 4])), "sinks": draw(lots.booleans())}
+    found: dict[str, Any] = {
+        "attention": attention,
+        "window": {"tokens": draw(lots.sampled_from([1, 2, 16])), "layers": layers},
+        "streams": draw(lots.sampled_from([None, 2, 4])),
+    }
+    parts: list[dict[str, Any]] = []
+    if chosen := draw(lots.integers(0, layers)):
+        part = {"tokens": draw(lots.sampled_from([1, 2, 4])), "layers": chosen, "overlap": True}
+        part |= {"entries": draw(lots.sampled_from([1, 3, 8])), "heads": draw(some), "dim": 8}
+        parts.append(part | {"bits": draw(lots.sampled_from([None, 4]))})
+    if others := draw(lots.integers(0, layers - chosen)):
+        parts.append({"tokens": draw(lots.sampled_from([8, 16])), "layers": others})
+    return {**found, "compressed": parts}
+
+
 MOST_OF_A_CHUNK = 100
 """Tokens of chunks that the oracle of contexts tries one by one [1]."""
 
@@ -111,6 +133,11 @@ def models(draw, name="made-up"):
             "gated": draw(lots.booleans()),
             "latent": draw(lots.sampled_from([None, None, 24])),
         }
+    if draw(lots.integers(0, 5)) == 0:
+        model |= draw(compressed(layers))
+        if sparse:
+            model["moe"]["hashed"] = draw(lots.integers(0, sparse))
+        return model
     if draw(lots.integers(0, 3)) == 0:  # each layer is a mixer, an MLP or experts
         mixed = draw(lots.integers(1, 4))
         model |= {"single": True, "layers": layers + mixed}
@@ -316,6 +343,7 @@ def request_configs(draw):
 EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
     *("windows", "chunks", "other windows", "chosen tokens"),
+    *("compressed entries", "chosen entries", "no compressed entries", "streams", "hashed"),
     *("gated-delta", "kda", "mamba2", "short-conv"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
     *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp"),
@@ -443,16 +471,23 @@ def kinds_of_dtypes(spec):
 def kinds_of_case(case):
     """The kinds of a case that a chip supports."""
     entry, a = case.entry, case.entry["attention"]
-    latent_one = a.get("kind") == "mla"
+    latent_one, shared_one = a.get("kind") == "mla", a.get("kind") == "shared-kv"
+    grouped_one = not latent_one and not shared_one
+    entries = entry.get("compressed") or []
     window, moe, state = (entry.get(part) or {} for part in ("window", "moe", "state"))
     several = case.tp > 1 or case.ep > 1
     both = len(case.links) > 1 and several
     holds = {
-        "heads": not latent_one,
+        "heads": grouped_one,
+        "compressed entries": any(not part.get("entries") for part in entries),
+        "chosen entries": any(part.get("entries") for part in entries),
+        "no compressed entries": shared_one and not entries,
+        "streams": entry.get("streams"),
+        "hashed": moe.get("hashed"),
         "latent": latent_one,
         "latent queries": latent_one and "q_rank" in a,
         "gates": a.get("gate"),
-        "values": not latent_one and "v" in a,
+        "values": grouped_one and "v" in a,
         "biases": a.get("bias"),
         "norms": a.get("qk_norm"),
         "sinks": a.get("sinks"),
@@ -471,7 +506,7 @@ def kinds_of_case(case):
         "single": entry.get("single"),
         "tied": entry.get("tied"),
         "tp": case.tp > 1,
-        "copies of heads": not latent_one and case.tp > a["K"],
+        "copies of heads": grouped_one and case.tp > a["K"],
         "dp": case.dp > 1,
         "ep": case.ep > 1,
         "ep over tp and dp": case.ep > 1 and case.tp > 1 and case.dp > 1,

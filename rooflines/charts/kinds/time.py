@@ -43,7 +43,15 @@ STAGE_SUFFIX = r"-(fwd|again|bwd|dgrad|wgrad|wgrad-add|[0-9]+)$"
 
 FAMILIES = {
     **dict.fromkeys(
-        ("attention", "attention-window", "attention-chunk", "indexer", "state"), "attention"
+        (
+            "attention",
+            "attention-window",
+            "attention-chunk",
+            "attention-compressed",
+            "indexer",
+            "state",
+        ),
+        "attention",
     ),
     **dict.fromkeys(("gate-up", "up", "down", "shared"), "up, down"),
     **dict.fromkeys(("experts", "router"), "experts"),

@@ -15,6 +15,7 @@ from pydantic import BeforeValidator
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.models.architecture import Gqa, Indexer, Mla, Mlp, Moe, Shape, Window
+from rooflines.models.compressed_attention import SharedKv
 from rooflines.models.hf import rules
 from rooflines.models.hf.config_keys import MTP_KEYS, tables
 from rooflines.models.state_layers import State
@@ -30,10 +31,13 @@ FULL, LINEAR = "full_attention", "linear_attention"
 SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 """Values of `layer_types`."""
 
-LAYER_TYPES = {"window": (SLIDING, CHUNKED), "state": (LINEAR, "conv")}
+COMPRESSED = ("compressed_sparse_attention", "heavily_compressed_attention")
+"""Values of `layer_types` for layers with compressed entries beside a window."""
+
+LAYER_TYPES = {"window": (SLIDING, CHUNKED, *COMPRESSED), "state": (LINEAR, "conv")}
 """Values of `layer_types` for layers with a window, or an SSM state."""
 
-ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla}
+ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla, "shared-kv": SharedKv}
 
 PARTS: Mapping[str, type[Entry]] = {
     "window": Window,

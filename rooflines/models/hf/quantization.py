@@ -29,6 +29,9 @@ FILE = Path(__file__).with_name("quantizations.yaml")
 EVERY_MATRIX = "*"
 """Pattern that matches every matrix."""
 
+EXPERTS, EXPERT_DTYPE = "mlp.experts", "expert_dtype"
+"""Module with a layer's experts; key with their dtype."""
+
 FILE_FORMAT = ""
 """Marker in place of a format: modules keep the file's."""
 
@@ -251,17 +254,24 @@ def _integer(bits: object, group: object, place: str = "bits", *, zeros: bool = 
 
 
 def _fp8(config: Mapping[str, Any]) -> Quantization:
-    """fp8 with scales per tensor, row or block, which are not counted; or mxfp8."""
+    """fp8 with scales per tensor, row or block, which are not counted; or mxfp8.
+
+    Experts may have a separate dtype.
+    """
     has_row_blocks = config.get("weight_block_size") == [1, dtype_entries().formats["mxfp8"].block]
-    return Quantization(
-        ((EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8"),), cache=_cache(config)
-    )
+    formats = [(EVERY_MATRIX, "mxfp8" if has_row_blocks else "fp8")]
+    if (expert_dtype := config.get(EXPERT_DTYPE)) is not None:
+        formats_by_dtype = quantizations()["expert-dtypes"]
+        if not isinstance(expert_dtype, str) or expert_dtype not in formats_by_dtype:
+            raise RooflinesError(EXPERT_DTYPE, f"is {quote(expert_dtype)}", FIX, value=expert_dtype)
+        formats.append((EXPERTS, formats_by_dtype[expert_dtype]))
+    return Quantization(tuple(formats), cache=_cache(config))
 
 
 def _mxfp4(config: Mapping[str, Any]) -> Quantization:
     """gpt-oss: experts in mxfp4."""
     del config
-    return Quantization((("mlp.experts", "mxfp4"),))
+    return Quantization(((EXPERTS, "mxfp4"),))
 
 
 def _gptq(config: Mapping[str, Any]) -> Quantization:

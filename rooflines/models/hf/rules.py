@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.text import si
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,6 +41,23 @@ XIELU, SLOPES = "xielu", 2
 RESIDUALS = 4
 """Vectors with width D per Kimi K3 layer for residuals over blocks: a norm and a query before the
 mixer, and before the MLP [1]."""
+
+
+ALL_ENTRIES, CHOSEN_ENTRIES = "heavily_compressed_attention", "compressed_sparse_attention"
+COMPRESSED_TOKENS = {"sliding_attention": 0, CHOSEN_ENTRIES: 4, ALL_ENTRIES: 128}
+"""DeepSeek-V4's layer types, with tokens per compressed entry [1]."""
+
+INDEX_KEY_BITS = 4
+"""Bits per element of the keys of DeepSeek-V4's indexer, which its code stores in fp4 [bit]."""
+
+FP32_BYTES = 4
+"""Bytes per element of a compressor's state [byte]."""
+
+ROTARY_SHARE = 64 / 512
+"""Rotary share of a head in DeepSeek-V4's class [1]."""
+
+HASHED, HASH_LAYERS = "hash_moe", 3
+"""DeepSeek-V4's value of `mlp_layer_types` for routing by token, and layers with it by default."""
 
 
 # ---------------------------------------------------------------- layers
@@ -240,6 +258,88 @@ def indexer_layers(keys: Keys) -> int | None:
         raise RooflinesError("index_topk_freq", problem, "add indexer_types")
     keys.require("num_experts", keys.get("n_routed_experts"))
     return types.count("full") if "shared" in types else None
+
+
+def compressions(keys: Keys) -> list[dict[str, object]]:
+    """Compressed entries in DeepSeek-V4: tokens per entry by `compress_ratios` or `layer_types`.
+
+    Layers with 4 tokens per entry have overlapping entries and an indexer.
+
+    Raises:
+        RooflinesError: Neither key says which layers have which.
+    """
+    types = keys.per_layer("layer_types", tuple(COMPRESSED_TOKENS))
+    keys.ignore("compress_rates")
+    if types:
+        tokens_by_type = {
+            kind: keys.size(f"compress_rates.{kind}", default) if default else 0
+            for kind, default in COMPRESSED_TOKENS.items()
+        }
+    else:
+        tokens_by_type = COMPRESSED_TOKENS
+        type_by_tokens = {tokens: kind for kind, tokens in COMPRESSED_TOKENS.items()}
+        listed = keys.per_layer("compress_ratios", tuple(type_by_tokens))
+        types = [type_by_tokens[tokens] for tokens in listed]
+    keys.ignore("compress_ratios")
+    if not types:
+        problem = "lacks compress_ratios and layer_types"
+        raise RooflinesError("", problem, "add one: the file may be incomplete")
+    _note_compressors(
+        keys,
+        *(tokens_by_type[kind] * types.count(kind) for kind in (CHOSEN_ENTRIES, ALL_ENTRIES)),
+    )
+    chosen = {
+        "overlap": True,
+        "entries": keys.size("index_topk"),
+        "heads": keys.size("index_n_heads"),
+        "dim": keys.size("index_head_dim"),
+        "bits": INDEX_KEY_BITS,
+    }
+    return [
+        {"tokens": tokens_by_type[kind], "layers": types.count(kind), **parts}
+        for kind, parts in ((CHOSEN_ENTRIES, chosen), (ALL_ENTRIES, {}))
+        if kind in types
+    ]
+
+
+def _note_compressors(keys: Keys, chosen: int, full: int) -> None:
+    """Note compressor states: sum and gate per token in unfinished entries.
+
+    Args:
+        keys: The config.
+        chosen: Tokens per entry, summed over layers with overlapping entries and keys [1].
+        full: Tokens per entry, summed over further layers [1].
+    """
+    size, key = keys.size("head_dim"), keys.size("index_head_dim")
+    elements = 2 * (chosen * 2 * 2 * (size + key) + full * size)
+    text = f"the state of compressors, {si(elements * FP32_BYTES, 'B')} a sequence in fp32"
+    if elements:
+        keys.assumptions.append(f"{text}, is not counted")
+
+
+def rotary_size(keys: Keys) -> int:
+    """Rotary part of a head in DeepSeek-V4: as stated, or by its share [1].
+
+    Raises:
+        RooflinesError: The share is no number from 0 to 1.
+    """
+    if keys.get("qk_rope_head_dim") is not None:
+        return keys.size("qk_rope_head_dim")
+    size, share = keys.size("head_dim"), keys.get("partial_rotary_factor", ROTARY_SHARE)
+    if not isinstance(share, int | float) or not 0 < share <= 1:
+        raise RooflinesError(
+            "partial_rotary_factor", f"is {quote(share)}", "write 0 to 1", value=share
+        )
+    return int(size * share)
+
+
+def hash_layers(keys: Keys) -> int:
+    """DeepSeek-V4's layers that route by token: the first [1]."""
+    types = keys.per_layer("mlp_layer_types", (HASHED, "moe"))
+    if types:
+        keys.ignore("num_hash_layers")
+        return types.count(HASHED)
+    return keys.size("num_hash_layers", HASH_LAYERS, minimum=0)
 
 
 def where_sparse(keys: Keys) -> list[bool]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.models.hf.quantization import (
     EVERY_MATRIX,
+    EXPERT_DTYPE,
     FIX,
     QUANTIZED,
     UNLESS_LISTED,
@@ -24,7 +26,7 @@ from rooflines.models.layer_matrices import modules_of
 from rooflines.models.tensor_dtypes import ModelDtypes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from rooflines.models.architecture import Shape
     from rooflines.models.hf.config_keys import Keys
@@ -83,6 +85,11 @@ def published_dtypes(
     quantization_value = next(filter(None, map(keys.get, QUANTIZATIONS)), None)
     keys.ignore(*QUANTIZATIONS)
     keys.ignore("torch_dtype", "dtype")
+    if (expert_dtype := keys.get(EXPERT_DTYPE)) is not None:
+        if not isinstance(quantization_value, Mapping):
+            problem = f"is {quote(expert_dtype)} without a quantization_config"
+            raise RooflinesError(EXPERT_DTYPE, problem, FIX, value=expert_dtype)
+        quantization_value = {EXPERT_DTYPE: expert_dtype, **quantization_value}
     notes = [] if base else [DEFAULT_DTYPE_NOTE]
     quantization = None
     if quantization_value is not None:

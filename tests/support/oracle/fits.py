@@ -105,7 +105,7 @@ def attention_fit(case, kernel):
     """The fit of attention of its own, which holds for grouped-query attention."""
     name = kernel.name.removeprefix("draft-")
     own = name != "attention" and (case.entry.get("window") or {}).get("attention")
-    latent = not own and case.entry["attention"].get("kind") == "mla"
+    latent = not own and case.entry["attention"].get("kind") in ("mla", "shared-kv")
     if latent or not name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
         return None
     return case.fits.attention.get(case.phase)

@@ -51,6 +51,12 @@ def _plain(elements):
 
 
 def _attention(a, width):
+    if a.get("kind") == "shared-kv":
+        heads, low = a["N"] * a["H"], a["o_groups"] * a["o_rank"]
+        yield _plain(width * a["q_rank"] + a["q_rank"] * heads + width * a["H"])
+        yield _plain(a["o_groups"] * (heads // a["o_groups"]) * a["o_rank"] + low * width)
+        yield _plain(a["q_rank"] + a["H"] + (a["N"] if a.get("sinks") else 0))
+        return
     if a.get("kind") == "mla":
         heads, key, value = a["N"], a["nope"] + a["rope"], a["v"]
         yield _plain(width * a["kv_rank"] + width * a["rope"])
@@ -68,6 +74,38 @@ def _attention(a, width):
     biases = {"qkv": q + k + v, "qkvo": q + k + v + width}.get(str(a.get("bias")), 0)
     norms = {"head": a["H"] + a["H"], "all": q + k}.get(str(a.get("qk_norm")), 0)
     yield _plain(biases + norms + (a["N"] if a.get("sinks") else 0))
+
+
+def compressors(entry):
+    """The compressors of every layer: part, size of what it makes, whether keys of an indexer."""
+    for part in entry.get("compressed") or []:
+        for _ in range(part["layers"]):
+            yield part, entry["attention"]["H"], False
+            if part.get("entries"):
+                yield part, part["dim"], True
+
+
+def _compressors(entry):
+    """Their projections, gates, norms and positions; the queries and weights of indexers."""
+    width = entry["D"]
+    for part, made, _ in compressors(entry):
+        wide = made + made if part.get("overlap") else made
+        yield _plain(width * wide + width * wide)
+        yield _plain(made + part["tokens"] * wide)
+    for part in entry.get("compressed") or []:
+        if part.get("entries"):
+            queries = entry["attention"]["q_rank"] * part["heads"] * part["dim"]
+            yield _plain(part["layers"] * (queries + width * part["heads"]))
+
+
+def _streams(entry):
+    """The hyper-connections: two in each layer, and one that ends the streams."""
+    if streams := entry.get("streams"):
+        inside = streams * entry["D"]
+        for _ in range(2 * entry["layers"]):
+            weights = streams + streams + streams * streams
+            yield _plain(inside * weights + weights + len(("in", "out", "between")))
+        yield _plain(inside * streams + streams + 1)
 
 
 def _indexers(entry):
@@ -175,6 +213,10 @@ def pieces(entry):
             yield from _attention(_own(entry, kind), width)
     if entry.get("sparse"):
         yield from _indexers(entry)
+    yield from _compressors(entry)
+    yield from _streams(entry)
+    if (moe := entry.get("moe") or {}).get("router_bias"):
+        yield _plain(-moe.get("hashed", 0) * moe["E"])
     for kind in each_mlp(entry):
         if kind == "moe":
             yield from _experts(entry["moe"], width)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from oracle.network import axes_of, why_not_joined
 from oracle.quantities import first, last
 from oracle.step_values import footprints, times
-from oracle.steps import Step, shared_evenly
+from oracle.steps import Step, shared_evenly, tokens_of
 from oracle.values import bound_of
 
 FAR = 2**400
@@ -64,17 +64,18 @@ def last_context(case, ahead, compute_bound, new):
         `ENDLESS` if there is no largest, None if there is none. Traffic of the network does not
         depend on S and math grows with it, so memory alone ends compute-bound contexts.
     """
-    window = turn(case)
+    turns = turns_of(case)
+    window = turns[-1]
     if (case.entry.get("window") or {}).get("chunked"):
         return last_of_chunks(ahead, compute_bound, new, window)
     if ahead(FAR_CONTEXT):
         return ENDLESS if compute_bound(FAR_CONTEXT) else None
     found, context = last(ahead, max(window + new - 1, new)), window + new - 2
     while found is None and context >= new:  # a new token is at the window's end
-        if context <= window and ahead(new) and not ahead(context):  # affine from `new` to here
+        if context <= turns[0] and ahead(new) and not ahead(context):  # affine from `new` to here
             context = last(ahead, new) or new
         found = context if ahead(context) else None
-        context = new - 1 if context <= window else context - 1
+        context = new - 1 if context <= turns[0] else context - 1
     return found if found is not None and compute_bound(found) else None
 
 
@@ -96,10 +97,12 @@ def last_of_chunks(ahead, compute_bound, new, chunk):
     return max(found, default=None)
 
 
-def turn(case):
-    """The tokens of the window, or of chosen ones; 0 without."""
+def turns_of(case):
+    """The tokens of windows, of chosen tokens, and of chosen entries, fewest first; 0 without."""
     parts = (case.entry.get(part) or {} for part in ("window", "sparse"))
-    return max(part.get("tokens", 0) for part in parts)
+    tokens = {part["tokens"] for part in parts if "tokens" in part}
+    chosen = (tokens_of(part) for part in case.entry.get("compressed") or [])
+    return sorted(tokens.union(number for number in chosen if number)) or [0]
 
 
 def largest_batch_within(case, context, target_s, time="t_lower_s", new=1):

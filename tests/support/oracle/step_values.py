@@ -12,6 +12,8 @@ from oracle.fits import NEARLY_TIED
 from oracle.quantities import exact
 from oracle.steps import (
     EVERY_CHIP,
+    bits_of_entry,
+    compressor_matrices,
     entries_held,
     entry_elements,
     kernels,
@@ -42,7 +44,13 @@ def cache_of_one(case, context):
             continue
         a = (entry.get(kind) or {}).get("attention") or entry["attention"]
         held = entries_held(context, None if kind == "sparse" else tokens)
-        bits += held * entry_elements(a) * case.bits["cache"] / case.cache_shares(a.get("K", 1))
+        each = entry_elements(a) * bits_of_entry(a, case.bits["cache"])
+        bits += held * each / case.cache_shares(a.get("K", 1))
+    for part, made, keys in models.compressors(entry):
+        each = bits_of_entry(entry["attention"], case.bits["cache"])
+        if keys:
+            each = Fraction(part.get("bits") or case.bits["cache"])
+        bits += Fraction(context * made, part["tokens"]) * each / case.cache_shares(1)
     if sparse := entry.get("sparse"):
         keys = models.indexers(entry) * context * sparse["dim"]
         own = Fraction(sparse.get("bits") or case.bits["cache"])
@@ -93,6 +101,13 @@ def few_heads(entry):
         of_queries = (entry["attention"].get("q_rank") or width) * queries
         of_keys = width * (sparse["dim"] + weigh * sparse["heads"])
         yield EVERY_CHIP, models.indexers(entry) * (of_queries + of_keys)
+    for part in entry.get("compressed") or []:
+        a, wide = entry["attention"], 2 if part.get("overlap") else 1
+        for name, made in compressor_matrices(part, a, wide):
+            yield EVERY_CHIP, part["layers"] * (a["q_rank"] if name == "index-q" else width) * made
+    if streams := entry.get("streams"):
+        mixed = streams * width * (streams * streams + 2 * streams)
+        yield EVERY_CHIP, 2 * entry["layers"] * mixed + streams * width * streams
     moe = entry.get("moe") or {}
     for _ in range(models.each_mlp(entry).count("moe")):
         gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0

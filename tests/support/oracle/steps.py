@@ -117,6 +117,11 @@ def pairs(context, new, window):
     return (first + within) * (within - first + 1) // 2 + beyond
 
 
+def tokens_of(part):
+    """Tokens whose compressed entries a token attends to; None: all."""
+    return part["entries"] * part["tokens"] if part.get("entries") else None
+
+
 ATTENTION = {type(None): "attention", int: "attention-window", models.Chunk: "attention-chunk"}
 """The names of attention by how far it attends."""
 
@@ -159,6 +164,15 @@ def projections(a, width, phase):
     out. A chip of more than K has a key and a value head that another one has as well. What is
     compressed has no heads.
     """
+    if a.get("kind") == "shared-kv":
+        heads, low, down = a["N"] * a["H"], a["o_groups"] * a["o_rank"], a["q_rank"] + a["H"]
+        whole = [(EVERY_CHIP, width * down, down)]
+        return [
+            ("qkv-down", width * down, width, down, "out", whole),
+            ("q-up", a["q_rank"] * heads, a["q_rank"], heads, "out"),
+            ("o-down", heads * a["o_rank"], heads, low, "heads"),
+            ("o", low * width, low, width, "in"),
+        ]
     if a.get("kind") != "mla":
         value = a.get("v") or a["H"]
         out, keys = a["N"] * value, a["K"] * a["H"] + (0 if a.get("one_tensor") else a["K"] * value)
@@ -192,11 +206,28 @@ def entry_elements(a):
     """Elements of an entry of the cache."""
     if a.get("kind") == "mla":
         return int(a["kv_rank"] + a["rope"])
+    if a.get("kind") == "shared-kv":
+        return int(a["H"])
     return int(a["K"] * (a["H"] + (a.get("v") or a["H"])))
+
+
+LEAST_ROTARY = 16
+"""Bits of a rotary element of a compressed entry, at least [bit]."""
+
+
+def bits_of_entry(a, bits):
+    """Mean bits of the elements of an entry, in a cache of so many bits."""
+    if a.get("kind") != "shared-kv":
+        return bits
+    rotary, size = a["rope"], a["H"]
+    return ((size - rotary) * bits + rotary * max(bits, Fraction(LEAST_ROTARY))) / size
 
 
 def attention_of(a, phase):
     """FLOP of a pair, elements in and out per token."""
+    if a.get("kind") == "shared-kv":
+        heads = a["N"] * a["H"]
+        return 2 * (heads + heads), heads, heads
     if a.get("kind") != "mla":
         keys, values = a["N"] * a["H"], a["N"] * (a.get("v") or a["H"])
         return 2 * keys + 2 * values, keys, values
@@ -280,14 +311,29 @@ class OneChip:
             else Matmul(self.own, moved[0], moved[1], depth, held / depth),
         )
 
-    def attention(self, a, window):
-        """The attention of layers with one window."""
+    def attention(self, a, window, part=None):
+        """The attention of layers with one window, beside compressed entries if there are some."""
         step = self.step
         of_pair, inside, outside = attention_of(a, self.case.phase)
-        flops = of_pair * step.B * pairs(step.S, step.T, window)
-        context = entries_moved(step.S, step.T, window)
-        name, moved, heads = ATTENTION[type(window)], entry_elements(a) * context, a.get("K", 1)
-        return Inner(name, flops, moved, self.bits["cache"], heads, inside, outside, context)
+        couples = Fraction(pairs(step.S, step.T, window))
+        context = Fraction(entries_moved(step.S, step.T, window))
+        name = ATTENTION[type(window)]
+        if part is not None:
+            name, far = f"attention-compressed-{part['tokens']}", tokens_of(part)
+            couples += Fraction(pairs(step.S, step.T, far), part["tokens"])
+            context += Fraction(entries_moved(step.S, step.T, far), part["tokens"])
+        flops, moved, heads = of_pair * step.B * couples, entry_elements(a) * context, a.get("K", 1)
+        bits = bits_of_entry(a, self.bits["cache"])
+        return Inner(name, flops, moved, bits, heads, inside, outside, context)
+
+    def entry_indexer(self, part):
+        """The heads of an indexer, to every compressed entry."""
+        step, queries = self.step, part["heads"] * part["dim"]
+        couples = Fraction(pairs(step.S, step.T, None), part["tokens"])
+        moved = part["dim"] * Fraction(entries_moved(step.S, step.T, None), part["tokens"])
+        bits = Fraction(part.get("bits") or self.bits["cache"])
+        flops = 2 * queries * step.B * couples
+        return Inner("indexer", flops, moved, bits, 1, queries, part["entries"])
 
     def indexer(self):
         """The attention of the heads of an indexer to all tokens; their key is one."""
@@ -390,7 +436,13 @@ def kernels(case, step):
     """What one chip does in a step, group after group."""
     chip, entry, none = OneChip(case, step), case.entry, Fraction(0)
     embedded = chip.bytes_of(chip.own * entry["D"], "activations")
-    found = [Kernel("embed", 1, none, none, none, embedded), *attentions(chip)]
+    mixing = compressed_attentions if entry["attention"].get("kind") == "shared-kv" else attentions
+    found = [Kernel("embed", 1, none, none, none, embedded), *mixing(chip)]
+    if streams := entry.get("streams"):
+        inside, out = streams * entry["D"], streams * streams + 2 * streams
+        mix = ("mix", inside * out, inside, inside, "whole")
+        last = ("mix-out", inside * streams, inside, entry["D"], "whole")
+        found += [chip.linear(2 * entry["layers"], mix), chip.linear(1, last)]
     if state := entry.get("state"):
         into, out = state_projections(state, entry["D"])
         layers = state["layers"]
@@ -455,6 +507,36 @@ def attentions(chip):
         for window in dict.fromkeys(windows):
             yield chip.inner(windows.count(window), chip.attention(a, window))
         yield chip.linear(len(windows), (last[0] + suffix, *last[1:]))
+
+
+def compressed_attentions(chip):
+    """Attention to a window, and to compressed entries: compressors, indexers, then attention."""
+    entry, width = chip.case.entry, chip.case.entry["D"]
+    a, window, layers = entry["attention"], entry["window"]["tokens"], entry["layers"]
+    *before, down, out = projections(a, width, chip.case.phase)
+    for matrix in (*before, down, out):
+        yield chip.linear(layers, matrix)
+    alone = layers
+    for part in entry.get("compressed") or []:
+        count = part["layers"]
+        alone -= count
+        wide = 2 if part.get("overlap") else 1
+        for name, made in compressor_matrices(part, a, wide):
+            inside = a["q_rank"] if name == "index-q" else width
+            yield chip.linear(count, (name, inside * made, inside, made, "whole"))
+        if part.get("entries"):
+            yield chip.inner(count, chip.entry_indexer(part))
+        yield chip.inner(count, chip.attention(a, window, part))
+    if alone:
+        yield chip.inner(alone, chip.attention(a, window))
+
+
+def compressor_matrices(part, a, wide):
+    """Names and outputs of the matrices that make entries, and of those of an indexer."""
+    yield f"compress-{part['tokens']}", 2 * wide * a["H"]
+    if part.get("entries"):
+        yield "index-q", part["heads"] * part["dim"]
+        yield "index-k", part["heads"] + 2 * wide * part["dim"]
 
 
 def state_projections(s, width):
