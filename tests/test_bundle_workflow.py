@@ -38,12 +38,12 @@ def check_every_chart(browser, site, theme, width, *, chosen):
     page = visit.open("charts.html")
     for chart in charts(site):
         drawn = f"#stage[data-drawn='{chart['id']} {theme}']:not([aria-busy])"
-        page.evaluate("(chart) => ROOFLINES.go({ chart })", chart["id"])
+        page.evaluate("(chart) => ROOFLINES.navigate({ chart })", chart["id"])
         page.wait_for_selector(drawn)
         assert page.locator("#files a").count() >= 4
         assert page.locator(f"#charts a[data-chart={chart['id']}][aria-current=true]").count() == 1
         for name, value in [("chart", chart["id"]), *(choices(page) if chosen else [])]:
-            page.evaluate("([name, value]) => ROOFLINES.go({ [name]: value })", [name, value])
+            page.evaluate("([name, value]) => ROOFLINES.navigate({ [name]: value })", [name, value])
             page.wait_for_selector(drawn)
             assert page.locator("#plot svg path").count() > 3, f"{chart['id']} {name} {value}"
             assert page.locator("#plot svg text").count() > 1, f"{chart['id']} {name} {value}"

@@ -88,14 +88,17 @@ def test_the_page_shows_every_number_and_warns_of_boosted_cards():
     details = chip_details(bases, chip_sources())["chips"]
     for chip, of in details.items():
         assert len(of["numbers"]) == len(written_numbers(chip)), chip
-        boosted = "a time below the bound is possible." in " ".join(of["about"])
+        boosted = "a time below the bound is possible." in " ".join(of["remarks"])
         assert boosted == (WRITTEN[chip].get("clock") == "boost"), chip
 
 
 def test_a_chip_is_described_once():
     chip = chip_entries()["h100-sxm"]
     frame = rooflines.chips().filter(chip="h100-sxm")
-    page = [(one[0], one[2]) for one in chip_details({"x": chip}, {})["chips"]["x"]["numbers"]]
+    page = [
+        (one["quantity"], one["exact"])
+        for one in chip_details({"x": chip}, {})["chips"]["x"]["numbers"]
+    ]
     shares = [record["path"] for record in number_records(chip)][frame.height :]
     assert page[: frame.height] == [
         (f"{part}: {meaning}", f"{value} {unit}")

@@ -39,8 +39,21 @@ def visit(browser, site):
 @pytest.mark.parametrize("phase", ["decode", "prefill"])
 @pytest.mark.parametrize("split", ["tp1", "tp1-dp8-ep8"])
 def test_estimates_are_those_of_the_phase_and_of_the_split(visit, phase, split):
-    sizes = {"split": split, "phase": phase, "B": 64, "S": 6095, "basis": "calibrated", "own": {}}
-    state = {"is": "model", "chips": "h100-sxm", "model": "gpt-oss-120b", "format": "bf16", **sizes}
+    sizes = {
+        "split": split,
+        "phase": phase,
+        "B": 64,
+        "S": 6095,
+        "basis": "calibrated",
+        "custom": {},
+    }
+    state = {
+        "subject": "model",
+        "chips": "h100-sxm",
+        "model": "gpt-oss-120b",
+        "format": "bf16",
+        **sizes,
+    }
     show(visit.page, explorer.address_of(state))
     value = explorer.explained(state)
     assert value
@@ -49,8 +62,8 @@ def test_estimates_are_those_of_the_phase_and_of_the_split(visit, phase, split):
 
 
 def test_every_plan_of_training_has_the_numbers_of_python(visit):
-    sizes = {"B": 64, "S": 8192, "micro_batch": 2, "basis": "bound", "own": {}}
-    state = {"is": "model", "chips": "b200", "phase": "train", "format": "bf16", **sizes}
+    sizes = {"B": 64, "S": 8192, "micro_batch": 2, "basis": "bound", "custom": {}}
+    state = {"subject": "model", "chips": "b200", "phase": "train", "format": "bf16", **sizes}
     for plan in PLANS:
         model = "gpt-oss-120b" if "ep" in plan else "llama-3.1-8b"
         asked = {**state, "model": model, "plan": TrainingPlan.model_validate(plan).name}
@@ -64,10 +77,10 @@ def test_every_plan_of_training_has_the_numbers_of_python(visit):
 THROUGHPUT = """() => {
   const [draw, drawn] = [SVG.draw, []];
   SVG.draw = (_, { marks }) => drawn.push(marks);
-  PICTURES.draw(EXPLORER.now(), EXPLORER.answers(), () => {});
+  PLOTS.draw(EXPLORER.readState(), EXPLORER.chipRows(), () => {});
   SVG.draw = draw;
   const lines = drawn[0].filter(({ kind }) => kind === "line").map(({ points }) => points);
-  return [lines, EXPLORER.answers().map(({ user, rate }) => [user, rate])];
+  return [lines, EXPLORER.chipRows().map(({ userRate, chipRate }) => [userRate, chipRate])];
 }"""
 """The lines of the picture of throughput, and speed for a user and rate of a chip of each row."""
 
@@ -82,7 +95,9 @@ THROUGHPUT = """() => {
     ids=lambda asked: asked["phase"],
 )
 def test_lines_of_throughput_pass_through_the_numbers_of_the_table(visit, asked):
-    show(visit.page, {"is": "model", "model": "llama-3.1-8b", "chips": "h100-sxm,b200", **asked})
+    show(
+        visit.page, {"subject": "model", "model": "llama-3.1-8b", "chips": "h100-sxm,b200", **asked}
+    )
     lines, rows = visit.page.evaluate(THROUGHPUT)
     assert len(lines) == len(rows) == 2
     for line, (user, rate) in zip(lines, rows, strict=True):
@@ -91,13 +106,13 @@ def test_lines_of_throughput_pass_through_the_numbers_of_the_table(visit, asked)
 
 
 CRITICAL = """([asked]) => {
-  const data = EXPLORER.now().data;
+  const data = EXPLORER.readState().data;
   const chips = new Map(data.chips.map((chip) => [chip.id, chip]));
   const dtypes = new Map(data.dtypes.map((one) => [one.name, one]));
-  return asked.map(([chip, dtype, sharding, n, share, D, F]) => {
-    const now = { data, own: {}, sharding, n, D, F, dtypes: dtypes.get(dtype) };
-    const of = STATE.matmulOf(now, chips.get(chip));
-    const { outcome, size } = ANSWERS.critical(of, share);
+  return asked.map(([chip, dtype, sharding, shards, share, D, F]) => {
+    const state = { data, custom: {}, sharding, shards, D, F, dtypes: dtypes.get(dtype) };
+    const workload = STATE.matmulWorkload(state, chips.get(chip));
+    const { outcome, size } = EVALUATION.critical(workload, share);
     return outcome === "never" ? null : size;
   });
 }"""
@@ -142,18 +157,18 @@ def claims(text, lead, rows, state):
     """The sentences of a verdict as Python's rules take them, and the one that is withheld."""
     timed = [row for row in rows if row.get("time") and row["fits"] is not False]
     timed.sort(key=lambda row: row["time"])
-    first = [row for row in rows if "lack" not in row and row["label"] in lead][:1]
+    first = [row for row in rows if "unsupported" not in row and row["label"] in lead][:1]
     if found := re.search(r"(\w+)-bound", lead):
         yield Sentence(text=lead, rows=[{"bound": first[0]["binds"]}], blames=found[1])
     if found := re.search(r"each token adds more (\w+) time", lead):
         yield Sentence(text=lead, rows=[{"limit": first[0]["limit"]}], blames=found[1])
     if found := re.search(r"[^.]* over (?!the|such)\w+ takes[^.]*", lead):
         yield Sentence(text=found[0], rows=[{"network_bytes": first[0]["sent"]}], moves="network")
-    if state["is"] == "model" and lead and (name := re.search(r"published in ([\w-]+)", text)):
+    if state["subject"] == "model" and lead and (name := re.search(r"published in ([\w-]+)", text)):
         yield Sentence(text=text, rows=first, published=name[1])
     if len(timed) > 1:
         offs = [row["off"] for row in timed[:2]]
-        spreads = tuple(off["high"] / off["low"] for off in offs) if all(offs) else ()
+        spreads = tuple(off["p90"] / off["p10"] for off in offs) if all(offs) else ()
         ranking = Ranking(timed[1]["time"], timed[0]["time"], spreads)
         said = next(
             line
@@ -212,7 +227,7 @@ def test_a_changed_digit_of_a_verdict_is_noticed(visit):
 def test_a_verdict_says_what_matters(visit, case):
     show(visit.page, case["state"])
     if "beside" in case:
-        assert case["beside"] in visit.page.locator("#right .instead").inner_text()
+        assert case["beside"] in visit.page.locator("#right .messages").inner_text()
         return
     text = visit.page.evaluate(explorer.WORDS)
     assert case.get("says", "") in text
@@ -228,7 +243,10 @@ def test_how_far_off_a_time_is_stands_beside_it(visit):
 def test_all_columns_of_the_table_of_chips_are_in_a_window_of_1280_pixels(visit):
     assert visit.page.viewport_size["width"] == 1280
     longest = {"chips": "h100-sxm,b200,rtx-pro-6000-server,a100-sxm-80gb", "rows": "all"}
-    subjects = [{}, *({"is": "model", "phase": each} for each in ("decode", "prefill", "train"))]
+    subjects = [
+        {},
+        *({"subject": "model", "phase": each} for each in ("decode", "prefill", "train")),
+    ]
     for subject in subjects:
         for basis in ("bound", "calibrated"):
             show(visit.page, {**longest, **subject, "basis": basis, "model": "llama-3.1-70b"})
@@ -239,14 +257,14 @@ def test_all_columns_of_the_table_of_chips_are_in_a_window_of_1280_pixels(visit)
 
 
 def test_the_layer_of_an_expert_counts_its_tokens(visit):
-    layers = visit.page.evaluate("EXPLORER.now().data.layers")
-    _, *sizes = next(one for one in layers if "expert" in one[0])
-    show(visit.page, dict(zip("DF", sizes, strict=True)))
+    layers = visit.page.evaluate("EXPLORER.readState().data.layers")
+    layer = next(one for one in layers if "expert" in one["name"])
+    show(visit.page, {size: layer[size] for size in "DF"})
     assert "B counts its tokens alone" in visit.page.evaluate(explorer.WORDS)
 
 
 def test_models_open_in_their_published_format(visit):
-    show(visit.page, {"is": "model", "model": "gpt-oss-120b"})
+    show(visit.page, {"subject": "model", "model": "gpt-oss-120b"})
     assert visit.page.locator("#format").input_value() == "mxfp4-experts"
     visit.page.locator("#model").select_option("deepseek-v3.2")
     expect(visit.page.locator("#format")).to_have_value("fp8")
@@ -270,8 +288,8 @@ def test_the_keyboard_is_enough(visit):
     page.locator("#size-B").fill("4096")
     page.keyboard.press("Enter")
     expect(page.locator("#lead")).to_contain_text("compute-bound")
-    expect(page.locator("#said")).to_contain_text("compute-bound")
-    assert page.locator("#said").get_attribute("aria-live") == "polite"
+    expect(page.locator("#announcement")).to_contain_text("compute-bound")
+    assert page.locator("#announcement").get_attribute("aria-live") == "polite"
     page.get_by_role("radio", name="D × F").focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("radio", name="Chip × dtypes")).to_be_checked()
@@ -279,12 +297,12 @@ def test_the_keyboard_is_enough(visit):
     page.locator(".panel summary").click()
     page.get_by_label("Memory of H100 SXM, GB/s").fill("4800")
     page.keyboard.press("Enter")
-    expect(page.locator("#own-said")).to_be_visible()
-    assert "own=h100-sxm.memory:4800000000000" in page.url
+    expect(page.locator("#custom-note")).to_be_visible()
+    assert "custom=h100-sxm.memory:4800000000000" in page.url
     page.get_by_label("Memory of H100 SXM, GB/s").fill("-4,800")
     page.keyboard.press("Enter")
     expect(page.locator("#unknown")).to_contain_text("h100-sxm.memory:-4800: of no chip, or no num")
-    expect(page.locator("#own-said")).to_be_hidden()
+    expect(page.locator("#custom-note")).to_be_hidden()
 
 
 def test_back_undoes_a_choice_and_keeps_what_a_slider_did(visit):
@@ -307,7 +325,7 @@ def test_the_command_of_the_page_is_one(visit):
 
 
 def test_training_shows_what_it_has_and_tells_the_rest(visit):
-    state = {"is": "model", "phase": "train", "model": "llama-3.1-8b", "plan": "dp8-fsdp"}
+    state = {"subject": "model", "phase": "train", "model": "llama-3.1-8b", "plan": "dp8-fsdp"}
     show(visit.page, state)
     assert "On 8 × H100 SXM a step of training of Llama" in visit.page.evaluate(explorer.WORDS)
     (head, *_) = visit.page.locator("#chips-table thead").all_inner_texts()
@@ -327,12 +345,12 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert "of states and" in visit.page.evaluate(explorer.WORDS)
     show(visit.page, state | {"model": "deepseek-v3.2"})
     assert "sparse attention, whose training is not modelled" in visit.page.evaluate(explorer.WORDS)
-    show(visit.page, {"is": "model", "phase": "train", "basis": "calibrated"})
+    show(visit.page, {"subject": "model", "phase": "train", "basis": "calibrated"})
     assert "On 8 × B200 a step of training of Llama 3.1 8B" in visit.page.evaluate(explorer.WORDS)
     assert "2.04 times the latter, as in 43 measured steps (Megatron)" in visit.page.evaluate(
         explorer.WORDS
     )
-    show(visit.page, {"is": "model", "model": "llama-3.1-8b"})
+    show(visit.page, {"subject": "model", "model": "llama-3.1-8b"})
     assert visit.page.locator("#split").is_visible()
     assert not visit.page.locator("#plan").is_visible()
 
@@ -346,7 +364,7 @@ def test_the_offered_plans_a_config_are_offered_besides():
     assert offered_plans(config.model_sweeps.values()) == [*PLANS, own]
 
 
-PURE = ("numbers", "answers", "state", "sentences")
+PURE = ("numbers", "evaluation", "state", "sentences")
 """Scripts that need no page."""
 
 
@@ -358,10 +376,11 @@ def test_answers_and_sentences_need_no_page(visit):
     text = visit.page.evaluate(
         """([code]) => {
           const end = `
-            const now = STATE.read(new URLSearchParams(asked), data);
-            return SENTENCES.verdict(now, now.chips.map((chip) => STATE.rowOf(now, chip))).lead;`;
+            const state = STATE.read(new URLSearchParams(asked), data);
+            const rows = state.chips.map((chip) => STATE.evaluateChip(state, chip));
+            return SENTENCES.verdict(state, rows).lead;`;
           const run = new Function("document", "window", "asked", "data", code + end);
-          return run(undefined, undefined, location.hash.slice(1), EXPLORER.now().data);
+          return run(undefined, undefined, location.hash.slice(1), EXPLORER.readState().data);
         }""",
         [code],
     )

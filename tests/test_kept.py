@@ -132,7 +132,7 @@ def test_rows_follow_the_chip_that_computes_their_prompts(tmp_path):
 def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(explorer, "MODELS", ("llama-3.1-8b", "gpt-oss-20b"))
     monkeypatch.setattr(explorer, "SERVING", ("h100-sxm", "b200", "mi300x"))
-    monkeypatch.setattr(explorer, "FIRST_CHIPS", ("b200",))
+    monkeypatch.setattr(explorer, "DEFAULT_CHIPS", ("b200",))
     chips = {name: chip_entries()[name] for name in ("h100-sxm", "b200", "mi300x")}
     plain = copy.deepcopy(chips["b200"].plain)
     plain["memory"]["hbm"]["bytes_per_s"] *= 1.01

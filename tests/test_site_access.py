@@ -33,8 +33,8 @@ def test_no_page_is_wider_than_the_window(visit, address):
 STATES = [
     f"charts.html#chart={CHARTS[2]}",
     "chips.html#chip=h100-sxm",
-    "index.html#sharding=batch/gather-w&n=4&basis=calibrated&unknown=1&tab=binds",
-    "index.html#is=model&model=gpt-oss-120b&tab=kernels&rows=all",
+    "index.html#sharding=batch/gather-w&shards=4&basis=calibrated&unknown=1&tab=bottlenecks",
+    "index.html#subject=model&model=gpt-oss-120b&tab=kernels&rows=all",
 ]
 
 

@@ -149,7 +149,7 @@ def test_a_view_of_a_step_opens_the_step():
     choice = {"by": "kernel", "chip": "b200", "dtypes": "fp8", "split": "tp4", "S": 1024}
     address = _explorer_address({**choice, "model": "llama-3.1-8b", "basis": "nominal"}, {})
     asked = dict(parse_qsl(address.partition("#")[2]))
-    model = {"is": "model", "model": "llama-3.1-8b", "format": "fp8"}
+    model = {"subject": "model", "model": "llama-3.1-8b", "format": "fp8"}
     assert asked == {**model, "chips": "b200", "split": "tp4", "S": "1024"}
 
 

@@ -58,11 +58,12 @@ def test_a_chart_has_all_its_files_under_the_names_that_its_page_links(site):
     for chart in charts:
         source = site.parent / "charts" / chart["family"] / chart["id"]
         made = {text for text, ending in FILES.items() if Path(f"{source}{ending}").exists()}
-        assert {text for text, _ in chart["files"]} == made | {"Vega-Lite data"}
+        assert {file["text"] for file in chart["files"]} == made | {"Vega-Lite data"}
         assert made >= {"SVG", "Parquet", "Vega-Lite"}
-        for text, file in chart["files"]:
-            if text not in ("Vega-Lite", "Vega-Lite data"):
-                assert (site / file).read_bytes() == Path(f"{source}{FILES[text]}").read_bytes()
+        for file in chart["files"]:
+            if file["text"] not in ("Vega-Lite", "Vega-Lite data"):
+                source_file = Path(f"{source}{FILES[file['text']]}")
+                assert (site / file["path"]).read_bytes() == source_file.read_bytes()
         name, spec = put(site / chart["spec"])
         assert name == f"chart/{chart['id']}"
         views = json.loads(Path(f"{source}-views.json").read_text())
@@ -184,11 +185,12 @@ def test_every_number_of_every_chip_is_there_with_its_source(site):
     for said in ("197 TFLOP/s", "819 GB/s", "810 GB/s", "1.979 PFLOP/s", "printed with sparsity"):
         assert said in text, said
     listed = [one for chip in details["chips"].values() for one in chip["numbers"]]
-    assert any(estimate for *_, estimate, _ in listed)
-    assert "gcp-v5e-old" in {source for one in listed for source in one[3]} & {*details["sources"]}
+    assert any(number["is_estimate"] for number in listed)
+    cited = {source for number in listed for source in number["sources"]}
+    assert "gcp-v5e-old" in cited & {*details["sources"]}
     variant = details["chips"]["mine"]
     assert len(variant["numbers"]) == 1, "what is its own"
-    assert variant["about"][0].startswith("A variant of")
+    assert variant["remarks"][0].startswith("A variant of")
 
 
 def test_the_page_has_every_step_that_it_offers_or_says_why_not(site):
@@ -201,16 +203,16 @@ def test_the_page_has_every_step_that_it_offers_or_says_why_not(site):
         found = [
             {**step, "chip": steps["machines"][int(place)]["chip"]}
             for step in own["steps"]
-            for place in step["on"]
+            for place in step["estimates"]
         ]
         asked = []
         for phase in steps["phases"]:
-            offered = steps["offers"]["train" if phase == "train" else "serve"]
+            offered = steps["choices"]["train" if phase == "train" else "serve"]
             splits = [split["name"] for split in offered["splits"]]
             for chip, split, dtypes in product(chips, splits, offered["formats"]):
-                named = (chip, model["id"], split, dtypes)
+                step = {"chip": chip, "model": model["id"], "split": split, "dtypes": dtypes}
                 skipped = (
-                    all(given in (None, "", one) for given, one in zip(row, named, strict=False))
+                    all(row[name] in (None, "", value) for name, value in step.items())
                     for row in steps["skipped"]
                 )
                 if not any(skipped):
@@ -222,7 +224,7 @@ def test_the_page_has_every_step_that_it_offers_or_says_why_not(site):
 def test_the_page_has_every_chip_with_all_its_peaks(site):
     page = put(site / "data" / "explorer.js")[1]
     matrix = {chip: chip_entries()[chip].units.get("matrix", {}) for chip in base_chips()}
-    plain = [chip for chip in page["chips"] if not chip.get("variant")]
+    plain = [chip for chip in page["chips"] if not chip["is_variant"]]
     found = [{"chip": chip["id"], "dtype": dtype} for chip in plain for dtype in chip["peaks"]]
     expected = [(chip, dtype) for chip, peaks in matrix.items() for dtype in peaks]
     assert key_differences(found, ("chip", "dtype"), expected) == ([], [])

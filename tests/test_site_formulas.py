@@ -49,8 +49,8 @@ def value(terms, n, extents=None):
 def piece_of(network, n):
     return next(
         piece
-        for piece in network["pieces"]
-        if piece["least"] <= n <= piece["most"] and n % piece["step"] == piece["offset"]
+        for piece in network["segments"]
+        if piece["first"] <= n <= piece["last"] and n % piece["step"] == piece["offset"]
     )
 
 
@@ -65,18 +65,18 @@ def test_networks_are_those_of_the_model(data):
         network = data["networks"][chip["network"]]
         link = next(iter(entry.networks.values())).exact
         most, published = max_domain((link,))
-        assert network["published"] == published
-        assert network["most"] == (2**53 if most is None else most)
-        for n in range(2, min(network["most"], CHIPS) + 1):
+        assert network["is_published"] == published
+        assert network["max_chips"] == (2**53 if most is None else most)
+        for n in range(2, min(network["max_chips"], CHIPS) + 1):
             if network["group"] and n > network["group"] and n % network["group"]:
                 continue
             rings += link.is_ring(n)
             for collective, levels in piece_of(network, n)["collectives"].items():
                 route = Route((link,), (n,))
                 rate = collective_rate(route, collective, efficiency)
-                seconds = max(value(level["seconds"], n) for level in levels)
+                seconds = max(value(level["seconds_per_byte"], n) for level in levels)
                 assert seconds == sum(route.bytes_per_payload_byte(collective)) / rate.per_s
-                assert max(value(level["latency"], n) for level in levels) == rate.latency_s
+                assert max(value(level["latency_s"], n) for level in levels) == rate.latency_s
     assert rings > 30
 
 
@@ -84,7 +84,7 @@ def test_a_fitted_chip_without_a_network_sends_nothing():
     lone = chip_entries()["h100-sxm"].model_copy(update={"networks": {}})
     fit = first_fits({"h100-sxm": lone}, shipped_calibrations())["h100-sxm"]["bf16"]
     assert fit["software"] == "trtllm"
-    assert fit["sent"] == {}
+    assert fit["collectives"] == {}
 
 
 def test_calibrations_are_those_of_the_chip_and_of_software():
@@ -97,21 +97,21 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
         "tile": 1,
         "common": {"": "1/500000"},
         "pieces": [
-            ["compute", {"math": "5/4"}],
-            ["memory", {"memory": 2}],
-            ["network", {"network": 1}],
+            {"bound": "compute", "terms": {"math": "5/4"}},
+            {"bound": "memory", "terms": {"memory": 2}},
+            {"bound": "network", "terms": {"network": 1}},
         ],
         "bands": {},
-        "reach": None,
-        "sent": {},
+        "range": None,
+        "collectives": {},
     }
     assert {each["software"] for each in found["h100-sxm"].values()} <= {*SOFTWARE}
     first = found["h100-sxm"]["bf16"]
     assert first["software"] == "trtllm"
-    sent = first["sent"]["all-reduce"]
+    sent = first["collectives"]["all-reduce"]
     hop_s = shipped_calibrations().collectives["h100-sxm/trtllm"]["all-reduce"].numbers.hop_s
     for chips in (2, 5, 8):
-        assert value(sent["waits"], chips) == 2 * (chips - 1) * hop_s
+        assert value(sent["step_seconds"], chips) == 2 * (chips - 1) * hop_s
 
 
 @pytest.mark.parametrize(("interleave", "waits"), [(1, 3), (2, 1.5), (6, 0.5)])
@@ -122,4 +122,4 @@ def test_a_stage_waits_for_as_many_runs_of_others_as_a_pipeline_fills_with(inter
     keys = {"phase": "train", "grid": {"B": 1, "S": 64}, "splits": [plan], "thresholds": []}
     sweep = sweep_on(model, "h100-sxm", "bf16", entries=chip_entries(), **keys)
     ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
-    assert (step["pp"], step["waits"]) == (4, waits)
+    assert (step["pp"], step["bubble_runs"]) == (4, waits)

@@ -85,7 +85,7 @@ def test_names_of_a_config_run_nowhere(visit):
         "data.html",
         "chips.html#chip=mine",
         "index.html#chips=mine&rows=all",
-        "index.html#is=model&chips=mine&split=tp1",
+        "index.html#subject=model&chips=mine&split=tp1",
         "method.html",
     ]:
         page = one.open(address)

@@ -1,4 +1,4 @@
-"""The words of the package: names are nouns, a docstring's summary says what a thing is."""
+"""The words of the package and its scripts: names are nouns, summaries say what a thing is."""
 
 import ast
 import re
@@ -25,7 +25,10 @@ KINDS = {
         "the memory), one idea a sentence"
     ),
     "indirect": "{count} summaries begin with What, Whether, How, ...: begin with a noun or a verb",
-    "pronouns": "{count} names are pronouns: name what the value is, as in docs/glossary.md",
+    "pronouns": (
+        "{count} names are pronouns, or end in Of: name what the value is, as in docs/glossary.md "
+        "(ridge, not ridgeOf)"
+    ),
     "superlatives": "{count} constants are MOST_, LEAST_, ...: write MAX_ or MIN_",
 }
 
@@ -61,15 +64,48 @@ def counts_of(trees):
     return {**dict.fromkeys(KINDS, 0), **counts, "of": share}
 
 
+COMMENT = re.compile(r"/\*\*?(.*?)\*/", re.DOTALL)
+"""A comment of a script that describes it, or what follows."""
+
+CODE = re.compile(r'//[^\n]*|"(?:[^"\\\n]|\\.)*"')
+"""Line comments and plain texts, which have no names."""
+
+NAMING = re.compile(
+    r"\b(?:const|let)\s+([^=]*?)\s*(?:=|\bof\b)"  # a variable, or several, taken apart
+    r"|\bfunction\s+(\w+\s*\([^)]*\))"
+    r"|\(([^()]*)\)\s*=>|\b(\w+)\s*=>"  # arguments of arrow functions
+    r"|[{,]\s*(\w+)\s*:|\.(\w+)\b(?!\()"  # fields, but for methods of the language
+)
+"""A place of a script that names something."""
+
+
+def script_counts(scripts):
+    """The counts of scripts, by kind; the `of` are those of their comments."""
+    counts: Counter[str] = Counter()
+    words: list[str] = []
+    for script in scripts:
+        for comment in COMMENT.findall(script):
+            words += re.findall(r"[a-z']+", comment.lower())
+            counts["indirect"] += bool(INDIRECT.match(comment.strip()))
+        for place in NAMING.findall(CODE.sub('""', COMMENT.sub("", script))):
+            for name in re.findall(r"[A-Za-z]\w*", " ".join(place)):
+                counts["pronouns"] += name in PRONOUNS or bool(re.search(r"[a-z]Of$", name))
+                counts["superlatives"] += bool(SUPERLATIVE.match(name))
+    share = round(100 * words.count("of") / max(len(words), 1), 1)
+    return {**dict.fromkeys(KINDS, 0), **counts, "of": share}
+
+
 @pytest.fixture(scope="module")
 def folders(repository):
-    """The counts of every folder of the package."""
+    """The counts of every folder of the package, and of the site's scripts."""
     trees = defaultdict(list)
     root = repository / "rooflines"
+    scripts = [path.read_text(encoding="utf-8") for path in root.rglob("assets/*.js")]
     for path in sorted(root.rglob("*.py")):
         folder, *rest = path.relative_to(root).parts
         trees[folder if rest else "rooflines"].append(ast.parse(path.read_text(encoding="utf-8")))
-    return {folder: counts_of(modules) for folder, modules in trees.items()}
+    counts = {folder: counts_of(modules) for folder, modules in trees.items()}
+    return {**counts, "scripts": script_counts(scripts)}
 
 
 LIMITS = case("words")
@@ -101,3 +137,14 @@ def test_pronouns_and_superlatives_are_counted():
     text = 'MOST_ROWS = 3\ndef f(of):\n    """How many there are of it."""\n    each = of\n'
     found = counts_of([ast.parse(text)])
     assert found == {"of": 16.7, "indirect": 1, "pronouns": 2, "superlatives": 1}
+
+
+def test_names_of_scripts_are_counted():
+    text = """/** How many there are of them. */
+    const MOST_ROWS = 3; // of a table
+    function rowsOf({ own, name: label }, ...others) {
+      const text = "each of them, it: that";
+      return own.map((one) => ({ said: one.length, [label]: found.indexOf(text) }));
+    }"""
+    found = script_counts([text])
+    assert found == {"of": 16.7, "indirect": 1, "pronouns": 5, "superlatives": 1}

@@ -16,7 +16,7 @@ from playwright.sync_api import sync_playwright
 
 NAME = "explorer"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-QUESTION = "is=model&model=llama-3.1-70b&basis=calibrated"
+QUESTION = "subject=model&model=llama-3.1-70b&basis=calibrated"
 """A decode step by its estimate, as the part of the address that names it."""
 
 WIDTH, HEIGHT = 1280, 1180

@@ -53,8 +53,8 @@ def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
 
     Returns:
         By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
-        `bands`, the `reach`, sizes of its timings and the band beyond, and the collectives `sent`
-        over the first interconnect. A collective without a fit for the software takes the first
+        `bands`, the `range` of its timings with the bands beyond, and `collectives` over the first
+        interconnect. A collective without a fit for the software takes the first
         other software's.
     """
     order = {name: place for place, name in enumerate(SOFTWARE)}
@@ -96,15 +96,15 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
     return {
         "tile": numbers.tile,
         "common": _affine(numbers.common),
-        "pieces": [[piece.bound, _affine(piece)] for (piece,) in numbers.pieces],
+        "pieces": [{"bound": piece.bound, "terms": _affine(piece)} for (piece,) in numbers.pieces],
         "bands": fit.bands,
-        "reach": fit.reach and _reach(fit.reach),
-        "sent": {
+        "range": fit.reach and _range(fit.reach),
+        "collectives": {
             kind: {
                 "protocols": [_affine(protocol) for protocol in collective.numbers.pieces[0]],
-                "waits": _waits(choice.entry, collective.numbers, kind),
+                "step_seconds": _step_seconds(choice.entry, collective.numbers, kind),
                 "bands": {**fit.bands, **collective.bands},
-                "reach": collective.reach and _reach(collective.reach),
+                "range": collective.reach and _range(collective.reach),
             }
             for kind in RING_PASSES
             if (collective := choice.collective(kind))
@@ -112,10 +112,14 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
     }
 
 
-def _reach(reach: FitRange) -> JSON:
+def _range(fit_range: FitRange) -> JSON:
     """Sizes of timings, with bands beyond them and for a fit from other software."""
-    elsewhere = reach.other_engine_band if reach.from_other_engine else None
-    return {**reach.sizes, "outside": reach.out_of_range_band, "elsewhere": elsewhere}
+    other_band = fit_range.other_engine_band if fit_range.from_other_engine else None
+    return {
+        "sizes": dict(fit_range.sizes),
+        "out_of_range_band": fit_range.out_of_range_band,
+        "other_engine_band": other_band,
+    }
 
 
 def _affine(affine: Affine) -> Terms:
@@ -124,7 +128,7 @@ def _affine(affine: Affine) -> Terms:
     return {name: json_number(Fraction(factor)) for name, factor in factors.items() if factor}
 
 
-def _waits(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
+def _step_seconds(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
     """Time for a collective's steps over the number of chips [s]."""
     link = next(iter(entry.networks.values())).exact
     routes = [Route((link,), (n,)) for n in CHIPS]

@@ -100,22 +100,26 @@ def chip_details(chips: Mapping[str, Chip], sources: Mapping[str, JSON]) -> JSON
     """All numbers of chips, and the documents that they cite.
 
     Returns:
-        `chips`: by id, remarks, and per number its part and meaning, text, value with unit, source
-        ids, kind of source, a flag for estimates, and notes; a variant whose base is listed has
-        only numbers that differ. `sources`: by id, a document's title, address, date and kind.
+        `chips`: by id, `remarks` and `numbers`, each from `_number`; a variant whose base is listed
+        has only numbers that differ. `sources`: by id, a document's title, address, date and kind.
     """
     details = {chip: _details(entry, chips.get(entry.base or "")) for chip, entry in chips.items()}
     named = {
-        name for detail in details.values() for number in detail["numbers"] for name in number[3]
+        name
+        for detail in details.values()
+        for number in detail["numbers"]
+        for name in number["sources"]
     }
     return {
         "chips": details,
         "sources": {
-            name: [
-                str(document["title"]),
-                document.get("url"),
-                ", ".join(str(document[key]) for key in ("date", "kind") if document.get(key)),
-            ]
+            name: {
+                "title": str(document["title"]),
+                "url": document.get("url"),
+                "date": ", ".join(
+                    str(document[key]) for key in ("date", "kind") if document.get(key)
+                ),
+            }
             for name, document in sources.items()
             if name in named
         },
@@ -131,7 +135,7 @@ def _details(entry: Chip, base: Chip | None) -> JSON:
         entry.note,
     ]
     return {
-        "about": [text for text in remarks if text],
+        "remarks": [text for text in remarks if text],
         "numbers": [
             _number(number, estimate=entry.estimate is True)
             for number in number_records(entry)
@@ -153,22 +157,22 @@ def _text(number: NumberRecord) -> str:
     return with_unit(value, unit) + (f", label {number['label']}" if number["label"] else "")
 
 
-def _number(number: NumberRecord, *, estimate: bool) -> list[object]:
-    """Number as a row of `chip_details`; `estimate` marks all numbers of an estimated chip."""
+def _number(number: NumberRecord, *, estimate: bool) -> JSON:
+    """Number with its texts and sources; `estimate` marks all numbers of an estimated chip."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
         half = ", of which this is half" if number["halved"] else ""
         notes.append(f"printed with sparsity: {with_unit(sparse, number['unit'])}{half}")
-    return [
-        f"{number['part']}: {number['meaning']}",
-        _text(number),
-        f"{number['value']} {number['unit']}",
-        number["source"].split(", ") if number["source"] else [],
-        CONFIDENCE.get(confidence, confidence),
-        estimate or number["estimate"],
-        "; ".join(notes),
-    ]
+    return {
+        "quantity": f"{number['part']}: {number['meaning']}",
+        "text": _text(number),
+        "exact": f"{number['value']} {number['unit']}",
+        "sources": number["source"].split(", ") if number["source"] else [],
+        "confidence": CONFIDENCE.get(confidence, confidence),
+        "is_estimate": estimate or number["estimate"],
+        "note": "; ".join(notes),
+    }
 
 
 def with_unit(value: float, unit: str) -> str:

@@ -13,7 +13,7 @@ from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.timing_summary import FIT, HELD_OUT, SITES, SPREAD
 from rooflines.site.calibration_data import SOFTWARE
-from rooflines.site.explorer import FIRST_CHIPS
+from rooflines.site.explorer import DEFAULT_CHIPS
 from rooflines.theory.resources import RATES
 from rooflines.theory.sharding import SHARDS
 
@@ -101,7 +101,7 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     sweep, axis = first
     axis_rows = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
     names = axis_rows["chip"].unique(maintain_order=True).cast(pl.String).to_list()
-    chips = [chip for chip in FIRST_CHIPS if chip in names] or names[: len(FIRST_CHIPS)]
+    chips = [chip for chip in DEFAULT_CHIPS if chip in names] or names[: len(DEFAULT_CHIPS)]
     place = (
         pl.col("chip")
         .cast(pl.String)

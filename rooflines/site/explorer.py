@@ -54,27 +54,27 @@ if TYPE_CHECKING:
 MATMULS = "explorer"
 """Name of the matmul data."""
 
-OFFERED: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
+CONTENTS: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 """Contents of the explorer, from `explorer.json`."""
 
-MODELS: Sequence[str] = OFFERED["models"]
+MODELS: Sequence[str] = CONTENTS["models"]
 """Catalogue models with steps and layers on the page; the first is the default."""
 
-SERVING: Sequence[str] = OFFERED["serving"]
+SERVING: Sequence[str] = CONTENTS["serving"]
 """Catalogue chips with model steps on the page."""
 
-FIRST_CHIPS: Sequence[str] = OFFERED["first_chips"]
+DEFAULT_CHIPS: Sequence[str] = CONTENTS["default_chips"]
 """Default chips of the page."""
 
-FORMATS: Mapping[str, str | dict[str, str]] = OFFERED["formats"]
+FORMATS: Mapping[str, str | dict[str, str]] = CONTENTS["formats"]
 """Model dtypes by format name, the plain one first."""
 
-PUBLISHED: Mapping[str, str] = OFFERED["published"]
+PUBLISHED: Mapping[str, str] = CONTENTS["published"]
 """Format name by the published dtype of experts, or of all weights."""
 
-SPLITS: Sequence[Mapping[str, int]] = OFFERED["splits"]
+SPLITS: Sequence[Mapping[str, int]] = CONTENTS["splits"]
 
-PLANS: Sequence[Mapping[str, int | str]] = OFFERED["plans"]
+PLANS: Sequence[Mapping[str, int | str]] = CONTENTS["plans"]
 """Splits of a training step, with the states that replicas share; the first is the default."""
 
 TRAINED: Sequence[str] = [
@@ -85,14 +85,14 @@ TRAINED: Sequence[str] = [
 ]
 """Formats of training steps: weights are computed in their storage dtype."""
 
-IN_EXPLORER: Mapping[str, Mapping[str, str]] = OFFERED["views"]
+IN_EXPLORER: Mapping[str, Mapping[str, str]] = CONTENTS["views"]
 """Names in the page's address by chart menu, for each subject."""
 
-PAGE: JSON = OFFERED["page"]
-"""Settings for the page's scripts, unchanged: defaults `first`, `names` in the address, `tabs`,
-`dtypes` of one tab, and custom numbers `own` with text, unit and unit name. Also `columns` of the
-chip table: `name`, `head`, `saved` (the name in CSV), `meaning`, kind of `text`, `value` (the
-row's field if it is not `name`), and `of`, words that a state must match."""
+PAGE: JSON = CONTENTS["page"]
+"""Settings for the page's scripts, unchanged: `defaults`, `address_names`, `tabs`, `dtypes` of one
+tab, and `custom_numbers` with label, scale and unit. Also `columns` of the chip table: `name`,
+`head`, `csv` (the name in CSV), `meaning`, `format`, `field` (the row's field if it is not `name`),
+and `when`, words that a state must match."""
 
 ON_DEMAND = ("steps", "kernels", "estimates", "extents")
 """Per-model data, loaded when a model is chosen."""
@@ -154,16 +154,20 @@ def _matmuls(
     data = {**plain, "fits": first_fits(page_chips, calibrations)}
     return {
         **data,
-        "first": FIRST_CHIPS,
+        "default_chips": DEFAULT_CHIPS,
         "layers": [
-            [f"{chip_label(model)} · {layer}, {depth:,} × {columns:,}", depth, columns]
+            {
+                "name": f"{chip_label(model)} · {layer}, {depth:,} × {columns:,}",
+                "D": depth,
+                "F": columns,
+            }
             for model, library_model in models.items()
             for layer, (depth, columns) in layers_of(library_model.shape).items()
         ],
         "software": SOFTWARE,
         "measured": _measured(data),
-        "formula": FORMULA,
-        "offered": PAGE,
+        "formula_pattern": FORMULA,
+        "page": PAGE,
     }
 
 
@@ -176,11 +180,11 @@ def _measured(data: JSON) -> JSON:
         data: Page data with `fits` and `dtypes`.
 
     Returns:
-        Quantiles `by` these keys, with their words as `said`; `timed`, matmul dtypes by chip, as
-        text; and `long`, the smallest long bound [s].
+        `quantiles` by these keys, with their source as text, `timings`; `timed_dtypes`, matmul
+        dtypes by chip, as text; and `min_long_bound_s`.
     """
     compute = {dtype["name"]: dtype["compute"] for dtype in data["dtypes"]}
-    by: dict[str, JSON] = {}
+    quantiles: dict[str, JSON] = {}
     for row in measured_quantiles().iter_rows(named=True):
         subject = DECODE if row["of"] == STEP else row["of"]
         key = "/".join(
@@ -188,14 +192,17 @@ def _measured(data: JSON) -> JSON:
         )
         fit = data["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
         fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
-        if key not in by or row["software"] == fitted:
-            quantiles = {"low": row["p10"], "middle": row["p50"], "high": row["p90"]}
-            words = timed_text(row)
-            by[key] = {"over": row["over"], "length": row["length"], "said": words, **quantiles}
+        if key not in quantiles or row["software"] == fitted:
+            names = ("over", "length", "p10", "p50", "p90")
+            quantiles[key] = {"timings": timed_text(row), **{name: row[name] for name in names}}
     matmuls = measured_quantiles().filter(of=MATMUL)
     dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
     timed = {chip: ", ".join(names) for chip, names in dtypes.iter_rows()}
-    return {"long": MIN_LONG_BOUND_S, "by": by, "timed": timed}
+    return {
+        "min_long_bound_s": MIN_LONG_BOUND_S,
+        "quantiles": quantiles,
+        "timed_dtypes": timed,
+    }
 
 
 def timed_text(row: JSON) -> str:
@@ -306,7 +313,7 @@ def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
     """Steps in the page's form."""
     splits, plans = ([split_data(split) for split in config.splits] for config in configs)
     state_bytes = (
-        (max(stage["weights"] for stage in step["stages"]), index)
+        (max(stage["fixed_bytes"] for stage in step["stages"]), index)
         for index, model in enumerate(steps["models"])
         for step in model["steps"]
         if step["phase"] == TRAIN and model["name"] in MODELS
@@ -315,7 +322,7 @@ def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
     largest = max(range(len(splits)), key=lambda index: configs[0].splits[index].shards)
     return {
         **{key: steps[key] for key in ("phases", "machines", "skipped")},
-        "offers": {
+        "choices": {
             "serve": {"splits": splits, "formats": list(FORMATS), "model": 0, "split": largest},
             "train": {"splits": plans, "formats": TRAINED, "model": smallest, "split": 0},
         },

@@ -48,7 +48,7 @@ CALIBRATION_INPUTS = ("x", "out", "depth", "columns")
 SAMPLES = (1, 2, 3)
 """Chip counts that determine N * work, which is at most quadratic in N [1]."""
 
-LEVEL = ("seconds", "latency", "typical")
+LEVEL = ("seconds_per_byte", "latency_s", "typical_latency_s")
 """Quantities of a network level that depend on the chip count."""
 
 
@@ -60,7 +60,7 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
         dtypes: Dtype catalogue; the page offers its combinations.
 
     Returns:
-        `bounds`; `works` by sharding; `dtypes` that some chip has a peak for; `chips` with a peak
+        `works` by sharding; `dtypes` that some chip has a peak for; `chips` with a peak
         and a bandwidth; and distinct `networks`, which chips refer to by index.
         Numbers are integers, or rationals as text such as `1/8`.
     """
@@ -74,7 +74,6 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
     peaks = {compute for combination in listed for compute in combination["peaks"]}
     combinations = resolve_combinations(list(dtypes.combinations), dtypes).values()
     return {
-        "bounds": [resource.bound for resource in RESOURCES],
         "works": {name: _works(scheme) for name, scheme in schemes.items()},
         "dtypes": [
             _dtypes(combination) for combination in combinations if combination.compute in peaks
@@ -104,7 +103,7 @@ def _works(scheme: Sharding) -> JSON:
     spread = [(n, n * Fraction(_workload(scheme, n, "").shards_along(row))) for n in SAMPLES]
     return {
         "collective": _collective(scheme),
-        "rows": over_chips(interpolate(spread)),
+        "row_shards": over_chips(interpolate(spread)),
         "works": {work: _work(scheme, work) for work in (*WORKS, *CALIBRATION_INPUTS)},
     }
 
@@ -156,17 +155,18 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
     network = next(iter(entry.networks), None)
     machine = entry.chip_rates(MATRIX, MAIN_MEMORY, entry.efficiency)
     capacity = machine.level.capacity_bytes
-    colours = []
-    for dark in (False, True):
+    colours = {}
+    place = chip_order({chip: entry.vendor}).index(chip)
+    for name, dark in (("light", False), ("dark", True)):
         order = shades(theme(dark=dark).ink, dark=dark)
-        colours.append(order[chip_order({chip: entry.vendor}).index(chip) % len(order)])
+        colours[name] = order[place % len(order)]
     return {
         "id": chip,
-        "short": entry.short or chip_label(chip),
+        "label": entry.short or chip_label(chip),
         "usual": entry.usual,
         "name": entry.name or chip,
         "vendor": entry.vendor,
-        "variant": entry.base is not None,
+        "is_variant": entry.base is not None,
         "colours": colours,
         "peaks": {
             dtype: {
@@ -180,11 +180,11 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
             "rate": json_number(memory_rate(machine, MATRIX).per_s),
             "capacity": None if capacity is None else json_number(capacity),
         },
-        "reached": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
+        "network_efficiency": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
-        "link": None if network is None else _one_axis(entry, network),
+        "link_name": None if network is None else _one_axis(entry, network),
         "prices": [
-            [price.usd_per_hour, f"{price.provider} {price.date:.7}"]
+            {"usd_per_hour": price.usd_per_hour, "seller": f"{price.provider} {price.date:.7}"}
             for price in entry.prices or ()
         ],
     }
@@ -205,31 +205,31 @@ def _one_axis(entry: Chip, name: str, before: str = "") -> str:
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
-    """Interconnect along one axis: limits, and pieces by chip count; the first that fits counts."""
+    """Interconnect along one axis: limits, and segments of chip counts; the first one counts."""
     link = entry.networks[name].exact
     numbers = find_chip_numbers((link,))
     sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
     return {
-        "link": json_number(link.bytes_per_s),
-        "most": numbers.max_chips,
+        "link_bytes_per_s": json_number(link.bytes_per_s),
+        "max_chips": numbers.max_chips,
         "group": numbers.group,
-        "published": numbers.is_published,
+        "is_published": numbers.is_published,
         "limit": f"{numbers.max_chips:,} chips at most on {_one_axis(entry, name, 'one')}"
         if numbers.is_published
         else f"no published number of chips on {_one_axis(entry, name, 'one')}",
-        "pieces": [
+        "segments": [
             {
-                "least": piece.first,
-                "most": piece.last,
-                "step": piece.step,
-                "offset": piece.offset,
+                "first": segment.first,
+                "last": segment.last,
+                "step": segment.step,
+                "offset": segment.offset,
                 "collectives": {
-                    key: _levels(entry, scheme, [Route((link,), (n,)) for n in piece.samples])
+                    key: _levels(entry, scheme, [Route((link,), (n,)) for n in segment.samples])
                     for key, scheme in sending.items()
                 },
             }
-            for piece in reversed(numbers.segments)  # rings before lines
-            if piece.name != SINGLE
+            for segment in reversed(numbers.segments)  # rings before lines
+            if segment.name != SINGLE
         ],
     }
 
@@ -238,7 +238,7 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
     """Terms of a collective on a piece, per network level; levels send concurrently.
 
     Returns:
-        `seconds` per byte of payload, the least `latency` and the `typical` latency [s].
+        By level: `seconds_per_byte` of payload [s/byte], minimum and typical latency [s].
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
     kind, times = scheme.transfers[0][1], len(scheme.transfers)
@@ -251,9 +251,9 @@ def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON
         for level, (amount, rate, slow) in enumerate(
             zip(route.bytes_per_payload_byte(kind), rates, usual, strict=True)
         ):
-            level_values["seconds", f"{level}"] = amount / rate.per_s
-            level_values["latency", f"{level}"] = times * rate.latency_s
-            level_values["typical", f"{level}"] = times * slow.latency_s
+            level_values["seconds_per_byte", f"{level}"] = amount / rate.per_s
+            level_values["latency_s", f"{level}"] = times * rate.latency_s
+            level_values["typical_latency_s", f"{level}"] = times * slow.latency_s
         values.append(level_values)
     polynomials = polynomials_through([route.axes[0] for route in routes], values)
     return [

@@ -49,8 +49,11 @@ SAMPLES = 3
 DIGITS = 7
 """Significant digits of a coefficient of an estimate [1]."""
 
-EXPERTS = "experts"
-"""Extent: experts activated by a micro-batch."""
+ACTIVATED_EXPERTS = "activated_experts"
+"""Extent: experts that a step activates."""
+
+MICRO_BATCH_EXPERTS = "micro_batch_experts"
+"""Extent: experts that a micro-batch activates."""
 
 SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 """Fields of a skipped row on the page."""
@@ -58,8 +61,8 @@ SKIPPED = ("chip", "model", "split", "dtypes", "reason")
 Machines = dict[tuple[str, str, str | None], dict[str, Any]]
 """Machines by chip, memory level and network."""
 
-Pieces = list[tuple[int, list[float]]]
-"""First number and polynomial coefficients of each piece."""
+Pieces = list[dict[str, Any]]
+"""Pieces of a function: their `start`, and polynomial `coefficients`."""
 
 
 class EarlierSteps:
@@ -93,7 +96,7 @@ class EarlierSteps:
     def estimates(self, case: Case) -> list[int] | None:
         """Places of a case's estimates on one of `chips`; None if a kernel has none."""
         key = case.name, case.phase, case.split.name, case.dtypes.label
-        places: list[int] | None = self._steps[key]["on"][self._places[case.chip]]
+        places: list[int] | None = self._steps[key]["estimates"][self._places[case.chip]]
         return places
 
     def estimate(self, model: str, place: int) -> JSON:
@@ -113,8 +116,8 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         earlier: Results that are reused.
 
     Returns:
-        `phases`; `machines` that steps run on; `skipped` rows; and `models` with `trained` context,
-        a flag for `experts`, and steps.
+        `phases`; `machines` that steps run on; `skipped` rows; and `models` with trained `context`,
+        the flag `has_experts`, and steps.
     """
     machines: Machines = {}
     by_model: dict[str, list[Case]] = {}
@@ -128,7 +131,7 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
         "machines": list(machines.values()),
-        "skipped": [[getattr(row, name) for name in SKIPPED] for row in skipped],
+        "skipped": [{name: getattr(row, name) for name in SKIPPED} for row in skipped],
     }
 
 
@@ -158,19 +161,19 @@ def _model(
         if key not in steps:
             step = earlier.step(case) or _step(case)
             indices = [kernels.index(kernel) for kernel in step["kernels"]]
-            steps[key] = {**step, "kernels": indices, "on": {}}
+            steps[key] = {**step, "kernels": indices, "estimates": {}}
         place = case.chip, case.memory, case.network
         if case.chip in earlier.chips:
             machines.setdefault(place, earlier.machines[case.chip])
         else:
-            new: dict[str, Any] = {"chip": case.chip, "sends": {}, "bands": {}}
-            _add_sends(machines.setdefault(place, new), case)
+            new: dict[str, Any] = {"chip": case.chip, "collectives": {}, "bands": {}}
+            _add_collectives(machines.setdefault(place, new), case)
         index = list(machines).index(place)
-        steps[key]["on"][index] = estimates.indices(case, steps[key]["kernels"])
+        steps[key]["estimates"][index] = estimates.indices(case, steps[key]["kernels"])
     shape = cases[0].model.shape
     return {
-        "trained": shape.context,
-        "experts": shape.moe is not None,
+        "context": shape.context,
+        "has_experts": shape.moe is not None,
         "steps": list(steps.values()),
         "kernels": kernels.values,
         "estimates": estimates.pool.values,
@@ -192,7 +195,7 @@ def _step(case: Case) -> JSON:
             {**_kernel(kernel, placed=case.place.sweep.fastest_axes), **_runs(case, index)}
             for index, kernel in enumerate(case.kernels)
         ],
-        "on": {},
+        "estimates": {},
         **_footprint(case),
     }
 
@@ -220,14 +223,17 @@ def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
         "memory": MEMORY.kernel_work(kernel),
         "activation": kernel.work("activation_bytes"),
     }
-    sends = [[_kind(sent, placed=placed), _terms(sent.payload)] for sent in kernel.transfers]
+    transfers = [
+        {"collective": _kind(sent, placed=placed), "payload": _terms(sent.payload)}
+        for sent in kernel.transfers
+    ]
     return {
         "name": kernel.name,
         "count": kernel.count,
         "compute": kernel.compute,
         "works": {name: _terms(poly) for name, poly in works.items() if poly},
-        "sends": sends,
-        "touched": _touched(kernel),
+        "transfers": transfers,
+        "activated_experts": _activated_experts(kernel),
     }
 
 
@@ -257,7 +263,7 @@ def _extent_name(name: str) -> str:
         sizes, _, span = name.partition("/")
         return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
     if name.startswith(ACTIVATED):
-        return EXPERTS if MICRO_BATCH in name else ACTIVATED
+        return MICRO_BATCH_EXPERTS if MICRO_BATCH in name else ACTIVATED_EXPERTS
     return name
 
 
@@ -277,8 +283,8 @@ def _kind(sent: Transfer, *, placed: bool) -> str:
     return " ".join([sent.kind, axes_text(axes), *map(str, details)])
 
 
-def _touched(kernel: Kernel) -> list[float] | None:
-    """Coefficients a, b, c of a + b c^n, experts activated by n tokens; None if constant."""
+def _activated_experts(kernel: Kernel) -> dict[str, float] | None:
+    """Experts activated by n tokens, base + scale * ratio^n; None if constant."""
     names = (name for product in kernel.work("weight_bytes").terms for name in product)
     touched = next((name for name in names if name.startswith(ACTIVATED)), None)
     if touched is None:
@@ -288,7 +294,8 @@ def _touched(kernel: Kernel) -> list[float] | None:
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
-    return [double(value) for value in (values[0] - scale, scale, ratio)]
+    base = values[0] - scale
+    return {"base": double(base), "scale": double(scale), "ratio": double(ratio)}
 
 
 def _footprint(case: Case) -> JSON:
@@ -301,12 +308,12 @@ def _footprint(case: Case) -> JSON:
         plan = case.plan
         return {
             "pp": plan.pp,
-            "waits": (plan.pp - 1) / plan.interleave,
+            "bubble_runs": (plan.pp - 1) / plan.interleave,
             "stages": [
                 {
-                    "weights": double(memory.states),
-                    "caches": [
-                        {"pieces": [(1, coefficients([Fraction(0), memory.saved(number)]))]}
+                    "fixed_bytes": double(memory.states),
+                    "cache_bytes": [
+                        {"pieces": [_piece(1, [Fraction(0), memory.saved(number)])]}
                         for number in range(1, -(-memory.max_in_flight // memory.chunks) + 1)
                     ],
                     "shares": [_share(run, stage, plan.pp) for run in case.runs],
@@ -319,9 +326,10 @@ def _footprint(case: Case) -> JSON:
     def cache(context: int) -> Fraction:
         return cache_on_chip(shape, context, sharing.bits, sharing.split, sharing.cache_split)
 
-    weights = double(weights_on_chip(shape, sharing.bits, sharing.split))
+    weight_bytes = double(weights_on_chip(shape, sharing.bits, sharing.split))
     pieces = _pieces(cache, [1, *(reach.tokens or 1 for reach in shape.attention_windows)])
-    return {"pp": 1, "waits": 0, "stages": [{"weights": weights, "caches": [{"pieces": pieces}]}]}
+    stage = {"fixed_bytes": weight_bytes, "cache_bytes": [{"pieces": pieces}]}
+    return {"pp": 1, "bubble_runs": 0, "stages": [stage]}
 
 
 def _share(run: KernelRun, stage: Stage, stages: int) -> float:
@@ -336,8 +344,8 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
         shape: The model.
         new: T, new tokens of each sequence; None: all S [1].
     """
-    of_tokens = coefficients([Fraction(new or 0), Fraction(not new)])
-    extents: dict[str, JSON] = {"T": {"pieces": [(1, of_tokens)]}}
+    tokens = _piece(1, [Fraction(new or 0), Fraction(not new)])
+    extents: dict[str, JSON] = {"T": {"pieces": [tokens]}}
     least = new or 1
     for reach in shape.attention_windows:
         size = reach.tokens or least
@@ -359,6 +367,11 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
     return extents
 
 
+def _piece(start: int, polynomial: Sequence[Fraction]) -> dict[str, Any]:
+    """Piece of a function from a number on."""
+    return {"start": start, "coefficients": coefficients(polynomial)}
+
+
 def _pieces(
     function: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None
 ) -> Pieces:
@@ -373,16 +386,16 @@ def _pieces(
     pieces: Pieces = []
     for start, stop in pairwise([*starts, end or starts[-1] + SAMPLES]):
         points = [(number, function(number)) for number in range(start, min(stop, start + SAMPLES))]
-        pieces.append((start, coefficients(interpolate(points))))
+        pieces.append(_piece(start, interpolate(points)))
     return pieces
 
 
-def _add_sends(machine: dict[str, Any], case: Case) -> None:
+def _add_collectives(machine: dict[str, Any], case: Case) -> None:
     """Add a case's collective times and the band of its phase to a machine.
 
     A collective has, on every network, seconds per byte of payload, and the least time of its hops
-    [s]. A band is p10 and p90 of measured / estimated step time. A training step takes `stretch`
-    times its time without overlap, a factor fitted to one software's steps.
+    [s]. A band is p10 and p90 of measured / estimated step time. A training step takes
+    `slowdown` times its time without overlap, a factor fitted to one software's steps.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
@@ -391,20 +404,24 @@ def _add_sends(machine: dict[str, Any], case: Case) -> None:
                 name for name in case.choice.softwares if training_fit(case.chip, [name])
             )
             machine["bands"][case.phase] = case.band
-            stretch = {"stretch": fit.times, "fittedTo": fit.fitted.n, "software": software}
-            machine["training"] = stretch
+            machine["training"] = {
+                "slowdown": fit.times,
+                "fitted_steps": fit.fitted.n,
+                "software": software,
+            }
     elif case.engine:
         machine["bands"][case.phase] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
         kind = _kind(sent, placed=case.place.sweep.fastest_axes)
-        if kind not in machine["sends"]:
+        if kind not in machine["collectives"]:
             if len(sent.route.axes) > 1:
                 taken = axes_text(sent.route.axes)
                 machine.setdefault("axes", {})[str(math.prod(sent.route.axes))] = taken
-            of_a_byte = replace(sent, payload=constant(1))
-            machine["sends"][kind] = [
-                [double(sending.at({})), double(latency_s)]
-                for sending, latency_s in level_times(of_a_byte, case.machine.efficiency["network"])
+            one_byte = replace(sent, payload=constant(1))
+            levels = level_times(one_byte, case.machine.efficiency["network"])
+            machine["collectives"][kind] = [
+                {"seconds_per_byte": double(sending.at({})), "latency_s": double(latency_s)}
+                for sending, latency_s in levels
             ]
 
 
@@ -458,13 +475,13 @@ class Estimates:
 def _estimate(estimate: Times) -> JSON:
     """Terms of a calibrated time: common + max over pieces of min over sums.
 
-    A piece is its bound and its sums, by extents.
+    A piece has its bound, and its sums by extents.
     """
     return {
         "common": _terms(estimate.common, DIGITS),
         "pieces": [
-            [bound, [_terms(poly, DIGITS) for poly in least]]
+            {"bound": bound, "sums": [_terms(poly, DIGITS) for poly in alternatives]}
             for bound, time in estimate.by_bound.items()
-            for least in time.pieces
+            for alternatives in time.pieces
         ],
     }

@@ -143,7 +143,7 @@ class _Writer:
             problem = f"has the id {repeated[0]!r} twice"
             raise RooflinesError("charts", problem, "give every chart an id of its own")
         self.charts += [chart for _, chart in family_charts]
-        data = {"charts": self.charts, "themes": _themes(), "formula": FORMULA}
+        data = {"charts": self.charts, "themes": _themes(), "formula_pattern": FORMULA}
         yield "assets/charts-data.js", _script("charts", data)
         configs = [recipe["config"] for recipe in self.recipes]
         shapes = {
@@ -214,7 +214,7 @@ def _charts(folder: Path) -> list[JSON]:
             "family": folder.name,
             "spec": f"charts/{chart['id']}.js",
             "files": [
-                (text, f"charts/{chart['id']}{ending}")
+                {"text": text, "path": f"charts/{chart['id']}{ending}"}
                 for text, ending in FILES.items()
                 if ending == ROWS or (folder / f"{chart['id']}{ending}").exists()
             ],
@@ -272,7 +272,7 @@ def _explorer_address(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> 
     values_by_menu = {**shapes.get(values.get("shape", ""), {}), **values}
     state = {name: values_by_menu.get(menu) for menu, name in IN_EXPLORER[subject].items()}
     state_set = {name: value for name, value in state.items() if value not in (None, ALL, NOMINAL)}
-    return f"index.html#{urlencode({'is': subject, **state_set})}"
+    return f"index.html#{urlencode({'subject': subject, **state_set})}"
 
 
 def externalize_data(spec: JSON, name: str) -> tuple[JSON, JSON]:

@@ -30,19 +30,20 @@ OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 
 SHARDINGS = [name for name in NAMED_SHARDINGS if name != "none"]
 
-NUMBERS = """() => EXPLORER.answers().map((row) => row.unsupported ? { lack: row.unsupported } : {
+NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
   chip: row.chip.id, time: row.time, bound: row.bound, share: row.share, fits: row.fits,
   wider: row.bandwidthGain, all: row.critical.outcome === "never" ? null : row.critical.size,
-  most: !row.critical90 ? row.footprint.most
+  most: !row.critical90 ? row.footprint.maxBatch
     : row.critical90.outcome === "never" ? null : row.critical90.size,
-  lower: row.answer.lower, footprint: row.footprint.bytes,
-  band: row.estimate?.band ?? null, rate: row.rate ?? null,
-  saturates: row.saturates?.size ?? null, cost: row.cost ?? null,
-  sent: row.answer.parts[2],
-  label: row.chip.short, off: row.measuredRatio,
+  lower: row.times.lower, footprint: row.footprint.bytes,
+  band: row.estimate?.band ?? null, rate: row.chipRate ?? null,
+  saturates: row.plateau?.size ?? null, cost: row.cost ?? null,
+  sent: row.times.byResource.network,
+  label: row.chip.label, off: row.measuredRatio,
   limit: row.critical.outcome === "never" ? row.critical.limit : null,
-  binds: row.bound ?? row.answer.bound,
-  states: row.footprint.weights, saved: row.footprint.caches, longest: row.footprint.longest,
+  binds: row.bound ?? row.times.bound,
+  states: row.footprint.fixedBytes, saved: row.footprint.cacheBytes,
+  longest: row.footprint.maxContext,
 })"""
 """What the page has of each chip."""
 
@@ -51,7 +52,7 @@ CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((ro
     [cell.dataset.value, cell.textContent])))"""
 """What the table of chips shows."""
 
-WORDS = """() => ["off", "lead", "rest"].map((id) => document.getElementById(id).textContent)
+WORDS = """() => ["unable", "lead", "rest"].map((id) => document.getElementById(id).textContent)
   .join(" ").trim()"""
 """What the page says."""
 
@@ -78,14 +79,14 @@ def random_matmul():
     able = [name for name, of in dtype_entries().combinations.items() if of.compute in peaks]
     split = random.random() < 0.5
     return {
-        "is": "matmul",
+        "subject": "matmul",
         "chips": chip,
         "dtypes": random.choice(able or ["bf16"]),
         **{dim: random_size(16) for dim in "BDF"},
         "sharding": random.choice(SHARDINGS) if split else "none",
-        "n": random.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
+        "shards": random.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
         "basis": random.choice(["bound", "calibrated"]),
-        "own": random_own(chip),
+        "custom": random_own(chip),
     }
 
 
@@ -95,7 +96,7 @@ def random_step():
     split = random.choice(SPLITS)
     dp = split.get("dp", 1)
     return {
-        "is": "model",
+        "subject": "model",
         "chips": chip,
         "model": model,
         "format": random.choice(list(FORMATS)),
@@ -104,7 +105,7 @@ def random_step():
         "B": max(dp, random_size(12)),
         "S": random_size(16),
         "basis": random.choice(["bound", "calibrated"]),
-        "own": random_own(chip),
+        "custom": random_own(chip),
     }
 
 
@@ -121,7 +122,7 @@ def random_training():
     if basis == "calibrated":
         own.pop("capacity", None)  # fits are of chips of the catalogue
     return {
-        "is": "model",
+        "subject": "model",
         "chips": chip,
         "model": random.choice(MODELS if random.random() < 0.1 else TRAINABLE),
         "format": random.choice(TRAINED),
@@ -131,22 +132,24 @@ def random_training():
         "B": split.get("dp", 1) * micro_batch * random_size(8),
         "S": split.get("cp", 1) * random_size(16),
         "basis": basis,
-        "own": own,
+        "custom": own,
     }
 
 
 def address_of(state):
     """The state as the address has it."""
     chip = state["chips"]
-    own = ",".join(f"{chip}.{name}:{value:.12g}" for name, value in state["own"].items())
-    return {**{name: value for name, value in state.items() if name != "own"}, "own": own}
+    own = ",".join(f"{chip}.{name}:{value:.12g}" for name, value in state["custom"].items())
+    return {**{name: value for name, value in state.items() if name != "custom"}, "custom": own}
 
 
 def chip_of(state):
     """The chip of a state with its own numbers; a model has no peak in a format a chip lacks."""
     plain = chip_entries()[state["chips"]].model_copy(deep=True).plain
-    own, compute = state["own"], _compute(state)
-    if "peak" in own and (state["is"] == "matmul" or compute in plain["units"].get(MATRIX, {})):
+    own, compute = state["custom"], _compute(state)
+    if "peak" in own and (
+        state["subject"] == "matmul" or compute in plain["units"].get(MATRIX, {})
+    ):
         plain["units"][MATRIX][compute] = {"flops_per_s": own["peak"]}
     for name, key in (("memory", "bytes_per_s"), ("capacity", "capacity_bytes")):
         if name in own:
@@ -157,7 +160,7 @@ def chip_of(state):
 
 
 def _compute(state):
-    if state["is"] == "matmul":
+    if state["subject"] == "matmul":
         return str(dtype_entries().combinations[state["dtypes"]].compute)
     form = FORMATS[state["format"]]
     return form if isinstance(form, str) else form["compute"]
@@ -165,9 +168,9 @@ def _compute(state):
 
 def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
-    if state["is"] == "matmul" and _beyond_one_axis(state):
+    if state["subject"] == "matmul" and _beyond_one_axis(state):
         return None
-    asked = _matmul if state["is"] == "matmul" else _step
+    asked = _matmul if state["subject"] == "matmul" else _step
     try:
         found = (_training if state.get("phase") == "train" else asked)(state)
     except RooflinesError:
@@ -188,7 +191,9 @@ def _beyond_one_axis(state):
     """Test for more chips than one axis of a torus has: the page takes one, Python several."""
     networks = [*chip_entries()[state["chips"]].networks.values()]
     torus = bool(networks) and networks[0].topology == "torus"
-    return torus and state["sharding"] != "none" and state["n"] > (networks[0].domain or math.inf)
+    return (
+        torus and state["sharding"] != "none" and state["shards"] > (networks[0].domain or math.inf)
+    )
 
 
 def in_common(row, time, *, calibrated):
@@ -224,7 +229,7 @@ def _asked(state):
         {dim: state[dim] for dim in "BDF"},
         state["dtypes"],
         sharding=state["sharding"] if split else None,
-        shards=state["n"],
+        shards=state["shards"],
         calibration=_softwares(state),
         chips=chip_of(state),
     )
@@ -241,7 +246,7 @@ def _matmul(state):
         "answer": found.to_dict(),
         "bound": row["estimate_bound"] if calibrated else row["bound"],
         "share": None if time is None else row["flops"] / time / peak,
-        "cost": cost_of(state, state["n"], time, state["B"]),
+        "cost": cost_of(state, state["shards"], time, state["B"]),
         "all": along[1]["critical"],
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
@@ -280,7 +285,7 @@ def _step(state):
     )
     row = found.row
     calibrated = state["basis"] == "calibrated"
-    altered = state["own"].keys() - {"capacity"}
+    altered = state["custom"].keys() - {"capacity"}
     time = row["t_serial_s"]
     if calibrated:
         time = None if altered else row["t_estimate_s"]
@@ -304,7 +309,7 @@ def _training(state):
     calibrated = state["basis"] == "calibrated"
     (row,) = train(
         state["model"],
-        own if state["own"] else state["chips"],
+        own if state["custom"] else state["chips"],
         B=state["B"],
         S=state["S"],
         split=plans[state["plan"]],
@@ -330,7 +335,7 @@ def _training(state):
 def behind(value):
     """The data behind a verdict: the answer, what follows from it, and the timings it names."""
     state = value["state"]
-    of, form = ("matmul", "dtypes") if state["is"] == "matmul" else ("step", "format")
+    of, form = ("matmul", "dtypes") if state["subject"] == "matmul" else ("step", "format")
     timed = measured_quantiles().filter(
         pl.col("chip").eq_missing(state["chips"]) & (pl.col("dtypes") == state[form])
         | pl.col("chip").is_null(),
@@ -339,7 +344,7 @@ def behind(value):
     timed = timed if state.get("phase", "decode") == "decode" else timed.clear()
     yield value, timed.to_dicts()
     yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
-    if state["is"] == "matmul":
+    if state["subject"] == "matmul":
         yield MIN_LONG_BOUND_S, PLATEAU_SHARE, _of_many(state)
     else:
         row = value["answer"].get("row", value["answer"])
@@ -412,8 +417,8 @@ def wrong_cells(cells, value):
 def wrong_answer(page, value):
     """What the page has otherwise, of numbers and of the table that it shows."""
     (seen,) = page.evaluate(NUMBERS)
-    if value is None or "lack" in seen:
-        return None if value is None and seen.get("lack") else seen
+    if value is None or "unsupported" in seen:
+        return None if value is None and seen.get("unsupported") else seen
     (cells,) = page.evaluate(CELLS)
     said = unexplained(verdict(page, value), [*behind(value)])
     return wrong_numbers(seen, value) | wrong_cells(cells, value) | ({"said": said} if said else {})

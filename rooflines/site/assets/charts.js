@@ -2,15 +2,17 @@
 /* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { $, load, make, refill, menu, state, tellUnknown, follow } = ROOFLINES;
-  const { addressOf, save, csv, copy } = ROOFLINES;
-  const { charts, themes, formula } = await load("charts", "assets/charts-data.js");
+  const { $, load, make, refill, makeMenu, readAddress, addressWith } = ROOFLINES;
+  const { reportUnavailable, followAddress, save, csv, copy } = ROOFLINES;
+  const { charts, themes, formula_pattern: formulaPattern } =
+    await load("charts", "assets/charts-data.js");
   const links = [...document.querySelectorAll("#charts a")];
   if (!charts.length) return;
 
-  const NARROW = 620; // pixels below which a chart takes its narrow layout
-  const MENUS = new Set(charts.flatMap(({ params }) => params.map(({ name }) => name)));
-  const EMBED = {
+  const NARROW_WIDTH = 620; // below this a chart has its narrow layout [px]
+  const PNG_SCALE = 2; // pixels of a file per pixel of a chart
+  const MENU_NAMES = new Set(charts.flatMap(({ params }) => params.map(({ name }) => name)));
+  const EMBED_OPTIONS = {
     ast: true, // interpreted: no eval, so a strict Content-Security-Policy holds
     actions: false, // its editor would send the chart to another site
     logLevel: 1, // errors alone: a filter that leaves nothing for one layer is none
@@ -18,148 +20,190 @@ document.addEventListener("DOMContentLoaded", async () => {
     defaultStyle: false,
     tooltip: { disableDefaultStyle: true, theme: "page" },
   };
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const theme = () => (system.matches ? "dark" : "light");
-  const layoutOf = () => ($("plot").clientWidth < NARROW ? "paper" : "web");
-  const asked = (name) => state().get(name);
-  let shown = null; // the chart, its layout, its views, the view that is shown, and its drawing
-  let turn = 0; // a chart that took long to load must not replace one asked for later
+  const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+  const themeName = () => (darkScheme.matches ? "dark" : "light");
+  const layoutName = () => ($("plot").clientWidth < NARROW_WIDTH ? "paper" : "web");
+  const setting = (name) => readAddress().get(name);
+  let shown = null; // chart, content, view, layout and Vega's view on the page
+  let drawings = 0; // a chart that takes long must not replace one that was chosen later
 
-  /** The view that has most of what the address asks for: earlier menus of the list count more. */
-  function viewOf({ params }, one) {
-    const names = params.map(({ name }) => name).filter((name) => asked(name) !== null);
-    const worth = (view) => names.reduce((sofar, name) =>
-      2 * sofar + (String(view.values[name]) === asked(name)), 0);
-    return one.views.reduce((best, view) => (worth(view) > worth(best) ? view : best));
+  // --------------------------------------------------------------------------- views and menus
+
+  /** View with most of the settings in the address; earlier menus of the list count more. */
+  function matchingView({ params }, { views }) {
+    const names = params.map(({ name }) => name).filter((name) => setting(name) !== null);
+    const score = ({ values }) => names.reduce((total, name) =>
+      2 * total + (String(values[name]) === setting(name)), 0);
+    return views.reduce((best, view) => (score(view) > score(best) ? view : best));
   }
 
-  function showMenus({ params }, one, values) {
-    const has = (wanted) => one.views.some((view) =>
+  function showMenus({ params }, { views }, values) {
+    const hasView = (wanted) => views.some((view) =>
       Object.entries(wanted).every(([name, value]) => view.values[name] === value));
-    const own = params.filter(({ name }) => name in values);
-    const menus = own.map(({ name, title, options, labels }) => {
-      const lacks = (option) =>
-        name !== "by" && name !== "chip" && !has({ ...values, [name]: option });
-      const listed = options.map((option, i) => [String(option), labels[i], lacks(option)]);
-      return menu(name, title, listed, String(values[name]));
+    const isAlwaysOffered = (name) => name === "by" || name === "chip";
+    const menus = params.filter(({ name }) => name in values).map((param) => {
+      const { name, title, options, labels } = param;
+      const entries = options.map((option, i) => ({
+        value: String(option), text: labels[i],
+        disabled: !isAlwaysOffered(name) && !hasView({ ...values, [name]: option }),
+      }));
+      return makeMenu(name, title, entries, String(values[name]));
     });
     refill($("controls"), ...menus);
   }
 
-  /** Heading, caption and files of a chart; title and setting are those of a view. */
-  function showText({ id, heading, caption, files }, title, setting) {
-    const texts = { family: heading, caption, title, setting };
-    for (const [name, text] of Object.entries(texts)) $(name).textContent = text;
-    $("files").replaceChildren(...files.map(([text, file]) =>
-      make("a", { href: file, download: true }, text)));
+  /** Show heading, caption and files of a chart, and title and setting of a view. */
+  function showTexts({ heading, caption, files }, title, subtitle) {
+    const texts = { family: heading, caption, title, setting: subtitle };
+    for (const [id, text] of Object.entries(texts)) $(id).textContent = text;
+    $("files").replaceChildren(...files.map(({ text, path }) =>
+      make("a", { href: path, download: true }, text)));
     document.title = `${title} – ${document.querySelector(".brand span").textContent}`;
-    $("plot").setAttribute("aria-label", `Chart: ${title}. ${setting}`);
+    $("plot").setAttribute("aria-label", `Chart: ${title}. ${subtitle}`);
   }
 
-  /** The specification of a view in a layout: what differs from that of the chart put into it. */
-  function specOf({ spec, layers }, { title, subtitle, looks, layer, datasets, params }, layout) {
+  // ----------------------------------------------------------------------------------- drawing
+
+  /** Specification of a view in a layout: the chart's, with what differs in the view. */
+  function viewSpec({ spec, layers }, view, layout) {
+    const { title, subtitle, looks, layer, datasets } = view;
     const { em, narrow, width, height, padding } = looks[layout];
-    const values = Object.entries({ ...spec.params, ...params, em, narrow });
+    const params = Object.entries({ ...spec.params, ...view.params, em, narrow })
+      .map(([name, value]) => ({ name, value }));
     return {
-      ...spec, width, height, padding, usermeta: { looks }, layer: layers[layer], datasets,
-      params: values.map(([name, value]) => ({ name, value })),
+      ...spec, width, height, padding, usermeta: { looks }, layer: layers[layer], datasets, params,
       description: `${title}. ${subtitle.join(" ")}`,
     };
   }
 
-  /** Draw a view in a layout; `titled`: with the title, which the page has itself. */
-  async function drawn(into, one, view, layout, titled) {
-    const own = structuredClone(specOf(one, view, layout));
-    if (!titled) {
-      const { paper, [layout]: { em } } = view.looks;
-      own.padding.top = (paper.padding.top / paper.em) * em;
-      delete own.title;
-      own.layer = own.layer.filter((each) => each.mark?.style !== "subtitle");
-    }
-    return (await vegaEmbed(into, own, { ...EMBED, config: themes[theme()][layout] })).view;
+  /** Specification without its title, which the page has itself. */
+  function withoutTitle(spec, { looks }, layout) {
+    const { title, ...untitled } = spec;
+    const top = (looks.paper.padding.top / looks.paper.em) * looks[layout].em;
+    const isSubtitle = ({ mark }) => mark?.style === "subtitle";
+    return {
+      ...untitled, padding: { ...spec.padding, top },
+      layer: spec.layer.filter((layer) => !isSubtitle(layer)),
+    };
+  }
+
+  /** Draw a specification; returns Vega's view. */
+  async function embed(parent, spec, layout) {
+    const config = themes[themeName()][layout];
+    const { view } =
+      await vegaEmbed(parent, structuredClone(spec), { ...EMBED_OPTIONS, config });
+    return view;
+  }
+
+  /** Draw the view of a chart that the address asks for; null if another was chosen meanwhile. */
+  async function drawView(chart, isCurrent) {
+    const content = await load(`chart/${chart.id}`, chart.spec);
+    await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
+    if (!isCurrent()) return null;
+    const view = matchingView(chart, content);
+    const layout = layoutName();
+    const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
+    shown?.vegaView.finalize();
+    $("plot").replaceChildren(plot);
+    $("card").style.setProperty("--plot", themes[themeName()][layout].background ?? "");
+    const spec = withoutTitle(viewSpec(content, view, layout), view, layout);
+    const vegaView = await embed(plot, spec, layout);
+    if (isCurrent()) return { chart, content, view, layout, vegaView };
+    vegaView.finalize();
+    return null;
   }
 
   async function draw(chart) {
-    const mine = ++turn;
+    const drawing = ++drawings;
+    const isCurrent = () => drawing === drawings;
     $("stage").setAttribute("aria-busy", "true");
     try {
-      const one = await load(`chart/${chart.id}`, chart.spec);
-      await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
-      if (mine !== turn) return;
-      const view = viewOf(chart, one);
-      const layout = layoutOf();
-      const plot = make("div", { "aria-hidden": "true" }); // the picture around it has the name
-      shown?.picture.finalize();
-      $("plot").replaceChildren(plot);
-      $("card").style.setProperty("--plot", themes[theme()][layout].background ?? "");
-      const picture = await drawn(plot, one, view, layout, false);
-      if (mine !== turn) return picture.finalize();
-      shown = { chart, layout, picture, one, view };
-      showMenus(chart, one, view.values);
+      const drawn = await drawView(chart, isCurrent);
+      if (!drawn) return;
+      shown = drawn;
+      const { content, view } = drawn;
+      showMenus(chart, content, view.values);
       $("to-explorer").href = view.explorer;
-      tell(chart, view.values);
-      showText(chart, view.title, view.subtitle.join(" "));
+      reportSettings(chart, view.values);
+      showTexts(chart, view.title, view.subtitle.join(" "));
       $("live").textContent = view.title;
-      $("stage").dataset.drawn = `${chart.id} ${theme()}`;
+      $("stage").dataset.drawn = `${chart.id} ${themeName()}`;
     } catch (error) {
-      if (mine !== turn) return;
+      if (!isCurrent()) return;
       shown = null;
       $("plot").replaceChildren(make("p", { class: "failed" },
         `This chart could not be drawn: ${error.message}. Its picture is among the files below.`));
       console.error(error);
     } finally {
-      if (mine === turn) $("stage").removeAttribute("aria-busy");
+      if (isCurrent()) $("stage").removeAttribute("aria-busy");
     }
   }
 
-  /** Report what the address asks for that the chart does not have. */
-  function tell(chart, values) {
-    const asks = { chart: chart.id, ...values };
-    const lost = [...state()].filter(([name, value]) => name in asks && value !== `${asks[name]}`);
-    tellUnknown(["chart", ...MENUS],
-      lost.map(([name, value]) => [name, value, `not here; shown is ${asks[name]}`]));
+  /** Report settings of the address that the chart does not have. */
+  function reportSettings(chart, values) {
+    const chosen = { chart: chart.id, ...values };
+    const unavailable = [...readAddress()]
+      .filter(([name, value]) => name in chosen && value !== String(chosen[name]))
+      .map(([name, value]) => ({ name, value, reason: `not here; shown is ${chosen[name]}` }));
+    reportUnavailable(["chart", ...MENU_NAMES], unavailable);
   }
 
   /** Show the chart of the address. */
-  function apply() {
-    const chart = charts.find(({ id }) => id === asked("chart")) ?? charts[0];
+  function showChart() {
+    const chart = charts.find(({ id }) => id === setting("chart")) ?? charts[0];
     for (const link of links) {
       const { chart: id } = link.dataset;
-      make(link, { href: addressOf({ chart: id }), "aria-current": String(id === chart.id) });
+      const isCurrent = String(id === chart.id);
+      make(link, { href: addressWith({ chart: id }), "aria-current": isCurrent });
     }
-    if (shown?.chart !== chart) showText(chart, chart.title, chart.subtitle);
+    if (shown?.chart !== chart) showTexts(chart, chart.title, chart.subtitle);
     return draw(chart);
   }
 
-  /** The rows of the marks of a view, its longest list, as a table. */
-  function tableOf({ datasets }) {
+  // ------------------------------------------------------------------------------------- files
+
+  /** Rows of a view's marks, its longest list, as a table. */
+  function viewTable({ datasets }) {
     const rows = Object.values(datasets).reduce((a, b) => (b.length > a.length ? b : a), []);
     const columns = Object.keys(rows[0] ?? {});
     return [columns, ...rows.map((row) => columns.map((name) => row[name]))];
   }
 
-  /** The view as files: ending, type, and content, of a picture in the size of the web. */
-  const SAVED = {
-    png: ["png", null, (picture) => picture.toImageURL("png", 2)],
-    svg: ["svg", "image/svg+xml", (picture) => picture.toSVG()],
-    csv: ["csv", "text/csv", () => csv(tableOf(shown.view), formula)],
-    json: ["vl.json", "application/json", () =>
-      JSON.stringify({ ...specOf(shown.one, shown.view, "web"), config: themes.light.web })],
+  /** The shown view as Vega-Lite, in the size of the web. */
+  function standaloneSpec({ content, view }) {
+    return JSON.stringify({ ...viewSpec(content, view, "web"), config: themes.light.web });
+  }
+
+  /** Files of the shown view by the buttons that save them. */
+  const VIEW_FILES = {
+    png: {
+      ending: "png", type: null, content: (vegaView) => vegaView.toImageURL("png", PNG_SCALE),
+    },
+    svg: { ending: "svg", type: "image/svg+xml", content: (vegaView) => vegaView.toSVG() },
+    csv: {
+      ending: "csv", type: "text/csv", content: () => csv(viewTable(shown.view), formulaPattern),
+    },
+    json: {
+      ending: "vl.json", type: "application/json", content: () => standaloneSpec(shown),
+    },
   };
-  for (const [kind, [ending, type, content]] of Object.entries(SAVED)) {
-    $(`view-${kind}`).addEventListener("click", async () => {
-      if (!shown) return;
-      const { chart, one, view } = shown;
-      const stem = [chart.id, ...Object.values(view.values)].join("-").replace(/[^\w.]+/g, "-");
-      const picture = await drawn(make("div"), one, view, "web", true);
-      save(`${stem}.${ending}`, await content(picture), type);
-      picture.finalize();
-    });
+
+  /** Save the shown view as a file; pictures have the size of the web. */
+  async function saveView({ ending, type, content: fileContent }) {
+    if (!shown) return;
+    const { chart, content, view } = shown;
+    const stem = [chart.id, ...Object.values(view.values)].join("-").replace(/[^\w.]+/g, "-");
+    const vegaView = await embed(make("div"), viewSpec(content, view, "web"), "web");
+    save(`${stem}.${ending}`, await fileContent(vegaView), type);
+    vegaView.finalize();
+  }
+  for (const [kind, file] of Object.entries(VIEW_FILES)) {
+    $(`view-${kind}`).addEventListener("click", () => saveView(file));
   }
   $("copy").addEventListener("click", ({ target }) => copy(location.href, target));
 
-  new ResizeObserver(() => { if (shown && shown.layout !== layoutOf()) apply(); })
-    .observe($("plot"));
-  system.addEventListener("change", apply);
-  follow(apply);
+  const isResized = () => shown && shown.layout !== layoutName();
+  new ResizeObserver(() => { if (isResized()) showChart(); }).observe($("plot"));
+  darkScheme.addEventListener("change", showChart);
+  followAddress(showChart);
 });

@@ -4,99 +4,130 @@
    A row of a chip opens: its numbers are loaded then. */
 
 document.addEventListener("DOMContentLoaded", async () => {
-  const { $, load, make, refill, menu, headed, sorted, state, go, tellUnknown, follow } = ROOFLINES;
-  const { count, significant } = NUMBERS;
-  const { name: table, file } = $("table").dataset;
-  const { columns, rows, facets, length } = await load(table, file);
-  const opens = table === "chips";
-  const place = Object.fromEntries(columns.map(({ name }, i) => [name, i]));
+  const { $, load, make, refill, makeMenu, tableParts, sortRows, readAddress } = ROOFLINES;
+  const { navigate, reportUnavailable, followAddress } = ROOFLINES;
+  const { integer, significant } = NUMBERS;
+  const DIGITS = 6; // significant digits of a number
+  const MISSING = "–";
+  const { name: tableName, file } = $("table").dataset;
+  const { columns, rows, facets, length } = await load(tableName, file);
+  const hasDetails = tableName === "chips";
+  const columnIndex = Object.fromEntries(columns.map(({ name }, i) => [name, i]));
   columns.forEach((column, i) => {
     const isNumber = column.kind.includes("number");
     column.value = (row) => (isNumber && typeof row[i] !== "number" ? null : row[i]);
   });
-  const text = (value) =>
-    (value === null ? "–" : typeof value === "number" ? significant(value, 6) : value);
-  const words = new Map(rows.map((row) => [row, row.map(text).join(" ").toLowerCase()]));
-  const asked = (name) => state().get(name);
-  const has = (name) => facets[name].some((option) => String(option) === asked(name));
-  const used = () => Object.keys(facets).filter((name) => asked(name) !== null);
 
-  function filtered() {
-    const typed = (asked("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-    const wanted = used().filter(has);
-    return rows.filter((row) => typed.every((word) => words.get(row).includes(word))
-      && wanted.every((name) => String(row[place[name]]) === asked(name)));
+  /** Text of a cell. */
+  function cellText(value) {
+    if (value === null) return MISSING;
+    return typeof value === "number" ? significant(value, DIGITS) : value;
+  }
+  const searchTexts = new Map(rows.map((row) =>
+    [row, row.map(cellText).join(" ").toLowerCase()]));
+  const setting = (name) => readAddress().get(name);
+  const isOption = (name) => facets[name].some((option) => String(option) === setting(name));
+  const usedFacets = () => Object.keys(facets).filter((name) => setting(name) !== null);
+
+  /** Rows with all search words and all chosen options. */
+  function filterRows() {
+    const words = (setting("find") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+    const names = usedFacets().filter(isOption);
+    const matches = (row) => words.every((word) => searchTexts.get(row).includes(word))
+      && names.every((name) => String(row[columnIndex[name]]) === setting(name));
+    return rows.filter(matches);
   }
 
-  /** Show the first rows that there is room for; menus and words find the others. */
-  function showRows(found, heads) {
-    const cell = (value, i) => (opens && !i ? opener(value)
-      : make("td", { class: columns[i].kind }, text(value)));
-    const line = (row) => make("tr", {}, ...row.map(cell));
-    const variant = place["variant of"]; // of another chip: these come last
-    const last = (row) => row[variant] !== null;
-    const ordered = [...found].sort((a, b) => last(a) - last(b));
+  /** Show the first rows that there is room for, variants of chips last. */
+  function showRows(filtered, heads) {
+    const cell = (value, i) => (hasDetails && i === 0 ? chipCell(value)
+      : make("td", { class: columns[i].kind }, cellText(value)));
+    const isVariant = (row) => row[columnIndex["variant of"]] !== null;
+    const ordered = [...filtered].sort((a, b) => isVariant(a) - isVariant(b));
     refill($("head"), ...heads);
-    refill($("body"), ...ordered.slice(0, length).map(line));
-    $("empty").hidden = found.length > 0;
-    const first = found.length > length ? ` Shown are the first ${count(length)}.` : "";
-    $("count").textContent = `${count(found.length)} of ${count(rows.length)} rows.${first}`;
+    refill($("body"), ...ordered.slice(0, length).map((row) => make("tr", {}, ...row.map(cell))));
+    $("empty").hidden = filtered.length > 0;
+    const cut = filtered.length > length ? ` Shown are the first ${integer(length)}.` : "";
+    $("count").textContent =
+      `${integer(filtered.length)} of ${integer(rows.length)} rows.${cut}`;
   }
 
-  /** The first cell of a chip, which opens and closes its numbers. */
-  function opener(chip) {
-    const open = asked("chip") === chip;
-    const onclick = () => go({ chip: open ? null : chip }, true);
+  // ---------------------------------------------------------------------------- numbers of a chip
+
+  /** First cell of a chip, with the button that opens and closes its numbers. */
+  function chipCell(chip) {
+    const isOpen = setting("chip") === chip;
+    const onclick = () => navigate({ chip: isOpen ? null : chip }, true);
     return make("th", { scope: "row" }, make("button", {
-      type: "button", class: "open", "data-key": chip, "aria-expanded": String(open), onclick,
+      type: "button", class: "open", "data-key": chip, "aria-expanded": String(isOpen), onclick,
     }, chip));
   }
 
-  /** A source as a link, if it is a document of the web. */
-  function source(id, sources) {
-    const [title, url, date] = Object.hasOwn(sources, id) ? sources[id] : [];
+  /** Source as a link, if it is a document on the web. */
+  function sourceLink(id, sources) {
+    const { title, url, date } = Object.hasOwn(sources, id) ? sources[id] : {};
     if (!/^https?:\/\//.test(url ?? "")) return make("span", { title }, id);
-    return make("a", { href: url, title: `${title}, ${date}`, rel: "noopener noreferrer" }, id);
+    const attributes = { href: url, title: `${title}, ${date}`, rel: "noopener noreferrer" };
+    return make("a", attributes, id);
   }
 
-  /** Below the row of the open chip: what there is to say of it, and its numbers. */
+  /** Row of a chip's number: quantity, value, sources, kind of source, note. */
+  function numberRow(number, sources) {
+    const links = number.sources.flatMap((id, i) => [i > 0 ? ", " : "", sourceLink(id, sources)]);
+    const badge = (text, style) => (text ? [make("span", { class: style }, text)] : []);
+    return make("tr", {},
+      make("th", { scope: "row" }, number.quantity),
+      make("td", { class: "number", title: number.exact }, number.text),
+      make("td", {}, ...links),
+      make("td", {}, ...badge(number.confidence, "badge"),
+        ...badge(number.is_estimate ? "estimate" : "", "badge warn")),
+      make("td", {}, number.note));
+  }
+
+  /** Show the remarks and numbers of the open chip below its row. */
   async function showChip() {
     const button = $("body").querySelector("[aria-expanded=true]");
     if (!button) return;
     const chip = button.dataset.key;
     const { chips, sources } = await load("chip-numbers", "data/chip-numbers.js");
     if (!button.isConnected) return;
-    const body = chips[chip].numbers.map(([label, shown, exact, ids, kind, estimate, note]) => {
-      const links = ids.flatMap((id, i) => [i ? ", " : "", source(id, sources)]);
-      const badges = [[kind, "badge"], [estimate && "estimate", "badge warn"]]
-        .flatMap(([badge, name]) => (badge ? make("span", { class: name }, badge) : []));
-      return make("tr", {}, make("th", { scope: "row" }, label),
-        make("td", { class: "number", title: exact }, shown), make("td", {}, ...links),
-        make("td", {}, ...badges), make("td", {}, note));
-    });
-    const explorer = make("a", { href: `index.html#chips=${encodeURIComponent(chip)}` },
+    const { remarks, numbers } = chips[chip];
+    const heads = ["Number", "Value", "Source", "Read from", "Note"];
+    const body = numbers.map((number) => numberRow(number, sources));
+    const link = make("a", { href: `index.html#chips=${encodeURIComponent(chip)}` },
       "Open it in the explorer");
-    button.closest("tr").after(make("tr", { class: "details" },
-      make("td", { colspan: columns.length, "data-chip": chip },
-        ...chips[chip].about.map((said) => make("p", { class: "note" }, said)),
-        make("table", {}, ...headed(["Number", "Value", "Source", "Read from", "Note"], body)),
-        make("p", {}, explorer))));
+    const cell = make("td", { colspan: columns.length, "data-chip": chip },
+      ...remarks.map((text) => make("p", { class: "note" }, text)),
+      make("table", {}, ...tableParts(heads, body)), make("p", {}, link));
+    button.closest("tr").after(make("tr", { class: "details" }, cell));
   }
 
-  follow(async () => {
-    refill($("controls"), ...Object.entries(facets).map(([name, options]) =>
-      menu(name, name, [["", "all"], ...options.map((one) => [String(one), String(one ?? "none")])],
-        has(name) ? asked(name) : "")));
-    if (document.activeElement !== $("find")) $("find").value = asked("find") ?? "";
-    const lost = used().filter((name) => !has(name))
-      .map((name) => [name, asked(name), "not in this table; shown is all of it"]);
-    showRows(...sorted(filtered(), columns, lost));
-    if (opens && asked("chip") && !rows.some(([chip]) => chip === asked("chip"))) {
-      lost.push(["chip", asked("chip"), "no chip of this site"]);
+  // -------------------------------------------------------------------------------- filter menus
+
+  /** Menu of a column with its values. */
+  function facetMenu(name, values) {
+    const options = values.map((value) =>
+      ({ value: String(value), text: String(value ?? "none") }));
+    const chosen = isOption(name) ? setting(name) : "";
+    return makeMenu(name, name, [{ value: "", text: "all" }, ...options], chosen);
+  }
+
+  followAddress(async () => {
+    const menus = Object.entries(facets).map(([name, values]) => facetMenu(name, values));
+    refill($("controls"), ...menus);
+    if (document.activeElement !== $("find")) $("find").value = setting("find") ?? "";
+    const unavailable = usedFacets().filter((name) => !isOption(name)).map((name) => (
+      { name, value: setting(name), reason: "not in this table; shown is all of it" }));
+    const sorted = sortRows(filterRows(), columns, unavailable);
+    showRows(sorted.rows, sorted.heads);
+    const chip = hasDetails ? setting("chip") : null;
+    if (chip && !rows.some(([id]) => id === chip)) {
+      unavailable.push({ name: "chip", value: chip, reason: "no chip of this site" });
     }
-    tellUnknown([...Object.keys(facets), "find", "sort", ...(opens ? ["chip"] : [])], lost);
+    const names = [...Object.keys(facets), "find", "sort", ...(hasDetails ? ["chip"] : [])];
+    reportUnavailable(names, unavailable);
     await showChip();
     $("table").dataset.drawn = location.hash;
   });
-  $("find").addEventListener("input", () => go({ find: $("find").value }));
+  $("find").addEventListener("input", () => navigate({ find: $("find").value }));
 });

@@ -1,227 +1,296 @@
 "use strict";
-/* The page: its controls, and what follows from the state in the address.
+/* The explorer: its controls, and what follows from the state in the address.
 
-   What has a name of the state in the form, or below it, shows that part of the state and sets it;
-   what is of one subject has it as `data-of`. */
+   A form element shows and sets the setting of its `name`; `data-when` has words that a state must
+   match for an element to be shown. */
 
 const EXPLORER = (() => {
-  const { significant, count, several } = NUMBERS;
-  const {
-    MODEL, CLEARS, MOST_CHIPS, read, matchesState, numberOf, sheetOf, altered, featuredRow,
-    rowOf, commandOf,
-  } = STATE;
-  const { $, make, fill, headed, state, go, follow, load, soon, tellUnknown } = ROOFLINES;
-  const { save, csv, copy } = ROOFLINES;
-  const PER_OCTAVE = 4; // steps of a slider in a factor of two
-  const QUIET = 700; // after the last change until the answer is read out [ms]
-  let [data, shownTable, told] = [null, [], 0];
-  const now = () => read(state(), data);
+  const { significant, integer, counted } = NUMBERS;
+  const { MODEL, RESETS, MAX_CHIPS, read, matchesState, parseNumber, dataSheet } = STATE;
+  const { hasCustomRate, featuredRow, evaluateChip, explainCommand } = STATE;
+  const { $, make, fillMenu, tableParts, readAddress, navigate, followAddress } = ROOFLINES;
+  const { load, throttle, reportUnavailable, save, csv, copy } = ROOFLINES;
+  const STEPS_PER_OCTAVE = 4; // of a slider, in a factor of two
+  const QUIET_TIME = 700; // after the last change until the answer is announced [ms]
+  const CUSTOM_DIGITS = 12; // significant digits of a custom number
+  let data = null;
+  let csvTable = []; // the table of chips in SI units, to save
+  let announcing = 0; // timer
+  const readState = () => read(readAddress(), data);
 
-  const toggle = (chip) => {
-    const { chips } = now();
-    const next = chips.includes(chip) ? chips.filter((one) => one !== chip) : [...chips, chip];
-    go({ chips: next.slice(-MOST_CHIPS).map(({ id }) => id).join(), of: null }, true);
-  };
-
-  function showForm(of) {
-    for (const box of document.querySelectorAll("[data-of]")) {
-      box.hidden = !matchesState(of, box.dataset.of);
-    }
-    for (const menu of document.querySelectorAll("select")) {
-      fill(menu, ...of.menus[menu.name] ?? [[], ""]);
-    }
-    for (const input of document.querySelectorAll("#main input[name]")) {
-      const value = of[input.name];
-      if (input.type === "radio") input.checked = input.value === value;
-      else if (input !== document.activeElement) {
-        input.value = input.type === "number" ? value : Math.round(Math.log2(value) * PER_OCTAVE);
-      }
-      if (input.type === "range") input.setAttribute("aria-valuetext", count(value));
-    }
-    for (const [id, { text }] of Object.entries(SEARCHED)) {
-      if ($(id) !== document.activeElement) $(id).value = text();
-    }
-    $("n").disabled = of.sharding === "none";
-    $("seller").disabled = !of.seller;
-    const { model, dtypes, format, B, D, F, S, chips } = of; // in a line where room is little
-    const what = of.is === MODEL
-      ? `${model.name}, ${format}, B = ${count(B)}, S = ${count(S)}`
-      : `matmul ${count(B)} × ${count(D)} × ${count(F)}, ${dtypes.name}`;
-    $("asked").textContent = `${what}, ${several(chips.length, "chip")}`;
+  function toggleChip(chip) {
+    const { chips } = readState();
+    const rest = chips.filter(({ id }) => id !== chip.id);
+    const next = rest.length < chips.length ? rest : [...chips, chip];
+    const ids = next.slice(-MAX_CHIPS).map(({ id }) => id);
+    navigate({ chips: ids.join(), chip: null }, true);
   }
 
-  function showChosen(of) {
-    $("chosen").replaceChildren(...of.chips.map((chip) => {
-      const onclick = () => { toggle(chip); $("add").focus(); };
-      const [disabled, label] = [of.chips.length === 1, `Remove ${chip.short}`];
-      return make("li", { style: PICTURES.styleOf(chip) }, PICTURES.swatch(), chip.short,
-        make("button", { type: "button", "aria-label": label, disabled, onclick }, "×"));
+  // ------------------------------------------------------------------------------------ the form
+
+  /** Show the value of an input, unless it has the focus: then it has what is typed. */
+  function showInput(input, value) {
+    if (input.type === "radio") input.checked = input.value === value;
+    else if (input === document.activeElement) return;
+    else if (input.type === "number") input.value = value;
+    else input.value = Math.round(Math.log2(value) * STEPS_PER_OCTAVE);
+  }
+
+  function showForm(state) {
+    for (const element of document.querySelectorAll("[data-when]")) {
+      element.hidden = !matchesState(state, element.dataset.when);
+    }
+    for (const select of document.querySelectorAll("select")) {
+      const { options, value } = state.menus[select.name] ?? { options: [], value: "" };
+      fillMenu(select, options, value);
+    }
+    for (const input of document.querySelectorAll("#main input[name]")) {
+      const value = input.name === "micro_batch" ? state.microBatch : state[input.name];
+      showInput(input, value);
+      if (input.type === "range") input.setAttribute("aria-valuetext", integer(value));
+    }
+    for (const [id, { text }] of Object.entries(COMBOS)) {
+      if ($(id) !== document.activeElement) $(id).value = text();
+    }
+    $("shards").disabled = state.sharding === "none";
+    $("seller").disabled = !state.seller;
+    $("question").textContent = questionText(state);
+  }
+
+  /** Question in one line, for a narrow window. */
+  function questionText({ subject, model, dtypes, format, B, D, F, S, chips }) {
+    const sizes = (...values) => values.map(integer);
+    const work = subject === MODEL
+      ? `${model.name}, ${format}, B = ${integer(B)}, S = ${integer(S)}`
+      : `matmul ${sizes(B, D, F).join(" × ")}, ${dtypes.name}`;
+    return `${work}, ${counted(chips.length, "chip")}`;
+  }
+
+  function showChosenChips({ chips }) {
+    $("chosen").replaceChildren(...chips.map((chip) => {
+      const onclick = () => { toggleChip(chip); $("add").focus(); };
+      const remove = make("button", {
+        type: "button", "aria-label": `Remove ${chip.label}`, disabled: chips.length === 1, onclick,
+      }, "×");
+      const style = PLOTS.chipStyle(chip);
+      return make("li", { style }, PLOTS.swatch(), chip.label, remove);
     }));
   }
 
-  /** Fields with a list that typing filters: what they offer, do, and show without the focus. */
-  const SEARCHED = {
+  /** Fields with a list that typing filters: options, action, and text without the focus. */
+  const COMBOS = {
     layer: {
-      options: () => data.layers.map(([text, D, F]) => ({ text, words: text, value: { D, F } })),
-      take: (sizes) => go(sizes, true),
+      options: () => data.layers.map(({ name, D, F }) =>
+        ({ text: name, words: name, value: { D, F } })),
+      take: (sizes) => navigate(sizes, true),
       text: () => {
-        const { D, F } = now();
-        const same = ({ value }) => value.D === D && value.F === F;
-        return SEARCHED.layer.options().find(same)?.text ?? "custom sizes";
+        const { D, F } = readState();
+        const layer = data.layers.find((sizes) => sizes.D === D && sizes.F === F);
+        return layer?.name ?? "custom sizes";
       },
     },
     add: {
-      options: () => data.chips.filter((chip) => !now().chips.includes(chip)).map((chip) => {
-        const { id, short, name, vendor, usual } = chip;
-        const text = `${short} · ${vendor}`;
-        return { text, words: [id, text, usual, name].join(" "), usual, value: chip };
-      }),
-      take: toggle, text: () => "",
+      options: () => {
+        const { chips } = readState();
+        return data.chips.filter((chip) => !chips.includes(chip)).map((chip) => {
+          const { id, label, name, vendor, usual } = chip;
+          const text = `${label} · ${vendor}`;
+          return { text, words: [id, text, usual, name].join(" "), usual, value: chip };
+        });
+      },
+      take: toggleChip,
+      text: () => "",
     },
   };
-  /** Choose what is typed: the usual chip of that name, or the first option with all words. */
-  function choose(input) {
-    const { options, take } = SEARCHED[input.id];
-    const typed = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const has = ({ words }) => typed.every((word) => words.toLowerCase().includes(word));
-    const found = options().find(({ usual }) => usual === typed.join(" "))
-      ?? (typed.length ? options().find(has) : null);
+
+  /** Choose the typed option: the usual chip of that name, or the first option with all words. */
+  function chooseTyped(input) {
+    const { options, take } = COMBOS[input.id];
+    const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const hasWords = (option) => words.every((word) => option.words.toLowerCase().includes(word));
+    const chosen = options().find(({ usual }) => usual === words.join(" "))
+      ?? (words.length ? options().find(hasWords) : null);
     input.value = "";
-    if (found) take(found.value);
+    if (chosen) take(chosen.value);
   }
 
-  /** Take what is typed into a field of `own` numbers; what is no number is reported as such. */
-  function setOwn(input) {
-    const { own, unit } = input.dataset;
-    const [typed, next] = [input.value.replaceAll(",", "").trim(), { ...now().own }];
-    const value = numberOf(typed);
-    if (!typed) delete next[own];
-    else next[own] = value === null ? typed : Number((value * unit).toPrecision(12));
-    go({ own: Object.entries(next).map((one) => one.join(":")).join() }, true);
+  // ------------------------------------------------------------------------------ custom numbers
+
+  /** Take a typed custom number; text that is no number is reported as such. */
+  function takeCustomNumber(input) {
+    const { custom: key, scale } = input.dataset;
+    const numbers = { ...readState().custom };
+    const text = input.value.replaceAll(",", "").trim();
+    const value = parseNumber(text);
+    if (!text) delete numbers[key];
+    else if (value === null) numbers[key] = text;
+    else numbers[key] = Number((value * scale).toPrecision(CUSTOM_DIGITS));
+    const items = Object.entries(numbers).map(([name, number]) => `${name}:${number}`);
+    navigate({ custom: items.join() }, true);
   }
 
-  function showOwn(of) {
-    const number = Object.keys(of.own).length;
-    $("own-count").textContent = number ? ` · ${several(number, "custom number")}` : "";
-    $("own-said").hidden = !of.chips.some((chip) => altered(of, chip));
-    if ($("own-table").contains(document.activeElement)) return; // it has what is typed there
-    const compute = of.is === MODEL ? data.steps.compute[of.format] : of.dtypes.compute;
-    const numbers = Object.entries(data.offered.own);
-    const heads = numbers.map(([name, [label, , unit]]) => make("th", { scope: "col" },
-      `${label}${name === "peak" ? `, ${compute}` : ""}`, make("small", {}, ` ${unit}`)));
-    const rows = of.chips.map((chip) => {
-      const sheet = sheetOf(of, chip, compute);
-      const inputs = numbers.map(([name, [label, unit, text]]) => {
-        const key = `${chip.id}.${name}`;
-        return make("td", {}, make("input", {
-          type: "text", inputmode: "decimal", "data-own": key, "data-unit": unit,
-          "aria-label": `${label} of ${chip.short}, ${text}`,
-          placeholder: sheet[name] ? significant(sheet[name] / unit, 4) : "–",
-          value: of.own[key] ? Number((of.own[key] / unit).toPrecision(12)) : "",
-        }));
-      });
-      return make("tr", {}, make("th", { scope: "row" }, chip.short), ...inputs);
+  /** Input of a custom number, with the data sheet's as its placeholder. */
+  function customInput(state, chip, quantity, nominal) {
+    const { label, scale, unit } = data.page.custom_numbers[quantity];
+    const key = `${chip.id}.${quantity}`;
+    const number = state.custom[key];
+    return make("input", {
+      type: "text", inputmode: "decimal", "data-custom": key, "data-scale": scale,
+      "aria-label": `${label} of ${chip.label}, ${unit}`,
+      placeholder: nominal ? significant(nominal / scale, 4) : "–",
+      value: number ? Number((number / scale).toPrecision(CUSTOM_DIGITS)) : "",
     });
-    $("own-table").replaceChildren(...headed(["chip", ...heads], rows));
   }
 
-  function showVerdict(of, rows) {
-    const { off, lead, lines } = SENTENCES.verdict(of, rows);
-    const parts = { off, lead, rest: lines.join(" ") };
-    for (const [id, text] of Object.entries(parts)) $(id).textContent = text;
-    clearTimeout(told);
-    told = setTimeout(() => { $("said").textContent = Object.values(parts).join(" "); }, QUIET);
-    document.title = `${(lead || off).split(". ")[0]} – rooflines`;
+  function showCustomNumbers(state) {
+    const { chips, custom, subject, format, dtypes } = state;
+    const used = Object.keys(custom).length;
+    $("custom-count").textContent = used ? ` · ${counted(used, "custom number")}` : "";
+    $("custom-note").hidden = !chips.some((chip) => hasCustomRate(state, chip));
+    if ($("custom-table").contains(document.activeElement)) return; // it has what is typed there
+    const compute = subject === MODEL ? data.steps.compute[format] : dtypes.compute;
+    const quantities = Object.entries(data.page.custom_numbers);
+    const heads = quantities.map(([quantity, { label, unit }]) => {
+      const text = quantity === "peak" ? `${label}, ${compute}` : label;
+      return make("th", { scope: "col" }, text, make("small", {}, ` ${unit}`));
+    });
+    const rows = chips.map((chip) => {
+      const sheet = dataSheet(state, chip, compute);
+      const cells = quantities.map(([quantity]) =>
+        make("td", {}, customInput(state, chip, quantity, sheet[quantity])));
+      return make("tr", {}, make("th", { scope: "row" }, chip.label), ...cells);
+    });
+    $("custom-table").replaceChildren(...tableParts(["chip", ...heads], rows));
   }
 
-  /** The rows of the chosen chips. */
-  const answers = (of = now()) => of.chips.map((chip) => rowOf(of, chip));
+  // ----------------------------------------------------------------------------------- the answer
 
+  function showVerdict(state, rows) {
+    const { unable, lead, lines } = SENTENCES.verdict(state, rows);
+    const texts = { unable, lead, rest: lines.join(" ") };
+    for (const [id, text] of Object.entries(texts)) $(id).textContent = text;
+    clearTimeout(announcing);
+    announcing = setTimeout(() => {
+      $("announcement").textContent = Object.values(texts).join(" ");
+    }, QUIET_TIME);
+    document.title = `${(lead || unable).split(". ")[0]} – rooflines`;
+  }
+
+  /** Rows of the chosen chips. */
+  const chipRows = (state = readState()) => state.chips.map((chip) => evaluateChip(state, chip));
+
+  /** Rows of the chips that are not chosen and have a time. */
+  function evaluateUnchosen(state) {
+    const unchosen = data.chips
+      .filter((chip) => !chip.is_variant && !state.chips.includes(chip));
+    return chipRows({ ...state, chips: unchosen }).filter(({ time }) => time);
+  }
+
+  /** Show the state in the address. */
   async function show() {
-    const of = now();
-    if (of.is === MODEL && !of.model.steps) {
-      const index = data.steps.models.indexOf(of.model);
-      Object.assign(of.model, await load(`steps-${index}`, `data/steps-${index}.js`));
+    const state = readState();
+    if (state.subject === MODEL && !state.model.steps) {
+      const index = data.steps.models.indexOf(state.model);
+      Object.assign(state.model, await load(`steps-${index}`, `data/steps-${index}.js`));
     }
-    const rows = answers(of);
-    const { chip } = featuredRow(rows);
-    if (!state().has("of")) [of.of, of.menus.of[1]] = [chip, chip.id];
-    const others = data.chips.filter((chip) => !chip.variant && !of.chips.includes(chip));
-    const more = of.all ? answers({ ...of, chips: others }).filter(({ time }) => time) : [];
-    showForm(of);
-    showChosen(of);
-    showVerdict(of, rows);
-    PICTURES.draw(of, rows, pick);
-    shownTable = TABLES.showChips($("chips-table"), of, [...rows, ...more], toggle);
-    tellUnknown(data.offered.names, of.lost);
-    $("prices").textContent = of.seller ? `Prices: ${of.seller}, on demand.` : "";
-    $("all").textContent = of.all ? "Chosen chips only" : "All chips";
-    showOwn(of);
-    $("panel").replaceChildren(TABLES[of.tab](of));
-    $("of").hidden = of.chips.length < 2 || of.tab === "dtypes";
-    $("command").textContent = commandOf(of, chip);
+    const rows = chipRows(state);
+    const { chip: featured } = featuredRow(rows);
+    if (!readAddress().has("chip")) {
+      state.chip = featured;
+      state.menus.chip.value = featured.id;
+    }
+    const unchosenRows = state.showsAllChips ? evaluateUnchosen(state) : [];
+    showForm(state);
+    showChosenChips(state);
+    showVerdict(state, rows);
+    PLOTS.draw(state, rows, dragSize);
+    const listed = [...rows, ...unchosenRows];
+    csvTable = TABLES.showChips($("chips-table"), state, listed, toggleChip);
+    reportUnavailable(data.page.address_names, state.unavailable);
+    $("prices").textContent = state.seller ? `Prices: ${state.seller}, on demand.` : "";
+    $("all-chips").textContent = state.showsAllChips ? "Chosen chips only" : "All chips";
+    showCustomNumbers(state);
+    $("panel").replaceChildren(TABLES.tabs[state.tab](state));
+    $("chip-choice").hidden = state.chips.length < 2 || state.tab === "dtypes";
+    $("command").textContent = explainCommand(state, featured);
     document.body.dataset.drawn = location.hash;
   }
-  /** Set a size that a hand drags: of training whole shares of micro-batches and of chips. */
-  function pick(name, size) {
-    const { trains, split, micro_batch } = now();
-    const step = (trains && { B: split.dp * micro_batch, S: split.cp }[name]) || 1;
-    soon(() => go({ [name]: Math.max(1, Math.round(size / step)) * step }));
+
+  /** Set a dragged size: in training a multiple of the global micro-batch, and of the chips that
+      share a sequence. */
+  function dragSize(name, size) {
+    const { isTraining, split, microBatch } = readState();
+    const steps = isTraining ? { B: split.dp * microBatch, S: split.cp } : {};
+    const step = steps[name] ?? 1;
+    const multiple = Math.max(1, Math.round(size / step)) * step;
+    throttle(() => navigate({ [name]: multiple }));
   }
 
-  const pictures = () => [...document.querySelectorAll(".plot svg")];
+  // --------------------------------------------------------------------------------------- events
 
-  const taken = ({ target }) => {
+  const plots = () => [...document.querySelectorAll(".plot svg")];
+
+  /** Take the value of a form element into the state. */
+  function takeInput({ target }) {
     const { name, type, value, list } = target;
-    if (list) choose(target);
-    else if (target.dataset.own) setOwn(target);
-    else if (name && type !== "range") go({ [name]: value, ...CLEARS[name] }, type !== "number");
-  };
-  const on = (event, act) => $("main").addEventListener(event, act);
-  on("change", taken);
-  on("keydown", (event) => { if (event.key === "Enter") taken(event); }); // not all report both
-  on("input", (event) => {
-    const { target: { name, type, value }, inputType } = event;
-    if (type === "range") pick(name, 2 ** (value / PER_OCTAVE));
-    if (inputType === "insertReplacementText") taken(event);
+    if (list) chooseTyped(target);
+    else if (target.dataset.custom) takeCustomNumber(target);
+    else if (name && type !== "range") {
+      navigate({ [name]: value, ...RESETS[name] }, type !== "number");
+    }
+  }
+  const onEvent = (event, action) => $("main").addEventListener(event, action);
+  onEvent("change", takeInput);
+  onEvent("keydown", (event) => { // not every browser also reports a change
+    if (event.key === "Enter") takeInput(event);
   });
-  on("focusin", ({ target }) => {
+  onEvent("input", (event) => {
+    const { target: { name, type, value }, inputType } = event;
+    if (type === "range") dragSize(name, 2 ** (value / STEPS_PER_OCTAVE));
+    if (inputType === "insertReplacementText") takeInput(event);
+  });
+  onEvent("focusin", ({ target }) => {
     if (!target.list) return;
-    fill(target.list, SEARCHED[target.id].options().map(({ text }) => [text, ""]), "");
+    const options = COMBOS[target.id].options().map(({ text }) => ({ value: text, text: "" }));
+    fillMenu(target.list, options, "");
     target.value = "";
   });
-  on("focusout", ({ target }) => { if (target.list) target.value = SEARCHED[target.id].text(); });
+  onEvent("focusout", ({ target }) => {
+    if (target.list) target.value = COMBOS[target.id].text();
+  });
   $("choices").addEventListener("submit", (event) => event.preventDefault());
-  const click = (id, act) => $(id).addEventListener("click", ({ target }) => act(target));
-  click("all", () => go({ rows: now().all ? null : "all" }, true));
-  click("copy-link", (button) => copy(location.href, button));
-  click("copy-command", (button) => copy($("command").textContent, button));
-  click("save-csv", () => save("rooflines.csv", csv(shownTable, data.formula), "text/csv"));
+  const onClick = (id, action) =>
+    $(id).addEventListener("click", ({ target }) => action(target));
+  onClick("all-chips", () => navigate({ rows: readState().showsAllChips ? null : "all" }, true));
+  onClick("copy-link", (button) => copy(location.href, button));
+  onClick("copy-command", (button) => copy($("command").textContent, button));
+  onClick("save-csv", () =>
+    save("rooflines.csv", csv(csvTable, data.formula_pattern), "text/csv"));
   for (const kind of ["png", "svg"]) {
-    click(`save-${kind}`, () => pictures().forEach((one, i) =>
-      SVG.file(one, kind, (...file) => save(`rooflines-${i + 1}.${kind}`, ...file))));
+    onClick(`save-${kind}`, () => plots().forEach((plot, i) =>
+      SVG.toFile(plot, kind, (...file) => save(`rooflines-${i + 1}.${kind}`, ...file))));
   }
 
   document.addEventListener("DOMContentLoaded", async () => {
-    const [plain, steps] = await Promise.all(
+    const [matmuls, steps] = await Promise.all(
       ["explorer", "steps"].map((name) => load(name, `data/${name}.js`)));
-    data = { ...plain, steps };
-    const narrow = matchMedia("(max-width: 700px)"); // then the form is closed to one line
-    const closed = () => { $("ask").open = !narrow.matches; };
-    narrow.addEventListener("change", closed);
-    closed();
-    follow(show);
-    const stale = ({ viewBox, parentElement: { clientWidth } }) =>
-      clientWidth > SVG.WIDE && Math.abs(viewBox.baseVal.width - clientWidth) > 2;
-    const observer = new ResizeObserver(() => { if (pictures().some(stale)) show(); });
+    data = { ...matmuls, steps };
+    const narrow = matchMedia("(max-width: 700px)"); // where the form is closed to one line
+    const openForm = () => { $("ask").open = !narrow.matches; };
+    narrow.addEventListener("change", openForm);
+    openForm();
+    followAddress(show);
+    const isResized = ({ viewBox, parentElement: { clientWidth } }) =>
+      clientWidth > SVG.MIN_WIDTH && Math.abs(viewBox.baseVal.width - clientWidth) > 2;
+    const observer = new ResizeObserver(() => { if (plots().some(isResized)) show(); });
     document.querySelectorAll(".plot").forEach((plot) => observer.observe(plot));
-    for (const name of ["beforeprint", "afterprint"]) {
-      window.addEventListener(name, () => {
-        document.documentElement.classList.toggle("printed", name === "beforeprint");
+    for (const event of ["beforeprint", "afterprint"]) {
+      window.addEventListener(event, () => {
+        document.documentElement.classList.toggle("printed", event === "beforeprint");
         show();
       });
     }
   });
 
-  return { answers, now };
+  return { chipRows, readState };
 })();

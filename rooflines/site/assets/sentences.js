@@ -2,204 +2,259 @@
 /* The verdict: sentences about the rows of a state. No page is needed.
 
    A sentence names its chips; a network only where it moves bytes; a lead only where it is larger
-   than timings differ from the bound. What cannot run is said first. */
+   than the spread of timings. What cannot run comes first. */
 
 const SENTENCES = (() => {
-  const { SLACK, significant, si, seconds, count, percent, short, bytes, several } = NUMBERS;
-  const { listed } = NUMBERS;
-  const { ALWAYS, NEVER } = ANSWERS;
-  const { BOUND, MATMUL, altered, featuredRow, measuredOf, rowOf, shareOf, tokensOf } = STATE;
+  const { TOLERANCE, significant, si, seconds, integer, percent, compact, bytes } = NUMBERS;
+  const { counted, joinNames } = NUMBERS;
+  const { ALWAYS, NEVER } = EVALUATION;
+  const { BOUND, MATMUL, hasCustomRate, featuredRow, measuredQuantiles, evaluateChip } = STATE;
+  const { peakShare, tokensAt } = STATE;
   const UNKNOWN = "Accuracy unknown:";
-  const CLEAR = 1.2; // a lead of bounds below this is none, where there are no timings
+  const MIN_LEAD = 1.2; // smallest lead of bounds that counts, where there are no timings
 
-  const times = (number, chip) => (number > 1 ? `${number} × ${chip.short}` : chip.short);
-  const range = ({ low, high }) => `${significant(low)} to ${significant(high)} times`;
-  const namesOf = (rows) => listed(rows.map(({ chip }) => chip.short));
+  const chipsText = (number, chip) => (number > 1 ? `${number} × ${chip.label}` : chip.label);
+  const rangeText = ({ p10, p90 }) => `${significant(p10)} to ${significant(p90)} times`;
+  const chipNames = (rows) => joinNames(rows.map(({ chip }) => chip.label));
 
-  /** The p10 and p90 of an estimate. */
-  const within = ({ band }) => (band ? ` (${band.map(seconds).join(" to ")}, p10 to p90)` : "");
+  /** Band of an estimate in parentheses. */
+  const bandText = ({ band }) => (band ? ` (${band.map(seconds).join(" to ")}, p10 to p90)` : "");
 
-  /** Why rows have no numbers; chips with one reason in one sentence. */
-  function cannot(rows) {
+  /** Reasons why rows have no numbers; chips with one reason in one sentence. */
+  function unsupportedReasons(rows) {
     const reasons = [...new Set(rows.map(({ unsupported }) => unsupported))].filter(Boolean);
     return reasons.map((reason) =>
-      `${namesOf(rows.filter((row) => row.unsupported === reason))}: ${reason}.`);
+      `${chipNames(rows.filter(({ unsupported }) => unsupported === reason))}: ${reason}.`);
   }
 
-  /** The fastest of all chosen chips that can run, if the lead exceeds the spread of timings. */
-  function leader(now, rows) {
-    const able = rows.filter((row) => row.time && row.fits !== false)
+  // ------------------------------------------------------------------------------ which is best
+
+  /** Ranking of the two fastest chips, if the lead exceeds the spread of timings. */
+  function ranking(state, rows) {
+    const timed = rows.filter(({ time, fits }) => time && fits !== false)
       .sort((a, b) => a.time - b.time);
-    if (able.length < 2) return null;
-    const [first, second] = able;
+    if (timed.length < 2) return null;
+    const [first, second] = timed;
     const lead = second.time / first.time;
-    const [ahead, names] = [significant(lead), namesOf([first, second])];
-    const said = `${first.chip.short} is the fastest of the chosen chips: ${seconds(first.time)},`
-      + ` ${ahead} times as fast as ${second.chip.short}.`;
+    const [factor, names] = [significant(lead), chipNames([first, second])];
+    const claim = `${first.chip.label} is the fastest of the chosen chips: ${seconds(first.time)},`
+      + ` ${factor} times as fast as ${second.chip.label}.`;
     if (first.measuredRatio && second.measuredRatio) {
-      const ratios = [first, second].map((row) => row.measuredRatio);
-      const spread = Math.max(...ratios.map(({ low, high }) => high / low));
-      return lead > spread ? said : `${names} are too close to call: ${ahead} times apart, and`
-        + ` timings of one chip spread more.`;
+      const spreads = [first, second].map(({ measuredRatio: { p10, p90 } }) => p90 / p10);
+      return lead > Math.max(...spreads) ? claim : `${names} are too close to call: ${factor}`
+        + ` times apart, and timings of one chip spread more.`;
     }
-    if (lead <= CLEAR) return `${names} differ by a factor of ${ahead}: no lead.`;
-    const by = now.basis === BOUND ? "bound" : "estimate";
-    return `By ${by} alone, without timings of both, ${said}`;
+    if (lead <= MIN_LEAD) return `${names} differ by a factor of ${factor}: no lead.`;
+    const basis = state.basis === BOUND ? "bound" : "estimate";
+    return `By ${basis} alone, without timings of both, ${claim}`;
   }
 
-  /** The share of the peak that a row tends to which is never compute-bound. */
-  const tends = ({ of, critical: { adds: [math, most] } }) => percent((math / most) * of.reach);
+  // ---------------------------------------------------------------------------------- matmuls
 
-  /** The critical batch of the row. */
-  function threshold({ of, critical, critical90, footprint }) {
+  /** Limit of the share of peak as B grows, for a row that is never compute-bound. */
+  const shareLimit = ({ workload, critical: { mathSlope, limitSlope } }) =>
+    percent((mathSlope / limitSlope) * workload.mathEfficiency);
+
+  /** Reason why no B makes a row compute-bound. */
+  function neverText({ workload, critical, critical90 }) {
     const noun = critical90 ? "token" : "sequence";
+    const { limit, limitSlope, mathSlope } = critical;
+    const slopes = mathSlope === null ? "" : `: each ${noun} adds more ${limit} time than compute,`
+      + ` ${seconds(limitSlope)} against ${seconds(mathSlope)}`;
+    const share = critical90 ? `; at most ${shareLimit({ workload, critical })} of peak` : "";
+    return `No B makes it compute-bound${slopes}${share}.`;
+  }
+
+  /** Critical batch of a row. */
+  function thresholdText(row) {
+    const { critical, critical90, footprint: { maxBatch } } = row;
     if (critical.outcome === ALWAYS) return "Compute-bound from any B.";
-    if (critical.outcome === NEVER) {
-      const [math, other] = (critical.adds ?? []).map(seconds);
-      const why = other ? `: each ${noun} adds more ${critical.limit} time than compute,`
-        + ` ${other} against ${math}` : "";
-      const least = critical90 ? `; at most ${tends({ of, critical })} of peak` : "";
-      return `No B makes it compute-bound${why}${least}.`;
-    }
-    const from = `Compute-bound from ${several(critical.size, noun)}`;
+    if (critical.outcome === NEVER) return neverText(row);
+    const noun = critical90 ? "token" : "sequence";
+    const start = `Compute-bound from ${counted(critical.size, noun)}`;
     if (critical90) {
-      const size = critical90.outcome === ALWAYS ? "any B" : count(critical90.size);
-      return `${from}, 90% of peak from ${size}.`;
+      const size = critical90.outcome === ALWAYS ? "any B" : integer(critical90.size);
+      return `${start}, 90% of peak from ${size}.`;
     }
-    const beyond = footprint.most !== null && critical.size > footprint.most;
-    return `${from}${beyond ? `, more than the ${count(footprint.most)} that fit` : ""}.`;
+    const isBeyond = maxBatch !== null && critical.size > maxBatch;
+    return `${start}${isBeyond ? `, more than the ${integer(maxBatch)} that fit` : ""}.`;
   }
 
-  function matmulLead(now, row) {
-    const { answer: { bound, lower }, estimate, saturates } = row;
-    const [on, at] = [times(now.n, row.chip), `B = ${count(now.B)}`];
+  /** Lead of a matmul: share of peak, time and bottleneck. */
+  function matmulLead(state, row) {
+    const { times: { bound, lower }, estimate, plateau } = row;
+    const place = chipsText(state.shards, row.chip);
+    const size = `B = ${integer(state.B)}`;
     if (!estimate) {
-      const share = shareOf(row, lower);
-      const part = share >= 1 - SLACK ? "up to all" : `at most ${percent(share)}`;
-      return `On ${on} ${part} of peak at ${at}: ${bound}-bound, at least ${seconds(lower)}.`
-        + ` ${threshold(row)}`;
+      const share = peakShare(row, lower);
+      const shareText = share >= 1 - TOLERANCE ? "up to all" : `at most ${percent(share)}`;
+      return `On ${place} ${shareText} of peak at ${size}: ${bound}-bound, at least`
+        + ` ${seconds(lower)}. ${thresholdText(row)}`;
     }
-    const time = `${seconds(estimate.time)}${within(estimate)}`;
-    const size = saturates.size ? ` 90% of its plateau of ${si(saturates.plateau, "FLOP/s")}`
-      + ` from ${several(saturates.size, "token")}.` : "";
-    return `On ${on} about ${percent(row.share)} of peak at ${at}: ${time},`
-      + ` ${estimate.bound}-bound.${size}`;
+    const time = `${seconds(estimate.time)}${bandText(estimate)}`;
+    const plateauText = plateau.size ? ` 90% of its plateau of ${si(plateau.rate, "FLOP/s")}`
+      + ` from ${counted(plateau.size, "token")}.` : "";
+    return `On ${place} about ${percent(row.share)} of peak at ${size}: ${time},`
+      + ` ${estimate.bound}-bound.${plateauText}`;
   }
 
-  /** The time of the collective of a split beside that of the math. */
-  const sentLine = ({ chip, of, answer: { parts: [math, , network] } }) => (network > 0
-    ? `The ${of.collective} over ${chip.link} takes ${seconds(network)}, the math ${seconds(math)}.`
-    : null);
+  /** Collective time of a sharding beside math time. */
+  function collectiveLine({ chip, workload, times: { byResource } }) {
+    if (!(byResource.network > 0)) return null;
+    return `The ${workload.collective} over ${chip.link_name} takes ${seconds(byResource.network)},`
+      + ` the math ${seconds(byResource.compute)}.`;
+  }
 
   /** Quantiles of timed kernels over the shown time. */
-  function measuredLine(now, { chip, measuredRatio }) {
-    const { timed: { [chip.id]: only }, long } = now.data.measured;
-    if (altered(now, chip)) return `${UNKNOWN} no timings for custom numbers.`;
-    if (now.n > 1) return `${UNKNOWN} timings are of one chip.`;
+  function measuredLine(state, { chip, measuredRatio }) {
+    const { timed_dtypes: timed, min_long_bound_s: minLong } = state.data.measured;
+    if (hasCustomRate(state, chip)) return `${UNKNOWN} no timings for custom numbers.`;
+    if (state.shards > 1) return `${UNKNOWN} timings are of one chip.`;
     if (!measuredRatio) {
-      const others = only ? `, only in ${only}` : "";
-      return `${UNKNOWN} no timings of ${chip.short} in ${now.dtypes.name}${others}.`;
+      const timedDtypes = timed[chip.id] ? `, only in ${timed[chip.id]}` : "";
+      return `${UNKNOWN} no timings of ${chip.label} in ${state.dtypes.name}${timedDtypes}.`;
     }
-    const { over, length, said } = measuredRatio;
-    const subject = over !== "bound" ? "this estimate"
-      : length === "short" ? `a bound below ${seconds(long)}` : "this bound";
-    const below = over === "bound" && measuredRatio.low < 1 ? "; those below it in cache" : "";
-    return `Timed kernels take ${range(measuredRatio)} ${subject} (${said}, p10 to p90${below}).`;
+    const { over, length, timings, p10 } = measuredRatio;
+    const bound = length === "short" ? `a bound below ${seconds(minLong)}` : "this bound";
+    const subject = over === "bound" ? bound : "this estimate";
+    const cached = over === "bound" && p10 < 1 ? "; those below it in cache" : "";
+    return `Timed kernels take ${rangeText(measuredRatio)} ${subject}`
+      + ` (${timings}, p10 to p90${cached}).`;
   }
 
-  /** Which tokens B counts, where the layer is that of one expert. */
+  /** Tokens that B counts, where the layer is that of one expert. */
   function expertLine({ data, D, F }) {
-    const [layer] = data.layers.find((one) => one[1] === D && one[2] === F) ?? [];
-    return layer?.includes("expert")
-      ? `The layer is one expert's (${layer}): B counts its tokens alone.` : null;
+    const layer = data.layers.find((sizes) => sizes.D === D && sizes.F === F);
+    return layer?.name.includes("expert")
+      ? `The layer is one expert's (${layer.name}): B counts its tokens alone.` : null;
   }
 
-  /** What overlap changes in a step of training, and what its estimate is. */
-  function overlapLine({ data: { software: names } }, { of, answer: { lower, upper } }) {
-    const { stretch, fittedTo, software } = of;
+  // --------------------------------------------------------------------------------- model steps
+
+  /** Effect of overlap on a training step, and the origin of its estimate. */
+  function overlapLine({ data: { software: names } }, { workload, times: { lower, upper } }) {
+    const { slowdown, fitted_steps: steps, software } = workload;
     const overlap = `With full overlap ${seconds(lower)}, without any ${seconds(upper)}.`;
-    return stretch ? `${overlap} The estimate is ${significant(stretch)} times the latter, as in`
-      + ` ${several(fittedTo, "measured step")} (${names[software] ?? software}).` : overlap;
+    if (!slowdown) return overlap;
+    return `${overlap} The estimate is ${significant(slowdown)} times the latter, as in`
+      + ` ${counted(steps, "measured step")} (${names[software] ?? software}).`;
   }
 
   /** Quantiles of served runs over the shown time, for this chip or all; only decode is timed. */
-  function servedLine(now, { measuredRatio, answer, time }) {
-    const over = now.basis === BOUND || time === null ? "bound" : "estimate";
-    const quantiles = measuredRatio ?? measuredOf(now, now.phase, "", "", "", over);
-    const overlapped = `With full overlap ${seconds(answer.lower)}`;
-    if (!quantiles) return `${UNKNOWN} no timings of ${now.phase}. ${overlapped}.`;
-    const which = `(median ${significant(quantiles.middle)}; ${quantiles.said}, p10 to p90).`;
+  function servedLine(state, { measuredRatio, times, time }) {
+    const { phase, basis } = state;
+    const over = basis === BOUND || time === null ? "bound" : "estimate";
+    const quantiles = measuredRatio ?? measuredQuantiles(state, { subject: phase, over });
+    const overlapped = `With full overlap ${seconds(times.lower)}`;
+    if (!quantiles) return `${UNKNOWN} no timings of ${phase}. ${overlapped}.`;
+    const source =
+      `(median ${significant(quantiles.p50)}; ${quantiles.timings}, p10 to p90).`;
     return over === "bound"
-      ? `${overlapped}; served runs take ${range(quantiles)} such a bound ${which}`
-      : `Served runs take ${range(quantiles)} such estimates ${which} ${overlapped}.`;
+      ? `${overlapped}; served runs take ${rangeText(quantiles)} such a bound ${source}`
+      : `Served runs take ${rangeText(quantiles)} such estimates ${source} ${overlapped}.`;
   }
 
-  /** A step of a model: its time, and what that gives a chip, and a user or of the peak. */
-  function modelLead(now, row) {
-    const [{ trains, phase, model, format }, { chip, answer, estimate, time, split }] = [now, row];
-    const noun = trains ? "a step of training" : phase === "prefill" ? "a step" : "a token";
-    const sequences = several(now.B, "sequence");
-    const over = trains ? ` over ${sequences} of ${count(now.S)} tokens` : "";
-    const on = `On ${times(split.chips, chip)} ${noun} of ${model.name} in ${format}${over} takes`;
-    const known = time ?? answer.ops;
-    const rate = short(tokensOf(now, now.B) / known / split.chips);
-    const user = `${significant(tokensOf(now, 1) / known)} tokens/s for each of ${sequences}`;
-    const gives = trains ? `${rate} tokens/s a chip, ${percent(shareOf(row, known))} MFU`
-      : `${user}, ${rate} a chip`;
-    if (estimate) return `${on} about ${seconds(known)}${within(estimate)}: ${gives}.`;
-    return `${on} at least ${seconds(known)}, serialized: ${answer.bound}-bound.`
-      + ` That is at most ${gives}.`;
+  /** Lead of a model's step: its time, and tokens/s or MFU. */
+  function modelLead(state, row) {
+    const { isTraining, phase, model, format, B, S } = state;
+    const { chip, times, estimate, split } = row;
+    const noun = phase === "prefill" ? "a step" : "a token";
+    const sequences = counted(B, "sequence");
+    const subject = isTraining
+      ? `a step of training of ${model.name} in ${format} over ${sequences} of ${integer(S)} tokens`
+      : `${noun} of ${model.name} in ${format}`;
+    const start = `On ${chipsText(split.chips, chip)} ${subject} takes`;
+    const time = row.time ?? times.serial;
+    const chipRate = compact(tokensAt(state, B) / time / split.chips);
+    const userRate = significant(tokensAt(state, 1) / time);
+    const rates = isTraining
+      ? `${chipRate} tokens/s a chip, ${percent(peakShare(row, time))} MFU`
+      : `${userRate} tokens/s for each of ${sequences}, ${chipRate} a chip`;
+    if (estimate) return `${start} about ${seconds(time)}${bandText(estimate)}: ${rates}.`;
+    return `${start} at least ${seconds(time)}, serialized: ${times.bound}-bound.`
+      + ` That is at most ${rates}.`;
   }
 
-  /** What a model is not made for, or not published in. */
-  const modelLines = ({ model, S, format, trains }) => [
-    model.trained && S > model.trained ? `S = ${count(S)} is beyond the ${count(model.trained)}`
-      + ` tokens that ${model.name} is made for.` : null,
-    format !== model.format && !trains ? `${model.name} is published in ${model.format}.` : null,
-  ];
-
-  /** The axes of a torus that chips take, where they take several. */
-  const axesLine = ({ of: { axes } }) => (axes ? `The chips take axes ${axes} of a torus.` : null);
-
-  /** The split with which a step fits a chip, or in training the context. */
-  function remedy(now, { chip, footprint: { longest } }) {
-    const enough = now.splits.find((split) =>
-      (now.trains || split.dp === 1) && rowOf({ ...now, split }, chip).fits);
-    if (enough) return `; ${enough.name} is enough`;
-    return now.trains && longest ? `; up to S = ${count(longest)} it does` : "";
-  }
-
-  /** What does not fit which chips, and what would. */
-  function tooLarge(now, rows) {
-    if (!rows.length) return [];
-    const [{ critical90, split, footprint: { weights, caches, bytes: total } }] = rows;
-    const chips = listed(rows.map((row) => `${times(critical90 ? now.n : split.chips, row.chip)}`
-      + ` (${bytes(row.footprint.capacity)} of memory${critical90 ? "" : remedy(now, row)})`));
-    if (critical90) return [`The operands do not fit ${chips}: ${bytes(total)} on a chip.`];
-    const [main, cached] = now.trains ? ["states", "saved tensors"] : ["weights", "KV cache"];
-    return [`${now.model.name} in ${now.format} does not fit ${chips}: ${bytes(weights)} of ${main}`
-      + ` and ${bytes(caches)} of ${cached} on ${split.chips > 1 ? "each" : "the"} chip.`];
-  }
-
-  /** What cannot run, the lead, which is of one chip, and further lines. */
-  function verdict(now, rows) {
-    const matmul = now.is === MATMUL;
-    const able = rows.filter((row) => !row.unsupported);
-    const full = able.filter(({ fits }) => fits === false);
-    const off = [...cannot(rows), ...tooLarge(now, full)].join(" ");
-    const first = featuredRow(able);
-    if (!first || (!matmul && first.fits === false)) return { off, lead: "", lines: [] };
-    const bare = able.filter(({ time }) => time === null);
-    const lines = [
-      ...(matmul ? [sentLine(first), measuredLine(now, first), expertLine(now)]
-        : [now.basis === BOUND && !now.trains ? threshold(first) : null, ...modelLines(now),
-          axesLine(first), (now.trains ? overlapLine : servedLine)(now, first)]),
-      bare.length ? `Without a calibration: ${namesOf(bare)}.` : null,
-      leader(now, able),
+  /** Context that a model is not made for, and format that it is not published in. */
+  function modelLines({ model, S, format, isTraining }) {
+    const { name, context } = model;
+    const isBeyond = context && S > context;
+    return [
+      isBeyond
+        ? `S = ${integer(S)} is beyond the ${integer(context)} tokens that ${name} is made for.`
+        : null,
+      format !== model.format && !isTraining ? `${name} is published in ${model.format}.` : null,
     ];
-    const lead = (matmul ? matmulLead : modelLead)(now, first);
-    return { off, lead, lines: lines.filter(Boolean) };
   }
 
-  return { cannot, range, tends, threshold, verdict };
+  /** Axes of a torus that chips take, where they take several. */
+  const axesLine = ({ workload: { axes } }) =>
+    (axes ? `The chips take axes ${axes} of a torus.` : null);
+
+  // ------------------------------------------------------------------------------- does not fit
+
+  /** Split with which a step fits a chip, or in training the context. */
+  function remedy(state, { chip, footprint: { maxContext } }) {
+    const { isTraining, splits } = state;
+    const enough = splits.find((split) =>
+      (isTraining || split.dp === 1) && evaluateChip({ ...state, split }, chip).fits);
+    if (enough) return `; ${enough.name} is enough`;
+    return isTraining && maxContext ? `; up to S = ${integer(maxContext)} it does` : "";
+  }
+
+  /** Sentence about chips that a matmul's operands do not fit. */
+  function largeOperands({ shards }, rows) {
+    const chips = rows.map(({ chip, footprint: { capacity } }) =>
+      `${chipsText(shards, chip)} (${bytes(capacity)} of memory)`);
+    const total = bytes(rows[0].footprint.bytes);
+    return `The operands do not fit ${joinNames(chips)}: ${total} on a chip.`;
+  }
+
+  /** Sentence about chips that a step does not fit, and what would. */
+  function largeStep(state, rows) {
+    const { isTraining, model, format } = state;
+    const chips = rows.map((row) => `${chipsText(row.split.chips, row.chip)}`
+      + ` (${bytes(row.footprint.capacity)} of memory${remedy(state, row)})`);
+    const [{ split, footprint: { fixedBytes, cacheBytes } }] = rows;
+    const [fixed, cached] = isTraining ? ["states", "saved tensors"] : ["weights", "KV cache"];
+    return `${model.name} in ${format} does not fit ${joinNames(chips)}: ${bytes(fixedBytes)} of`
+      + ` ${fixed} and ${bytes(cacheBytes)} of ${cached} on`
+      + ` ${split.chips > 1 ? "each" : "the"} chip.`;
+  }
+
+  /** Sentences about accuracy, thresholds and overlap of a row. */
+  function detailLines(state, row) {
+    if (state.subject === MATMUL) {
+      return [collectiveLine(row), measuredLine(state, row), expertLine(state)];
+    }
+    const showsThreshold = state.basis === BOUND && !state.isTraining;
+    return [
+      showsThreshold ? thresholdText(row) : null, ...modelLines(state), axesLine(row),
+      state.isTraining ? overlapLine(state, row) : servedLine(state, row),
+    ];
+  }
+
+  /** The verdict: `unable`, what cannot run; `lead`, about one chip; and further `lines`. */
+  function verdict(state, rows) {
+    const isMatmul = state.subject === MATMUL;
+    const supported = rows.filter(({ unsupported }) => !unsupported);
+    const tooLarge = supported.filter(({ fits }) => fits === false);
+    const large = isMatmul ? largeOperands : largeStep;
+    const unable = [
+      ...unsupportedReasons(rows), ...(tooLarge.length ? [large(state, tooLarge)] : []),
+    ].join(" ");
+    const featured = featuredRow(supported);
+    const nothingRuns = !featured || (!isMatmul && featured.fits === false);
+    if (nothingRuns) return { unable, lead: "", lines: [] };
+    const uncalibrated = supported.filter(({ time }) => time === null);
+    const lines = [
+      ...detailLines(state, featured),
+      uncalibrated.length ? `Without a calibration: ${chipNames(uncalibrated)}.` : null,
+      ranking(state, supported),
+    ];
+    const lead = (isMatmul ? matmulLead : modelLead)(state, featured);
+    return { unable, lead, lines: lines.filter(Boolean) };
+  }
+
+  return { unsupportedReasons, rangeText, shareLimit, thresholdText, verdict };
 })();

@@ -1,339 +1,492 @@
 "use strict";
 /* URL state, and the row of each chip. No page is needed.
 
-   `data` are those of explorer.py: of matmuls, and `steps` of models. */
+   `data` comes from explorer.py: matmuls, and `steps` of models. */
 
 const STATE = (() => {
-  const { upward, count } = NUMBERS;
-  const { PLATEAU } = ANSWERS;
+  const { ceil, integer } = NUMBERS;
+  const { PLATEAU_SHARE } = EVALUATION;
   const [MATMUL, MODEL, SERVE, TRAIN] = ["matmul", "model", "serve", "train"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
-  const [MOST_CHIPS, MOST_SIZE, MOST_N] = [8, 2 ** 24, 4096];
-  const MORE = 1.1; // a tenth more memory bandwidth
+  const [MAX_CHIPS, MAX_SIZE, MAX_COUNT] = [8, 2 ** 24, 4096];
+  const BANDWIDTH_GAIN = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
-  const CHIP_ENTRY = "own"; // the software of a calibration in a chip's entry, which commands know
+  const SECONDS_PER_HOUR = 3600;
+  const CHIP_ENTRY = "own"; // calibration in a chip's entry, which commands use by default
   /** Settings that a choice resets, since the next choice may not have them. */
-  const CLEARS = { is: { B: null, tab: null, sort: null }, model: { format: null } };
+  const RESETS = { subject: { B: null, tab: null, sort: null }, model: { format: null } };
 
-  /** Does a state match words: a subject, serving or training, and a basis of times? */
-  const matchesState = (now, words) => words.split(" ").filter(Boolean).every((word) =>
-    [now.is, now.is === MODEL && (now.trains ? TRAIN : SERVE), now.basis].includes(word));
+  // ----------------------------------------------------------------------- the state's settings
 
-  const numberOf = (text) =>
-    /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text) && Number(text) > 0 ? Number(text) : null;
-
-  /** The sellers of chips; first those with prices of most of them, then the latest. */
-  function sellersOf(chips) {
-    const all = chips.flatMap((chip) => chip.prices.map(([, seller]) => seller));
-    const often = (name) => all.filter((one) => one === name).length;
-    return [...new Set(all)].sort((a, b) =>
-      often(b) - often(a) || b.slice(-7).localeCompare(a.slice(-7)));
+  /** Tell if a state has all words: a subject, serving or training, and a basis of times. */
+  function matchesState(state, words) {
+    const use = state.isTraining ? TRAIN : SERVE;
+    const matching = [state.subject, state.subject === MODEL ? use : null, state.basis];
+    return words.split(" ").filter(Boolean).every((word) => matching.includes(word));
   }
 
-  function ownNumbers(text, { chips, offered }, lost) {
-    const own = {};
+  /** Positive number that a text writes; null if it is none. */
+  function parseNumber(text) {
+    const isNumber = /^\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,2})?$/i.test(text);
+    return isNumber && Number(text) > 0 ? Number(text) : null;
+  }
+
+  /** Sellers of chips: first those with prices of most of them, then the latest. */
+  function listSellers(chips) {
+    const sellers = chips.flatMap(({ prices }) => prices.map(({ seller }) => seller));
+    const occurrences = (name) => sellers.filter((seller) => seller === name).length;
+    const month = (name) => name.slice(-7); // the end of a name, such as 2026-08
+    return [...new Set(sellers)].sort((a, b) =>
+      occurrences(b) - occurrences(a) || month(b).localeCompare(month(a)));
+  }
+
+  /** Custom numbers by chip and quantity, from `chip.quantity:value` with commas between. */
+  function parseCustomNumbers(text, { chips, page }, unavailable) {
+    const numbers = {};
     for (const item of text.split(",").filter(Boolean)) {
-      const [, chip, name, value] = /^(.+)\.(\w+):(.*)$/.exec(item) ?? [];
-      const isKnown = chips.some(({ id }) => id === chip) && name in offered.own;
-      const number = isKnown ? numberOf(value) : null;
-      if (number) own[`${chip}.${name}`] = number;
-      else lost.push(["custom number", item, "of no chip, or no number above 0; left out"]);
+      const [, chip, quantity, value] = /^(.+)\.(\w+):(.*)$/.exec(item) ?? [];
+      const exists = chips.some(({ id }) => id === chip) && quantity in page.custom_numbers;
+      const number = exists ? parseNumber(value) : null;
+      if (number) numbers[`${chip}.${quantity}`] = number;
+      else {
+        const reason = "of no chip, or no number above 0; left out";
+        unavailable.push({ name: "custom number", value: item, reason });
+      }
     }
-    return own;
+    return numbers;
   }
 
-  /** Chips by id; the name of a family is that of its usual one. */
-  function chipsOf(ids, { chips, first }, lost) {
+  /** Chips by id; the name of a family stands for its usual chip. */
+  function findChips(ids, { chips, default_chips: defaults }, unavailable) {
     const matches = ids.flatMap((id) => {
       const exact = chips.find((chip) => chip.id === id);
-      const usual = exact ?? chips.find((chip) => chip.usual === id);
-      if (!exact) lost.push(["chip", id, usual ? `shown is ${usual.id}` : "unknown"]);
-      return usual ?? [];
+      const match = exact ?? chips.find((chip) => chip.usual === id);
+      if (!exact) {
+        const reason = match ? `shown is ${match.id}` : "unknown";
+        unavailable.push({ name: "chip", value: id, reason });
+      }
+      return match ?? [];
     });
     const distinct = [...new Set(matches)];
-    const few = `more than ${MOST_CHIPS} chips; shown are the first`;
-    if (distinct.length > MOST_CHIPS) lost.push(["chips", "", few]);
-    return distinct.length ? distinct.slice(0, MOST_CHIPS) : chipsOf(first, { chips }, lost);
-  }
-
-  const idOf = (option) => option.id ?? option.name ?? option;
-  const textOf = (option) => option.short ?? option.name ?? option;
-
-  /** The state: every setting of the address, with defaults.
-
-      `params` is a URLSearchParams; `lost` has unavailable settings, as [name, value, reason];
-      `menus` the options, as [value, text, disabled], and the chosen one. */
-  function read(params, data) {
-    const { dtypes, steps, offered: { first, tabs, shardings } } = data;
-    const [lost, menus] = [[], {}];
-    const option = (name, options, first = options[0], off = () => false) => {
-      const value = params.get(name);
-      const match = options.find((entry) => idOf(entry) === value);
-      if (value !== null && !match) lost.push([name, value, `unknown; shown is ${idOf(first)}`]);
-      menus[name] = [options.map((entry) => [idOf(entry), textOf(entry), off(entry)]),
-        idOf(match ?? first)];
-      return match ?? first;
-    };
-    const size = (name, first, step = 1, least = step, most = MOST_SIZE) => {
-      const text = params.get(name) ?? String(Math.ceil(Math.max(first, least) / step) * step);
-      const whole = Math.round((Number(text) || first) / step) * step;
-      const nearest = Math.min(most - (most % step), Math.max(least, whole));
-      const kind = step > 1 ? `multiple of ${step}` : "whole number";
-      const range = `no ${kind} from ${least} to ${count(most)}`;
-      if (text !== String(nearest)) lost.push([name, text, `${range}; shown is ${count(nearest)}`]);
-      return nearest;
-    };
-    const ids = params.get("chips")?.split(",") ?? data.first;
-    const [is, chips] = [option("is", [MATMUL, MODEL]), chipsOf(ids, data, lost)];
-    const phase = option("phase", steps.phases);
-    const trains = is === MODEL && phase === TRAIN;
-    const { splits, formats, ...usual } = steps.offers[trains ? TRAIN : SERVE];
-    const model = option("model", steps.models, steps.models[usual.model]);
-    const split = option(trains ? "plan" : "split", splits, splits[usual.split],
-      ({ option: flag }) => flag.includes("ep=") && !model.experts);
-    const micro = trains ? size("micro_batch", 1, 1, 1, MOST_N) : 1;
-    const together = is === MODEL ? split.dp * micro : 1;
-    const sharding = idOf(option("sharding", shardings));
-    const sellers = sellersOf(chips);
-    return {
-      is, chips, model, split, sharding, menus,
-      seller: sellers.length ? option("seller", sellers) : null,
-      own: ownNumbers(params.get("own") ?? "", data, lost),
-      n: sharding === "none" ? 1 : size("n", 8, 1, 1, MOST_N),
-      dtypes: option("dtypes", dtypes, dtypes[0],
-        ({ compute }) => !chips.some(({ peaks }) => peaks[compute])),
-      format: option("format", formats, formats.find((name) => name === model.format),
-        (name) => !model.experts && steps.formats[name].includes("experts=")),
-      phase, trains, splits, micro_batch: micro,
-      B: size("B", first.B[is], trains ? together : 1, together),
-      D: size("D", first.D), F: size("F", first.F), S: size("S", first.S, split.cp),
-      basis: option("basis", [BOUND, CALIBRATED]),
-      tab: option("tab", tabs[trains ? TRAIN : is]),
-      of: option("of", chips),
-      sort: params.get("sort") ?? "", all: option("rows", ["chosen", "all"]) === "all", lost, data,
-    };
-  }
-
-  const ownOf = ({ own }, chip) => (name) => own[`${chip.id}.${name}`] ?? null;
-  /** Does a chip have a custom rate? Then no timing applies to it. */
-  const altered = (now, chip) => ["peak", "memory", "link"].some(ownOf(now, chip));
-
-  /** Numbers of a chip's data sheet, in SI units; null if missing. */
-  const sheetOf = ({ data, seller }, { peaks, memory, network, prices }, compute) => ({
-    peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
-    link: data.networks[network]?.link ?? null,
-    price: prices.find((price) => price[1] === seller)?.[0] ?? null,
-  });
-
-  /** A chip with custom numbers in place of its data sheet's.
-
-      The rates are nominal, and as reached; `slower` is a factor on the seconds of a link. `more`
-      is a factor on the bandwidth of the memory. */
-  function machineOf(now, chip, compute, more) {
-    const [own, sheet] = [ownOf(now, chip), sheetOf(now, chip, compute)];
-    const has = (name) => own(name) ?? sheet[name];
-    const reached = ({ rate, nominal } = { rate: 1, nominal: 1 }) => rate / nominal;
-    const [peak, memory, reach] = [has("peak"), has("memory") * more, reached(chip.peaks[compute])];
-    const rates = { [compute]: peak * reach, memory: memory * reached(chip.memory) };
-    return {
-      nominal: { peak, memory }, rates: { peak: rates[compute], memory: rates.memory }, reach,
-      rate: (name) => rates[name] ?? chip.peaks[name].rate,
-      capacity: has("capacity"), slower: sheet.link ? sheet.link / has("link") : 1,
-    };
-  }
-
-  /** A matmul on a chip as `ANSWERS` takes it, or the reason why there is none as `unsupported`. */
-  function matmulOf(now, chip, more = 1) {
-    const { data: { networks, works: schemes, bounds }, sharding, dtypes, n, D, F } = now;
-    const { compute } = dtypes;
-    const { nominal, rates, reach, rate, capacity, slower } = machineOf(now, chip, compute, more);
-    const network = networks[chip.network];
-    const piece = network?.pieces.find(
-      (one) => n >= one.least && n <= one.most && n % one.step === one.offset);
-    if (!nominal.peak) return { chip, unsupported: `no published ${compute} peak` };
-    if (n > 1 && !piece) return { chip, unsupported: network?.limit ?? "no interconnect" };
-    const { collective, rows, works } = schemes[n > 1 ? sharding : "none"];
-    const extents = { N: n, "1/N": 1 / n, D, F, ...dtypes.bytes };
-    const at = (name) => extents[name];
-    const value = (terms) => ANSWERS.value(terms, at);
-    const line = (work, per = 1) => ANSWERS.along(works[work], at, "B").map((one) => one / per);
-    const levels = (n > 1 && piece.collectives[collective] || []).map((level) =>
-      [value(level.seconds) * slower, value(level.latency), value(level.typical)]);
-    const kernel = ANSWERS.kernelOf({
-      name: "matmul", count: 1, compute, sends: [["", works.network_bytes]],
-      works: { math: works.flops, memory: works.memory_bytes },
-    }, at, rate, () => levels, 0);
-    const [each, fixed] = line("footprint_bytes");
-    const stages = [{ weights: fixed, caches: [{ pieces: [[1, [each]]] }] }];
-    const of = ANSWERS.loaded([kernel], {
-      chip, collective, rates, bounds, reach, least: 1, flops: line("flops"), stages,
-      moved: line("memory_bytes"),
-      footprint: (B) => ANSWERS.footprint({ stages, dp: 1, cp: 1, capacity }, 1, B),
-    });
-    const fit = now.data.fits[chip.id]?.[compute];
-    if (!fit) return of;
-    const span = fit.tile > 1 ? fit.tile * value(rows) : 1;
-    const slowest = Math.max(0, ...levels.map(([seconds]) => seconds)) * chip.reached;
-    const lines = {
-      math: line("flops", nominal.peak), depth: line("depth"), x: line("x", nominal.memory),
-      memory: line("memory_bytes", nominal.memory), out: line("out", nominal.memory),
-      network: line("network_bytes", slowest ? 1 / slowest : Infinity),
-    };
-    const fitted = levels.length ? fit.sent[collective] : null;
-    const waits = fitted && value(fitted.waits);
-    const sent = (affine) => (fitted
-      ? [fitted.protocols.map((one) => ({ ...one, "": (one[""] ?? 0) + waits }))]
-      : levels.length ? [[affine], ...levels.map((level) => [{ "": level[2] }])] : []);
-    const pieces = fit.pieces.flatMap(([bound, affine]) =>
-      (bound === "network" ? sent(affine) : [[affine]]).map((sums) => [bound, sums]));
-    const extentsAt = (B) => (name) =>
-      ANSWERS.lineAt(lines[name], name === "math" ? upward(B / span) * span : B);
-    const estimates = [{ layers: 1, common: fit.common, pieces }];
-    const sizes = { D: ANSWERS.lineAt(lines.depth, 1), F: ANSWERS.lineAt(line("columns"), 1) };
-    const payload = line("network_bytes");
-    const sentAt = (B) => ({ shards: n, bytes: ANSWERS.lineAt(payload, B) });
-    const software = n > 1 && fit.software !== CHIP_ENTRY ? `${fit.software},nccl` : fit.software;
-    const band = bandOf(fit, fitted, sizes, sentAt);
-    return { ...of, estimates, software, bandOf: band, span, extentsAt };
-  }
-
-  /** The band of a fit by bound and B, wider for sizes and payloads beyond those of its timings. */
-  function bandOf(fit, sent, sizes, sentAt) {
-    const beyond = ({ outside, elsewhere, ...ends }, all) => [elsewhere,
-      Object.entries(all).some(([name, size]) =>
-        ends[name] && (size < ends[name][0] || size > ends[name][1])) && outside];
-    const common = fit.reach ? beyond(fit.reach, sizes) : [];
-    return (bound, B) => {
-      const band = (sent ?? fit).bands[bound];
-      const wider = sent && bound === "network" ? beyond(sent.reach, sentAt(B)) : [];
-      const all = [band, ...common, ...wider].filter(Boolean);
-      return band && [Math.min(...all.map(([low]) => low)), Math.max(...all.map(([, up]) => up))];
-    };
-  }
-
-  /** A step of a model on a chip as `ANSWERS` takes it, or the reason why there is none. */
-  function stepOf(now, chip, more = 1) {
-    const { data: { bounds, steps }, phase, model, format, split, S, trains, micro_batch } = now;
-    const together = split.dp * micro_batch; // sequences that all replicas compute at once
-    const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
-    const step = model.steps.find((one) =>
-      one.phase === phase && one.split === split.name && one.dtypes === format);
-    if (!step || !(place in step.on)) {
-      const wanted = [chip.id, model.id, split.name, format];
-      const why = steps.skipped.find((row) =>
-        wanted.every((value, i) => !row[i] || row[i] === value));
-      const reason = why?.[4] ?? (place < 0 ? "no steps on this page" : "no such step");
-      return { chip, unsupported: reason };
+    if (distinct.length > MAX_CHIPS) {
+      const reason = `more than ${MAX_CHIPS} chips; shown are the first`;
+      unavailable.push({ name: "chips", value: "", reason });
     }
-    const { sends, bands, training, axes = {} } = steps.machines[place];
-    const { rate, capacity, slower } = machineOf(now, chip, steps.compute[format], more);
-    const [all] = Object.values(model.extents[phase]);
-    const extents = Object.fromEntries(Object.entries(all).map(([name, pieces]) =>
-      [name, ANSWERS.pieceAt(pieces, S)]));
-    const chosen = step.kernels.map((index) => model.kernels[index]);
-    const touched = chosen.map((kernel) => kernel.touched).find(Boolean);
-    const { T: tokens } = extents;
-    const experts = ANSWERS.expertsOf({ touched, tokens }, micro_batch);
-    Object.assign(extents, { micro_batch, experts });
-    const at = (name) => extents[name] ?? 1;
-    const levelsOf = (kind) => sends[kind].map(([each, latency]) => [each * slower, latency]);
-    const kernels = chosen.map((kernel) => ANSWERS.kernelOf(
-      { ...kernel, count: kernel.count / step.pp }, at, rate, levelsOf, 1 / together));
-    const held = { stages: step.stages, dp: split.dp, cp: split.cp, capacity };
-    const joined = chosen.flatMap(({ sends: sent }) => sent.map(([kind]) => kind.split(" ")[1]));
-    const of = ANSWERS.loaded(kernels, {
-      axes: joined.map((chips) => axes[chips]).find(Boolean),
-      chip, bounds, touched, tokens, least: split.dp, reach: 1,
-      stages: step.stages, waits: step.waits * together,
-      footprint: (B) => ANSWERS.footprint(held, S, trains ? together : B, B / together),
+    if (!distinct.length) return findChips(defaults, { chips }, unavailable);
+    return distinct.slice(0, MAX_CHIPS);
+  }
+
+  const optionId = (option) => option.id ?? option.name ?? option;
+  const optionText = (option) => option.label ?? option.name ?? option;
+
+  /** Reader of settings; `menus` collects options, `unavailable` refused values. */
+  function settingReader(parameters, menus, unavailable) {
+    /** Option of a menu by its id, by default the first. */
+    function option(name, options, { preferred = options[0], isDisabled = () => false } = {}) {
+      const value = parameters.get(name);
+      const match = options.find((entry) => optionId(entry) === value);
+      if (value !== null && !match) {
+        unavailable.push({ name, value, reason: `unknown; shown is ${optionId(preferred)}` });
+      }
+      const chosen = match ?? preferred;
+      menus[name] = {
+        options: options.map((entry) => (
+          { value: optionId(entry), text: optionText(entry), disabled: isDisabled(entry) })),
+        value: optionId(chosen),
+      };
+      return chosen;
+    }
+    /** Integer that is a multiple of `step`, the nearest one to what the address has. */
+    function size(name, preferred, { step = 1, min = step, max = MAX_SIZE } = {}) {
+      const usual = String(Math.ceil(Math.max(preferred, min) / step) * step);
+      const text = parameters.get(name) ?? usual;
+      const rounded = Math.round((Number(text) || preferred) / step) * step;
+      const nearest = Math.min(max - (max % step), Math.max(min, rounded));
+      if (text !== String(nearest)) {
+        const kind = step > 1 ? `multiple of ${step}` : "whole number";
+        const reason =
+          `no ${kind} from ${min} to ${integer(max)}; shown is ${integer(nearest)}`;
+        unavailable.push({ name, value: text, reason });
+      }
+      return nearest;
+    }
+    return { option, size };
+  }
+
+  /** The state: every setting in an address, with defaults.
+
+      `parameters` is a URLSearchParams. In the state, `unavailable` has settings that the page
+      does not have, as { name, value, reason }; `menus` has options and the chosen one. */
+  function read(parameters, data) {
+    const { dtypes, steps, page: { defaults, tabs, shardings } } = data;
+    const [unavailable, menus] = [[], {}];
+    const { option, size } = settingReader(parameters, menus, unavailable);
+    const subject = option("subject", [MATMUL, MODEL]);
+    const ids = parameters.get("chips")?.split(",") ?? data.default_chips;
+    const chips = findChips(ids, data, unavailable);
+    const phase = option("phase", steps.phases);
+    const isTraining = subject === MODEL && phase === TRAIN;
+    const choices = steps.choices[isTraining ? TRAIN : SERVE];
+    const { splits, formats } = choices;
+    const model = option("model", steps.models, { preferred: steps.models[choices.model] });
+    const split = option(isTraining ? "plan" : "split", splits, {
+      preferred: splits[choices.split],
+      isDisabled: (entry) => entry.option.includes("ep=") && !model.has_experts,
     });
-    const [fitted, bandOf] = [step.on[place], () => bands[phase]];
-    if (altered(now, chip)) return of;
-    if (!fitted) return { ...of, ...(trains ? training : {}), bandOf };
-    /** An extent at a batch; `tokens:128` are the tokens in whole spans of 128. */
+    const microBatch = isTraining ? size("micro_batch", 1, { max: MAX_COUNT }) : 1;
+    const globalMicroBatch = subject === MODEL ? split.dp * microBatch : 1;
+    const sharding = optionId(option("sharding", shardings));
+    const sellers = listSellers(chips);
+    return {
+      subject, chips, model, split, sharding, menus, phase, isTraining, splits, microBatch,
+      seller: sellers.length ? option("seller", sellers) : null,
+      custom: parseCustomNumbers(parameters.get("custom") ?? "", data, unavailable),
+      shards: sharding === "none" ? 1 : size("shards", 8, { max: MAX_COUNT }),
+      dtypes: option("dtypes", dtypes, {
+        isDisabled: ({ compute }) => !chips.some(({ peaks }) => peaks[compute]),
+      }),
+      format: option("format", formats, {
+        preferred: formats.find((name) => name === model.format),
+        isDisabled: (name) => !model.has_experts && steps.formats[name].includes("experts="),
+      }),
+      B: size("B", defaults.B[subject],
+        { step: isTraining ? globalMicroBatch : 1, min: globalMicroBatch }),
+      D: size("D", defaults.D), F: size("F", defaults.F),
+      S: size("S", defaults.S, { step: split.cp }),
+      basis: option("basis", [BOUND, CALIBRATED]),
+      tab: option("tab", tabs[isTraining ? TRAIN : subject]),
+      chip: option("chip", chips),
+      sort: parameters.get("sort") ?? "",
+      showsAllChips: option("rows", ["chosen", "all"]) === "all",
+      unavailable, data,
+    };
+  }
+
+  // ------------------------------------------------------------------------- numbers of a chip
+
+  /** Custom number of a chip; null if there is none. */
+  const customNumber = ({ custom }, chip, quantity) => custom[`${chip.id}.${quantity}`] ?? null;
+  /** Tell if a chip has a custom rate: then no timing applies to it. */
+  const hasCustomRate = (state, chip) =>
+    ["peak", "memory", "link"].some((quantity) => customNumber(state, chip, quantity));
+
+  /** Numbers of a chip's data sheet in SI units; null if missing. */
+  function dataSheet({ data, seller }, { peaks, memory, network, prices }, compute) {
+    return {
+      peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
+      link: data.networks[network]?.link_bytes_per_s ?? null,
+      price: prices.find((price) => price.seller === seller)?.usd_per_hour ?? null,
+    };
+  }
+
+  /** Rates of a chip, custom numbers in place of its data sheet's: nominal ones, and as attained.
+
+      `slowdown` multiplies the seconds of a link. Memory bandwidth is multiplied by `gain`. */
+  function chipRates(state, chip, compute, gain) {
+    const sheet = dataSheet(state, chip, compute);
+    const number = (quantity) => customNumber(state, chip, quantity) ?? sheet[quantity];
+    const efficiency = (record) => (record ? record.rate / record.nominal : 1);
+    const [peak, memory] = [number("peak"), number("memory") * gain];
+    const mathEfficiency = efficiency(chip.peaks[compute]);
+    const attained = {
+      peak: peak * mathEfficiency, memory: memory * efficiency(chip.memory),
+    };
+    const rates = { [compute]: attained.peak, memory: attained.memory };
+    return {
+      nominal: { peak, memory }, attained, mathEfficiency,
+      rate: (name) => rates[name] ?? chip.peaks[name].rate,
+      capacity: number("capacity"), slowdown: sheet.link ? sheet.link / number("link") : 1,
+    };
+  }
+
+  // ------------------------------------------------------------------------------------ matmuls
+
+  /** Segment of a network's chip counts that has a count; the first one counts. */
+  const findSegment = (network, shards) => network?.segments.find(({ first, last, step, offset }) =>
+    shards >= first && shards <= last && shards % step === offset);
+
+  /** Workload of a matmul on a chip, or the reason why there is none as `unsupported`. */
+  function matmulWorkload(state, chip, gain = 1) {
+    const { data, sharding, dtypes, shards, D, F } = state;
+    const { compute } = dtypes;
+    const rates = chipRates(state, chip, compute, gain);
+    const network = data.networks[chip.network];
+    const segment = findSegment(network, shards);
+    if (!rates.nominal.peak) return { chip, unsupported: `no published ${compute} peak` };
+    if (shards > 1 && !segment) {
+      return { chip, unsupported: network?.limit ?? "no interconnect" };
+    }
+    const scheme = data.works[shards > 1 ? sharding : "none"];
+    const extents = { N: shards, "1/N": 1 / shards, D, F, ...dtypes.bytes };
+    const extent = (name) => extents[name];
+    const evaluate = (terms) => EVALUATION.evaluate(terms, extent);
+    const workLine = (work) => EVALUATION.lineInB(scheme.works[work], extent);
+    const levels = shards > 1 && segment.collectives[scheme.collective] || [];
+    const networkLevels = levels.map((level) => ({
+      secondsPerByte: evaluate(level.seconds_per_byte) * rates.slowdown,
+      latency: evaluate(level.latency_s), typicalLatency: evaluate(level.typical_latency_s),
+    }));
+    const { flops, memory_bytes: memory, network_bytes: payload } = scheme.works;
+    const kernel = EVALUATION.lineKernel({
+      name: "matmul", count: 1, compute, works: { math: flops, memory },
+      transfers: [{ collective: scheme.collective, payload }],
+    }, { extent, rate: rates.rate, networkLevels: () => networkLevels, microBatches: 0 });
+    const operandBytes = workLine("footprint_bytes");
+    const stages = [{
+      fixed_bytes: operandBytes.intercept,
+      cache_bytes: [{ pieces: [{ start: 1, coefficients: [operandBytes.slope] }] }],
+    }];
+    const memoryPlan = { stages, dp: 1, cp: 1, capacity: rates.capacity };
+    const workload = EVALUATION.makeWorkload([kernel], {
+      chip, stages, minBatch: 1, rates: rates.attained, mathEfficiency: rates.mathEfficiency,
+      collective: scheme.collective, flops: workLine("flops"), bytes: workLine("memory_bytes"),
+      footprint: (B) => EVALUATION.footprint(memoryPlan, 1, B),
+    });
+    const fit = data.fits[chip.id]?.[compute];
+    if (!fit) return workload;
+    const calibration = matmulCalibration(fit, {
+      nominal: rates.nominal, networkLevels, workLine, evaluate, chip, shards, scheme,
+    });
+    return { ...workload, ...calibration };
+  }
+
+  /** Sums of a matmul's calibrated network time, by level; the largest counts. */
+  function networkSums(terms, collective, networkLevels, evaluate) {
+    if (!networkLevels.length) return [];
+    if (!collective) {
+      const latencies = networkLevels.map(({ typicalLatency }) => [{ "": typicalLatency }]);
+      return [[terms], ...latencies];
+    }
+    const stepSeconds = evaluate(collective.step_seconds);
+    const withSteps = (protocol) => ({ ...protocol, "": (protocol[""] ?? 0) + stepSeconds });
+    return [collective.protocols.map(withSteps)];
+  }
+
+  /** Calibration of a matmul's workload: estimates, their extents and band, and the software. */
+  function matmulCalibration(fit, matmul) {
+    const { nominal, networkLevels, workLine, evaluate, chip, shards, scheme } = matmul;
+    const collective = networkLevels.length ? fit.collectives[scheme.collective] : null;
+    const pieces = fit.pieces.flatMap(({ bound, terms }) => {
+      const alternatives = bound !== "network" ? [[terms]]
+        : networkSums(terms, collective, networkLevels, evaluate);
+      return alternatives.map((sums) => ({ bound, sums }));
+    });
+    const span = fit.tile > 1 ? fit.tile * evaluate(scheme.row_shards) : 1;
+    const perUnit = (line, units) =>
+      ({ slope: line.slope / units, intercept: line.intercept / units });
+    const slowest = Math.max(0, ...networkLevels.map(({ secondsPerByte }) => secondsPerByte))
+      * chip.network_efficiency;
+    const payload = workLine("network_bytes");
+    const lines = {
+      math: perUnit(workLine("flops"), nominal.peak), depth: workLine("depth"),
+      x: perUnit(workLine("x"), nominal.memory),
+      memory: perUnit(workLine("memory_bytes"), nominal.memory),
+      out: perUnit(workLine("out"), nominal.memory),
+      network: perUnit(payload, slowest ? 1 / slowest : Infinity),
+    };
+    const extentsAt = (B) => (name) =>
+      EVALUATION.lineAt(lines[name], name === "math" ? ceil(B / span) * span : B);
+    const sizes = {
+      D: EVALUATION.lineAt(lines.depth, 1), F: EVALUATION.lineAt(workLine("columns"), 1),
+    };
+    const transferAt = (B) => ({ shards, bytes: EVALUATION.lineAt(payload, B) });
+    const isFromChip = fit.software === CHIP_ENTRY;
+    return {
+      estimates: [{ count: 1, common: fit.common, pieces }], span, extentsAt,
+      software: shards > 1 && !isFromChip ? `${fit.software},nccl` : fit.software,
+      bandAt: bandByBound(fit, collective, sizes, transferAt),
+    };
+  }
+
+  /** Bands that count for sizes: for another engine, and where a size is out of a fit's range. */
+  function widerBands(range, sizes) {
+    const isOutside = Object.entries(sizes).some(([name, size]) => {
+      const [min, max] = range.sizes[name] ?? [-Infinity, Infinity];
+      return size < min || size > max;
+    });
+    return [range.other_engine_band, isOutside ? range.out_of_range_band : null];
+  }
+
+  /** Band of a fit as a function of bound and B, wider for sizes and payloads out of its range. */
+  function bandByBound(fit, collective, sizes, transferAt) {
+    const fromSizes = fit.range ? widerBands(fit.range, sizes) : [];
+    return (bound, B) => {
+      const band = (collective ?? fit).bands[bound];
+      const fromTransfer = collective && bound === "network" && collective.range
+        ? widerBands(collective.range, transferAt(B)) : [];
+      const bands = [band, ...fromSizes, ...fromTransfer].filter(Boolean);
+      return band && [
+        Math.min(...bands.map(([low]) => low)), Math.max(...bands.map(([, high]) => high)),
+      ];
+    };
+  }
+
+  // --------------------------------------------------------------------------------- model steps
+
+  /** Reason why a chip has no step: of the skipped rows that name no other, the first. */
+  function skippedReason({ data: { steps }, model, split, format }, chip, hasMachine) {
+    const step = { chip: chip.id, model: model.id, split: split.name, dtypes: format };
+    const skipped = steps.skipped.find((row) =>
+      Object.entries(step).every(([name, value]) => !row[name] || row[name] === value));
+    return skipped?.reason ?? (hasMachine ? "no such step" : "no steps on this page");
+  }
+
+  /** Workload of a model's step on a chip, or the reason why there is none as `unsupported`. */
+  function stepWorkload(state, chip, gain = 1) {
+    const { data: { steps }, phase, model, format, split, S, isTraining, microBatch } = state;
+    const globalMicroBatch = split.dp * microBatch;
+    const place = steps.machines.findIndex((machine) => machine.chip === chip.id);
+    const step = model.steps.find((candidate) => candidate.phase === phase
+      && candidate.split === split.name && candidate.dtypes === format);
+    if (!step || !(place in step.estimates)) {
+      return { chip, unsupported: skippedReason(state, chip, place >= 0) };
+    }
+    const machine = steps.machines[place];
+    const { rate, capacity, slowdown } = chipRates(state, chip, steps.compute[format], gain);
+    const [pieces] = Object.values(model.extents[phase]);
+    const extents = Object.fromEntries(Object.entries(pieces).map(([name, piecewise]) =>
+      [name, EVALUATION.piecewiseAt(piecewise, S)]));
+    const parts = step.kernels.map((index) => model.kernels[index]);
+    const activated = parts.map((kernel) => kernel.activated_experts).find(Boolean);
+    const tokens = extents.T;
+    extents.micro_batch = microBatch;
+    extents.micro_batch_experts =
+      EVALUATION.activatedExperts({ activated, tokens }, microBatch);
+    const extent = (name) => extents[name] ?? 1;
+    const networkLevels = (collective) => machine.collectives[collective].map((level) => (
+      { secondsPerByte: level.seconds_per_byte * slowdown, latency: level.latency_s }));
+    const kernels = parts.map((kernel) => EVALUATION.lineKernel(
+      { ...kernel, count: kernel.count / step.pp },
+      { extent, rate, networkLevels, microBatches: 1 / globalMicroBatch }));
+    const memoryPlan = { stages: step.stages, dp: split.dp, cp: split.cp, capacity };
+    const chipCounts = parts.flatMap(({ transfers }) =>
+      transfers.map(({ collective }) => collective.split(" ")[1]));
+    const workload = EVALUATION.makeWorkload(kernels, {
+      chip, activated, tokens, minBatch: split.dp, mathEfficiency: 1, stages: step.stages,
+      axes: chipCounts.map((chips) => machine.axes?.[chips]).find(Boolean),
+      bubbleRuns: step.bubble_runs * globalMicroBatch,
+      footprint: (B) => EVALUATION.footprint(
+        memoryPlan, S, isTraining ? globalMicroBatch : B, B / globalMicroBatch),
+    });
+    if (hasCustomRate(state, chip)) return workload;
+    const bandAt = () => machine.bands[phase];
+    const indices = step.estimates[place];
+    if (!indices) return { ...workload, ...(isTraining ? machine.training : {}), bandAt };
+    /** Extents at a batch; `tokens:128` counts tokens in whole spans of 128. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
       const rows = { tokens: B * tokens, sequences: B }[kind];
-      if (rows && span) return upward(rows / span) * span;
-      return { B, touched: ANSWERS.expertsOf(of, B) }[name] ?? at(name);
+      if (rows && span) return ceil(rows / span) * span;
+      const values = { B, activated_experts: EVALUATION.activatedExperts(workload, B) };
+      return values[name] ?? extent(name);
     };
-    const estimates = chosen.map((kernel, i) =>
-      ({ layers: kernel.count, ...model.estimates[fitted[i]] }));
-    return { ...of, estimates, software: steps.calibration, extentsAt, bandOf };
+    const estimates = parts.map((kernel, i) =>
+      ({ count: kernel.count, ...model.estimates[indices[i]] }));
+    return { ...workload, estimates, software: steps.calibration, extentsAt, bandAt };
   }
 
-  const tokensOf = (now, B) => B * (now.is === MODEL && now.phase !== "decode" ? now.S : 1);
-  /** The time on the chosen basis: serialized bound, or estimate; null without a calibration. */
-  const timeOf = (now, of, B) => (now.basis === CALIBRATED
-    ? ANSWERS.estimate(of, B)?.time ?? null : ANSWERS.times(of, B).ops);
-  const shareOf = ({ of, answer }, time) => (answer.parts[0] / time) * of.reach;
+  // --------------------------------------------------------------------------- the row of a chip
 
-  /** The row of a chip: all that is shown about it. */
-  function rowOf(now, chip) {
-    const [matmul, { B, split }] = [now.is === MATMUL, now];
-    const loaded = matmul ? matmulOf : stepOf;
-    const of = loaded(now, chip);
-    if (of.unsupported) return of;
-    const [answer, footprint] = [ANSWERS.times(of, B), of.footprint(B)];
-    const estimate = now.basis === CALIBRATED ? ANSWERS.estimate(of, B) : null;
-    const time = timeOf(now, of, B);
+  const buildWorkload = (state, ...rest) =>
+    (state.subject === MATMUL ? matmulWorkload : stepWorkload)(state, ...rest);
+  /** Tokens that one execution handles: in decode a sequence is one token. */
+  const tokensAt = ({ subject, phase, S }, B) =>
+    B * (subject === MODEL && phase !== "decode" ? S : 1);
+  /** Time on the chosen basis [s]: serialized bound, or estimate; null without a calibration. */
+  const timeAt = ({ basis }, workload, B) => (basis === CALIBRATED
+    ? EVALUATION.estimate(workload, B)?.time ?? null : EVALUATION.times(workload, B).serial);
+  /** Share of peak that a row attains in a time: math time at the nominal peak / time [1]. */
+  const peakShare = ({ workload, times }, time) =>
+    (times.byResource.compute / time) * workload.mathEfficiency;
+
+  /** Row of a chip: everything that the page shows about it. */
+  function evaluateChip(state, chip) {
+    const { B, split, shards } = state;
+    const isMatmul = state.subject === MATMUL;
+    const workload = buildWorkload(state, chip);
+    if (workload.unsupported) return workload;
+    const isCalibrated = state.basis === CALIBRATED;
+    const times = EVALUATION.times(workload, B);
+    const estimate = isCalibrated ? EVALUATION.estimate(workload, B) : null;
+    const footprint = workload.footprint(B);
+    const time = timeAt(state, workload, B);
     const row = {
-      chip, of, split, answer, estimate, time, footprint, fits: footprint.fits,
-      bound: matmul && now.basis === CALIBRATED ? estimate?.bound ?? null : answer.bound,
-      critical: ANSWERS.critical(of), critical90: matmul ? ANSWERS.critical(of, PLATEAU) : null,
-      saturates: matmul && estimate ? ANSWERS.saturates(of) : null,
-      share: null, bandwidthGain: null, user: null, rate: null, cost: null,
+      chip, workload, split, times, estimate, time, footprint, fits: footprint.fits,
+      bound: isMatmul && isCalibrated ? estimate?.bound ?? null : times.bound,
+      critical: EVALUATION.critical(workload),
+      critical90: isMatmul ? EVALUATION.critical(workload, PLATEAU_SHARE) : null,
+      plateau: isMatmul && estimate ? EVALUATION.plateau(workload) : null,
+      share: null, bandwidthGain: null, userRate: null, chipRate: null, cost: null,
     };
-    row.measuredRatio = measuredRatioOf(now, row);
+    row.measuredRatio = findMeasuredRatio(state, row);
     if (time === null) return row;
-    if (matmul || !estimate) row.bandwidthGain = timeOf(now, loaded(now, chip, MORE), B) / time - 1;
-    const [tokens, chips] = [tokensOf(now, B), matmul ? now.n : split.chips];
-    if (!matmul) [row.user, row.rate] = [tokens / B / time, tokens / time / chips];
-    const price = ownOf(now, chip)("price") ?? sheetOf(now, chip).price;
-    row.cost = price && ((price * chips * time) / 3600 / tokens) * MILLION;
-    return { ...row, share: shareOf(row, time) };
+    if (isMatmul || !estimate) {
+      const faster = buildWorkload(state, chip, BANDWIDTH_GAIN);
+      row.bandwidthGain = timeAt(state, faster, B) / time - 1;
+    }
+    const tokens = tokensAt(state, B);
+    const chips = isMatmul ? shards : split.chips;
+    if (!isMatmul) {
+      row.userRate = tokens / B / time;
+      row.chipRate = tokens / time / chips;
+    }
+    const price = customNumber(state, chip, "price") ?? dataSheet(state, chip).price;
+    row.cost = price && ((price * chips * time) / SECONDS_PER_HOUR / tokens) * MILLION;
+    row.share = peakShare(row, time);
+    return row;
   }
 
-  /** Quantiles of measured over predicted time, by what was timed (a matmul, or a phase), chip,
-      dtypes, length and over; or null. */
-  const measuredOf = ({ data }, ...key) => data.measured.by[key.join("/")] ?? null;
+  /** Quantiles of measured / predicted time; null if nothing was timed. */
+  function measuredQuantiles({ data }, { subject, chip = "", dtypes = "", length = "", over }) {
+    return data.measured.quantiles[[subject, chip, dtypes, length, over].join("/")] ?? null;
+  }
 
   /** Quantiles of measured / predicted time for a row's chip; null if it was not timed. */
-  function measuredRatioOf(now, { chip, answer, estimate }, bound = now.basis === BOUND) {
-    if (altered(now, chip)) return null;
-    const over = !bound && estimate ? "estimate" : "bound";
-    if (now.is === MODEL) return measuredOf(now, now.phase, chip.id, now.format, "", over);
-    const length = answer.lower < now.data.measured.long ? "short" : "long";
-    return now.n > 1 ? null : measuredOf(now, MATMUL, chip.id, now.dtypes.name, length, over);
+  function findMeasuredRatio(state, row, overBound = state.basis === BOUND) {
+    const { chip, times, estimate } = row;
+    const { dtypes, format, phase, shards, data: { measured } } = state;
+    if (hasCustomRate(state, chip)) return null;
+    const over = !overBound && estimate ? "estimate" : "bound";
+    if (state.subject === MODEL) {
+      return measuredQuantiles(state, { subject: phase, chip: chip.id, dtypes: format, over });
+    }
+    if (shards > 1) return null;
+    const length = times.lower < measured.min_long_bound_s ? "short" : "long";
+    return measuredQuantiles(state,
+      { subject: MATMUL, chip: chip.id, dtypes: dtypes.name, length, over });
   }
 
-  /** The row of the verdict: the first that runs, preferably in memory and with a time. */
+  /** Row of the verdict: the first that runs, preferably in memory and with a time. */
   function featuredRow(rows) {
-    const able = rows.filter(({ unsupported }) => !unsupported);
-    const fitting = able.filter(({ fits }) => fits !== false);
-    return fitting.find(({ time }) => time !== null) ?? fitting[0] ?? able[0] ?? rows[0];
+    const supported = rows.filter(({ unsupported }) => !unsupported);
+    const fitting = supported.filter(({ fits }) => fits !== false);
+    return fitting.find(({ time }) => time !== null) ?? fitting[0] ?? supported[0] ?? rows[0];
   }
 
-  /** The command that prints the same for a chip. */
-  function commandOf(now, chip) {
-    const { data: { steps }, model, dtypes, n, split, phase, sharding } = now;
-    const isModel = now.is === MODEL;
-    const { software } = (isModel ? stepOf : matmulOf)(now, chip);
-    const said = software && now.basis === CALIBRATED && software !== CHIP_ENTRY;
-    return [
-      "rooflines explain", chip.id, ...(isModel
-        ? [model.id, `B=${now.B}`, `S=${now.S}`, steps.formats[now.format], "--split", split.option]
-        : [`${now.B}x${now.D}x${now.F}`, dtypes.name]),
-      ...(isModel && phase !== "decode" ? ["--phase", phase] : []),
-      ...(now.micro_batch > 1 ? ["--micro-batch", now.micro_batch] : []),
-      ...(n > 1 && !isModel ? ["--shards", n, "--sharding", sharding] : []),
-      ...(said ? ["--calibration", software] : []),
-    ].join(" ");
+  /** Command that prints the same for a chip. */
+  function explainCommand(state, chip) {
+    const { data: { steps }, model, dtypes, format, shards, split, phase, sharding } = state;
+    const { B, D, F, S, microBatch } = state;
+    const isModel = state.subject === MODEL;
+    const { software } = buildWorkload(state, chip);
+    const words = ["rooflines explain", chip.id];
+    if (isModel) {
+      words.push(model.id, `B=${B}`, `S=${S}`, steps.formats[format], "--split", split.option);
+      if (phase !== "decode") words.push("--phase", phase);
+      if (microBatch > 1) words.push("--micro-batch", microBatch);
+    } else {
+      words.push(`${B}x${D}x${F}`, dtypes.name);
+      if (shards > 1) words.push("--shards", shards, "--sharding", sharding);
+    }
+    if (software && state.basis === CALIBRATED && software !== CHIP_ENTRY) {
+      words.push("--calibration", software);
+    }
+    return words.join(" ");
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, CLEARS, MOST_CHIPS, read, matchesState, numberOf,
-    sheetOf, altered, matmulOf, stepOf, rowOf, timeOf, tokensOf, shareOf, measuredRatioOf,
-    measuredOf, featuredRow, commandOf,
+    MATMUL, MODEL, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState, parseNumber,
+    dataSheet, hasCustomRate, matmulWorkload, stepWorkload, evaluateChip, timeAt, tokensAt,
+    peakShare, findMeasuredRatio, measuredQuantiles, featuredRow, explainCommand,
   };
 })();

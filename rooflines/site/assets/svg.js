@@ -1,168 +1,238 @@
 "use strict";
-/* Pictures as plain SVG: axes, lines, areas, dots and labels. */
+/* Plots as plain SVG: axes, lines, areas, dots and labels. */
 
 const SVG = (() => {
-  const [TOP, BOTTOM, LEFT] = [34, 42, 58];
-  const LETTER = 8.4; // width of a letter of a label [px]
-  const APART = 14; // of labels one below another [px]
-  const [LEAST, MOST, WIDE, SHAPE] = [250, 360, 280, 0.56]; // heights, width and their ratio [px]
-  const LABELS = 210; // room for labels at the right end, at most [px]
-  const STYLES = [
+  const [TOP, BOTTOM, LEFT] = [34, 42, 58]; // margins [px]
+  const LETTER_WIDTH = 8.4; // of a label [px]
+  const LABEL_SPACING = 14; // between labels one below another [px]
+  const MAX_LABEL_WIDTH = 210; // at the right end [px]
+  const MIN_WIDTH = 280; // [px]
+  const [MIN_HEIGHT, MAX_HEIGHT] = [250, 360]; // [px]
+  const HEIGHT_PER_WIDTH = 0.56;
+  const Y_TICKS = 8; // at most
+  const X_TICK_WIDTH = 46; // at least [px]
+  const PNG_SCALE = 2; // pixels of a file per pixel of the page
+  /** Properties that a plot in a file takes along. */
+  const FILE_STYLES = [
     "fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "fill-opacity", "font-family",
     "font-size", "font-weight",
-  ]; // of a picture in a file
-  let pictures = 0;
+  ];
+  let plotCount = 0;
 
   const make = (tag, ...more) =>
     ROOFLINES.make(document.createElementNS("http://www.w3.org/2000/svg", tag), ...more);
 
-  /** Round numbers on an axis, at most `most`. */
-  function ticks({ from, to, linear }, most) {
-    if (linear) return linear;
-    const first = Math.floor(Math.log10(from));
-    const length = Math.ceil(Math.log10(to)) - first + 1;
+  /** Round numbers on an axis, at most `maxTicks`. */
+  function axisTicks({ min, max, ticks }, maxTicks) {
+    if (ticks) return ticks;
+    const first = Math.floor(Math.log10(min));
+    const length = Math.ceil(Math.log10(max)) - first + 1;
     const decades = Array.from({ length }, (_, i) => 10 ** (first + i));
-    const within = (list) => list.filter((value) => value >= from * 0.999 && value <= to * 1.001);
-    const lists = [[1, 2, 5], [1, 3], [1]].map((steps) =>
-      within(decades.flatMap((decade) => steps.map((one) => one * decade))));
-    const coarse = lists.at(-1);
-    return lists.find((list) => list.length <= most)
-      ?? coarse.filter((_, i) => i % Math.ceil(coarse.length / most) === 0);
+    const isInside = (value) => value >= min * 0.999 && value <= max * 1.001;
+    const candidates = [[1, 2, 5], [1, 3], [1]].map((digits) =>
+      decades.flatMap((decade) => digits.map((digit) => digit * decade)).filter(isInside));
+    const coarse = candidates.at(-1);
+    return candidates.find((values) => values.length <= maxTicks)
+      ?? coarse.filter((_, i) => i % Math.ceil(coarse.length / maxTicks) === 0);
   }
 
   /** Labels at the right end, moved apart: down from the top, then up from the bottom. */
-  function apart(labels, top, bottom) {
+  function spreadLabels(labels, top, bottom) {
     const sorted = [...labels].sort((a, b) => a.y - b.y);
-    let room = top + 4;
+    let next = top + 4;
     for (const label of sorted) {
-      label.y = Math.max(label.y, room);
-      room = label.y + APART;
+      label.y = Math.max(label.y, next);
+      next = label.y + LABEL_SPACING;
     }
-    room = bottom;
+    next = bottom;
     for (const label of sorted.toReversed()) {
-      label.y = Math.min(label.y, room);
-      room = label.y - APART;
+      label.y = Math.min(label.y, next);
+      next = label.y - LABEL_SPACING;
     }
     return sorted;
   }
 
-  const isInside = ({ kind }) => kind === "area" || kind === "line";
-  function scale({ from, to, linear }, low, high) {
-    const share = (value) =>
-      (linear ? (value - from) / (to - from) : Math.log(value / from) / Math.log(to / from));
-    return (value) => low + (high - low) * share(value);
+  /** Scale of an axis: pixels between `start` and `end`, logarithmic unless it has own ticks. */
+  function makeScale({ min, max, ticks }, start, end) {
+    const share = (value) => (ticks ? (value - min) / (max - min)
+      : Math.log(value / min) / Math.log(max / min));
+    return (value) => start + (end - start) * share(value);
   }
 
-  /** Whether two dots are so near that the label of the first would cover the second. */
-  const isNear = ([x, y], [otherX, otherY]) =>
-    otherX > x && otherX < x + 80 && Math.abs(otherY - y + 10) < 20;
+  // -------------------------------------------------------------------------------------- marks
 
-  /** The elements of a mark; `dots` are the places of all dots. */
-  function shapes(mark, { across, up, right, bottom, dots }) {
-    const { kind, points, colour, tip, text, faint, solid } = mark;
-    const style = colour ? `--c: ${colour}` : null;
-    const at = ([a, b]) => `${across(a).toFixed(1)},${up(b).toFixed(1)}`;
-    const [x, y] = [across(points[0][0]), up(points[0][1])];
-    const title = tip ? [make("title", {}, tip)] : [];
-    const name = `${kind}${solid ? " solid" : faint ? " faint" : ""}`;
-    if (isInside(mark)) {
-      const path = { class: name, style, points: points.map(at).join(" ") };
-      return [make(kind === "area" ? "polygon" : "polyline", path, ...title)];
-    }
-    if (kind === "rule") {
-      const left = x > (LEFT + right) / 2;
-      const place = { x: x + (left ? -5 : 5), y: TOP - 2, "text-anchor": left ? "end" : "start" };
-      return [make("line", { class: "rule", x1: x, x2: x, y1: TOP, y2: bottom }),
-        make("text", { class: "rule-text", ...place }, text)];
-    }
-    const placed = { cx: x.toFixed(1), cy: y.toFixed(1), r: kind === "dot" ? 5.5 : 4 };
-    const dot = make("circle", { class: name, style, ...placed }, ...title);
-    const place = dots.some((other) => isNear([x, y], other))
-      ? { x: x - 9, y: y + 16, "text-anchor": "end" } : { x: x + 9, y: y - 7 };
-    return text ? [dot, make("text", { class: "name", style, ...place }, text)] : [dot];
+  /** Tell if two dots are so near that the label of the first would cover the second. */
+  const isNear = (dot, neighbour) => neighbour.x > dot.x && neighbour.x < dot.x + 80
+    && Math.abs(neighbour.y - dot.y + 10) < 20;
+
+  const isClipped = ({ kind }) => kind === "area" || kind === "line";
+  const markStyle = ({ colour }) => (colour ? `--c: ${colour}` : null);
+  const markTitle = ({ tip }) => (tip ? [make("title", {}, tip)] : []);
+
+  /** Class of a mark: its kind, and `solid` or `faint`. */
+  function markClass({ kind, solid, faint }) {
+    if (solid) return `${kind} solid`;
+    return faint ? `${kind} faint` : kind;
   }
 
-  /** Draw into an element, as wide as it is.
+  /** Area or line. */
+  function pathShape(mark, { xScale, yScale }) {
+    const points = mark.points.map(([x, y]) => `${xScale(x).toFixed(1)},${yScale(y).toFixed(1)}`);
+    const attributes = {
+      class: markClass(mark), style: markStyle(mark), points: points.join(" "),
+    };
+    const tag = mark.kind === "area" ? "polygon" : "polyline";
+    return [make(tag, attributes, ...markTitle(mark))];
+  }
 
-      `x` and `y` are axes with `from`, `to`, `title`, `text`, and `linear`, the ticks of an axis
-      that is not logarithmic. Marks are drawn in order, areas and lines within the axes first:
-      `kind` area, line, dot, knee or rule, with `points` as [x, y] and a CSS `colour`; `label`
-      stands at the right end. `onPick` is called with x where the picture is pressed or dragged. */
-  function draw(into, { label, x, y, marks, onPick }) {
-    const width = Math.max(WIDE, into.clientWidth);
-    const height = Math.round(Math.min(MOST, Math.max(LEAST, width * SHAPE)));
-    const named = marks.filter((mark) => mark.label);
-    const letters = Math.max(0, ...named.map((mark) => mark.label.length));
-    const right = width - Math.min(LABELS, 12 + LETTER * letters);
-    const bottom = height - BOTTOM;
-    const [across, up] = [scale(x, LEFT, right), scale(y, bottom, TOP)];
-    const id = `inside-${pictures += 1}`;
-    const frame = { x: LEFT, y: TOP - 8, width: right - LEFT, height: bottom - TOP + 8 };
-    const picture = make("svg", {
-      viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": label,
-    }, make("clipPath", { id }, make("rect", frame)));
-    const grid = (line, text, label) => picture.append(
-      make("line", { class: "grid", ...line }), make("text", text, label));
-    for (const value of ticks(y, 8)) {
-      const at = up(value);
-      grid({ x1: LEFT, x2: right, y1: at, y2: at },
-        { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, y.text(value));
-    }
-    for (const value of ticks(x, Math.max(3, Math.floor((right - LEFT) / 46)))) {
-      const at = across(value);
-      grid({ x1: at, x2: at, y1: TOP, y2: bottom },
-        { x: at, y: bottom + 17, "text-anchor": "middle" }, x.text(value));
-    }
+  /** Vertical rule with its text on the side that has more room. */
+  function ruleShapes({ points: [[value]], text }, { xScale, right, bottom }) {
+    const x = xScale(value);
+    const isLeft = x > (LEFT + right) / 2;
+    const position =
+      { x: x + (isLeft ? -5 : 5), y: TOP - 2, "text-anchor": isLeft ? "end" : "start" };
+    return [
+      make("line", { class: "rule", x1: x, x2: x, y1: TOP, y2: bottom }),
+      make("text", { class: "rule-text", ...position }, text),
+    ];
+  }
+
+  /** Dot or circle, with its text where no other dot is. */
+  function dotShapes(mark, { xScale, yScale, dots }) {
+    const { kind, points: [[xValue, yValue]], text } = mark;
+    const dot = { x: xScale(xValue), y: yScale(yValue) };
+    const style = markStyle(mark);
+    const circle = make("circle", {
+      class: markClass(mark), style, cx: dot.x.toFixed(1), cy: dot.y.toFixed(1),
+      r: kind === "dot" ? 5.5 : 4,
+    }, ...markTitle(mark));
+    if (!text) return [circle];
+    const position = dots.some((neighbour) => isNear(dot, neighbour))
+      ? { x: dot.x - 9, y: dot.y + 16, "text-anchor": "end" } : { x: dot.x + 9, y: dot.y - 7 };
+    return [circle, make("text", { class: "name", style, ...position }, text)];
+  }
+
+  /** Elements of a mark; `frame` has scales, edges and the places of all dots. */
+  function markShapes(mark, frame) {
+    if (isClipped(mark)) return pathShape(mark, frame);
+    return mark.kind === "rule" ? ruleShapes(mark, frame) : dotShapes(mark, frame);
+  }
+
+  // --------------------------------------------------------------------------------------- plots
+
+  /** Grid lines and numbers of both axes. */
+  function gridShapes(x, y, { xScale, yScale, right, bottom }) {
+    const xTicks = Math.max(3, Math.floor((right - LEFT) / X_TICK_WIDTH));
+    return [
+      ...axisTicks(y, Y_TICKS).flatMap((value) => {
+        const at = yScale(value);
+        return [
+          make("line", { class: "grid", x1: LEFT, x2: right, y1: at, y2: at }),
+          make("text", { x: LEFT - 7, y: at + 4, "text-anchor": "end" }, y.format(value)),
+        ];
+      }),
+      ...axisTicks(x, xTicks).flatMap((value) => {
+        const at = xScale(value);
+        return [
+          make("line", { class: "grid", x1: at, x2: at, y1: TOP, y2: bottom }),
+          make("text", { x: at, y: bottom + 17, "text-anchor": "middle" }, x.format(value)),
+        ];
+      }),
+    ];
+  }
+
+  /** Titles of both axes. */
+  function titleShapes(x, y, right, height) {
     const middle = { x: (LEFT + right) / 2, y: height - 6, "text-anchor": "middle" };
-    picture.append(
+    return [
       make("text", { class: "axis", ...middle }, x.title),
       make("text", { class: "axis", x: 0, y: 12 }, y.title),
-    );
+    ];
+  }
+
+  /** Labels of marks at the right end. */
+  function labelShapes(labelled, { yScale, right, bottom }) {
+    const ends = labelled.map((mark) => ({ ...mark, y: yScale(mark.points.at(-1)[1]) }));
+    return spreadLabels(ends, TOP, bottom).map((mark) =>
+      make("text", { class: "name", x: right + 7, y: mark.y + 4, style: markStyle(mark) },
+        mark.label));
+  }
+
+  /** Draw a plot into an element, as wide as that is.
+
+      `x` and `y` are axes with `min`, `max`, `title` and the `format` of numbers; an axis that is
+      not logarithmic has `ticks`. Marks are drawn in order, areas and lines within the axes first:
+      `kind` area, line, dot, circle or rule, with `points` as [x, y] and a CSS `colour`; `label`
+      stands at the right end. `onDrag` takes x where the plot is pressed or dragged. */
+  function draw(parent, { label, x, y, marks, onDrag }) {
+    const width = Math.max(MIN_WIDTH, parent.clientWidth);
+    const height =
+      Math.round(Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, width * HEIGHT_PER_WIDTH)));
+    const labelled = marks.filter((mark) => mark.label);
+    const letters = Math.max(0, ...labelled.map((mark) => mark.label.length));
+    const right = width - Math.min(MAX_LABEL_WIDTH, 12 + LETTER_WIDTH * letters);
+    const bottom = height - BOTTOM;
+    const [xScale, yScale] = [makeScale(x, LEFT, right), makeScale(y, bottom, TOP)];
     const dots = marks.filter(({ kind }) => kind === "dot")
-      .map(({ points: [[a, b]] }) => [across(a), up(b)]);
-    const space = { across, up, right, bottom, dots };
-    const drawn = (list) => list.flatMap((mark) => shapes(mark, space));
-    picture.append(make("g", { "clip-path": `url(#${id})` }, ...drawn(marks.filter(isInside))),
-      ...drawn(marks.filter((mark) => !isInside(mark))));
-    const ends = named.map((mark) => ({ ...mark, y: up(mark.points.at(-1)[1]) }));
-    for (const mark of apart(ends, TOP, bottom)) {
-      const place = { x: right + 7, y: mark.y + 4, style: `--c: ${mark.colour}` };
-      picture.append(make("text", { class: "name", ...place }, mark.label));
-    }
-    picked(into, picture, x, [LEFT / width, right / width], onPick);
-    into.replaceChildren(picture);
+      .map(({ points: [[xValue, yValue]] }) => ({ x: xScale(xValue), y: yScale(yValue) }));
+    const frame = { xScale, yScale, right, bottom, dots };
+    const id = `inside-${plotCount += 1}`;
+    const inside = { x: LEFT, y: TOP - 8, width: right - LEFT, height: bottom - TOP + 8 };
+    const shapes = (group) => group.flatMap((mark) => markShapes(mark, frame));
+    const picture = make("svg",
+      { viewBox: `0 0 ${width} ${height}`, width: "100%", role: "img", "aria-label": label },
+      make("clipPath", { id }, make("rect", inside)),
+      ...gridShapes(x, y, frame), ...titleShapes(x, y, right, height),
+      make("g", { "clip-path": `url(#${id})` }, ...shapes(marks.filter(isClipped))),
+      ...shapes(marks.filter((mark) => !isClipped(mark))), ...labelShapes(labelled, frame));
+    if (onDrag) enableDrag(parent, picture, x, [LEFT / width, right / width], onDrag);
+    parent.replaceChildren(picture);
   }
 
-  /** Call `onPick` with the value of the axis where the picture is pressed or dragged. */
-  function picked(into, picture, { from, to }, [left, right], onPick) {
-    if (!onPick) return;
-    picture.classList.add("pickable");
-    into.onpointermove = ({ buttons, clientX }) => {
-      const box = into.firstElementChild.getBoundingClientRect();
+  /** Call `onDrag` with the value of the x axis where the plot is pressed or dragged.
+
+      The axis spans the shares `left` to `right` of the plot's width. */
+  function enableDrag(parent, picture, { min, max }, [left, right], onDrag) {
+    picture.classList.add("draggable");
+    parent.onpointermove = ({ buttons, clientX }) => {
+      if (!buttons) return;
+      const box = parent.firstElementChild.getBoundingClientRect();
       const share = ((clientX - box.left) / box.width - left) / (right - left);
-      if (buttons) onPick(from * (to / from) ** Math.min(1, Math.max(0, share)));
+      onDrag(min * (max / min) ** Math.min(1, Math.max(0, share)));
     };
-    into.onpointerdown = (event) => {
-      into.setPointerCapture(event.pointerId);
-      into.onpointermove(event);
+    parent.onpointerdown = (event) => {
+      parent.setPointerCapture(event.pointerId);
+      parent.onpointermove(event);
     };
   }
 
-  /** Hand over a picture as a file, svg or png: its content, and its type if it is text. */
-  function file(picture, kind, take) {
+  // --------------------------------------------------------------------------------------- files
+
+  /** Copy of a plot with its styles as attributes, for a file. */
+  function standaloneCopy(picture) {
     const { width, height } = picture.viewBox.baseVal;
     const copy = picture.cloneNode(true);
-    const [from, to] = [picture, copy].map((one) => [one, ...one.querySelectorAll("*")]);
-    from.forEach((element, i) => {
+    const elements = (root) => [root, ...root.querySelectorAll("*")];
+    const copies = elements(copy);
+    elements(picture).forEach((element, i) => {
       const style = getComputedStyle(element);
-      ROOFLINES.make(to[i], Object.fromEntries(
-        STYLES.map((name) => [name, style.getPropertyValue(name)])));
-      to[i].removeAttribute("style");
+      const styles = FILE_STYLES.map((name) => [name, style.getPropertyValue(name)]);
+      ROOFLINES.make(copies[i], Object.fromEntries(styles));
+      copies[i].removeAttribute("style");
     });
-    ROOFLINES.make(copy, { xmlns: "http://www.w3.org/2000/svg", width, height });
-    const text = new XMLSerializer().serializeToString(copy);
-    if (kind === "svg") return take(text, "image/svg+xml");
-    const canvas = ROOFLINES.make("canvas", { width: 2 * width, height: 2 * height });
+    return ROOFLINES.make(copy, { xmlns: "http://www.w3.org/2000/svg", width, height });
+  }
+
+  /** Give a plot as a file, svg or png, to `take`: its content, and its type if it is text. */
+  function toFile(picture, kind, take) {
+    const text = new XMLSerializer().serializeToString(standaloneCopy(picture));
+    if (kind === "svg") {
+      take(text, "image/svg+xml");
+      return;
+    }
+    const { width, height } = picture.viewBox.baseVal;
+    const size = { width: PNG_SCALE * width, height: PNG_SCALE * height };
+    const canvas = ROOFLINES.make("canvas", size);
     const image = new Image();
     image.onload = () => {
       const context = canvas.getContext("2d");
@@ -172,8 +242,7 @@ const SVG = (() => {
       take(canvas.toDataURL());
     };
     image.src = `data:image/svg+xml,${encodeURIComponent(text)}`;
-    return null;
   }
 
-  return { WIDE, draw, file };
+  return { MIN_WIDTH, draw, toFile };
 })();

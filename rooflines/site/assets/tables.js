@@ -1,223 +1,312 @@
 "use strict";
-/* The table of chips of a state, and the tables of its tabs. */
+/* The table of chips, and the tables in tabs. */
 
 const TABLES = (() => {
-  const { significant, seconds, count, percent, short, bytes, money } = NUMBERS;
-  const { ALWAYS, NEVER } = ANSWERS;
-  const { CALIBRATED, matchesState, matmulOf, stepOf, rowOf, shareOf, tokensOf } = STATE;
-  const { cannot, tends } = SENTENCES;
-  const { octaves, styleOf, swatch } = PICTURES;
-  const { make, refill, headed, sorted } = ROOFLINES;
-  const GRID = octaves(1024, 32768, 1);
-  const CONTEXTS = octaves(1024, 131072, 1);
-  const BATCHES = octaves(1, 65536, 1);
-  const CHIPS = octaves(1, 256, 1);
-  const LARGEST_BATCH = 1024; // of the table of contexts
-  const NONE = "–";
-  const bindsCell = (bound, tip) => [bound[0].toUpperCase(), `is-${bound}`, tip];
+  const { significant, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
+  const { ALWAYS, NEVER } = EVALUATION;
+  const { CALIBRATED, matchesState, matmulWorkload, stepWorkload, evaluateChip } = STATE;
+  const { peakShare, tokensAt } = STATE;
+  const { unsupportedReasons, shareLimit } = SENTENCES;
+  const { octaves, chipStyle, swatch } = PLOTS;
+  const { make, refill, tableParts, sortRows } = ROOFLINES;
+  const [WIDTHS, CONTEXTS] = [octaves(1024, 32768, 1), octaves(1024, 131072, 1)];
+  const [BATCHES, SHARDS] = [octaves(1, 65536, 1), octaves(1, 256, 1)];
+  const MAX_CONTEXT_BATCH = 1024; // of the table of contexts
+  const MIN_GAIN = 5e-4; // smallest change of time that is shown
+  const UNIFORM_HEAT = 0.3; // where all cells are equal
+  const MISSING = "–";
   const LETTERS = "C compute-bound, M memory-bound, N network-bound";
 
-  const size = ({ outcome, size: of }) =>
-    ({ [ALWAYS]: "any", [NEVER]: "never" })[outcome] ?? count(of);
-  const known = (text) => (value, now) => (value == null ? NONE : text(value, now));
-  /** Texts of values, by the names that columns have for them. */
-  const TEXTS = {
-    seconds, percent, count, bytes, short, money, threshold: size, plain: String,
+  // ------------------------------------------------------------------------- the table of chips
+
+  /** Text of a threshold: a size, "any" or "never". */
+  function thresholdSize({ outcome, size }) {
+    const words = { [ALWAYS]: "any", [NEVER]: "never" };
+    return words[outcome] ?? integer(size);
+  }
+  /** Function that formats a value, and shows a dash in place of a missing one. */
+  const orMissing = (format) =>
+    (value, state) => (value === null || value === undefined ? MISSING : format(value, state));
+  /** Formats of values by the names that columns have for them. */
+  const FORMATS = {
+    seconds, percent, integer, bytes, compact, usd, threshold: thresholdSize, text: String,
     significant: (value) => significant(value),
-    spread: ({ low, high }) => `${significant(low)}–${significant(high)} ×`,
-    faster: (value) => (Math.abs(value) < 5e-4 ? "none" : `−${significant(-100 * value, 2)}%`),
-    yes: (value) => (value ? "yes" : "no"),
-    context: (value, { model: { trained } }) =>
-      (trained && value >= trained ? `${count(trained)}, all` : count(value)),
+    quantiles: ({ p10, p90 }) => `${significant(p10)}–${significant(p90)} ×`,
+    gain: (value) =>
+      (Math.abs(value) < MIN_GAIN ? "none" : `−${significant(-100 * value, 2)}%`),
+    boolean: (value) => (value ? "yes" : "no"),
+    context: (value, { model: { context: trained } }) =>
+      (trained && value >= trained ? `${integer(trained)}, all` : integer(value)),
   };
-  /** By what values that are no numbers are sorted. */
-  const RANKS = {
-    threshold: ({ outcome, size: of }) => (outcome === NEVER ? Infinity : of),
-    spread: ({ middle }) => middle,
+  /** Numbers by which values are sorted that are none. */
+  const SORT_KEYS = {
+    threshold: ({ outcome, size }) => (outcome === NEVER ? Infinity : size),
+    quantiles: ({ p50 }) => p50,
   };
 
-  /** The columns of a state, with the `cell` of a row, and its `value` for orders. */
-  function columns(now) {
-    return now.data.offered.columns.filter(({ of }) => matchesState(now, of)).map((column) => {
-      const { name, value = name, text } = column;
-      const of = (row) => value.split(".").reduce((all, key) => all?.[key], row) ?? null;
-      const rank = (found) => (found === null ? null : RANKS[text]?.(found) ?? found);
+  /** Value of a column in a row; null if it has none. */
+  const fieldValue = (row, { name, field = name }) =>
+    field.split(".").reduce((value, key) => value?.[key], row) ?? null;
+
+  /** Columns of a state, with the `cell` of a row, and its `value` for sorting. */
+  function chipColumns(state) {
+    const columns = state.data.page.columns.filter(({ when }) => matchesState(state, when));
+    return columns.map((column) => {
+      const { name, format } = column;
+      const sortKey = SORT_KEYS[format] ?? ((value) => value);
       return {
-        ...column, kind: "number", value: (row) => (row.unsupported ? null : rank(of(row))),
+        ...column, kind: "number",
+        value: (row) => {
+          const value = row.unsupported ? null : fieldValue(row, column);
+          return value === null ? null : sortKey(value);
+        },
         cell: (row) => (row.fits === null && name === "fits" ? "not known"
-          : known(TEXTS[text])(of(row), now)),
+          : orMissing(FORMATS[format])(fieldValue(row, column), state)),
       };
     });
   }
 
-  /** Show rows of chips; returns the same in SI units and all digits, for CSV. */
-  function showChips(into, now, rows, toggle) {
-    const list = columns(now);
-    const [shown, heads] = sorted(rows, list, now.lost);
-    const body = shown.map((row) => {
-      const { chip, fits } = row;
-      const chosen = now.chips.includes(chip);
-      const pick = make("button", {
-        type: "button", class: "pick", "data-key": `pick ${chip.id}`,
-        "aria-label": `${chosen ? "Remove" : "Add"} ${chip.short}`,
-        disabled: chosen && now.chips.length === 1, onclick: () => toggle(chip),
-      }, chosen ? "×" : "+");
-      const head = { scope: "row", class: chosen ? "chosen" : null, style: styleOf(chip) };
-      const cell = ({ name: key, cell: text }) => {
-        const kind = { fits: fits === false ? "lack" : "", bound: `is-${row.bound}` }[key] ?? "";
-        return make("td", { class: `number ${kind}`, "data-value": key }, text(row));
-      };
-      const cells = row.unsupported
-        ? [make("td", { colspan: list.length, class: "lack" }, row.unsupported)] : list.map(cell);
-      return make("tr", { class: fits === false ? "off" : null, "data-chip": chip.id },
-        make("th", head, pick, swatch(), chip.short), ...cells);
-    });
-    refill(into, ...headed(["chip", ...heads], body));
-    const saved = list.flatMap((one) => (one.name !== "measuredRatio" ? [[one.saved, one.value]]
-      : ["low", "high"].map((end) => [`timed_${end}`, (row) => row.measuredRatio?.[end]])));
-    const number = (value) => (value === Infinity ? "never" : value);
-    return [["chip", ...saved.map(([name]) => name)], ...shown.map((row) => [
-      row.chip.id, ...(row.unsupported ? [row.unsupported]
-        : saved.map(([, value]) => number(value(row)))),
-    ])];
+  /** First cell of a chip's row, with the button that adds or removes it. */
+  function chipHead(chip, { chips }, toggleChip) {
+    const isChosen = chips.includes(chip);
+    const button = make("button", {
+      type: "button", class: "pick", "data-key": `pick ${chip.id}`,
+      "aria-label": `${isChosen ? "Remove" : "Add"} ${chip.label}`,
+      disabled: isChosen && chips.length === 1, onclick: () => toggleChip(chip),
+    }, isChosen ? "×" : "+");
+    const attributes = {
+      scope: "row", class: isChosen ? "chosen" : null, style: chipStyle(chip),
+    };
+    return make("th", attributes, button, swatch(), chip.label);
   }
 
-  /** A table of cells, of rows and columns as [name, value].
+  /** Row of a chip as an element. */
+  function chipRow(row, columns, state, toggleChip) {
+    const { chip, fits, bound, unsupported } = row;
+    const classes = { fits: fits === false ? "problem" : "", bound: `${bound}-bound` };
+    const cells = unsupported
+      ? [make("td", { colspan: columns.length, class: "problem" }, unsupported)]
+      : columns.map(({ name, cell }) =>
+        make("td", { class: `number ${classes[name] ?? ""}`, "data-value": name }, cell(row)));
+    return make("tr", { class: fits === false ? "too-large" : null, "data-chip": chip.id },
+      chipHead(chip, state, toggleChip), ...cells);
+  }
 
-      `loaded` gives what a cell is of, and `cell` its text, class, tip and a number by which it is
-      shaded among the others; an unsupported one has `unsupported` instead. */
-  function cells(caption, corner, rows, columns, loaded, cell, note = null) {
-    const found = rows.map(([, row]) => columns.map(([, column]) => {
-      const of = loaded(row, column);
-      return of.unsupported ? [NONE, "none", of.unsupported] : cell(of, column);
-    }));
-    const heats = found.flat().flatMap(([, , , heat]) => heat ?? []);
+  /** Columns of the CSV file, { name, value }; quantiles take two. */
+  function csvColumns(columns) {
+    return columns.flatMap((column) => {
+      if (column.format !== "quantiles") return { name: column.csv, value: column.value };
+      return ["p10", "p90"].map((quantile) => ({
+        name: `${column.csv}_${quantile}`,
+        value: (row) => fieldValue(row, column)?.[quantile],
+      }));
+    });
+  }
+
+  /** Show rows of chips; returns the same as rows of CSV, in SI units with all digits. */
+  function showChips(table, state, rows, toggleChip) {
+    const columns = chipColumns(state);
+    const sorted = sortRows(rows, columns, state.unavailable);
+    const body = sorted.rows.map((row) => chipRow(row, columns, state, toggleChip));
+    refill(table, ...tableParts(["chip", ...sorted.heads], body));
+    const saved = csvColumns(columns);
+    const csvValue = (value) => (value === Infinity ? "never" : value);
+    const csvRow = (row) => (row.unsupported ? [row.chip.id, row.unsupported]
+      : [row.chip.id, ...saved.map(({ value }) => csvValue(value(row)))]);
+    return [["chip", ...saved.map(({ name }) => name)], ...sorted.rows.map(csvRow)];
+  }
+
+  // -------------------------------------------------------------------------- tables of two axes
+
+  /** Function that shades a cell's heat among those of all cells, in percent. */
+  function heatScale(cells) {
+    const heats = cells.flatMap(({ heat }) => heat ?? []);
     const [low, high] = [Math.min(...heats), Math.max(...heats)];
-    const shade = (heat) => 100 * (high > low ? (heat - low) / (high - low) : 0.3);
-    const made = ([text, kind, title, heat = null]) => make("td", {
-      class: kind, title, style: heat === null ? null : `--heat: ${shade(heat).toFixed(0)}%`,
+    return (heat) => 100 * (high > low ? (heat - low) / (high - low) : UNIFORM_HEAT);
+  }
+
+  /** Table of cells, with `rows` and `columns` as { name, value }.
+
+      `workload` of a row's and a column's value is what a cell shows; `cell` gives its text, kind
+      (a class), tip and heat, the number by which it is shaded. */
+  function cellTable({ caption, corner, rows, columns, workload, cell, note }) {
+    const cells = rows.map((row) => columns.map((column) => {
+      const shown = workload(row.value, column.value);
+      return shown.unsupported ? { text: MISSING, kind: "none", tip: shown.unsupported }
+        : cell(shown, column.value);
+    }));
+    const shade = heatScale(cells.flat());
+    const cellElement = ({ text, kind, tip, heat }) => make("td", {
+      class: kind, title: tip,
+      style: heat === undefined ? null : `--heat: ${shade(heat).toFixed(0)}%`,
     }, text);
-    const head = ([text]) => make("th", { scope: "col", class: "number" }, text);
-    const body = rows.map(([name], i) =>
-      make("tr", {}, make("th", { scope: "row" }, name), ...found[i].map(made)));
+    const heads = columns.map(({ name }) => make("th", { scope: "col", class: "number" }, name));
+    const body = rows.map(({ name }, i) =>
+      make("tr", {}, make("th", { scope: "row" }, name), ...cells[i].map(cellElement)));
     const region = { class: "scroll", tabindex: "0", role: "region", "aria-label": caption };
-    return make("div", region, make("table", { class: "cells" }, make("caption", {}, caption),
-      ...headed([corner, ...columns.map(head)], body)),
-    ...(note ? [make("p", { class: "note" }, note)] : []));
+    const table = make("table", { class: "cells" },
+      make("caption", {}, caption), ...tableParts([corner, ...heads], body));
+    const notes = note ? [make("p", { class: "note" }, note)] : [];
+    return make("div", region, table, ...notes);
   }
-  const counts = (list) => list.map((number) => [count(number), number]);
-  const sentence = (text) => make("p", {}, text);
-  const byBound = (now) => (now.basis === CALIBRATED ? ", by the bound" : "");
+  const integerAxis = (sizes) => sizes.map((size) => ({ name: integer(size), value: size }));
+  const chipAxis = (chips) => chips.map((chip) => ({ name: chip.label, value: chip }));
+  const paragraph = (text) => make("p", {}, text);
+  const boundNote = ({ basis }) => (basis === CALIBRATED ? ", by the bound" : "");
+  /** Cell with the letter of a bottleneck. */
+  const boundCell = (bound, tip) => ({ text: bound[0].toUpperCase(), kind: `${bound}-bound`, tip });
 
-  /** A table of the B from which on matmuls are compute-bound, shaded by its logarithm. */
-  function critical(now, what, corner, rows, columns, loaded) {
-    const cell = (of) => {
-      const crossover = ANSWERS.critical(of);
-      if (crossover.outcome !== NEVER) {
-        return [size(crossover), "heat", null, Math.log(crossover.size)];
+  /** Cell with a critical batch, shaded by its logarithm. */
+  function criticalCell(workload) {
+    const critical = EVALUATION.critical(workload);
+    if (critical.outcome === NEVER) {
+      const share = shareLimit({ workload, critical });
+      const tip = `each token adds more ${critical.limit} time: below ${share} of peak`;
+      return { text: "never", kind: "never", tip };
+    }
+    return { text: thresholdSize(critical), kind: "heat", heat: Math.log(critical.size) };
+  }
+
+  /** Tab of critical batches over D and F. */
+  function sizes(state) {
+    const { chip, dtypes } = state;
+    const workload = matmulWorkload(state, chip);
+    if (workload.unsupported) return paragraph(unsupportedReasons([workload])[0]);
+    const setting = `${chip.label}, ${dtypes.name}`;
+    return cellTable({
+      caption: `Compute-bound from B tokens: ${setting}${boundNote(state)}`, corner: "D \\ F",
+      rows: integerAxis(WIDTHS), columns: integerAxis(WIDTHS),
+      workload: (D, F) => matmulWorkload({ ...state, D, F }, chip), cell: criticalCell,
+    });
+  }
+
+  /** Tab of critical batches over chips and dtypes. */
+  function dtypes(state) {
+    const { data, showsAllChips, D, F } = state;
+    const chips = showsAllChips ? data.chips.filter((chip) => !chip.is_variant) : state.chips;
+    const combinations = data.dtypes.filter(({ name }) => data.page.dtypes.includes(name));
+    const setting = `D = ${integer(D)}, F = ${integer(F)}`;
+    return cellTable({
+      caption: `Compute-bound from B tokens: ${setting}${boundNote(state)}`, corner: "chip",
+      rows: chipAxis(chips),
+      columns: combinations.map((combination) => ({ name: combination.name, value: combination })),
+      workload: (chip, combination) => matmulWorkload({ ...state, dtypes: combination }, chip),
+      cell: criticalCell,
+    });
+  }
+
+  /** Tab of bottlenecks over B, and over chips or numbers of chips. */
+  function bottlenecks(state) {
+    const { chip, chips, sharding } = state;
+    const isSharded = sharding !== "none";
+    const shardRows = () => SHARDS
+      .map((shards) => ({ name: `${shards} ×`, value: matmulWorkload({ ...state, shards }, chip) }))
+      .filter(({ value }) => !value.unsupported);
+    const cell = (workload, B) => {
+      const times = EVALUATION.times(workload, B);
+      const share = percent(peakShare({ workload, times }, times.lower));
+      return boundCell(times.bound, `${seconds(times.lower)}, ${share} of peak`);
+    };
+    const omitted =
+      isSharded ? ` Left out: numbers of chips that no network of ${chip.label} joins.` : "";
+    return cellTable({
+      caption: isSharded ? `Bottleneck of ${chip.label}: B × chips` : "Bottleneck: B × chip",
+      corner: isSharded ? "chips \\ B" : "chip \\ B",
+      rows: isSharded ? shardRows()
+        : chips.map((entry) => ({ name: entry.label, value: matmulWorkload(state, entry) })),
+      columns: integerAxis(BATCHES), workload: (workload) => workload, cell,
+      note: `${LETTERS}.${omitted} Point at a cell for its time.`,
+    });
+  }
+
+  /** Tab of bottlenecks over S and B. */
+  function context(state) {
+    const { chip, model, format, split } = state;
+    const lengths = CONTEXTS.filter((S) => !model.context || S <= model.context);
+    const rows = lengths.map((S) => (
+      { name: integer(S), value: { ...stepWorkload({ ...state, S }, chip), S } }));
+    const cell = (workload, B) => {
+      if (workload.footprint(B).fits === false) {
+        return { text: "full", kind: "never", tip: "does not fit" };
       }
-      const share = tends({ of, critical: crossover });
-      const tip = `each token adds more ${crossover.limit} time: below ${share} of peak`;
-      return ["never", "never", tip];
+      const { bound, serial } = EVALUATION.times(workload, B);
+      const rate = tokensAt({ ...state, S: workload.S }, B) / serial / split.chips;
+      return boundCell(bound, `${seconds(serial)}, ${compact(rate)} tokens/s a chip`);
     };
-    const caption = `Compute-bound from B tokens: ${what}${byBound(now)}`;
-    return cells(caption, corner, rows, columns, loaded, cell);
+    return cellTable({
+      caption: `${model.name} in ${format} on ${split.name} of ${chip.label}: context × batch`,
+      corner: "S \\ B", rows, columns: integerAxis(octaves(split.dp, MAX_CONTEXT_BATCH, 1)),
+      workload: (workload) => workload, cell,
+      note: `${LETTERS}, full: does not fit. Point at a cell for its time.`,
+    });
   }
 
-  function sizes(now) {
-    const of = matmulOf(now, now.of);
-    if (of.unsupported) return sentence(cannot([of])[0]);
-    return critical(now, `${now.of.short}, ${now.dtypes.name}`, "D \\ F", counts(GRID),
-      counts(GRID), (D, F) => matmulOf({ ...now, D, F }, now.of));
-  }
-
-  const named = (chips) => chips.map((chip) => [chip.short, chip]);
-  function dtypes(now) {
-    const { data, data: { offered } } = now;
-    const chips = now.all ? data.chips.filter(({ variant }) => !variant) : now.chips;
-    const list = data.dtypes.filter(({ name }) => offered.dtypes.includes(name));
-    const what = `D = ${count(now.D)}, F = ${count(now.F)}`;
-    return critical(now, what, "chip", named(chips), list.map((one) => [one.name, one]),
-      (chip, one) => matmulOf({ ...now, dtypes: one }, chip));
-  }
-
-  function binds(now) {
-    const { of: { short: name }, sharding } = now;
-    const cell = (of, B) => {
-      const answer = ANSWERS.times(of, B);
-      const share = percent(shareOf({ of, answer }, answer.lower));
-      return bindsCell(answer.bound, `${seconds(answer.lower)}, ${share} of peak`);
-    };
-    const split = sharding !== "none";
-    const rows = split
-      ? CHIPS.map((n) => [`${n} ×`, matmulOf({ ...now, n }, now.of)])
-        .filter(([, of]) => !of.unsupported)
-      : now.chips.map((chip) => [chip.short, matmulOf(now, chip)]);
-    const caption = split ? `Bottleneck of ${name}: B × chips` : "Bottleneck: B × chip";
-    const left = split ? ` Left out: numbers of chips that no network of ${name} joins.` : "";
-    return cells(caption, split ? "chips \\ B" : "chip \\ B", rows, counts(BATCHES), (of) => of,
-      cell, `${LETTERS}.${left} Point at a cell for its time.`);
-  }
-
-  function context(now) {
-    const { dp, chips, name } = now.split;
-    const contexts = CONTEXTS.filter((S) => !now.model.trained || S <= now.model.trained);
-    const rows = contexts.map((S) => [count(S), { ...stepOf({ ...now, S }, now.of), S }]);
-    const cell = (of, B) => {
-      if (of.footprint(B).fits === false) return ["full", "never", "does not fit"];
-      const { bound, ops } = ANSWERS.times(of, B);
-      const rate = short(tokensOf({ ...now, S: of.S }, B) / ops / chips);
-      return bindsCell(bound, `${seconds(ops)}, ${rate} tokens/s a chip`);
-    };
-    const on = `${name} of ${now.of.short}`;
-    const caption = `${now.model.name} in ${now.format} on ${on}: context × batch`;
-    return cells(caption, "S \\ B", rows, counts(octaves(dp, LARGEST_BATCH, 1)), (of) => of, cell,
-      `${LETTERS}, full: does not fit. Point at a cell for its time.`);
-  }
-
-  function kernels(now) {
-    const row = rowOf(now, now.of);
-    if (row.unsupported) return sentence(cannot([row])[0]);
-    const { kernels: list, ops } = row.answer;
-    const estimate = ANSWERS.estimate(row.of, now.B);
-    const some = (time) => [time ? seconds(time) : NONE];
-    const part = (place) => ({ parts }) => some(parts[place]);
-    const fitted = (one) => estimate?.times?.[list.indexOf(one)];
-    const columns = [
-      ["layers", ({ layers }) => [count(layers)]], ["time", ({ time }) => some(time)],
-      ["share", ({ time }) => [time ? percent(time / ops) : NONE]],
-      ["bound", ({ time, bound }) => (time ? [bound, `is-${bound}`] : ["engine"])],
-      ["compute", part(0)], ["memory", part(1)], ["network", part(2)],
-      ...(estimate?.times ? [["calibrated", (one) => some(fitted(one))]] : []),
+  /** Columns of the tab of kernels: functions from a kernel, with its `estimate`, to a cell. */
+  function kernelColumns(serial, hasEstimates) {
+    const timeCell = (time) => ({ text: time ? seconds(time) : MISSING });
+    const resource = (name) => ({ name, value: ({ byResource }) => timeCell(byResource[name]) });
+    return [
+      { name: "layers", value: (kernel) => ({ text: integer(kernel.count) }) },
+      { name: "time", value: ({ time }) => timeCell(time) },
+      { name: "share", value: ({ time }) => ({ text: time ? percent(time / serial) : MISSING }) },
+      {
+        name: "bound",
+        value: ({ time, bound }) =>
+          (time ? { text: bound, kind: `${bound}-bound` } : { text: "engine" }),
+      },
+      ...["compute", "memory", "network"].map(resource),
+      ...(hasEstimates
+        ? [{ name: "calibrated", value: (kernel) => timeCell(kernel.estimate) }] : []),
     ];
-    const size = (one) => (now.basis === CALIBRATED && fitted(one)) || one.time;
-    const rows = list.filter((one) => one.time || fitted(one))
-      .sort((a, b) => size(b) - size(a)).map((one) => [one.name, one]);
-    const at = `B = ${count(now.B)}, S = ${count(now.S)}`;
-    const caption = `Kernels of a step on ${now.of.short}${byBound(now)}, ${at}`;
-    return cells(caption, "kernel", rows, columns, (one) => one, (one, text) => text(one));
   }
 
-  function splits(now) {
-    const { trains } = now;
-    const loaded = (chip, split) => {
-      const step = trains ? split.dp * now.micro_batch : 1;
-      const B = Math.ceil(Math.max(now.B, split.dp) / step) * step;
-      const S = Math.ceil(now.S / split.cp) * split.cp;
-      return rowOf({ ...now, split, B, S }, chip);
+  /** Tab of a step's kernels, the longest first. */
+  function kernels(state) {
+    const { chip, basis, B, S } = state;
+    const row = evaluateChip(state, chip);
+    if (row.unsupported) return paragraph(unsupportedReasons([row])[0]);
+    const estimates = EVALUATION.estimate(row.workload, B)?.kernelSeconds;
+    const length = ({ time, estimate }) => (basis === CALIBRATED && estimate) || time;
+    const listed = row.times.kernels
+      .map((kernel, i) => ({ ...kernel, estimate: estimates?.[i] }))
+      .filter(({ time, estimate }) => time || estimate)
+      .sort((a, b) => length(b) - length(a));
+    const setting = `B = ${integer(B)}, S = ${integer(S)}`;
+    return cellTable({
+      caption: `Kernels of a step on ${chip.label}${boundNote(state)}, ${setting}`,
+      corner: "kernel", rows: listed.map((kernel) => ({ name: kernel.name, value: kernel })),
+      columns: kernelColumns(row.times.serial, Boolean(estimates)),
+      workload: (kernel) => kernel, cell: (kernel, column) => column(kernel),
+    });
+  }
+
+  /** Tab of memory and throughput over chips and splits. */
+  function splits(state) {
+    const { isTraining, microBatch, B, S, chips } = state;
+    const roundUp = (size, step) => Math.ceil(size / step) * step;
+    const splitRow = (chip, split) => {
+      const step = isTraining ? split.dp * microBatch : 1;
+      const sizes = { B: roundUp(Math.max(B, split.dp), step), S: roundUp(S, split.cp) };
+      return evaluateChip({ ...state, split, ...sizes }, chip);
     };
     const cell = (row, split) => {
-      const tip = `${seconds(row.answer.ops)} a step, ${row.bound}-bound,`
-        + ` ${bytes(row.footprint.weights)} of ${trains ? "states" : "weights"} on a chip`;
-      const most = trains ? bytes(row.footprint.bytes) : known(count)(row.footprint.most);
-      if (row.fits === false) return [`${most} · full`, "never", tip];
-      return [`${most} · ${known(short)(row.rate)}`, split === now.split ? "here" : null, tip];
+      const { times, bound, fits, chipRate, footprint } = row;
+      const fixed = `${bytes(footprint.fixedBytes)} of ${isTraining ? "states" : "weights"}`;
+      const tip = `${seconds(times.serial)} a step, ${bound}-bound, ${fixed} on a chip`;
+      const first =
+        isTraining ? bytes(footprint.bytes) : orMissing(integer)(footprint.maxBatch);
+      if (fits === false) return { text: `${first} · full`, kind: "never", tip };
+      const kind = split === state.split ? "chosen-split" : null;
+      return { text: `${first} · ${orMissing(compact)(chipRate)}`, kind, tip };
     };
-    const first = trains ? "Memory of a chip" : "Largest batch";
-    const caption = `${first} · tokens/s of a chip at B = ${count(now.B)}`;
-    const columns = now.splits.map((split) => [split.name, split]);
-    return cells(caption, "chip", named(now.chips), columns, loaded, cell);
+    const first = isTraining ? "Memory of a chip" : "Largest batch";
+    return cellTable({
+      caption: `${first} · tokens/s of a chip at B = ${integer(B)}`, corner: "chip",
+      rows: chipAxis(chips),
+      columns: state.splits.map((split) => ({ name: split.name, value: split })),
+      workload: splitRow, cell,
+    });
   }
 
-  return { showChips, sizes, dtypes, binds, context, kernels, splits };
+  return { showChips, tabs: { sizes, dtypes, bottlenecks, context, kernels, splits } };
 })();

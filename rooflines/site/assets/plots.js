@@ -1,0 +1,359 @@
+"use strict";
+/* The two plots of a state: roofline and attained rate, or throughput and step time by kernel.
+
+   A plot has a `note`, and what `SVG.draw` takes, or sentences as `messages` in place of it. */
+
+const PLOTS = (() => {
+  const { significant, si, seconds, integer, percent, compact, counted, joinNames, sum } = NUMBERS;
+  const { FOUND, NEVER, PLATEAU_SHARE, lineAt } = EVALUATION;
+  const { BOUND, CALIBRATED, MODEL, findMeasuredRatio, stepWorkload, timeAt, tokensAt } = STATE;
+  const { unsupportedReasons, rangeText, thresholdText } = SENTENCES;
+  const { $, make } = ROOFLINES;
+  const MAX_KERNELS = 6; // named in the plot of step time, the longest; the rest is one
+  const MAX_BATCH = 4096; // of plots of steps
+  const [MIN_CONTEXT, MAX_CONTEXT] = [1024, 131072]; // of plots of training
+  const SHARE_TICKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
+
+  // ---------------------------------------------------------------------- colours, marks and axes
+
+  const chipColour = ({ colours: { light, dark } }) => `light-dark(${light}, ${dark})`;
+  /** Style of an element in which `--c` is the colour of a chip, and a dot in that colour. */
+  const chipStyle = (chip) => `--c: ${chipColour(chip)}`;
+  const swatch = () => make("span", { class: "swatch", "aria-hidden": "true" });
+
+  /** Integers from `min` to `max`, `perOctave` in each factor of two. */
+  function octaves(min, max, perOctave) {
+    const steps = Math.max(0, Math.ceil(Math.log2(max / min) * perOctave));
+    const sizes = Array.from({ length: steps + 1 }, (_, i) =>
+      Math.min(max, Math.round(min * 2 ** (i / perOctave))));
+    return [...new Set([...sizes, max])];
+  }
+
+  /** Mark of `SVG.draw` in the colour of a chip. */
+  const chipMark = (kind, chip, points, more = {}) =>
+    ({ kind, points, colour: chipColour(chip), ...more });
+  /** Vertical rule at a size. */
+  const sizeRule = (size, text) => ({ kind: "rule", points: [[size, 1]], text });
+  /** Outline of the area between two lines. */
+  const outline = (above, below) => [...above, ...below.toReversed()];
+
+  const makeAxis = (min, max, title) => ({ min, max, title, format: compact });
+  /** Axis around all points of marks, with factors of margin; `place` is 0 for x, 1 for y. */
+  function axisAround(marks, place, { title, below, above }) {
+    const values = marks.flatMap(({ points }) => points.map((point) => point[place]));
+    return makeAxis(Math.min(...values) / below, Math.max(...values) * above, title);
+  }
+  /** Axis of a matmul's rates. */
+  const rateAxis = ({ shards }, marks) => axisAround(marks, 1,
+    { title: shards > 1 ? "FLOP/s of a chip" : "FLOP/s", below: 1.6, above: 1.7 });
+
+  // ------------------------------------------------------------------------- roofline: matmuls
+
+  /** Roofline: min(peak, arithmetic intensity × bandwidth) [FLOP/s]. */
+  const rooflineAt = ({ rates: { peak, memory } }, intensity) => Math.min(peak, intensity * memory);
+  /** Ridge: peak / bandwidth [FLOP/byte]. */
+  const ridge = ({ rates: { peak, memory } }) => peak / memory;
+  /** Arithmetic intensity at B [FLOP/byte]. */
+  const intensityAt = ({ flops, bytes }, B) => lineAt(flops, B) / lineAt(bytes, B);
+  /** Attained rate of a matmul that takes some seconds [FLOP/s]. */
+  const attainedRate = ({ flops }, B, time) => lineAt(flops, B) / time;
+
+  /** Band below the roofline of a chip in which timed kernels are. */
+  function measuredBand(state, row, intensities) {
+    const quantiles = findMeasuredRatio(state, row, true);
+    if (!quantiles) return [];
+    const line = (ratio) => intensities.map((intensity) =>
+      [intensity, rooflineAt(row.workload, intensity) / ratio]);
+    const tip = `${quantiles.timings}: ${rangeText(quantiles)} the bound`;
+    const points = outline(line(quantiles.p10), line(quantiles.p90));
+    return [chipMark("area", row.chip, points, { faint: true, tip })];
+  }
+
+  /** Dot of a matmul at its intensity and rate; faint without a time on the chosen basis. */
+  function matmulDot(state, { chip, workload, time, times }) {
+    const intensity = intensityAt(workload, state.B);
+    const rate = attainedRate(workload, state.B, time ?? times.lower);
+    const tip = `${chip.label}: ${si(rate, "FLOP/s")} at ${significant(intensity)} FLOP/B`;
+    return chipMark("dot", chip, [[intensity, rate]], { faint: !time, tip });
+  }
+
+  function rooflinePlot(state, rows) {
+    const positions = rows.flatMap(({ workload }) =>
+      [ridge(workload), intensityAt(workload, state.B)]);
+    const x = makeAxis(Math.min(...positions) / 8, Math.max(...positions) * 6,
+      "FLOP per byte of memory traffic");
+    const bends = ({ workload }) => [x.min, ridge(workload), x.max];
+    const bands = rows.flatMap((row) => measuredBand(state, row, bends(row)));
+    const rooflines = rows.map((row) => {
+      const points = bends(row).map((intensity) =>
+        [intensity, rooflineAt(row.workload, intensity)]);
+      return chipMark("line", row.chip, points, { label: row.chip.label });
+    });
+    const dots = rows.map((row) => matmulDot(state, row));
+    const dotNote =
+      state.shards > 1 ? "A dot below its roof is bound by the network." : "Dots: this matmul.";
+    const names = joinNames(rows.map(({ chip }) => chip.label));
+    return {
+      note: bands.length ? `${dotNote} Bands: timed kernels, p10 to p90.` : dotNote,
+      label: `Rooflines of ${names}; the numbers are in the table`,
+      x, y: rateAxis(state, [...rooflines, ...dots]), marks: [...bands, ...rooflines, ...dots],
+    };
+  }
+
+  // ----------------------------------------------------------------- attained rate over B: matmuls
+
+  /** Circle at a size, if there is one. */
+  const sizeCircle = (chip, size, rate, text) => (size === null ? []
+    : [chipMark("circle", chip, [[size, rate]],
+      { tip: `${chip.label}: ${text} from ${integer(size)}` })]);
+
+  /** Line of the attained rate over B by the bound, with a circle where it is compute-bound. */
+  function boundCurve({ basis }, { chip, workload, critical }, boundLine) {
+    if (basis === CALIBRATED) {
+      return [chipMark("line", chip, boundLine, { label: `${chip.label} (bound)`, faint: true })];
+    }
+    const size = critical.outcome === FOUND ? critical.size : null;
+    return [
+      chipMark("line", chip, boundLine, { label: chip.label, faint: false }),
+      ...sizeCircle(chip, size, workload.rates.peak, "compute-bound"),
+    ];
+  }
+
+  /** Lines of the attained rate of a chip over B: bound, or estimate with its band. */
+  function rateCurves(state, row, sizes) {
+    const { chip, workload, estimate, plateau } = row;
+    const rateLine = (time) => sizes.map((B, i) => [B, attainedRate(workload, B, time(B, i))]);
+    const boundLine = rateLine((B) => EVALUATION.times(workload, B).lower);
+    if (!estimate) return boundCurve(state, row, boundLine);
+    const estimates = sizes.map((B) => EVALUATION.estimate(workload, B));
+    const quantileLine = (i) =>
+      rateLine((_, at) => estimates[at].band?.[i] ?? estimates[at].time);
+    return [
+      chipMark("area", chip, outline(quantileLine(0), quantileLine(1))),
+      chipMark("line", chip, boundLine, { faint: true }),
+      chipMark("line", chip, rateLine((_, at) => estimates[at].time), { label: chip.label }),
+      ...sizeCircle(chip, plateau.size, PLATEAU_SHARE * plateau.rate, "90% of its plateau"),
+    ];
+  }
+
+  function attainedPlot(state, rows) {
+    const { B, basis } = state;
+    const isCalibrated = basis === CALIBRATED;
+    if (!isCalibrated && rows.every(({ critical }) => critical.outcome === NEVER)) {
+      return { messages: rows.map((row) => `${row.chip.label}: ${thresholdText(row)}`) };
+    }
+    const sizes = rows.map(({ plateau, critical }) => (plateau ?? critical).size ?? 1);
+    // Whole decades: the axis stays while B is dragged.
+    const decade = (round, value) => 10 ** round(Math.log10(value));
+    const smallest = Math.min(B, ...sizes.map((size) => size / 32));
+    const largest = Math.max(B, 100, ...sizes.map((size) => size * 4));
+    const [min, max] = [Math.max(1, decade(Math.floor, smallest)), decade(Math.ceil, largest)];
+    const marks = rows.flatMap((row) => rateCurves(state, row, octaves(min, max, 4)));
+    return {
+      note: isCalibrated
+        ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
+        : "Circles: from here on compute-bound.",
+      label: "FLOP/s attained over B; from which B on is in the table",
+      x: makeAxis(min, max, "B, tokens"), y: rateAxis(state, marks), draggedSize: "B",
+      marks: [...marks, sizeRule(B, `B = ${integer(B)}`)],
+    };
+  }
+
+  // ------------------------------------------------------------------------- throughput: steps
+
+  /** Axis of a step's size: its `name`, B or in training S, range and title; `fitting` is the
+      largest that fits, `at` gives workload and B for a size. */
+  function stepAxis(state, { chip, workload, footprint }) {
+    const axis = state.isTraining ? {
+      name: "S", title: "S, tokens of a sequence", fitting: footprint.maxContext,
+      smallest: MIN_CONTEXT, largest: MAX_CONTEXT,
+      at: (S) => ({ workload: stepWorkload({ ...state, S }, chip), B: state.B }),
+    } : {
+      name: "B", title: "B, sequences", fitting: footprint.maxBatch,
+      smallest: state.split.dp, largest: MAX_BATCH, at: (B) => ({ workload, B }),
+    };
+    const size = state[axis.name];
+    const min = Math.min(axis.smallest, size);
+    const largest = Math.min(axis.fitting ?? axis.largest, axis.largest);
+    return { ...axis, min, max: Math.max(2 * min, size, largest) };
+  }
+
+  /** Pareto front of a chip: rate for a user and of a chip, over batches that fit. */
+  function paretoFront(state, { workload, footprint }) {
+    const { dp, chips } = state.split;
+    const largest = Math.max(dp, Math.min(footprint.maxBatch ?? MAX_BATCH, MAX_BATCH));
+    const points = octaves(dp, largest, 2).map((B) => {
+      const time = timeAt(state, workload, B);
+      return [tokensAt(state, 1) / time, tokensAt(state, B) / time / chips];
+    });
+    return points.filter(([, rate], i) =>
+      points.slice(0, i).every(([, smallerBatchRate]) => rate > smallerBatchRate));
+  }
+
+  function frontPlot(state, rows) {
+    const lines = rows.map((row) =>
+      chipMark("line", row.chip, paretoFront(state, row).toReversed()));
+    const dots = rows.map(({ chip, userRate, chipRate }) => {
+      const rates = `${compact(chipRate)} tokens/s a chip, ${significant(userRate)} for a user`;
+      return chipMark("dot", chip, [[userRate, chipRate]],
+        { text: chip.label, tip: `${chip.label}: ${rates}` });
+    });
+    const marks = [...lines, ...dots];
+    return {
+      note: `Dots: B = ${integer(state.B)}. A line ends at the largest batch that fits`,
+      label: "Tokens/s of a chip against tokens/s of a user; those of this batch are in the table",
+      x: axisAround(marks, 0, { title: "tokens/s for a user", below: 1.3, above: 1.2 }),
+      y: axisAround(marks, 1, { title: "tokens/s of a chip", below: 1.3, above: 1.5 }),
+      marks,
+    };
+  }
+
+  function contextPlot(state, rows) {
+    const { S, split } = state;
+    const lines = rows.map((row) => {
+      const { min, max, at } = stepAxis(state, row);
+      const points = octaves(min, Math.min(max, row.footprint.maxContext ?? max), 2)
+        .map((context) => {
+          const { workload, B } = at(context);
+          return [context, (B * context) / timeAt(state, workload, B) / split.chips];
+        });
+      return chipMark("line", row.chip, points, { label: row.chip.label });
+    });
+    return {
+      note: "A line ends at the longest context that fits",
+      label: "Tokens/s of a chip over S; those of this S are in the table",
+      x: axisAround(lines, 0, { title: "S, tokens of a sequence", below: 1, above: 1 }),
+      y: axisAround(lines, 1, { title: "tokens/s of a chip", below: 1.3, above: 1.3 }),
+      marks: [...lines, sizeRule(S, `S = ${integer(S)}`)],
+    };
+  }
+
+  function throughputPlot(state, rows) {
+    const isCalibrated = state.basis === CALIBRATED;
+    const timed = rows.filter(({ fits, time }) => fits !== false && time !== null);
+    if (!timed.length) {
+      const lacking = isCalibrated ? "has calibrated steps here" : "holds this step";
+      return { messages: [`None of these chips ${lacking}.`] };
+    }
+    const omitted = isCalibrated ? "; chips without a calibration are left out" : "";
+    const plot = (state.isTraining ? contextPlot : frontPlot)(state, timed);
+    return { ...plot, note: `${plot.note}${omitted}.` };
+  }
+
+  // ---------------------------------------------------------------- step time by kernel: steps
+
+  /** Kernels by the time that they take, the longest first, as { name, indices }; the last ones
+      together. `kernelTimes` are lists of times, one for each size. */
+  function kernelGroups(kernels, kernelTimes) {
+    const length = (i) => kernelTimes[0][i] + kernelTimes.at(-1)[i];
+    const order = kernels.map((_, i) => i).filter(length).sort((a, b) => length(b) - length(a));
+    const number = order.length > MAX_KERNELS + 1 ? MAX_KERNELS : order.length;
+    const groups =
+      order.slice(0, number).map((i) => ({ name: kernels[i].name, indices: [i] }));
+    const rest = order.slice(number);
+    return rest.length ? [...groups, { name: `${rest.length} others`, indices: rest }] : groups;
+  }
+
+  /** Areas of kernels' shares of step time, stacked, over some sizes. */
+  function stackedShares(kernels, sizes, kernelTimes) {
+    const totals = kernelTimes.map(sum);
+    let top = sizes.map((size) => [size, 0]);
+    return kernelGroups(kernels, kernelTimes).flatMap(({ name, indices }, place) => {
+      const bottom = top;
+      top = bottom.map(([size, share], k) =>
+        [size, share + sum(indices.map((i) => kernelTimes[k][i])) / totals[k]]);
+      const colour = `var(--kernel-${place})`;
+      const labelPoint = [sizes.at(-1), (bottom.at(-1)[1] + top.at(-1)[1]) / 2];
+      return [
+        { kind: "area", points: outline(top, bottom), colour, tip: name, solid: true },
+        { kind: "line", points: [labelPoint], colour, label: name },
+      ];
+    });
+  }
+
+  /** Basis of the shares, in a state that asks for estimates. */
+  function basisNote({ basis }, isCalibrated) {
+    if (isCalibrated) return "Calibrated.";
+    return basis === CALIBRATED ? "By the bound." : "";
+  }
+
+  /** Rule at the critical batch, where the axis has it. */
+  function criticalRule({ isTraining, basis, B }, { critical: { outcome, size } }, max) {
+    const isShown = !isTraining && basis === BOUND && outcome === FOUND && size <= max;
+    return isShown && size !== B ? [sizeRule(size, `compute-bound from ${integer(size)}`)] : [];
+  }
+
+  function stepTimePlot(state, row) {
+    const { isTraining } = state;
+    if (row.unsupported) return { messages: unsupportedReasons([row]) };
+    const { name, fitting, min, max, at, title } = stepAxis(state, row);
+    if (fitting === 0) {
+      const fixed = isTraining ? "states" : "weights";
+      return { messages: [`The ${fixed} alone do not fit ${row.chip.label}.`] };
+    }
+    const isCalibrated = Boolean(row.estimate?.kernelSeconds);
+    const timesAt = (size) => {
+      const { workload, B } = at(size);
+      return isCalibrated ? EVALUATION.estimate(workload, B).kernelSeconds
+        : EVALUATION.times(workload, B).kernels.map(({ time }) => time);
+    };
+    const sizes = octaves(min, max, 3);
+    const areas = stackedShares(row.workload.kernels, sizes, sizes.map(timesAt));
+    const size = state[name];
+    const time = isCalibrated ? row.time : row.times.serial;
+    const rules = [
+      ...criticalRule(state, row, max),
+      sizeRule(size, `${name} = ${integer(size)}: ${seconds(time)}`),
+    ];
+    const noun = isTraining ? "token" : "sequence";
+    const exceeds = fitting !== null && size > fitting;
+    return {
+      note: exceeds ? `More than ${counted(fitting, noun)} do not fit.`
+        : basisNote(state, isCalibrated),
+      label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`,
+      x: makeAxis(min, max, title), draggedSize: name,
+      y: { min: 0, max: 1.06, ticks: SHARE_TICKS, title: "share of step time", format: percent },
+      marks: [...areas, ...rules],
+    };
+  }
+
+  // ----------------------------------------------------------------------------------- the figures
+
+  /** Show a plot in its figure; `onDrag` takes the name and value of a dragged size. */
+  function showPlot(id, title, { note = "", messages, draggedSize, ...plot }, onDrag) {
+    const [heading, frame, caption] = $(id).children;
+    heading.textContent = title;
+    const hint =
+      draggedSize ? make("span", {}, ` Drag the rule to change ${draggedSize}.`) : "";
+    caption.replaceChildren(note, hint);
+    frame.onpointerdown = null;
+    frame.onpointermove = null;
+    if (messages) {
+      const paragraphs = messages.map((text) => make("p", {}, text));
+      frame.replaceChildren(make("div", { class: "messages" }, ...paragraphs));
+      return;
+    }
+    const onDragTo = draggedSize ? (size) => onDrag(draggedSize, size) : null;
+    SVG.draw(frame, { ...plot, onDrag: onDragTo });
+  }
+
+  /** Draw both plots of a state. */
+  function draw(state, rows, onDrag) {
+    const supported = rows.filter(({ unsupported }) => !unsupported);
+    if (state.subject === MODEL) {
+      const { isTraining, chip } = state;
+      const throughputTitle = isTraining
+        ? "Tokens/s of a chip in training over S" : "Tokens/s/chip over tokens/s/user";
+      showPlot("left", throughputTitle, throughputPlot(state, supported), onDrag);
+      const title = `Step time by kernel over ${isTraining ? "S" : "B"} on ${chip.label}`;
+      const row = rows.find((candidate) => candidate.chip === chip);
+      showPlot("right", title, stepTimePlot(state, row), onDrag);
+      return;
+    }
+    const reasons = supported.length ? null : { messages: unsupportedReasons(rows) };
+    showPlot("left", "Roofline", reasons ?? rooflinePlot(state, supported), onDrag);
+    showPlot("right", "Attained over B", reasons ?? attainedPlot(state, supported), onDrag);
+  }
+
+  return { draw, octaves, chipStyle, swatch };
+})();
