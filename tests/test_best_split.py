@@ -3,9 +3,8 @@
 import json
 import math
 import re
-from functools import partial
+from typing import Any
 
-import polars as pl
 import pytest
 from command_line import said
 from hypothesis import given
@@ -30,7 +29,7 @@ EXPERTS = ("mixtral-8x7b", "deepseek-v3")
 
 
 def test_splits_of_sixteen_chips_are_those_of_the_worked_example():
-    rows = rooflines.best_splits("h100-sxm", LLAMA, {"B": 64, "S": 8192}, chips=16, dtypes=["bf16"])
+    rows = rooflines.best_splits("h100-sxm", LLAMA, B=64, S=8192, dtypes="bf16", chips=16)
     assert rows["split"].to_list() == ["tp8-dp2", "tp16", "tp4-dp4", "tp2-dp8", "tp1-dp16"]
     assert rows["fits"].to_list() == [True, True, True, True, False]
     assert [round(1e3 * each, 3) for each in rows["t_serial_s"][:4]] == [
@@ -126,9 +125,7 @@ def test_a_screen_says_that_no_split_fits(capsys):
 
 
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():
-    rows = rooflines.best_splits(
-        "h100-sxm", LLAMA, {"S": 8192}, chips=16, within=0.02, dtypes=["bf16"]
-    )
+    rows = rooflines.best_splits("h100-sxm", LLAMA, S=8192, dtypes="bf16", chips=16, within=0.02)
     found = rows.select("split", "B", rows["tokens_per_s_per_chip"].round(1)).rows()
     assert found == [("tp8-dp2", 284, 888.7), ("tp4-dp4", 189, 591.6), ("tp16", 164, 512.5)]
 
@@ -169,16 +166,14 @@ def one_by_one(sizes, chip, network, model, chips):
 )
 def test_best_split_is_that_of_one_question_for_each(place, model, chips, sizes):
     chip, network = place
-    rows = rooflines.best_splits(chip, model, sizes, chips=chips, dtypes=["bf16"], network=network)
+    rows = rooflines.best_splits(chip, model, **sizes, dtypes="bf16", chips=chips, network=network)
     misfits = rows["fits"].eq_missing(other=False)
     ranked = zip(misfits, rows["t_serial_s"], rows["footprint_bytes"], rows["split"], strict=True)
     assert list(ranked) == one_by_one(sizes, chip, network, model, chips)
 
 
 def test_a_torus_has_its_axes():
-    splits = rooflines.best_splits(
-        "tpu-v5e", LLAMA, {"B": 64, "S": 8192}, chips=64, dtypes=["int8"]
-    )
+    splits = rooflines.best_splits("tpu-v5e", LLAMA, B=64, S=8192, dtypes="int8", chips=64)
     assert {"tp4x4-dp4", "tp8x8", "tp16-dp4"} <= {*splits["split"]}
     assert all(math.prod([*map(int, tp.split("x"))]) <= 64 for tp in splits["tp"].cast(str))
 
@@ -197,19 +192,18 @@ def sweep(**keys):
 def test_a_sweep_has_the_rows_of_every_split():
     rows = sweep(chips=["h100-sxm", "tpu-v5e"], splits="auto", chips_each=8)
     for (chip, model), found in rows.group_by("chip", "model"):
-        alone = rooflines.best_splits(
-            str(chip), str(model), {"B": 64, "S": 8192}, chips=8, dtypes=["bf16"]
-        )
+        alone = rooflines.best_splits(str(chip), str(model), B=64, S=8192, dtypes="bf16", chips=8)
         assert set(found["split"]) == set(alone["split"])
 
 
 def test_rates_of_every_split_of_training_are_those_of_one_question_for_it():
-    asked = partial(rooflines.train, "llama-3.1-8b", "h100-sxm", B=64, S=4096)
-    every = asked(split="auto", chips=8).with_columns(pl.col("split").cast(pl.String))
-    rates = [name for name in every.columns if name.startswith("tokens_per_s")]
-    alone = asked(split="tp2-dp4").with_columns(pl.col("split").cast(pl.String))
-    alone = alone.select("split", *rates)
-    assert len(every.select("split", *rates).join(alone, on=["split", *rates])) == 1
+    step: dict[str, Any] = {"chip": "h100-sxm", "model": "llama-3.1-8b", "B": 64, "S": 4096}
+    every = rooflines.best_splits(**step, chips=8, phase="train").to_dicts()
+    alone = rooflines.train(**step, split="tp2-dp4").row
+    rates = [name for name in alone if name.startswith("tokens_per_s")]
+    (among,) = (row for row in every if row["split"] == "tp2-dp4")
+    assert rates
+    assert [among[rate] for rate in rates] == [alone[rate] for rate in rates]
 
 
 def test_splits_without_a_row_are_named_with_the_reason():
@@ -225,7 +219,7 @@ def test_splits_without_a_row_are_named_with_the_reason():
 
 @pytest.mark.parametrize("batch", [24, 56, 64])
 def test_the_best_split_loses_by_nothing_and_a_tie_is_no_loss(batch):
-    rows = rooflines.train("mixtral-8x7b", "b200", B=batch, S=510, split="auto", chips=8)
+    rows = rooflines.best_splits("b200", "mixtral-8x7b", B=batch, S=510, chips=8, phase="train")
     assert rows["bottleneck_vs_best"][0] is None
     assert rows["excess_s"][0] is None
     lost = rows.drop_nulls("excess_s")
@@ -249,7 +243,7 @@ def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
     chips["fast"] |= {"networks.nvlink.hop_latency_s": 0, "plausible": [*endless]}
     known = QuestionCatalogues(resolve_chips(chips, chip_entries()))
     (model,) = models_of([DENSE]).values()
-    rows = best_splits("fast", model, {"B": 64, "S": 128}, known, chips=8, dtypes=["bf16"])
+    rows = best_splits("fast", model, B=64, S=128, dtypes="bf16", chips=8, config=known)
     assert rows["t_serial_s"].n_unique() == 1
     assert rows["split"].to_list() == ["tp8", "tp4-dp2", "tp2-dp4", "tp1-dp8"]
     assert rows["footprint_bytes"].is_sorted()
@@ -257,9 +251,9 @@ def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
 
 @pytest.mark.parametrize("within", [None, 0.02])
 def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
-    sizes = {"S": 8192} if within else {"B": 64, "S": 8192}
+    sizes: dict[str, Any] = {"S": 8192} if within else {"B": 64, "S": 8192}
     rows = rooflines.best_splits(
-        "h100-sxm", "mixtral-8x7b", sizes, chips=16, within=within, dtypes=["bf16"]
+        "h100-sxm", "mixtral-8x7b", **sizes, dtypes="bf16", chips=16, within=within
     ).to_dicts()
     best, *others = rows
     assert len({row["B"] for row in rows}) > 1 or within is None

@@ -112,7 +112,7 @@ def test_other_numbers_of_a_chip_are_those_of_a_variant(capsys):
     shown = json.loads(said(capsys, "explain", *words, "--json"))
     own = {"mine": {"base": "h100-sxm", "memory.hbm.bytes_per_s": 4.8e12, "source": "me"}}
     chips = rooflines.load_config({"chips": own}, needs_sweeps=False).chips
-    answer = rooflines.explain("mine", *EXAMPLE, chips=chips)
+    answer = rooflines.explain("mine", *EXAMPLE, config=QuestionCatalogues(chips))
     assert shown["row"]["t_lower_s"] == answer.row["t_lower_s"]
     assert "typed with --set" in said(capsys, "explain", *words)
     twice = ["h100", *EXAMPLE, "--set", "memory.hbm.bytes_per_s=6.7e12"]

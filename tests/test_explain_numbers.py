@@ -19,6 +19,7 @@ from small_config import matmul
 
 import rooflines
 from rooflines.answers.claims import MIN_FACTOR
+from rooflines.answers.question import QuestionCatalogues
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -82,7 +83,7 @@ def without_labels(answer, found):
 def test_every_number_is_one_of_the_tables(name):
     asked = dict(QUESTIONS["operations"][name])
     question = [asked.pop(key) for key in ("chip", "sizes", "dtypes")]
-    answer = rooflines.explain(*question, **asked, chips=own_chips())
+    answer = rooflines.explain(*question, **asked, config=QuestionCatalogues(own_chips()))
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
     form = as_config(question[0], answer.sizes, question[2], asked)
     config = rooflines.load_config(form)
@@ -137,7 +138,7 @@ def test_how_far_timings_are_is_that_of_the_same_case():
 def test_a_hair_above_the_limit_no_size_attains_it_and_a_hair_below_one_does(name):
     asked = dict(QUESTIONS["limited"][name])
     question = [asked.pop(key) for key in ("chip", "sizes", "dtypes")]
-    answer = rooflines.explain(*question, **asked, chips=own_chips())
+    answer = rooflines.explain(*question, **asked, config=QuestionCatalogues(own_chips()))
     config = as_config(question[0], answer.sizes, question[2], {"shards": 1, **asked})
     assert answer.limit_shares
     for axis, share in answer.limit_shares.items():
@@ -155,7 +156,7 @@ def test_a_limit_of_exactly_the_peak_is_never_reached():
         "memory": {"hbm": {"bytes_per_s": 1e12, "source": "made up"}},
     }
     chips = rooflines.load_config({"chips": {"even": even}}, needs_sweeps=False).chips
-    answer = rooflines.explain("even", "9x4x4", "int8", chips=chips)
+    answer = rooflines.explain("even", "9x4x4", "int8", config=QuestionCatalogues(chips))
     assert answer.limit_shares == {"B": 1.0}
     assert "B  never  memory intensity tends to 4 FLOP/B, but stays below" in str(answer)
 
@@ -180,7 +181,7 @@ def sweep_of(chip, model, **keys):
 @pytest.mark.parametrize("name", QUESTIONS["models"])
 def test_every_number_of_a_model_is_one_of_the_tables(name):
     keys = dict(QUESTIONS["models"][name])
-    answer = rooflines.explain_model(**keys, chips=own_chips())
+    answer = rooflines.explain_model(**keys, config=QuestionCatalogues(own_chips()))
     found = json.loads(json.dumps(answer.to_dict(), allow_nan=False))
     chip, model = keys.pop("chip"), keys.pop("model")
     keys |= {"grid": {size: keys.pop(size) for size in "BST" if size in keys}}
@@ -249,7 +250,7 @@ def test_the_rate_that_is_told_makes_a_model_compute_bound(rate, path, question)
     now = getattr(getattr(chip_entries()["h100-sxm"], kind)[name], number)
     own = {"changed": {"base": "h100-sxm", path: now * factors[rate], "source": "made up"}}
     chips = rooflines.load_config({"chips": own}, needs_sweeps=False).chips
-    row = rooflines.explain_model("changed", **question, chips=chips).row
+    row = rooflines.explain_model("changed", **question, config=QuestionCatalogues(chips)).row
     assert row[f"t_{rate.removesuffix('_rate')}_s"] == pytest.approx(row["t_math_s"], rel=1e-12)
     if rate == "memory_rate":
         assert factors["peak"] == pytest.approx(1 / factors["memory_rate"])

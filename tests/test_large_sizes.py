@@ -30,7 +30,7 @@ def test_extents_of_products_are_float64(name):
 
 @pytest.mark.parametrize("length", [3_100_000_000, 2**40, MAX_SIZE])
 def test_all_pairs_of_tokens_of_a_long_context_are_not_negative(length):
-    (row,) = rooflines.train("llama-3.1-8b", "h100-sxm", B=1, S=length).to_dicts()
+    row = rooflines.train("h100-sxm", "llama-3.1-8b", B=1, S=length).row
     pairs = 12 * 32 * 32 * 128 * Fraction(length) ** 2
     others = 6 * Fraction(7_504_658_432) * length  # parameters without embedding and norms
     seconds = Fraction(row["t_lower_s"]) * 989_000_000_000_000

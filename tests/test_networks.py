@@ -71,27 +71,27 @@ def test_training_with_several_parallelisms_on_a_torus_is_refused_and_never_put_
     with pytest.raises(
         rooflines.RooflinesError, match="a torus, ici, on which training"
     ) as refused:
-        rooflines.train(LLAMA, "tpu-v5p", B=1024, S=2048, **plan)
+        rooflines.train("tpu-v5p", LLAMA, B=1024, S=2048, **plan)
     assert "dcn" not in str(refused.value)
-    asked = rooflines.train(LLAMA, "tpu-v5p", B=1024, S=2048, network=["dcn"], **plan)
-    assert asked["network"].to_list() == ["dcn"], "as asked"
+    asked = rooflines.train("tpu-v5p", LLAMA, B=1024, S=2048, network=["dcn"], **plan)
+    assert asked.row["network"] == "dcn", "as asked"
 
 
 def test_a_number_of_chips_that_groups_do_not_divide_is_refused_with_the_nearest_that_do():
     for chip, chips, near in (("h100-sxm", 12, "8 or 16"), ("gb200", 256, "216 or 288")):
         with pytest.raises(rooflines.RooflinesError) as refused:
-            rooflines.train("llama-3.1-8b", chip, B=chips, S=8192, split={"dp": chips})
+            rooflines.train(chip, "llama-3.1-8b", B=chips, S=8192, split={"dp": chips})
         assert f"ask for {near} chips over nvlink,infiniband" in str(refused.value)
         with pytest.raises(rooflines.RooflinesError, match=f"ask for {near} chips"):
-            rooflines.train("llama-3.1-8b", chip, B=chips, S=8192, split="auto", chips=chips)
+            rooflines.best_splits(chip, "llama-3.1-8b", B=chips, S=8192, chips=chips, phase="train")
 
 
 def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_search(capsys):
     question: dict[str, Any] = {"B": 96, "S": 8192, "dtypes": "bf16"}
     with pytest.raises(rooflines.RooflinesError, match="which cp, 3 chips, 4 places apart, cannot"):
-        rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-cp3-dp2", **question)
-    even = rooflines.train("llama-3.1-8b", "h100-sxm", split="tp4-dp6", **question)
-    assert even["network"].to_list() == ["nvlink+infiniband"]
+        rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-cp3-dp2", **question)
+    even = rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-dp6", **question)
+    assert even.row["network"] == "nvlink+infiniband"
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
     lines = said(capsys, *words, "--split", "auto").splitlines()
     assert [line for line in lines if re.match(r"Left out: \d+ splits, .*cannot fill", line)]
@@ -99,9 +99,7 @@ def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_sear
 
 
 def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():
-    rows = rooflines.best_splits(
-        "gb200", "llama-3.1-405b", {"B": 1152, "S": 8192}, chips=96, dtypes=["bf16"]
-    )
+    rows = rooflines.best_splits("gb200", "llama-3.1-405b", B=1152, S=8192, dtypes="bf16", chips=96)
     assert set(rows["network"]) == {"nvlink+infiniband"}
     alone = rooflines.explain_model(
         "gb200", "llama-3.1-405b", B=1152, S=8192, dtypes="bf16", split="tp8-dp12", network="nvlink"
@@ -207,7 +205,7 @@ Source: AI-Hypercomputer/tpu-recipes, training/ironwood/README.md (Apache-2.0, G
 @pytest.mark.parametrize(("model", "chips", "dtypes", "B", "S", "measured"), STEPS)
 def test_no_published_step_on_a_torus_is_below_its_bound(model, chips, dtypes, B, S, measured):  # noqa: N803, PLR0913, PLR0917, a row of the table
     plan: dict[str, Any] = {"split": {"dp": chips}, "shard": "weights", "micro_batch": B // chips}
-    row = rooflines.train(model, "tpu-7x", B=B, S=S, dtypes=dtypes, **plan).row(0, named=True)
+    row = rooflines.train("tpu-7x", model, B=B, S=S, dtypes=dtypes, **plan).row
     assert row["network"] == "ici"
     assert 1 < measured / row["t_lower_s"] < 4
 

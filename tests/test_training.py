@@ -164,7 +164,9 @@ def test_the_first_of_four_stages_holds_what_four_micro_batches_save():
     [("weights", 20, "dp8-fsdp", 4925.6), ("optimizer", 19, "cp2-dp4", 4308.7)],
 )
 def test_auto_finds_the_fastest_split_that_fits(shard, fitting, best, ms):
-    frame = rooflines.train(SMALL, "h100-sxm", B=64, S=8192, split="auto", chips=8, shard=shard)
+    frame = rooflines.best_splits(
+        "h100-sxm", SMALL, B=64, S=8192, chips=8, phase="train", shard=shard
+    )
     assert frame["fits"].sum() == fitting
     first = frame.row(0, named=True)
     assert first["split"] == best
@@ -377,11 +379,11 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
     times, held = dict[str, float](), set()
     for plan in every_plan(chips, experts=model == "mixtral-8x7b"):
         with suppress(RooflinesError):
-            (row,) = rooflines.train(model, chip, split=plan, **asked).to_dicts()
+            row = rooflines.train(chip, model, split=plan, **asked).row
             times[row["split"]] = row["t_upper_s"]
             held.add((row["split"], row["fits"], row["footprint_bytes"]))
     try:
-        rows = rooflines.train(model, chip, split="auto", chips=chips, **asked)
+        rows = rooflines.best_splits(chip, model, chips=chips, phase="train", **asked)
     except RooflinesError:
         assert not times
         return
@@ -395,15 +397,18 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
 
 
 def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
-    asked = partial(rooflines.train, "mixtral-8x7b", "mi300x", B=84, S=510, shard="gradients")
-    among, alone = asked(split="auto", chips=8), asked(split={"tp": 2, "pp": 4, "ep": 2})
-    of_both = ["t_upper_s", "t_serial_s", "bubble"]  # a waiting share of 3/87
-    same = alone.select("split", *of_both).join(among, on=["split", *of_both])
-    assert len(same) == 1
+    step: dict[str, Any] = {"B": 84, "S": 510, "shard": "gradients"}
+    frame = rooflines.best_splits("mi300x", "mixtral-8x7b", **step, chips=8, phase="train")
+    split = {"tp": 2, "pp": 4, "ep": 2}
+    alone = rooflines.train("mi300x", "mixtral-8x7b", **step, split=split).row
+    (among,) = (row for row in frame.to_dicts() if row["split"] == alone["split"])
+    for name in ("t_upper_s", "t_serial_s", "bubble"):  # a waiting share of 3/87
+        assert among[name] == alone[name]
 
 
 def test_auto_gives_runs_of_layers_to_plans_with_stages():
-    asked = partial(rooflines.train, SMALL, "h100-sxm", B=8, S=1024, split="auto", chips=4)
+    step: dict[str, Any] = {"B": 8, "S": 1024, "chips": 4, "phase": "train"}
+    asked = partial(rooflines.best_splits, "h100-sxm", SMALL, **step)
     plain, interleaved = asked(), asked(interleave=2)
     assert all(runs == 1 + (pp > 1) for runs, pp in interleaved.select("interleave", "pp").rows())
     chips = ["tp", "pp", "cp", "dp"]
@@ -412,17 +417,18 @@ def test_auto_gives_runs_of_layers_to_plans_with_stages():
 
 @pytest.mark.parametrize(("change", "message", "fix"), case("wrong-questions")["training"])
 def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, message, fix):
-    asked = {"model": SMALL, "chip": "h100-sxm", "B": 8, "S": 1024, **change}
+    asked = {"chip": "h100-sxm", "model": SMALL, "B": 8, "S": 1024, **change}
+    every = partial(rooflines.best_splits, phase="train")
     with pytest.raises(RooflinesError) as caught:
-        rooflines.train(asked.pop("model"), asked.pop("chip"), **asked)
+        (every if "chips" in change else rooflines.train)(**asked)
     assert message in str(caught.value)
     assert f"\n  fix: {fix}" in str(caught.value)
 
 
 def test_a_training_that_does_not_fit_has_no_price_and_no_energy():
-    asked = partial(rooflines.train, "mixtral-8x7b", "h100-sxm", B=64, S=4096, tokens=1e12)
-    (large,) = asked(split={"tp": 2, "dp": 4, "ep": 8}).to_dicts()
-    (small,) = asked(split={"tp": 2, "dp": 32, "ep": 8}).to_dicts()
+    asked = partial(rooflines.train, "h100-sxm", "mixtral-8x7b", B=64, S=4096, tokens=1e12)
+    large = asked(split={"tp": 2, "dp": 4, "ep": 8}).row
+    small = asked(split={"tp": 2, "dp": 32, "ep": 8}).row
     priced = [name for name in large if name.partition("_")[0] in ("usd", "j")]
     assert (large["fits"], small["fits"]) == (False, True)
     assert len(priced) == 5

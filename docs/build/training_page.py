@@ -80,9 +80,8 @@ def row_of(  # noqa: PLR0913, PLR0917, a question
     dtypes: str = "bf16",
 ) -> dict[str, Any]:
     """The row of a step of training."""
-    frame = rooflines.train(model, chip, B=sequences, S=tokens, split=plan, dtypes=dtypes)
-    (row,) = frame.iter_rows(named=True)
-    return row
+    answer = rooflines.train(chip, model, B=sequences, S=tokens, dtypes=dtypes, split=plan)
+    return dict(answer.row)
 
 
 def measured_steps() -> Iterator[MeasuredStep]:
@@ -358,16 +357,15 @@ def with_book_numbers(page: str) -> str:
 
 def with_step(page: str) -> str:
     """docs/train.md with the times of the step that it shows."""
-    frame = rooflines.train(
-        "llama-3.1-8b",
+    row = rooflines.train(
         "b200",
+        "llama-3.1-8b",
         B=64,
         S=8192,
         split={"dp": 8},
         shard="weights",
         calibration=["megatron"],
-    )
-    row = frame.row(0, named=True)
+    ).row
     times = {"estimate": "t_estimate_s", "serialized": "t_serial_s", "lower": "t_lower_s"}
     return with_values(page, {name: seconds(row[column]) for name, column in times.items()})
 

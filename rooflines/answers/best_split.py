@@ -10,8 +10,7 @@ import polars as pl
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.phrases import step_title
-from rooflines.answers.question import QuestionCatalogues, question_sweep
-from rooflines.answers.question_words import Question
+from rooflines.answers.question import catalogues_in, model_question, question_sweep
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
@@ -19,7 +18,6 @@ from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
 from rooflines.evaluation.row_frames import StepTable
-from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
 from rooflines.models.architecture import TRAIN
 from rooflines.solvers.threshold_frames import sweep_thresholds
@@ -31,6 +29,8 @@ from rooflines.theory.resources import RESOURCES
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.answers.question import HasCatalogues, QuestionCatalogues
+    from rooflines.answers.question_words import Question
     from rooflines.models.model import Model
 
 MAX_SHOWN = 20
@@ -84,42 +84,52 @@ many sequences; `excess_s` is that excess [s]."""
 def best_splits(  # noqa: PLR0913, the parts of a question
     chip: str,
     model: str | Model,
-    sizes: Mapping[str, object],
-    catalogues: QuestionCatalogues | None = None,
     *,
-    chips: int | str,
-    within: float | str | None = None,
-    network: Sequence[str] | None = None,
-    dtypes: Sequence[object] = (),
+    B: int | None = None,  # noqa: N803, the letters of the docs
+    S: int,  # noqa: N803, the same
+    T: int | None = None,  # noqa: N803, the same
+    dtypes: str | Mapping[str, object] | None = None,
+    chips: int,
+    within: float | None = None,
+    phase: str = "decode",
+    network: str | Sequence[str] | None = None,
+    config: HasCatalogues | None = None,
     **options: object,
 ) -> pl.DataFrame:
     """Rank every split for a step over a number of chips.
 
     Args:
-        chip: Its id.
-        model: A model, its id, a published name, or the path of a config.json.
-        sizes: B, S and, in decode, perhaps T, by letter, one each [1]; with `within` no B.
-        catalogues: What can be named; None: the catalogue.
+        chip: As in `explain_model`.
+        model: As in `explain_model`.
+        B: Sequences, of all replicas together [1]; None with `within`.
+        S: Tokens of each sequence after the step; in prefill of the prompt [1].
+        T: New tokens of each sequence, in decode; None: 1 [1].
+        dtypes: As in `explain_model`, or `train`.
         chips: How many chips share the model, tp * dp [1].
-        within: The longest time of a step, one kernel after another [s]: B is then the largest
-            batch that keeps it and fits; None: B is given.
+        within: Longest step time, serialized [s]: B is then the largest batch that keeps it and
+            fits; None: B is given.
+        phase: `decode`, `prefill` or `train`.
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
-        dtypes: A format, or dtypes by class of tensors; none: as the model is published.
-        **options: As of `question_sweep`.
+        config: As in `explain`.
+        **options: Others of `explain_model` or `train`; in training also `interleave`.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
         decides: the estimate where every split has one, else `t_serial_s`. Splits without a batch
-        within the time are left out. `note` has the assumptions.
+        within the time are left out. `note` has the assumptions. In training the columns of a table
+        of training, and `t_upper_s` decides.
 
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
     """
-    catalogues = catalogues or QuestionCatalogues(chip_entries())
-    question = Question([chip], model=model, dtypes=[*dtypes], sizes=dict(sizes))
-    return _ranked(question, catalogues, chips=chips, within=within, network=network, **options)[0]
+    catalogues = catalogues_in(config)
+    question = model_question(chip, model, {"B": B, "S": S, "T": T}, dtypes, catalogues)
+    links = network.split(",") if isinstance(network, str) else network
+    options["phase"] = phase
+    ranked = _ranked(question, catalogues, chips=chips, within=within, network=links, **options)
+    return ranked[0]
 
 
 def _ranked(

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from rooflines.answers.best_split import split_cases
 from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import cases_of, layer_cases
 from rooflines.answers.operation_answer import OperationAnswer
-from rooflines.answers.question import QuestionCatalogues, question_sweep
+from rooflines.answers.question import catalogues_in, model_question, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.model_fields import AUTO
-from rooflines.hardware.chip_catalogue import chip_entries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.answers.answer import Answer
     from rooflines.answers.case_table import Cases
-    from rooflines.fits.calibration_files import Calibrations
-    from rooflines.hardware.entries import Chip
+    from rooflines.answers.question import HasCatalogues, QuestionCatalogues
     from rooflines.models.model import Model
 
 Kind = TypeVar("Kind", bound="Answer")
@@ -36,13 +34,12 @@ def explain(  # noqa: PLR0913, the parts of a question
     operation: str | None = None,
     shards: int | str = 1,
     sharding: str | Mapping[str, str] | None = None,
-    network: str | Sequence[str] | None = None,
-    memory: str | None = None,
     unit: str | None = None,
     flops: str | None = None,
+    network: str | Sequence[str] | None = None,
+    memory: str | None = None,
     calibration: str | Sequence[str] | None = None,
-    chips: Mapping[str, Chip] | None = None,
-    calibrations: Calibrations | None = None,
+    config: HasCatalogues | None = None,
 ) -> OperationAnswer:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
 
@@ -53,14 +50,13 @@ def explain(  # noqa: PLR0913, the parts of a question
         operation: A name or an einsum; None: matmul.
         shards: Number of chips that share it [1].
         sharding: How they split it: a name or the long form; None: not at all.
-        network: The interconnect; None: the chip's first.
-        memory: The memory level that feeds the unit; None: hbm.
         unit: `matrix` or `vector`; None: the operation's.
         flops: `leading` or `exact`; None: the operation's.
+        network: The interconnect; None: the chip's first.
+        memory: The memory level that feeds the unit; None: hbm.
         calibration: Software that the estimate is calibrated to, or several in order; None: the
             chip's own calibration.
-        chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
-        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
+        config: Chips and calibrations, such as `load_config(path)`; None: those of the package.
 
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chip cannot do it.
@@ -70,17 +66,16 @@ def explain(  # noqa: PLR0913, the parts of a question
         question.sizes = {**sizes}
     else:
         question.product = sizes
-    return _single(
+    return single_answer(
         OperationAnswer,
         question,
-        chips,
-        calibrations,
+        catalogues_in(config),
         shards=shards,
         sharding=sharding,
-        network=network,
-        memory=memory,
         unit=unit,
         flops=flops,
+        network=network,
+        memory=memory,
         calibration=calibration,
     )
 
@@ -92,54 +87,50 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     B: int,  # noqa: N803, the letters of the docs
     S: int,  # noqa: N803, the same
     T: int | None = None,  # noqa: N803, the same
-    draft: Mapping[str, float] | str | None = None,
     dtypes: str | Mapping[str, str] | None = None,
     split: str | Mapping[str, int | str] | None = None,
     phase: str = "decode",
+    draft: Mapping[str, float] | str | None = None,
     routing: str = "uniform",
     cache_split: str = "heads",
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
     calibration: str | Sequence[str] | None = None,
-    chips: Mapping[str, Chip] | None = None,
-    calibrations: Calibrations | None = None,
+    config: HasCatalogues | None = None,
 ) -> ServingAnswer:
-    """Explain a step of a whole model on chips: its time, what binds it, and whether it fits.
+    """Explain a serving step of a model on chips: its time, what binds it, and whether it fits.
 
     Args:
-        chip: As of `explain`.
+        chip: As in `explain`.
         model: Its id, such as `llama-3.1-70b`, a name that it is published under, the path of a
             config.json, or a model of `rooflines.models`.
         B: Sequences, of all replicas together [1].
         S: Tokens of each sequence after the step; in prefill of the prompt [1].
         T: New tokens of each sequence, in decode; None: 1 [1].
-        draft: `{"tokens": 3, "accepted": 1.8}` in place of T, proposed and accepted; None: none.
         dtypes: A format for all tensors and products, or `weights`, `cache`, `activations` and
             `compute`, and perhaps `experts`, `head`, `combine` and `attention`; None: as the
             model is published, or bf16.
         split: `{"tp": 8}`, also `dp` and `ep`, or its name, `tp8-dp2`; None: one chip.
         phase: `decode` or `prefill`.
+        draft: `{"tokens": 3, "accepted": 1.8}` in place of T, proposed and accepted; None: none.
         routing: Which experts tokens choose: `uniform`, `same` or `all`.
         cache_split: `heads` or `batch`.
         network: The interconnect, or two, inner first; None: the chip's first.
         memory: The memory level of weights and caches; None: hbm.
-        calibration: Software that the estimate is calibrated to, or several; None: the chip's own.
-        chips: Chips by id, such as `load_config(path).chips`; None: those of the catalogue.
-        calibrations: Such as `load_config(path).calibrations`; None: those of the package.
+        calibration: As in `explain`.
+        config: As in `explain`.
 
     Raises:
         RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
     """
-    sizes: dict[str, Any] = {"B": B, "S": S} | ({} if T is None else {"T": T})
-    dtype_names = [] if dtypes is None else [dtypes]
-    return _single(
+    catalogues = catalogues_in(config)
+    return single_answer(
         ServingAnswer,
-        Question([chip], model=model or str(model), dtypes=dtype_names, sizes=sizes),
-        chips,
-        calibrations,
+        model_question(chip, model, {"B": B, "S": S, "T": T}, dtypes, catalogues),
+        catalogues,
         split=split,
-        draft=draft,
         phase=phase,
+        draft=draft,
         routing=routing,
         cache_split=cache_split,
         network=network,
@@ -175,26 +166,31 @@ def answered(
     return answer_of(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
 
 
-def _single(
-    kind: type[Kind],
-    question: Question,
-    chips: Mapping[str, Chip] | None,
-    calibrations: Calibrations | None,
-    **options: object,
+def single_answer(
+    kind: type[Kind], question: Question, catalogues: QuestionCatalogues, **options: object
 ) -> Kind:
-    """Explain a question with one case.
+    """Answer to a question with one case.
+
+    Args:
+        kind: Type of the answer.
+        question: What it names.
+        catalogues: What can be named.
+        **options: As of `question_sweep`.
 
     Raises:
         RooflinesError: Something is invalid, there are several cases, or their answer is of another
             kind.
     """
-    catalogues = QuestionCatalogues(chip_entries() if chips is None else chips, calibrations)
+    if options.get("split") == AUTO:
+        fix = "call `rooflines.best_splits` with the number of chips, for training phase='train'"
+        raise RooflinesError("split", "is 'auto', which is many splits", fix, value=AUTO)
     sweep = question_sweep(question, catalogues, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
     answer = answer_of(sweep)
     if not isinstance(answer, kind):
-        problem = f"is {quote(answer.row.get('phase'))}, which is not served"
-        raise RooflinesError("phase", problem, "call `rooflines.train`")
+        phase = answer.row.get("phase")
+        problem = f"is {quote(phase)}, which is not served"
+        raise RooflinesError("phase", problem, "call `rooflines.train`", value=phase)
     return answer

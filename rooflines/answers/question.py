@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rooflines.answers.name_search import find_chip, find_dtypes, search_chip
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
-from rooflines.answers.question_words import WRITTEN_OUT
+from rooflines.answers.question_words import WRITTEN_OUT, Question
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
 from rooflines.config.schema import SweepConfig
 from rooflines.fits.calibration_files import Calibrations, merge_calibrations, shipped_calibrations
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, need_of
@@ -32,7 +33,6 @@ from rooflines.training.parallel_plan import TrainingPlan
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from rooflines.answers.question_words import Question
     from rooflines.basics.errors import KeyPath
     from rooflines.hardware.entries import Chip
     from rooflines.sweep.step_sweep import ModelSweep
@@ -90,6 +90,56 @@ class QuestionCatalogues(NamedTuple):
 
     chips: Mapping[str, Chip]
     calibrations: Calibrations | None = None
+
+
+class HasCatalogues(Protocol):
+    """A config, or anything else with chips and calibrations."""
+
+    @property
+    def chips(self) -> Mapping[str, Chip]:
+        """Chips by id."""
+
+    @property
+    def calibrations(self) -> Calibrations | None:
+        """Calibrations by chip and software; None: those of the package."""
+
+
+def catalogues_in(config: HasCatalogues | None) -> QuestionCatalogues:
+    """What a question can name: from a config, or the package's catalogues."""
+    if config is None:
+        return QuestionCatalogues(chip_entries())
+    return QuestionCatalogues(config.chips, config.calibrations)
+
+
+def model_question(
+    chip: str,
+    model: str | Model,
+    sizes: Mapping[str, object],
+    dtypes: object,
+    catalogues: QuestionCatalogues,
+) -> Question:
+    """Question about a model, as a call in Python asks it.
+
+    Args:
+        chip: Its id, or a name that the command line takes.
+        model: A model, its id, a published name, or the path of a config.json.
+        sizes: Size by letter; None: not given.
+        dtypes: A format, or dtypes by class of tensors; None: as the model is published.
+        catalogues: What can be named.
+
+    Raises:
+        RooflinesError: The chip stands in the place of the model.
+    """
+    chips = catalogues.chips
+    if isinstance(model, str) and find_chip(model, chips) and not find_chip(str(chip), chips):
+        problem = f"is {quote(chip)}, and model is {quote(model)}, which is a chip"
+        raise RooflinesError("chip", problem, "give the chip first, then the model", value=chip)
+    return Question(
+        [chip],
+        model=model or str(model),
+        dtypes=[] if dtypes is None else [dtypes],
+        sizes={letter: size for letter, size in sizes.items() if size is not None},
+    )
 
 
 def question_sweep(

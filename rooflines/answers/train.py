@@ -1,86 +1,87 @@
-"""Training step in one call: a row, or a row for every plan over a number of chips."""
+"""Explain a training step in one call."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rooflines.answers.assumptions import as_column
-from rooflines.answers.best_split import best_splits
-from rooflines.answers.question import QuestionCatalogues, question_sweep
-from rooflines.answers.question_words import Question
-from rooflines.basics.errors import RooflinesError
-from rooflines.config.model_fields import AUTO
-from rooflines.evaluation.row_frames import table_of
-from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.answers.explain import single_answer
+from rooflines.answers.question import catalogues_in, model_question
+from rooflines.answers.training_answer import TrainingAnswer
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import polars as pl
-
-    from rooflines.hardware.entries import Chip
+    from rooflines.answers.question import HasCatalogues
     from rooflines.models.model import Model
 
 
 def train(  # noqa: PLR0913, the parts of a question
+    chip: str,
     model: str | Model,
-    chip: str | Chip,
     *,
-    B: int,  # noqa: N803, the letter of the docs
+    B: int,  # noqa: N803, the letters of the docs
     S: int,  # noqa: N803, the same
+    dtypes: str | Mapping[str, object] | None = None,
     split: str | Mapping[str, object] | None = None,
-    chips: int | None = None,
-    dtypes: str | Mapping[str, object] = "bf16",
-    network: Sequence[str] | None = None,
-    **options: Any,  # noqa: ANN401, as of the keys of a sweep
-) -> pl.DataFrame:
-    """A step of training, or every plan for it: works, times, memory.
+    micro_batch: int | None = None,
+    shard: str | None = None,
+    recompute: str | None = None,
+    save: str | None = None,
+    context: str | None = None,
+    optimizer: str | float | None = None,
+    tokens: float | None = None,
+    routing: str = "uniform",
+    network: str | Sequence[str] | None = None,
+    memory: str | None = None,
+    calibration: str | Sequence[str] | None = None,
+    config: HasCatalogues | None = None,
+) -> TrainingAnswer:
+    """Explain a training step of a model on chips: its time, what binds it, and whether it fits.
+
+    `best_splits` with `phase="train"` compares all splits over a number of chips.
 
     Args:
-        model: A model, its id, a published name, or the path of a config.json.
-        chip: A chip of the catalogue, or its id.
-        B: Sequences of the step over all replicas [1].
-        S: Tokens of each [1].
-        split: `{"tp": 2, "dp": 4}`, also `pp`, `cp` and `ep`, or its name, `tp2-dp4`; `auto`:
-            every plan over `chips`; None: one chip.
-        chips: Chips of `auto` [1].
-        dtypes: A format, or dtypes by class of tensors.
-        network: Interconnects, inner first; None: those that join the chips.
-        **options: Keys of a sweep that trains: `micro_batch`, `interleave`, `shard`, `recompute`,
-            `save`, `context`, `optimizer`, `tokens`.
-
-    Returns:
-        The columns of a table of training; `columns()` explains them; and `note`, as of
-        `best_splits`. Of `auto` a row for each plan, those that fit first, of these the least
-        `t_upper_s` first, with `bottleneck_vs_best` and `excess_s` as of `best_splits`.
+        chip: As in `explain_model`.
+        model: As in `explain_model`.
+        B: Sequences in the step, of all replicas together [1].
+        S: Tokens of each sequence [1].
+        dtypes: A format, or dtypes by class of tensors; None: bf16.
+        split: `{"tp": 2, "dp": 4}`, also `pp`, `cp`, `ep` and `interleave`, or its name,
+            `tp2-dp4`; None: one chip.
+        micro_batch: Sequences that a replica computes at once; None: 1 [1].
+        shard: States sharded over replicas: `none`, `optimizer`, `gradients` or `weights`; None:
+            `optimizer`.
+        recompute: `none`, `selective` or `full`; None: `none`.
+        save: Saved activations: `split` or `gathered` over tp; None: `split`.
+        context: Attention over cp: `ring` or `heads`; None: `ring`.
+        optimizer: `adam`, or bytes per parameter [byte]; None: `adam`.
+        tokens: Tokens of the whole training, for days and cost; None: no training [1].
+        routing: As in `explain_model`.
+        network: The interconnect, or two, inner first; None: those that join the chips.
+        memory: As in `explain_model`.
+        calibration: Software that the estimate is calibrated to, or several in order.
+        config: As in `explain`.
 
     Raises:
-        RooflinesError: Something is invalid, or no plan is possible.
+        RooflinesError: Something is invalid, several sizes are given, or the chips cannot do it.
     """
-    catalogues = QuestionCatalogues(dict(chip_entries()))
-    if not isinstance(chip, str):
-        catalogues.chips[GIVEN_CHIP], chip = chip, GIVEN_CHIP  # type: ignore[index]  # the mapping made above
-    if split == AUTO:
-        if chips is None:
-            raise RooflinesError("chips", "is not given, but split is auto", "say how many chips")
-        return best_splits(
-            chip,
-            model,
-            {"B": B, "S": S},
-            catalogues,
-            chips=chips,
-            network=network,
-            dtypes=[dtypes],
-            phase=TRAIN,
-            **options,
-        )
-    question = Question([chip], model=model, dtypes=[dtypes], sizes={"B": B, "S": S})
-    sweep = question_sweep(
-        question, catalogues, split=split, network=network, phase=TRAIN, **options
+    catalogues = catalogues_in(config)
+    return single_answer(
+        TrainingAnswer,
+        model_question(chip, model, {"B": B, "S": S}, dtypes, catalogues),
+        catalogues,
+        split=split,
+        phase=TRAIN,
+        micro_batch=micro_batch,
+        shard=shard,
+        recompute=recompute,
+        save=save,
+        context=context,
+        optimizer=optimizer,
+        tokens=tokens,
+        routing=routing,
+        network=network,
+        memory=memory,
+        calibration=calibration,
     )
-    return table_of(sweep).stored_frame().with_columns(as_column(sweep)).collect()
-
-
-GIVEN_CHIP = "own"
-"""The id of a chip that is given as an entry."""

@@ -8,6 +8,7 @@ import polars as pl
 from shown import rounds_to, unexplained
 
 from rooflines import RooflinesError, explain, explain_model, train
+from rooflines.answers.question import QuestionCatalogues
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -231,7 +232,7 @@ def _asked(state):
         sharding=state["sharding"] if split else None,
         shards=state["shards"],
         calibration=_softwares(state),
-        chips=chip_of(state),
+        config=QuestionCatalogues(chip_of(state)),
     )
 
 
@@ -281,7 +282,7 @@ def _step(state):
         split=split,
         phase=state["phase"],
         calibration=list(MATCHED) if _matched(state) else None,
-        chips=chip_of(state),
+        config=QuestionCatalogues(chip_of(state)),
     )
     row = found.row
     calibrated = state["basis"] == "calibrated"
@@ -307,9 +308,9 @@ def _training(state):
     plans = {TrainingPlan.model_validate(each).name: each for each in PLANS}
     own, shipped = chip_of(state)[state["chips"]], shipped_calibrations()
     calibrated = state["basis"] == "calibrated"
-    (row,) = train(
+    row = train(
+        state["chips"],
         state["model"],
-        own if state["custom"] else state["chips"],
         B=state["B"],
         S=state["S"],
         split=plans[state["plan"]],
@@ -317,7 +318,8 @@ def _training(state):
         micro_batch=state["micro_batch"],
         network=[*own.networks][:1] or None,
         calibration=shipped.softwares,
-    ).iter_rows(named=True)
+        config=QuestionCatalogues({state["chips"]: own}),
+    ).table_row()
     most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_serial_s"]
     return in_common(row, time, calibrated=calibrated) | {
         "answer": row,
