@@ -1,4 +1,4 @@
-"""How to Scale Your Model: its worked numbers of models and networks that the model covers.
+"""How to Scale Your Model: worked numbers of models and networks come out, or have a reason.
 
 They are rows of tests/cases/book-models.yaml and book-networks.yaml. The book often takes (N-1)/N
 of a collective over N chips for 1, so a number of networks is between (N-1)/N of the printed one

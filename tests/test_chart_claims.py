@@ -1,4 +1,4 @@
-"""What pictures show besides the rows behind them: worked out again from these rows."""
+"""Marks beside a chart's rows are recomputed from these rows."""
 
 import cases
 import charted

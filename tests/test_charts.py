@@ -1,4 +1,4 @@
-"""Views of every kind: numbers are those of tables, sentences keep the rules, texts have room."""
+"""A chart's numbers are those in tables, its sentences keep the rules, its texts have room."""
 
 import random
 from functools import cache

@@ -1,4 +1,4 @@
-"""The job of all charts draws those that changed, and no others, in one process or several."""
+"""Only changed charts are drawn again, in one process or several."""
 
 import json
 import multiprocessing

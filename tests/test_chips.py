@@ -1,4 +1,4 @@
-"""The chip catalogue: sources, variants, spot values of the vendors, and laws of its numbers.
+"""The chip catalogue agrees with vendors' figures and with itself.
 
 Read without the package, which checks keys, types and ranges when it reads the file.
 """

@@ -1,4 +1,4 @@
-"""config/config.yaml and dtypes.yaml: as plain YAML, and their tables in exact arithmetic."""
+"""The default config's rows and thresholds equal those in exact arithmetic."""
 
 import re
 from fractions import Fraction

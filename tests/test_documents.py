@@ -1,4 +1,4 @@
-"""Generated documents are current: the JSON Schema, pictures, keys, answers, measured figures."""
+"""Generated documents are current: JSON Schema, pictures, keys, answers, measured figures."""
 
 import gzip
 import inspect

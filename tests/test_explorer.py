@@ -1,4 +1,4 @@
-"""The first page against Python: every number of random states, thresholds, sentences, controls."""
+"""The explorer has Python's numbers, thresholds and sentences: random states, two browsers."""
 
 import csv
 import random

@@ -1,4 +1,4 @@
-"""Every page of the site: what it shows of random states is what Python has."""
+"""Every page of the site shows Python's numbers, in random states."""
 
 import effort
 import pytest

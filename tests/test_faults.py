@@ -1,4 +1,4 @@
-"""Faults: runs that are killed, files that something else changed, and files of others.
+"""Killed runs resume, changed or truncated files are reported and remade, foreign files stay.
 
 `make verify` has the long forms: a hundred kill times, and whole runs on a full disk.
 """

@@ -1,4 +1,4 @@
-"""Texts of a config in Snakemake, its report, HTML and spreadsheets: they stay text."""
+"""Hostile texts in a config stay text: in Snakemake, its report, HTML and spreadsheets."""
 
 import io
 import json

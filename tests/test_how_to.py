@@ -1,4 +1,4 @@
-"""The commands of all pages run, in the order of the page; those that cannot are listed here."""
+"""Commands on all pages run, in the order of the page, or are listed with a reason."""
 
 import json
 import re

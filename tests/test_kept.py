@@ -1,4 +1,4 @@
-"""Rows of chips that have not changed are kept; a file is that of a run from nothing."""
+"""Rows reused after an edit to a chip equal those from a fresh run, to the last digit."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Models: published counts to the last parameter, caches, work, and what the field gets wrong."""
+"""Parameters equal published counts to the last one; caches and work are exact."""
 
 # The claims about the catalogue of models, with published figures: long, but one thing.
 

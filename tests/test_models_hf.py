@@ -1,4 +1,4 @@
-"""A config.json gives the shape of its model, or is refused with the reason.
+"""A config.json gives its model's shape, in every family, or is refused with the reason.
 
 The configs are rows of tests/cases/families.yaml: published ones, and a small one of each family.
 """

@@ -1,4 +1,4 @@
-"""A number of a config's own chip that resembles a common slip brings a warning with its cause.
+"""A likely slip in your own chip's numbers brings a warning with its cause.
 
 Nothing else does. The slips are rows of tests/cases/doubts.yaml.
 """

@@ -1,4 +1,4 @@
-"""The project around the package: lock files, workflows of GitHub, files that have to agree."""
+"""Dependencies are pinned with hashes, and the project's files agree with each other."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Random sweeps on random chips against an independent model in exact rational arithmetic."""
+"""Random sweeps equal an independent model in exact arithmetic; a null is what its column says."""
 
 import math
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""Provenance of tables, charts and CSV, and whether they changed."""
+"""`rooflines origin` names the sources of tables, charts and CSV, and detects changes."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The commands and snippets of README and docs run unchanged."""
+"""Snippets in README and docs run unchanged."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""What the command line prints and what it refuses, as reviewed; each fix works when typed."""
+"""Output and refusals of the command line are as reviewed; each fix works when typed."""
 
 import json
 import re

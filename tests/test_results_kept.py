@@ -1,4 +1,4 @@
-"""`rooflines run` keeps the results of another config file; Snakemake itself replaces them."""
+"""`rooflines run` replaces another config's results only on request; Snakemake replaces them."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""Results do not depend on threads, the size of parts, locale, time zone, or hash seed."""
+"""Threads, part size, locale, time zone and hash seed change no result."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The rules of a sentence: those that were false or misled are refused, mended ones are said."""
+"""Titles keep the rules for sentences: false or misleading ones are refused."""
 
 import pytest
 from case_files import case

@@ -1,4 +1,4 @@
-"""The largest sizes are right, steps of every model are exact, and estimates beat no bound."""
+"""Largest sizes are right, steps of every model are exact, and estimates beat no bound."""
 
 from typing import Any
 

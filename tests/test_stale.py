@@ -1,4 +1,4 @@
-"""Stale outputs, files of others, and writes that fail."""
+"""Stale outputs go, foreign files stay, and two runs cannot share a folder."""
 
 import json
 import os

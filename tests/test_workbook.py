@@ -1,4 +1,4 @@
-"""rooflines.xlsx says what the tables and thresholds say, and only What-if has formulas."""
+"""The workbook has the numbers of tables and thresholds; only What-if has formulas."""
 
 import zipfile
 from itertools import product

@@ -1,4 +1,4 @@
-"""Worked values: tables, thresholds and groups of steps have them to the printed digits.
+"""Worked values: tables, thresholds and kernels have them to the printed digits.
 
 The sweeps are tests/cases/worked.yaml, the values worked-values.yaml, with their sources.
 """

@@ -1,4 +1,4 @@
-"""The workflow, run as a user runs it, in temporary folders."""
+"""The workflow as a user runs it: an edit remakes what depends on it, nothing else."""
 
 import hashlib
 import json

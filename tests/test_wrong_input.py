@@ -1,4 +1,4 @@
-"""Wrong input gets one message: file, key, what was found, what it is, how to fix it.
+"""Wrong input gets one message: file, key, value, reason and fix.
 
 The mistakes are rows of tests/cases/wrong.yaml, each of them one change of a valid config.
 """

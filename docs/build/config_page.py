@@ -13,6 +13,7 @@ from rooflines.basics.yaml_loader import MAX_DEPTH, MAX_NODES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
 from rooflines.evaluation.compiler import TIE_SHARE
+from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL, SERVED
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
@@ -25,7 +26,7 @@ from rooflines.theory.operation import NAMED_OPERATIONS, OPERANDS
 from rooflines.theory.sharding import NAMED_SHARDINGS, REDUCTIONS, parse_sharding
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 CONFIG_REFERENCE = ROOT / "config" / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
@@ -100,6 +101,23 @@ def sharding_cells(name: str) -> tuple[str, str, str]:
     return split, f"{collective} of {tensor}, {when}", sent
 
 
+def timings_table() -> str:
+    """Kinds of timings with their columns, required and optional, in Markdown."""
+    kinds = {
+        "matmul": MATMUL,
+        "attention": ATTENTION,
+        "collective": COLLECTIVE,
+        "served model": SERVED,
+    }
+    rows = [(name, names(kind.columns), names(kind.optional)) for name, kind in kinds.items()]
+    return table(("timing", "columns", "optional"), rows)
+
+
+def names(columns: Iterable[str]) -> str:
+    """Names of columns in a cell."""
+    return ", ".join(f"`{column}`" for column in columns)
+
+
 def limits_table() -> str:
     """The largest input of each kind, in Markdown."""
     rows = (
@@ -144,6 +162,7 @@ def with_reference(page: str) -> str:
         "sizes": sizes_table,
         "layers": layers_table,
         "shardings": shardings_table,
+        "timings": timings_table,
         "limits": limits_table,
     }
     for name, block in blocks.items():

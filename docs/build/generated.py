@@ -11,6 +11,7 @@ from accuracy_page import ACCURACY, JUDGED_RUNS, judged_text, with_errors
 from answers import with_answers
 from command_output import MEASURE, with_output
 from config_page import CONFIG_REFERENCE, CONTRIBUTING, with_reference, with_tolerances
+from docstring_tables import MAP, with_guarantees, with_rooms
 from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from excerpts import with_excerpts
 from held_out import FAQ, with_held_out_errors
@@ -48,7 +49,8 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     TRAIN: (with_output, with_step),
     CONFIG: (with_rows,),
     CONFIG_REFERENCE: (with_reference,),
-    CONTRIBUTING: (with_tolerances,),
+    CONTRIBUTING: (with_tolerances, with_guarantees),
+    MAP: (with_rooms,),
     SCALING: (with_performance, with_estimate),
     TUTORIAL: (with_answers, with_times, with_excerpts),
     FAQ: (with_held_out_errors,),

@@ -1,1 +1,1 @@
-"""One operation on one chip, explained: what binds it, and what would change that."""
+"""Answers: a question in words, its values, phrases and screen."""

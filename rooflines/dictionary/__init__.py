@@ -1,1 +1,1 @@
-"""The column dictionary: every column of every table, with its unit and description."""
+"""The column dictionary: every table's columns with unit and meaning."""

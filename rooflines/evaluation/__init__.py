@@ -1,1 +1,1 @@
-"""Rows as lazy frames: times, bounds, estimates and memory for every case in a sweep."""
+"""Rows as lazy frames: operations, steps, requests, training."""

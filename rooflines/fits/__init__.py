@@ -1,1 +1,1 @@
-"""Fits: tables of timings, and the numbers fitted to them: nominal times become estimates."""
+"""Timing tables and their public layouts, calibrated times, fits, held-out errors."""

@@ -1,1 +1,1 @@
-"""Chips and dtypes: typed entries, variants resolved, every number with its source."""
+"""Chips and dtypes: typed entries, variants, plausibility, supported combinations."""

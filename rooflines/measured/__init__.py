@@ -1,1 +1,1 @@
-"""Measurements: timings, made here or read, beside the bound and the estimate of the model."""
+"""Timings made here or read, joined with the model and judged; profiled kernels."""

@@ -1,4 +1,4 @@
-"""Decoder-only transformers: parameters, KV cache, memory and kernel groups, exact.
+"""Decoder-only transformers: parameters, KV cache, memory, splits, step kernels, exact.
 
 >>> from rooflines import models
 >>> model = models.load("llama-3.1-70b")               # or models.from_hf("config.json")

@@ -1,4 +1,4 @@
-"""All that knows Snakemake: the plan of a run, its jobs, crash safety, progress, logs, storage."""
+"""A run: plan, jobs, crash safety, progress; the only room that knows Snakemake."""
 
 from typing import Any, TypeAlias
 

@@ -1,4 +1,4 @@
-"""Thresholds: sizes, chips and rates at which a bottleneck changes; the axis decides the solver.
+"""Thresholds: critical sizes, context and chip limits, required rates, plateaus.
 
 `threshold_frames` reads the axes in a config's `thresholds` and collects the columns:
 

@@ -1,1 +1,1 @@
-"""Sweeps: axes of sizes, splits, cases that chips support, and checks, before rows are computed."""
+"""Sweeps: axes, cases that chips support, splits, checks; no rows, no polars."""

@@ -1,1 +1,1 @@
-"""The model: operations, costs, shardings, networks, rates, times. No file, frame or config."""
+"""Operations as einsums, shardings, collectives, polynomials, kernels, rates, times."""

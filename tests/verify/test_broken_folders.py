@@ -1,4 +1,4 @@
-"""Whole runs with charts in faulty folders: full, read-only, shared, copied."""
+"""A full disk, a read-only folder or too little memory gives a message that says why."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Public config.json files and timings, which are not part of the repository.
+"""No public served run is below its bound; public config.json files give their models.
 
 `ROOFLINES_PUBLIC_DATA` names a folder of timings, with tables in `measured` and in `models`. In
 `models/configs`, there or one folder above, are model_configs/ of ai-dynamo/aiconfigurator at

@@ -1,4 +1,4 @@
-"""Tables of the default config: every row keeps the laws, and agrees with the thresholds."""
+"""Every row of the default run keeps the laws, and agrees with the thresholds."""
 
 import predicates
 import pytest
