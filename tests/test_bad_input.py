@@ -1,4 +1,4 @@
-"""Any config or catalogue gives a valid table or one message, within 20 s and 2 GiB."""
+"""Any config or catalogue gives a table or a message, in 20 s and 2 GiB; it writes nowhere else."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""The cache of catalogues: the same data with it and without, whatever happens to its files."""
+"""The cache changes no number: damaged or foreign files, or a read-only folder, cost only time."""
 
 import errno
 import os

@@ -20,6 +20,7 @@ from generated import FIX, TEXTS, current, out_of_date
 from pages import text_of, words_of
 from performance import CONFIG, SCALING, default_rows
 
+import rooflines
 from rooflines import charts
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.keys import every_key
@@ -189,3 +190,26 @@ def test_the_model_names_modules_that_exist(repository):
     modules = re.findall(r"`(\w+/\w+\.py)`", words_of("model.md"))
     assert len(modules) > 10
     assert [name for name in modules if not (repository / "rooflines" / name).is_file()] == []
+
+
+@pytest.mark.parametrize(("page", "names"), [("docs/model.md", 5), ("CONTRIBUTING.md", 5)])
+def test_a_page_names_what_its_modules_define(page, names, repository):
+    text = " ".join((repository / page).read_text(encoding="utf-8").split())
+    named = re.findall(r"`(\w+)` in `(\w+/\w+\.py)`", text)
+    assert len(named) >= names
+    for name, module in named:
+        source = (repository / "rooflines" / module).read_text(encoding="utf-8")
+        assert re.search(rf"^(?:def |class | +def )?{name}\b", source, re.MULTILINE), (name, module)
+
+
+def test_the_memory_time_by_hand_is_the_one_that_the_model_page_works_out():
+    (worked,) = re.findall(
+        r"`rooflines (explain [^`]+)`: (.+?) bytes / (\S+) bytes/s = (\S+) µs", words_of("model.md")
+    )
+    command, moved, rate, shown = worked
+    size, width, out = (int(part) for part in command.split()[-1].split("x"))
+    assert moved == f"2 ({size} * {width} + {width} * {out} + {size} * {out})"
+    row = rooflines.explain("h100", (size, width, out)).row
+    assert f"{row['t_memory_s'] * 1e6:.3g}" == shown
+    by_hand = Fraction(2 * (size * width + width * out + size * out)) / Fraction(rate)
+    assert row["t_memory_s"] == pytest.approx(float(by_hand), rel=1e-14)

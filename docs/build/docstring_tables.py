@@ -72,6 +72,7 @@ GUARANTEES = (
     "test_how_to",
     "test_documents",
     "test_bad_input",
+    "test_cache",
     "test_hostile_texts",
     "test_wrong_input",
     "test_plausibility",

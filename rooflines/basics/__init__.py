@@ -1,1 +1,1 @@
-"""Errors, exact numbers, bounded files, YAML with line numbers, foreign file kinds."""
+"""Errors, exact numbers, bounded files, YAML with line numbers, catalogue cache, file kinds."""
