@@ -105,7 +105,7 @@ class HasCatalogues(Protocol):
 
 
 def catalogues_in(config: HasCatalogues | None) -> QuestionCatalogues:
-    """What a question can name: from a config, or the package's catalogues."""
+    """Names that a question can use: from a config, or the package's catalogues."""
     if config is None:
         return QuestionCatalogues(chip_entries())
     return QuestionCatalogues(config.chips, config.calibrations)
