@@ -74,9 +74,9 @@ def test_every_family_is_tried():
     tried |= {TEXT_PARTS.get(family, family) for family in tried}
     same = {
         "deepseek_ref": "deepseek_v4",
+        "gpt-sw3": "gpt2",
         "mimo_v2": "mimo_v2_flash",
         "qwen3_next": "qwen3_5_moe_text",
-        "qwen3_vl_moe_text": "qwen3_moe",
         "qwen3_vl_text": "qwen3",
     }
     assert set(families()) <= tried | set(same)
@@ -110,6 +110,18 @@ def test_the_text_part_of_a_model_with_encoders_is_the_model(family):
     model = models.from_hf({"model_type": whole, "text_config": text, **encoder})
     assert model.shape == models.from_hf(small(family)).shape
     assert (model.note or "").startswith("the text part, without its encoders")
+
+
+def test_a_model_that_speaks_is_read_by_the_part_that_writes():
+    text = {**FAMILIES["small"], "model_type": "qwen2_5_omni_text"}
+    thinker = {"text_config": text, "audio_config": {"d_model": 8}}
+    whole = {"model_type": "qwen2_5_omni", "thinker_config": thinker, "talker_config": {"a": 1}}
+    model = models.from_hf(whole)
+    assert model.parameters() == models.from_hf({**text, "model_type": "qwen2"}).parameters()
+    assert model.notes() == (
+        "the text part, without its encoders",
+        "without the parts that speak",
+    )
 
 
 def test_what_is_stated_for_the_whole_model_holds_for_its_text_part():

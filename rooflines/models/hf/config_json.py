@@ -43,6 +43,8 @@ HEAD_KEYS = ("architectures", "id2label", "label2id", "num_labels")
 
 TEXT_NOTE = "the text part, without its encoders"
 
+SPEECH_NOTE = "without the parts that speak"
+
 PARALLEL_NOTE = (
     "attention and MLP may be parallel: under tp two all-reduces of a layer are counted, where one "
     "can do"
@@ -50,6 +52,9 @@ PARALLEL_NOTE = (
 
 TEXT_CONFIGS = ("text_config", "llm_config", "language_config")
 """Keys with the text part's config, in models with encoders."""
+
+THINKER = "thinker_config"
+"""Key with the part that writes text, in models that also speak."""
 
 INDEX_JSON = "model.safetensors.index.json"
 """File beside it with the weights' total bytes."""
@@ -275,6 +280,10 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
     Raises:
         RooflinesError: It is no object, or contradicts a top-level key.
     """
+    if isinstance(config.get(THINKER), Mapping):
+        thinker = {**config[THINKER], "model_type": config.get("model_type")}
+        written, text_note = _text_part(thinker)
+        return written, "; ".join(filter(None, [text_note, SPEECH_NOTE]))
     family, parts = config.get("model_type"), tables()["text-parts"]
     part = parts.get(family) if isinstance(family, str) else None
     key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)

@@ -34,7 +34,7 @@ SLIDING, CHUNKED = "sliding_attention", "chunked_attention"
 COMPRESSED = ("compressed_sparse_attention", "heavily_compressed_attention")
 """Values of `layer_types` for layers with compressed entries beside a window."""
 
-LAYER_TYPES = {"window": (SLIDING, CHUNKED, *COMPRESSED), "state": (LINEAR, "conv")}
+LAYER_TYPES = {"window": (SLIDING, CHUNKED, *COMPRESSED), "state": (LINEAR, "conv", "mamba")}
 """Values of `layer_types` for layers with a window, or an SSM state."""
 
 ATTENTIONS: Mapping[str, type[Entry]] = {"gqa": Gqa, "mla": Mla, "shared-kv": SharedKv}

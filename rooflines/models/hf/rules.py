@@ -166,6 +166,17 @@ def if_there_are_experts(keys: Keys) -> list[bool]:
     return [bool(keys.size("num_experts", 0, minimum=0))] * keys.layers()
 
 
+def if_routed(keys: Keys) -> list[bool]:
+    """Experts in Granite 4: in all layers or in none."""
+    return [bool(keys.size("num_local_experts", 0, minimum=0))] * keys.layers()
+
+
+def all_but_listed(keys: Keys) -> list[bool]:
+    """Mamba layers in Bamba and Granite 4: all but those listed with attention."""
+    attention = keys.indices("attn_layer_indices")
+    return [index not in attention for index in range(keys.layers())]
+
+
 def between(keys: Keys) -> list[bool]:
     """Experts in ERNIE: from a first to a last layer, at an interval."""
     layers = keys.layers()
@@ -517,6 +528,17 @@ def shared_experts(
             shared_width, problem, "write the model out as docs/write-a-config.md says"
         )
     return total_width // width
+
+
+def indexed_layers(keys: Keys) -> list[bool]:
+    """Block-sparse attention layers in MiniMax-M3, as transformers states them."""
+    types = keys.per_layer("layer_types", ("full_attention", "minimax_m3_sparse"))
+    return [kind == "minimax_m3_sparse" for kind in types]
+
+
+def tokens_of_index_blocks(keys: Keys) -> int:
+    """Minimum tokens that a MiniMax-M3 token attends to, by transformers' keys [1]."""
+    return (keys.size("index_topk_blocks") - 1) * keys.size("index_block_size") + 1
 
 
 def tokens_of_blocks(keys: Keys) -> int:
