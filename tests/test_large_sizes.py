@@ -8,10 +8,11 @@ import pytest
 
 import rooflines
 from rooflines.basics.numbers import MAX_SIZE
-from rooflines.evaluation.compiler import extent
+from rooflines.evaluation.compiler import extent, have_same_terms
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.sweep.one_chip import sweep_on
+from rooflines.theory.poly import Poly
 
 SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, MAX_SIZE - 1, MAX_SIZE]
 
@@ -26,6 +27,13 @@ def test_extents_of_products_are_float64(name):
             product *= row["BTS".index(size)]
         exact = -(-product // int(span or 1))
         assert found == (exact if product < MAX_SIZE else pytest.approx(exact, rel=1e-15))
+
+
+def test_multiples_of_a_work_are_other_works():
+    poly = Poly({("B",): Fraction(3)})
+    assert have_same_terms([poly], [poly.scaled(Fraction(1))])
+    assert not have_same_terms([poly], [poly.scaled(Fraction(2))])
+    assert not have_same_terms([poly], [Poly({("B",): Fraction(4)})])
 
 
 @pytest.mark.parametrize("length", [3_100_000_000, 2**40, MAX_SIZE])

@@ -12,7 +12,8 @@ from hf_configs import FAMILIES, config_of, small
 
 from rooflines import RooflinesError, models
 from rooflines.models.architecture import Shape
-from rooflines.models.hf.config_keys import tables
+from rooflines.models.hf import rules
+from rooflines.models.hf.config_keys import Keys, tables
 from rooflines.models.hf.families import families
 
 TEXT_PARTS = tables()["text-parts"]
@@ -64,6 +65,22 @@ def test_a_small_config_gives_the_shape_of_its_family(family):
     found = models.from_hf(small(family)).shape.model_dump(mode="json", exclude_defaults=True)
     found["attention"].setdefault("kind", "gqa")
     assert found == {"family": family, **expected}
+
+
+@pytest.mark.parametrize(("rule", "keys", "layers"), case("layer-rules"))
+def test_a_rule_names_its_layers(rule, keys, layers):
+    config = Keys({"num_hidden_layers": len(layers), **keys}, rule)
+    assert "".join(str(int(each)) for each in getattr(rules, rule)(config)) == layers
+
+
+def test_every_rule_of_layers_has_a_row():
+    """Those of Nemotron are of a list for each layer, others have arguments, or say everywhere."""
+    returned = {
+        name
+        for name, rule in vars(rules).items()
+        if callable(rule) and getattr(rule, "__annotations__", {}).get("return") == "list[bool]"
+    }
+    assert returned - {rule for rule, *_ in case("layer-rules")} == {"every_nth", "layers_of_kind"}
 
 
 def test_every_family_is_tried():

@@ -102,6 +102,19 @@ def test_beyond_its_heads_chips_have_copies_of_the_keys_projections(tp, megabyte
     assert answer.row["weights_footprint_bytes"] == held
 
 
+@pytest.mark.parametrize(("rest", "size"), [("fp8", 1), ("bf16", 2)])
+def test_a_router_is_held_whole_by_each_chip_in_its_own_format(rest, size):
+    stored = {"weights": "fp8", "rest": rest}
+    computed = {"cache": "fp8", "activations": "fp8", "compute": "fp8"}
+    answer, kernels = kernels_of(
+        "h200-sxm", "mixtral-8x7b", B=8, S=1024, dtypes={**stored, **computed}, split="tp4"
+    )
+    router = size * 8 * 4096
+    assert kernels["router"]["weight_bytes"] == router
+    held = models.load("mixtral-8x7b").weights_bytes(stored) / 4
+    assert answer.row["weights_footprint_bytes"] == held + 32 * router * (1 - 1 / 4)
+
+
 @pytest.mark.parametrize("shard", ["none", "optimizer", "gradients", "weights"])
 def test_in_training_a_router_has_all_weights_on_each_chip_and_a_share_of_the_tokens(shard):
     keys = {"B": 8, "S": 4096, "shard": shard}
