@@ -153,6 +153,22 @@ def test_a_band_is_fastest_at_the_short_times():
     assert (band["fast"] > band["slow"]).all()
 
 
+def test_a_hollow_point_is_where_a_curve_attains_its_share_of_the_peak():
+    found = 0
+    for view in pictures("attained"):
+        curves, peak = view.data["curves"], view.data["peak"]["flops_per_s"].item()
+        for series, size, rate in view.data["near"].select("series", "size", "flops_per_s").rows():
+            assert rate == pytest.approx(0.9 * peak)
+            below, above = (
+                curves.filter(side, series=series)["flops_per_s"]
+                for side in (pl.col("size") <= size, pl.col("size") >= size)
+            )
+            assert below.max() <= 1.01 * rate
+            assert above.max() >= 0.99 * rate
+            found += 1
+    assert found > 0
+
+
 def test_shares_of_layers_add_to_all():
     for view in pictures("time", by="kernel"):
         parts = view.data["parts"].group_by("row").agg(pl.col("share").sum(), pl.col("right").max())

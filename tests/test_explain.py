@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from case_files import case
@@ -45,6 +46,29 @@ def test_an_explanation_is_the_text_that_was_reviewed(asked, capsys, monkeypatch
     most = MOST_MODEL_LINES if asked.path.stem.startswith("model-") else MOST_LINES
     most += MOST_TERM_LINES if "Estimate by kernel:" in text else 0
     assert len(text.splitlines()) <= most
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "capacity", "values", "whole"),
+    [
+        (("measured", True), ("measured", True), ("", ""), " (measured, estimate)"),
+        (("measured", False), ("measured", True), (" (measured)", " (measured, estimate)"), ""),
+        (("measured", True), (None, True), (" (measured, estimate)", " (estimate)"), ""),
+        (("measured", False), ("derived", False), (" (measured)", " (derived)"), ""),
+        ((None, False), (None, False), ("", ""), ""),
+    ],
+)
+def test_how_a_number_was_read_is_said_once_or_beside_each(bandwidth, capacity, values, whole):
+    found = rooflines.explain(*EXAMPLE.split())
+    marks = {"memory.hbm.bytes_per_s": bandwidth, "memory.hbm.capacity_bytes": capacity}
+    numbers = [
+        {**number, "confidence": confidence, "estimate": estimate, "source": "a", "label": None}
+        for number in found.numbers
+        if number["path"] in marks
+        for confidence, estimate in [marks[number["path"]]]
+    ]
+    shown = " ".join(str(replace(found, numbers=numbers)).partition("Sources for")[2].split())
+    assert f"hbm 3.35 TB/s{values[0]}, 85.02 GB{values[1]}: a{whole}" in shown
 
 
 def test_what_is_offered_makes_it_faster():

@@ -256,6 +256,26 @@ def test_all_columns_of_the_table_of_chips_are_in_a_window_of_1280_pixels(visit)
             assert table.locator("thead").inner_text().strip().endswith("$/Mtok")
 
 
+def test_fields_of_own_numbers_show_the_data_sheet_in_the_unit_of_their_head(visit):
+    chips = ["h100-sxm", "tpu-v6e"]
+    show(visit.page, {"chips": ",".join(chips)})
+    shown = visit.page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll("#own-table input")].map(
+            (input) => [input.dataset.own, [input.placeholder, input.dataset.unit]]))"""
+    )
+    for chip in chips:
+        entry = chip_entries()[chip]
+        (link, *_) = entry.networks.values()
+        for name, value in (
+            ("peak", entry.units[MATRIX]["bf16"].flops_per_s),
+            ("memory", entry.memory["hbm"].bytes_per_s),
+            ("capacity", entry.memory["hbm"].capacity_bytes),
+            ("link", link.bytes_per_s),
+        ):
+            text, unit = shown[f"{chip}.{name}"]
+            assert float(text.replace(",", "")) * float(unit) == pytest.approx(value, rel=1e-3)
+
+
 def test_the_layer_of_an_expert_counts_its_tokens(visit):
     layers = visit.page.evaluate("EXPLORER.readState().data.layers")
     layer = next(one for one in layers if "expert" in one["name"])

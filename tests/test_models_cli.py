@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import yaml
 from command_line import said, table
@@ -41,6 +42,23 @@ def test_the_list_has_every_model(capsys):
         assert row["parameters"] == model.parameters().total
         cached = row["kv_cache_bytes_per_token_bf16"] + row["state_bytes"]
         assert cached == model.kv_cache_bytes(1, "bf16")
+
+
+def test_the_largest_batches_of_a_sheet_stand_under_their_dtype(capsys):
+    model = rooflines.models.load("llama-3.1-8b")
+    listed = said(capsys, "models", "llama-3.1-8b").partition("Largest batch on one chip")[2]
+    context, heads, *rows = listed.splitlines()
+    assert heads.split() == ["memory", "bf16", "fp8", "chips"]
+    assert " 8k context" in context
+    batches = {chip: known for chip, _, known in fitting_chips(model)}
+    seen: list[str] = []
+    for row in rows:
+        *shown, chips = re.findall(r"^[\d.]+ .B +(\S+) +(\S+) +(.+)$", row)[0]
+        for chip in chips.split(", "):
+            held = [int(batches[chip][dtype] or 0) for dtype in ("bf16", "fp8")]
+            assert shown == [f"{batch:,}" if batch else "-" for batch in held]
+            seen.append(chip)
+    assert sorted(seen) == sorted(batches)
 
 
 def test_a_sheet_has_the_numbers_of_its_model(capsys):

@@ -328,22 +328,32 @@ def test_auto_stands_for_every_plan_that_some_model_allows():
         assert set(rows.filter(model=name)["split"]) == allowed[name]
 
 
-@pytest.mark.parametrize("by", ["kernel", "resource"])
-def test_a_chart_shows_where_the_time_of_a_step_goes(by):
+@pytest.mark.parametrize(
+    ("by", "stages"), [("kernel", 1), ("resource", 1), ("kernel", 4), ("resource", 4)]
+)
+def test_a_chart_shows_where_the_time_of_a_step_goes(by, stages):
     form = {**MIXTRAL, "grid": {"B": [64, 256], "S": 4096}, "dtypes": "bf16", "network": [*TWO]}
-    form |= {"splits": {"dp": 64}, "shard": "weights"}
+    form |= {"splits": {"dp": 64 // stages, "pp": stages}, "shard": "weights"}
     config = rooflines.load_config({"model-sweeps": {"fsdp": form}})
     (chart,) = config.charts
+    sweep = config.model_sweeps["fsdp"]
+    (split,) = (split.name for split in sweep.config.splits)
     choice = {"by": by, "model": "mixtral-8x7b", "chip": "h100-sxm", "dtypes": "bf16"}
-    choice |= {"split": "dp64-fsdp", "phase": "train", "S": 4096, "B": 64}
+    choice |= {"split": split, "phase": "train", "S": 4096, "B": 64}
     found = time.KIND.view(of_config(config), "fsdp", ["h100-sxm"], choice)
     assert chart.chart == "time"
-    assert "Training in bf16, dp64-fsdp, S = 4,096" in found.subtitle
+    assert f"Training in bf16, {split}, S = 4,096" in found.subtitle
+    (row,) = StepTable(sweep).frame().filter(B=64).collect().to_dicts()
+    kernels = KernelTable(sweep).frame().filter(B=64).collect()
+    of_all_stages = (kernels["count"] * kernels["runs"] * kernels["t_serial_s"]).sum()
     if by == "kernel":
-        (row,) = StepTable(config.model_sweeps["fsdp"]).frame().filter(B=64).collect().to_dicts()
         drawn = found.data["parts"].filter(B=64)
-        assert drawn["seconds"].sum() == pytest.approx(row["t_serial_s"])
+        assert drawn["seconds"].sum() == pytest.approx(of_all_stages / stages)
+        assert drawn["seconds"].sum() < row["t_serial_s"] * (1 + 1e-9)
         assert "collectives, optimizer" in drawn["family"]
+    else:
+        math = found.data["bars"].filter(resource="compute")["seconds"].sum()
+        assert math == pytest.approx(row["t_math_s"])
 
 
 def every_plan(chips, experts):
