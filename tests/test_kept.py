@@ -10,7 +10,9 @@ from polars.testing import assert_frame_equal
 
 import rooflines
 from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip
 from rooflines.results.records import FOLDER, record_file
 from rooflines.results.tables import metadata_of
@@ -148,6 +150,29 @@ def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
         assert found == alone
         every.append(found)
     assert every[0] != every[1] != every[2] != every[0]
+
+
+@pytest.mark.parametrize("edit", ["calibrations", "dtypes", "models", "formats"])
+def test_kept_steps_of_the_page_depend_on_all_that_they_are_made_of(edit, tmp_path, monkeypatch):
+    monkeypatch.setattr(explorer, "MODELS", ("gpt-oss-20b",))
+    monkeypatch.setattr(explorer, "SERVING", ("h100-sxm",))
+    monkeypatch.setattr(explorer, "FIRST_CHIPS", ("h100-sxm",))
+    chips = {"h100-sxm": chip_entries()["h100-sxm"]}
+
+    def made(kept):
+        return json.dumps(dict(explorer.explorer_files(chips, [], kept)))
+
+    before, entries = made(tmp_path / "kept.json"), dtype_entries()
+    fits = shipped_calibrations()
+    wide = {**entries.formats, "fp8": entries.formats["int8"].model_copy(update={"bits": 9})}
+    name, value = {
+        "calibrations": ("shipped_calibrations", lambda: fits.model_copy(update={"steps": {}})),
+        "dtypes": ("dtype_entries", lambda: entries.model_copy(update={"formats": wide})),
+        "models": ("MODELS", ("llama-3.1-8b",)),
+        "formats": ("FORMATS", {name: explorer.FORMATS[name] for name in explorer.TRAINED}),
+    }[edit]
+    monkeypatch.setattr(explorer, name, value)
+    assert before != made(tmp_path / "kept.json") == made(None)
 
 
 @pytest.mark.parametrize("name", ["models", "layers", "thresholds"])

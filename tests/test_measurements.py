@@ -49,6 +49,23 @@ def test_a_wrong_set_is_refused(folder, key, entry, problem):
     assert "fix:" in message
 
 
+@pytest.mark.parametrize(
+    ("kind", "part"),
+    [
+        ("measured", {"measurements": {"x": {"file": "timed/none.csv"}}}),
+        ("roofline", {"sweeps": {"x": {"operation": "matmul", "dtypes": ["none"]}}}),
+        ("time", {"model-sweeps": {"x": {"models": ["none"], "grid": {"B": 1, "S": 1}}}}),
+    ],
+)
+def test_a_chart_of_what_is_refused_has_no_message_of_its_own(kind, part):
+    key = "measurements" if kind == "measured" else "sweep"
+    with pytest.raises(rooflines.RooflinesError) as alone:
+        rooflines.load_config({**part, "charts": []})
+    with pytest.raises(rooflines.RooflinesError) as beside:
+        rooflines.load_config({**part, "charts": [{"chart": kind, key: "x"}]})
+    assert str(beside.value) == str(alone.value)
+
+
 def test_an_unknown_chip_is_counted_and_wrong_metadata_are_refused(folder, capsys):
     del folder.config["chips"]
     printed = said(capsys, "measured", "join", str(folder.path / "timed/grid.csv"))

@@ -84,6 +84,14 @@ def test_a_damaged_output_is_named_each_time_until_it_is_made_again(tmp_path, da
     assert stale(tmp_path, folder) == []
 
 
+@pytest.mark.parametrize("damage", [truncated, emptied, replaced])
+def test_a_record_that_changed_is_read_again(tmp_path, damage):
+    path, spec = recorded_file(tmp_path)
+    assert stale(tmp_path, {path.name: spec}) == []
+    damage(records.record_file(tmp_path, path))
+    assert stale(tmp_path, {path.name: spec}) == [f"{path.name} has no record of what made it"]
+
+
 def test_a_damaged_output_of_another_config_is_named_as_damaged(tmp_path):
     path, _ = recorded_file(tmp_path)
     flipped(path)

@@ -205,7 +205,7 @@ def named(combination):
 def grids(draw, operation):
     """Draw the sizes of every dimension, as a grid, sometimes with a tie, and as shapes."""
     most = {1: 6, 2: 4, 3: 3}.get(len(operation.dims), 2)
-    grid: dict[str, Any] = {d: draw(axes(most)) for d in operation.dims}
+    grid: dict[str, Any] = {d: draw(axes(most)) for d in draw(lots.permutations(operation.dims))}
     if len(grid) > 1 and draw(lots.booleans()):
         tied, other = draw(lots.permutations(operation.dims))[:2]
         grid[tied] = other
