@@ -26,7 +26,7 @@ from rooflines.fits.calibration_files import (
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.fits.fit_errors import MIN_BAND_TIMINGS, bands
+from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands
 from rooflines.fits.fitting import COLLECTIVE_FIT, with_estimate_errors
 from rooflines.fits.held_out import held_out, held_out_below, with_folds
 from rooflines.fits.least_squares import Problem
@@ -161,6 +161,27 @@ def test_a_quarter_of_few_sites_is_held_out(sites, kept, tmp_path):
     assert (result.entry.fitted.n, result.entry.held_out.n) == (10 * (len(sites) - kept), 10 * kept)
     folded = with_folds(at(sites)).filter(held_out(result.entry.held_out_below))
     assert folded.select("D", "F").unique().height == kept
+
+
+def test_where_too_few_are_left_all_are_fitted_and_no_site_is_held_out(tmp_path):
+    few = pl.concat([site.gather_every(4) for _, site in at(ORDINARY[:4]).group_by("D", "F")])
+    assert held_out_below(with_folds(few).with_columns(bound=pl.lit("compute"))) > 0
+    result = fitted(tmp_path, few)
+    assert result.entry.fitted.n == few.height
+    assert (result.entry.held_out, result.entry.held_out_below) == (None, 0)
+
+
+def test_each_batch_is_in_one_bin():
+    frame = pl.DataFrame({"B": [1, 2, 16, 17, 64, 65, 256, 257, 1024, 1025, 2**40]})
+    named = frame.select(**BINS).unpivot(variable_name="bin").filter("value")
+    assert named["bin"].to_list() == [
+        *["B 1 to 16"] * 3,
+        *["B 17 to 64"] * 2,
+        *["B 65 to 256"] * 2,
+        *["B 257 to 1,024"] * 2,
+        *["B from 1,025"] * 2,
+    ]
+    assert frame.select(BIN.alias("bin"))["bin"].to_list() == named["bin"].to_list()
 
 
 def test_a_fit_to_little_says_so(tmp_path):

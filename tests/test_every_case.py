@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from case_files import case
 from cases import CHIPS, LINKS, SWEEPS, config_of, made_up, split_config
-from comparison import row_differences, table_of, threshold_differences
+from comparison import row_differences, skip_differences, table_of, threshold_differences
 from polars.testing import assert_frame_equal
 
 import rooflines
@@ -25,6 +25,7 @@ def test_every_row_and_threshold_is_the_exact_one(name, monkeypatch):
     config = config_of(SWEEPS[name])
     assert row_differences(config) == []
     assert threshold_differences(config) == []
+    assert skip_differences(config) == []
     frame, sweep = table_of(config), rooflines.load_config(config).sweep("case")
     check_written(frame, sweep)
     monkeypatch.setattr(blocked, "BLOCK_ROWS", 4)

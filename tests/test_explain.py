@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from case_files import case
@@ -61,7 +62,7 @@ def test_an_explanation_is_the_text_that_was_reviewed(asked, capsys, monkeypatch
 def test_how_a_number_was_read_is_said_once_or_beside_each(bandwidth, capacity, values, whole):
     found = rooflines.explain(*EXAMPLE.split())
     marks = {"memory.hbm.bytes_per_s": bandwidth, "memory.hbm.capacity_bytes": capacity}
-    numbers = [
+    numbers: list[Any] = [
         {**number, "confidence": confidence, "estimate": estimate, "source": "a", "label": None}
         for number in found.numbers
         if number["path"] in marks

@@ -147,6 +147,31 @@ def wrong_skips(skipped, expected, kinds, named):
     return wrong
 
 
+def skip_differences(config):
+    """Describe what a config's one sweep of an operation skips too much or too little."""
+    ((name, _),) = config["sweeps"].items()
+    skipped = [(row.keys, (row.reason,)) for row in expected_rows(config) if row.setting is None]
+    return wrong_skips(rooflines.load_config(config).sweep(name).skipped, skipped, KINDS, NAMED)
+
+
+KINDS = {
+    "compute dtype": "^no .* peak of its",
+    "memory": "memory level",
+    "network": "^no interconnect",
+    "inner torus": "cannot be the inner of two networks",
+    "axes": "^no axes on|too few for",
+    "domain": "^no published number of chips|chips at most on (one|an axis)",
+    "groups": "^groups of",
+}
+"""What the text of a reason has, by the oracle's name of the reason."""
+
+NAMED = {
+    "compute dtype": ("chip", "dtypes"),
+    "memory": ("chip", "memory"),
+    **dict.fromkeys(("network", "inner torus", "axes", "domain", "groups"), ("chip", "shards")),
+}
+"""The keys that decide whether a reason holds."""
+
 SKIP_KEYS = ("model", "split", "chip", "memory", "dtypes", "sharding", "shards")
 """What names rows that are skipped."""
 

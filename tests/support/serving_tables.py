@@ -1,5 +1,6 @@
 """Sweeps of whole models from the plain form of a config, and their rows by `oracle`."""
 
+import comparison
 from oracle import step_table
 from random_sweeps import BITS
 
@@ -13,17 +14,11 @@ from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.training_sweep import sweep_of_models
 
 KINDS = {
-    "compute dtype": "^no .* peak of its",
-    "memory": "memory level",
+    **comparison.KINDS,
     "heads": "^tp .*(query|KV) heads|heads of states",
     "dense": "has no experts",
     "experts": "does not divide the .* experts",
-    "network": "^no interconnect",
-    "inner torus": "cannot be the inner of two networks",
-    "axes": "^no axes on|too few for",
     "torus": "^no all-to-all of experts on a torus|^a torus, .*, on which training",
-    "domain": "^no published number of chips|chips at most on (one|an axis)",
-    "groups": "^groups of",
     "B": "^fewer sequences than|^B is no multiple",
     "S": "^S is no multiple",
     "cp": "^cp is .* query heads",
