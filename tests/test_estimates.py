@@ -1,17 +1,20 @@
 """Estimates of sweeps: which calibration counts, what a job depends on, what is refused."""
 
+from fractions import Fraction
 from typing import Any
 
 import polars as pl
 import pytest
 import yaml
 from catalogues import NOMINAL
+from serving_tables import model_sweep
 from small_config import matmul
 
 import rooflines
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.calibration_files import Calibrations
+from rooflines.fits.time_form import nominal_quantities
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
@@ -74,6 +77,17 @@ STEPS: dict[str, Any] = {
     "chips": CHIPS,
     "calibration": ["mine", "trtllm"],
 }
+
+
+def test_each_replica_computes_whole_tiles_of_its_own_rows():
+    """Of 258 sequences on two replicas each has 129, two tiles of 128."""
+    sweep = {"models": ["llama-3.1-8b"], "chips": ["h100-sxm"], "dtypes": ["bf16"]}
+    sizes = {"splits": [{"dp": 2}], "grid": {"B": [258], "S": [1]}}
+    (case,) = model_sweep({**sweep, **sizes}).cases
+    (kernel,) = (kernel for kernel in case.kernels if kernel.name == "o")
+    quantities = nominal_quantities(kernel, case.machine, 128)
+    seconds = Fraction(2 * 256 * 4096 * 4096) / case.machine.peaks["bf16"]
+    assert quantities["math"].at(case.extents(case.step(258, 1))) == seconds
 
 
 def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):

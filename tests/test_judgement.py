@@ -11,7 +11,7 @@ from timed_sets import BF16, HEAD
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.timings import Timings
 from rooflines.measured.join import join_timings
-from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
+from rooflines.measured.judgement import ordering, pairs_of, per_token_and_chip, wrong_pairs
 
 RUNS = "model,chip,software,tp,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
 
@@ -66,6 +66,13 @@ def test_estimates_that_are_equal_but_for_rounding_order_nothing():
     )
     (row,) = ordering(pairs_of(times)).to_dicts()
     assert (row["bound_right"], row["estimate_right"], row["estimate_tau"]) == (0, 0, 0)
+
+
+def test_each_time_of_a_served_run_is_of_a_token_of_its_own_batch():
+    times = {key: [12.0] for key in ("seconds", "t_lower_s", "t_estimate_s")}
+    run = {**times, "chips": [5], "mean_B": [2.0], "B": [3], "estimate_B": [4]}
+    found = per_token_and_chip(pl.DataFrame(run))
+    assert found.select(*times).row(0) == (30, 20, 15)
 
 
 def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():

@@ -12,8 +12,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.fits.timings import Timings
 from rooflines.loading import load_config
 from rooflines.measured.catalogues import in_catalogues
-from rooflines.measured.join import join_timings
-from rooflines.measured.timing_summary import summary
+from rooflines.measured.join import BOOST_CLOCK, IN_CACHE, PARTLY, UNEXPLAINED, join_timings
+from rooflines.measured.timing_summary import error_columns, summary
 
 STORED = ("dtype_x", "dtype_w", "dtype_out", "compute")
 
@@ -212,6 +212,16 @@ def test_more_chips_than_an_interconnect_joins_are_skipped():
 def sites(count):
     """As many sites, D and F."""
     return [(1024 + 64 * index, 2048) for index in range(count)]
+
+
+def test_a_summary_counts_timings_partly_in_cache_as_those_in_cache():
+    reasons = [None, None, None, IN_CACHE, PARTLY, PARTLY, BOOST_CLOCK, UNEXPLAINED]
+    texts = {"reason": reasons, "calibration": [None] * 8}
+    numbers = ("bare", "error", "seconds", "ratio_lower", "ratio_estimate")
+    estimates = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+    frame = pl.DataFrame({**texts, **dict.fromkeys((*numbers, *estimates), [1.0] * 8)})
+    (row,) = frame.select(**error_columns()).to_dicts()
+    assert (row["below_percent"], row["below_in_cache_percent"]) == (62.5, 37.5)
 
 
 def test_the_summary_counts_and_judges():

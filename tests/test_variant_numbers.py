@@ -21,7 +21,7 @@ def _own_catalogue():
         yield
 
 
-BARE = {
+BARE: dict[str, Any] = {
     "source": "data sheet",
     "units": {"matrix": {"bf16": {"flops_per_s": 1e14}}},
     "memory": {"hbm": {"bytes_per_s": 1e12}},
@@ -66,6 +66,31 @@ def test_a_variant_may_set_every_number_alone():
             {*others.filter(chip=name).select("path", "value").rows()} for name in ("bare", chip)
         )
         assert bare == same
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "dropped"),
+    [
+        ("units.matrix.bf16.flops_per_s", 2e14, {"printed_with_sparsity", "halved"}),
+        ("memory.hbm.capacity_bytes", 2e10, {"label", "driver_reserved_bytes"}),
+        ("memory.hbm.bytes_per_s", 2e12, set()),
+    ],
+)
+def test_what_describes_a_number_goes_with_it(path, value, dropped):
+    peak = {"flops_per_s": 1e14, "printed_with_sparsity": 2e14, "halved": True}
+    level = {**BARE["memory"]["hbm"], "capacity_bytes": 1e10, "label": "10 GB"}
+    level["driver_reserved_bytes"] = 1e8
+    base = {**BARE, "units": {"matrix": {"bf16": peak}}, "memory": {"hbm": level}}
+    own = {"base": "bare", "source": "measured", path: value}
+    chips = {**PLAIN["chips"], "bare": base, "own": own}
+    config = rooflines.load_config({**PLAIN, "chips": chips})
+
+    def keys(chip):
+        steps = path.split(".")[:-1]
+        place: Any = reduce(lambda inside, step: inside[step], steps, config.chips[chip].plain)
+        return {*place}
+
+    assert keys("bare") - keys("own") == dropped
 
 
 def test_a_variant_may_have_parts_that_its_base_lacks():
