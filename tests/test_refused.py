@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -58,6 +59,23 @@ def test_the_fix_that_is_offered_works_when_typed(asked, capsys):
         plain = word.rpartition("=")[2]
         assert word.startswith(("--", "{")) or SIZES.fullmatch(word) or plain in known, word
     said(capsys, *asked.next_words)
+
+
+TRIED = re.compile(r"^  try: rooflines (.*)$", re.MULTILINE)
+"""The corrected line below a message."""
+
+CORRECTED = [line for each in REFUSED for line in TRIED.findall(each.output)]
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(CORRECTED))
+def test_the_corrected_line_runs(line, capsys):
+    said(capsys, *shlex.split(line))
+
+
+def test_three_of_four_questions_have_a_corrected_line():
+    questions = [each for each in REFUSED if each.words[0] in ("explain", "train")]
+    corrected = [each for each in questions if TRIED.findall(each.output)]
+    assert len(corrected) > 0.75 * len(questions)
 
 
 def test_every_network_that_is_offered_joins_the_chips(capsys):

@@ -10,16 +10,23 @@ import polars as pl
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.phrases import step_title
-from rooflines.answers.question import catalogues_in, model_question, question_sweep
+from rooflines.answers.question import (
+    catalogues_in,
+    model_question,
+    question_sweep,
+    split_of,
+)
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.text import counted
+from rooflines.basics.text import counted, seconds
 from rooflines.config.axis_sizes import Sizes
 from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
 from rooflines.evaluation.row_frames import StepTable
+from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
 from rooflines.models.architecture import TRAIN
+from rooflines.models.split import Split
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
@@ -147,12 +154,7 @@ def _ranked(
     batch_given = "B" in {letter.upper() for letter in question.sizes}
     trains = options.get("phase") == TRAIN
     if within is not None:
-        if trains:
-            problem = "is not for training, whose batch is not searched"
-            raise RooflinesError("within", problem, "leave it out, and write B=64")
-        if batch_given:
-            problem = "is given, but --within searches for the batch"
-            raise RooflinesError("B", problem, "leave out B, or --within")
+        _check_searched(question, options)
         question = replace(question, sizes={**question.sizes, "B": number_of_chips})
     elif not batch_given:
         longest = "" if trains else ", or a limit on the step time, such as --within 0.02"
@@ -168,9 +170,56 @@ def _ranked(
         all_splits = _changed(all_splits)
         rows = _in_order(StepTable(all_splits).frame().collect(), by_throughput=False)
         return rows.with_columns(as_column(all_splits)), all_splits
+    return _within(all_splits, _target(within)).with_columns(as_column(all_splits)), all_splits
+
+
+def with_largest_batch(
+    question: Question, catalogues: QuestionCatalogues, options: Mapping[str, Any]
+) -> tuple[Question, dict[str, Any]]:
+    """Question with the largest batch that its split keeps in the step time; notes say so.
+
+    Args:
+        question: A model, with one chip, split and context.
+        catalogues: What can be named.
+        options: As for `question_sweep`, and `within` [s].
+
+    Raises:
+        RooflinesError: Something is invalid, or no batch that fits keeps the time.
+    """
+    rest = {**options}
+    target = _target(rest.pop("within"))
+    _check_searched(question, options)
+    split = rest.get("split")
+    start = 1 if split is None else validate_entry(Split, split_of(split)).dp
+    start_question = replace(question, sizes={**question.sizes, "B": start})
+    sweep = question_sweep(start_question, catalogues, **rest)
+    if sweep.rows > 1 or not isinstance(sweep, ModelSweep):
+        raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
+    batch, max_batch = _within(sweep, target).select("B", "max_B").row(0)
+    limit = f"within {seconds(target.t_step_s[0])}, serialized"
+    reason = f"that fits, {limit}" if batch == max_batch else limit
+    question.notes.append(f"B = {batch:,} is the largest batch {reason}")
+    return replace(question, sizes={**question.sizes, "B": batch}), rest
+
+
+def _target(within: object) -> Targets:
+    """Step time as a target for serialized time."""
     with at_path("within"):
-        target = Targets.model_validate({"t_step_s": [number(within)], "time": "t_serial_s"})
-    return _within(all_splits, target).with_columns(as_column(all_splits)), all_splits
+        return Targets.model_validate({"t_step_s": [number(within)], "time": "t_serial_s"})
+
+
+def _check_searched(question: Question, options: Mapping[str, Any]) -> None:
+    """Refuse a batch search where B is given, or in training.
+
+    Raises:
+        RooflinesError: It is either.
+    """
+    if options.get("phase") == TRAIN:
+        problem = "is not for training, whose batch is not searched"
+        raise RooflinesError("within", problem, "leave it out, and write B=64")
+    if "B" in {letter.upper() for letter in question.sizes}:
+        problem = "is given, but --within searches for the batch"
+        raise RooflinesError("B", problem, "leave out B, or --within")
 
 
 def _interleaved(sweep: ModelSweep, runs: object) -> ModelSweep:
@@ -204,9 +253,8 @@ def split_cases(
         RooflinesError: As `best_splits`, or there is not one chip.
     """
     if split != AUTO:
-        named = "--within" if chips is None else "--chips"
         problem, fix = "needs --split auto", "add --split auto, or leave it out"
-        raise RooflinesError(named, problem, fix)
+        raise RooflinesError("--chips", problem, fix)
     if len(question.chips) != 1:
         problem = f"is auto, but {counted(len(question.chips), 'chip')} are named"
         raise RooflinesError("--split", problem, "ask for one kind of chip")
@@ -319,7 +367,8 @@ def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
     largest = largest.filter(pl.col("B") > 0)
     if largest.is_empty():
-        problem = f"is {targets.t_step_s[0]:g} s, which no split meets with any batch that fits"
+        splits = "no split meets" if len(all_splits.config.splits) > 1 else "it does not meet"
+        problem = f"is {targets.t_step_s[0]:g} s, which {splits} with any batch that fits"
         raise RooflinesError("within", problem, "allow more time, or use more chips")
     grid = {**all_splits.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
     rows = StepTable(_changed(all_splits, grid=grid)).frame().collect()

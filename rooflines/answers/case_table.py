@@ -30,8 +30,22 @@ if TYPE_CHECKING:
 MAX_CASES = 500
 """Rows of a table on a screen [1]."""
 
-KEYS = ("chip", "memory", "network", "dtypes")
+KEYS = ("chip", "memory", "network", "dtypes", "split")
 """Keys in which cases can differ, besides sizes."""
+
+OF_REQUESTS = {
+    "ttft_basis_s": "TTFT ({})",
+    "tpot_basis_s": "TPOT ({})",
+    "output_tokens_per_s": "tokens/s",
+    "tokens_per_s_per_user": "tokens/s/user",
+    "usd_per_output_mtok": "$/Mtok",
+    "ttft_s": "TTFT at least",
+    "tpot_s": "TPOT at least",
+    "bound": "bound",
+    "fits": "fits",
+    "max_B": "largest B",
+}
+"""Column titles of requests on a screen, by column; the basis stands in the first two."""
 
 UP_AND_DOWN = ("column", "contracting/all-reduce")
 """Shardings for a layer's two matmuls in tensor parallelism: up, then down."""
@@ -132,7 +146,7 @@ def layer_cases(
     cases = _cases(
         {"up": up, "down": question_sweep(turned, catalogues, **options, **shared[1])}, "B"
     )
-    varied = [key for key in (*KEYS, "B") if len({row[key] for row in cases.rows}) > 1]
+    varied = [key for key in (*KEYS, "B") if len({row.get(key) for row in cases.rows}) > 1]
     times: dict[str, float] = {}
     for row in cases.rows:
         case = " ".join(str(row[key]) for key in varied if key != "network")
@@ -164,7 +178,7 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     first = next(iter(parts.values()))
     sizes, shown = letters_of(first), OF_OPERATIONS if isinstance(first, Sweep) else OF_MODELS
     keys = (*KEYS, *sizes)
-    varied = [key for key in keys if len({row[key] for row in rows}) > 1 and key != "network"]
+    varied = [key for key in keys if len({row.get(key) for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])
     assumption_notes = [*map(as_note, assumptions_of(first).items())]
     solved = {part: thresholds_of(sweep) for part, sweep in parts.items()}
@@ -189,6 +203,48 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     return Cases(head, rows, columns, axis, notes)
 
 
+def request_cases(sweep: Sweep | ModelSweep) -> Cases:
+    """Answer requests: TTFT, TPOT, tokens/s and tokens/s/user in every case.
+
+    The basis is the estimate where every case has one, else serialized kernels; the bounds stand
+    beside it.
+
+    Raises:
+        RooflinesError: There are too many cases.
+    """
+    _check(sweep)
+    rows = rows_of(sweep)
+    sizes = ("input", "output", "B")
+    estimated = all(row["t_estimate_s"] is not None for row in rows)
+    basis, time = ("estimate", "t_estimate_s") if estimated else ("serialized", "t_serial_s")
+    for row in rows:
+        tokens_per_s = row["tokens_per_s_serial"] * row["t_serial_s"] / row[time]
+        usd = row.get("usd_per_mtok_serial")
+        row |= {
+            "basis": basis,
+            "ttft_basis_s": row["ttft_estimate_s" if estimated else "ttft_serial_s"],
+            "tpot_basis_s": row[time],
+            "output_tokens_per_s": tokens_per_s,
+            "tokens_per_s_per_user": 1 / row[time],
+            "usd_per_output_mtok": usd and usd * row[time] / row["t_serial_s"],
+        }
+    keys = [key for key in KEYS if key != "network"]
+    varied = [key for key in (*keys, *sizes) if len({row[key] for row in rows}) > 1]
+    columns = {name: {"input": "isl", "output": "osl"}.get(name, name) for name in varied}
+    columns |= {
+        name: title.format(basis)
+        for name, title in OF_REQUESTS.items()
+        if any(row.get(name) is not None for row in rows)
+    }
+    notes = [*dict.fromkeys(map(_skipped_note, sweep.skipped))]
+    notes += [*map(as_note, assumptions_of(sweep).items())]
+    notes += [f"Route: {route}." for route in routes_of(sweep)]
+    words = {"input": "isl", "output": "osl"}
+    head = _head(rows, ("B",), varied, step_title)
+    same = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in varied]
+    return Cases(" · ".join([head, *same]), rows, columns, "B", notes)
+
+
 def _skipped_note(skipped: Skipped) -> str:
     """Cases that are not supported, by what they have in common, and why."""
     if skipped.chip is not None:
@@ -205,7 +261,7 @@ def _is_of(
     return (
         threshold["axis"] == axis
         and threshold.get("share", 1) == 1
-        and all(threshold.get(key) in (None, row[key]) for key in keys)
+        and all(threshold.get(key) in (None, row.get(key)) for key in keys)
     )
 
 
@@ -229,6 +285,8 @@ def _head(
         first["sharding"] = "none"
     if len({row["network"] for row in rows}) > 1:
         first["network"] = None
+    if "split" in varied:
+        first["chips"] = 1
     same = {size: first[size] for size in sizes if size not in varied}
     unsaid = {part: "" for part in ("chip", "dtypes") if part in varied}
     return title_of(first, same)._replace(**unsaid).text()

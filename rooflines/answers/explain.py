@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeVar
 
-from rooflines.answers.best_split import split_cases
+from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
-from rooflines.answers.case_table import cases_of, layer_cases
+from rooflines.answers.case_table import cases_of, layer_cases, request_cases
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import catalogues_in, model_question, question_sweep
 from rooflines.answers.question_words import Question
 from rooflines.answers.serving_answer import ServingAnswer
+from rooflines.answers.typed_options import typed_options
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.model_fields import AUTO
 
@@ -153,16 +154,16 @@ def answered(
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
-    if question.split is not None:
-        if "split" in options:
-            twice = f"is given twice, {quote(question.split)} and {quote(options['split'])}"
-            raise RooflinesError("split", twice, "leave out one of them")
-        options["split"] = question.split
+    options = typed_options(question, catalogues.chips, options)
     if question.model is None and "split" in options:
         return layer_cases(question, catalogues, **options)
-    if options.get("split") == AUTO or options.keys() & {"chips", "within"}:
+    if options.get("split") == AUTO or "chips" in options:
         return split_cases(question, catalogues, **options)
+    if "within" in options:
+        question, options = with_largest_batch(question, catalogues, options)
     sweep = question_sweep(question, catalogues, **options)
+    if "requests" in options:
+        return request_cases(sweep)
     return answer_of(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import normalize_name
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.models.library import model_entries
+from rooflines.models.library import is_named, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
 
@@ -86,18 +86,135 @@ def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
     )
 
 
+def find_group(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """Find chips by maker or generation; empty: it is neither.
+
+    Args:
+        word: Such as `nvidia`, `blackwell` or `cdna3`, in any case.
+        chips: Entries by id; variants are left out.
+    """
+    group = normalize_name(word)
+    return [
+        name
+        for name, chip in chips.items()
+        if chip.base is None
+        and group in [normalize_name(text) for text in (chip.vendor, chip.generation) if text]
+    ]
+
+
 def _without_maker(word: str, chip: Chip) -> str:
     """A name as names are compared, without the maker of a chip in front."""
     return normalize_name(word).removeprefix(normalize_name(chip.vendor or ""))
 
 
 def search_model(word: str) -> Match | None:
-    """Search a word in catalogue models' ids; None: no model.
+    """Search a word in catalogue model names; None: no model.
+
+    Letters and numbers are compared one by one, so that `qwen-32b` is in qwen3-32b, and a size
+    such as 70b is never another one. Among several versions with the typed size, the newest.
 
     Raises:
         RooflinesError: Several models have it.
     """
-    return _part_of("model", word, {name: name for name in model_entries()})
+    typed = _pieces(word)
+    if len(normalize_name(word)) < MIN_LETTERS or not typed:
+        return None
+    entries = model_entries()
+    matches = [
+        name
+        for name, entry in entries.items()
+        if any(_has_pieces(text, typed) for text in (name, entry.name, *entry.aliases))
+    ]
+    if not matches:
+        return None
+    first, *rest = sorted(matches, key=lambda name: (_version(name), -len(name)), reverse=True)
+    sized = any(SIZED.fullmatch(piece) for piece in typed)
+    if rest and not sized:
+        listed = ", ".join(matches)
+        problem = f"is {quote(word)}, which matches {len(matches)} models"
+        raise RooflinesError("model", problem, f"type one of them: {listed}")
+    rest_text = f", the newest; others: {', '.join(rest)}" if rest else ""
+    return Match(first, f"{word} is taken as {first}{rest_text}")
+
+
+SIZED = re.compile(r"\d+(?:\.\d+)?b")
+"""A model's size in a name."""
+
+PIECE = re.compile(r"\d+(?:\.\d+)?b?|[a-z]+")
+"""Letters or a number in a model's name, the number perhaps a size."""
+
+
+def _pieces(name: str) -> list[str]:
+    """Letters and numbers in a name without its publisher."""
+    return PIECE.findall(name.rpartition("/")[2].lower())
+
+
+def _has_pieces(text: str, typed: Sequence[str]) -> bool:
+    """Check that a name has the typed pieces in their order; 3 is also in 3.1."""
+    pieces = iter(_pieces(text))
+    return all(
+        any(piece == want or piece.startswith(f"{want}.") for piece in pieces) for want in typed
+    )
+
+
+def _version(name: str) -> float:
+    """Version in a model's name: its first number that is no size [1]."""
+    numbers = (piece for piece in _pieces(name) if piece[0].isdigit() and piece[-1] != "b")
+    return float(next(numbers, 0.0))
+
+
+class Checkpoint(NamedTuple):
+    """Quantized checkpoint for a catalogue model.
+
+    Attributes:
+        model: The model's published name.
+        dtypes: Its dtypes, as a question names them.
+        roles: Further formats by tensor class.
+        note: What was taken for what.
+    """
+
+    model: str
+    dtypes: str
+    roles: Mapping[str, str]
+    note: str
+
+
+QUANTIZED = re.compile(
+    r"(.+?)-(fp8-kv|fp8(?:-dynamic|-block)?|(?:nv)?fp4|mxfp4|"
+    r"quantized\.w8a8|int8|w8a8|(?:quantized\.)?w4a16|awq(?:-int4)?|gptq(?:-int4)?|int4)",
+    re.IGNORECASE,
+)
+"""Published name of a model, and the suffix of its quantized checkpoint."""
+
+SUFFIX_DTYPES = {
+    "fp8": "fp8",
+    "fp4": "nvfp4",
+    "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "w8a8": "w8a8",
+    "int8": "w8a8",
+    "w4a16": "w4a16-g128",
+    "awq": "w4a16-g128",
+    "gptq": "w4a16-g128",
+    "int4": "w4a16-g128",
+}
+"""Dtypes of checkpoints by the first word of their suffix."""
+
+
+def find_checkpoint(word: str) -> Checkpoint | None:
+    """Find a quantized checkpoint by published name, such as Qwen/Qwen3-32B-FP8."""
+    match = QUANTIZED.fullmatch(word)
+    if match is None:
+        return None
+    base, suffix = match[1].rpartition("/")[2], match[2].lower()
+    near = Match(base) if is_named(base) else None
+    if near is None:
+        return None
+    dtypes = SUFFIX_DTYPES[suffix.removeprefix("quantized.").partition("-")[0]]
+    roles = {"cache": "fp8"} if suffix == "fp8-kv" else {}
+    kv = ", KV cache in fp8" if roles else ""
+    note = f"{word} is taken as {near.name} in {dtypes}{kv}"
+    return Checkpoint(near.name, dtypes, roles, note)
 
 
 def find_dtypes(word: str) -> str | None:

@@ -31,7 +31,7 @@ from rooflines.theory.sharding import SHARDS
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rooflines.basics.errors import KeyPath
     from rooflines.hardware.entries import Chip
@@ -237,12 +237,12 @@ def _of_model(
                 read_as = None if family is None else str(family)
                 model = find_model(str(model), question.dtypes or None, read_as)
         with mistakes.at():
-            grid = sizes_of_model(question.sizes)
+            grid = sizes_of_model(question.sizes, "B" if options.get("requests") else "BS")
         with mistakes.at("dtypes"):
             formats = dtype_entries().formats | dtype_entries().combinations
             forms = [_dtypes(form, formats, of_model=True) for form in question.dtypes]
         with mistakes.at("split"):
-            parts = split_of(split)
+            parts = typed_splits(split)
             if trains and not options.get("network"):
                 options["network"] = _joining(question, catalogues.chips, parts)
         with mistakes.at("draft"):
@@ -267,7 +267,7 @@ def _of_model(
         "grid": grid,
         "dtypes": forms,
         "chips": question.chips,
-        "splits": [parts or {}],
+        "splits": parts,
         "thresholds": list(TRAINING_AXES if trains else SERVING_AXES),
         "draft": draft,
         **options,
@@ -276,12 +276,12 @@ def _of_model(
 
 
 def _joining(
-    question: Question, chips: Mapping[str, Chip], split: object
+    question: Question, chips: Mapping[str, Chip], splits: Sequence[object]
 ) -> list[list[str]] | None:
-    """Interconnects that join a plan's chips, for a question with one kind of chip."""
-    if len(question.chips) != 1 or question.chips[0] not in chips or not split:
+    """Interconnects that join every plan's chips, for a question with one kind of chip."""
+    if len(question.chips) != 1 or question.chips[0] not in chips:
         return None
-    count = validate_entry(TrainingPlan, split).chips
+    count = max(validate_entry(TrainingPlan, split).chips for split in splits)
     return [default_route(chips[question.chips[0]], count)] if count > 1 else None
 
 
@@ -444,6 +444,13 @@ def split_of(split: object) -> object:
         if keys
         else TrainingPlan.keys_from_name(split)
     )
+
+
+def typed_splits(split: object) -> list[object]:
+    """Splits as a config has them, from one or a list; None: one chip."""
+    if not isinstance(split, list | tuple):
+        return [split_of(split) or {}]
+    return [split_of(single) or {} for single in split]
 
 
 def by_key(text: str, fix: str) -> dict[str, str]:

@@ -21,14 +21,14 @@ SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
 TIMES = re.compile(r"[xX×*]")
 """Separator between the sizes in 128x8192x8192."""
 
-SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmM])", re.ASCII)
-"""A size in units of 1,024 or of 1,024 times that."""
+SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])i?", re.ASCII)
+"""A size in units of 1,024, of its square or its cube."""
 
 RANGE = re.compile(r"(.+?)\.\.([^+]+)(?:\+(.+))?")
 """FIRST..LAST, doubling, or FIRST..LAST+STEP."""
 
-UNITS = {"k": 2**10, "m": 2**20}
-"""Multiples for the suffixes k and M [1]."""
+UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
+"""Multiples for the suffixes k, M and G [1]."""
 
 MAX_SIZES = 200
 """Sizes of one letter [1]."""
@@ -78,8 +78,14 @@ def sizes_of_operation(sizes: object, op: Operation) -> dict[str, list[int]]:
         return _values(by_letter, mistakes)
 
 
-def sizes_of_model(sizes: Mapping[str, object]) -> dict[str, list[int]]:
+def sizes_of_model(
+    sizes: Mapping[str, object], needed: Sequence[str] = "BS"
+) -> dict[str, list[int]]:
     """B, S and, where it is given, T; letters in any case.
+
+    Args:
+        sizes: Sizes by letter.
+        needed: Letters that must be there; a request has no S.
 
     Raises:
         RooflinesError: B or S is missing, a letter is another one, or a size is no whole number
@@ -88,8 +94,9 @@ def sizes_of_model(sizes: Mapping[str, object]) -> dict[str, list[int]]:
     by_letter = {str(letter).upper(): size for letter, size in sizes.items()}
     with Mistakes() as mistakes:
         _check_letters(by_letter, MODEL_SIZES, "is no size of a model", HOW_MODEL, mistakes)
-        if missing := [letter for letter in ("B", "S") if letter not in by_letter]:
-            mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", HOW_MODEL))
+        if missing := [letter for letter in needed if letter not in by_letter]:
+            how = HOW_MODEL if "S" in needed else "write concurrency=64, or B=64"
+            mistakes.add(RooflinesError("sizes", f"lack {' and '.join(missing)}", how))
         ours = {letter: by_letter[letter] for letter in MODEL_SIZES if letter in by_letter}
         return _values(ours, mistakes)
 

@@ -249,6 +249,11 @@ def at_path(*keys: Key, file: str = "") -> Iterator[None]:
         raise error.within(*keys, file=file) from None
 
 
+def error_notes(error: BaseException) -> list[str]:
+    """Lines below a message, such as the corrected command line."""
+    return [f"  {printable(note)}" for note in getattr(error, "__notes__", ())]
+
+
 def close_to(name: object, choices: Iterable[str]) -> list[str]:
     """Valid names that `name` could mean: those that contain it, then similar ones."""
     text, names = str(name).lower(), list(choices)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
 
 from rooflines.answers.case_table import Cases
+from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
 from rooflines.answers.overrides import with_overrides
-from rooflines.answers.question_words import read_words
+from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.screen import as_ascii
+from rooflines.answers.word_forms import EXPLAIN
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -25,8 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from rooflines.answers.answer import Answer
+    from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
+
+    Answerer = Callable[[CommandLine, QuestionCatalogues], tuple[Question, Answer | Cases]]
 
 SHARDINGS = {
     "batch": "each chip has some rows B and all weights; no communication",
@@ -59,13 +65,13 @@ OF_TRAINING = {
         "activations), or full."
     ),
     "micro_batch": "N: In training: sequences per micro-batch; default 1.",
-    "tokens": "N: In training: total training tokens, such as 15e12; gives days.",
+    "tokens": "N: In training: total training tokens, such as 15T; gives days.",
 }
 OF_MODELS = {
     "chips": "N: Chips of --split auto.",
     "within": (
-        "SECONDS: With --split auto and no B: limit on the step time; each split gets the largest "
-        "batch that meets it."
+        "TIME: Without B: limit on the step time, such as 50ms; the answer has the largest batch "
+        "that keeps it, with --split auto for every split."
     ),
     "phase": "PHASE: Of a model: decode, the default, prefill, or train.",
     **OF_TRAINING,
@@ -125,11 +131,18 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete)]
 
 
+FIRST = """Type a question, such as:
+  rooflines explain h100 128x8192x8192 bf16
+  rooflines explain 8xh100 llama-3.1-70b B=64 S=8k
+  rooflines explain h100 llama-3.1-70b isl=8192 osl=1024 concurrency=64 tp8
+Its words: `rooflines list words`; its options: `rooflines explain -h`"""
+"""Printed for a command without words."""
+
+
 @click.command("explain", cls=WithExamples, epilog=EPILOG)
 @click.argument(
     "words",
     nargs=-1,
-    required=True,
     metavar="CHIP... [MODEL] SIZES [DTYPES]",
     shell_complete=known_words,
 )
@@ -169,19 +182,48 @@ def command(
         rooflines explain h100 128x8192x8192 bf16 --memory all
         rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
     """
+    if not words:
+        click.echo(FIRST)
+        raise click.exceptions.Exit(0)
     catalogues = catalogues_of(config)
-    question = read_words(words, catalogues.chips)
-    keys: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if "operation" in keys:
-        question.take("operation", keys["operation"])
-    _check_options(keys, of_a_model=question.model is not None)
-    keys.pop("operation", None)
-    catalogues = with_overrides(question, catalogues, settings, keys.pop("price", None))
-    if softwares := keys.get("calibration"):
-        keys["calibration"] = softwares.split(",")
-    if "sharding" in keys:
-        keys["sharding"] = _long_form(keys["sharding"])
-    return printed_answer(question, answered(question, catalogues, **keys))
+    line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
+    return answered_line(EXPLAIN, line, catalogues, partial(_answer, settings=settings))
+
+
+def answered_line(
+    command_name: str, line: CommandLine, catalogues: QuestionCatalogues, answer: Answerer
+) -> Printed:
+    """Answer to a line as it is printed.
+
+    Raises:
+        RooflinesError: It has mistakes; a note has the corrected line, where there is one.
+    """
+    try:
+        return printed_answer(*answer(line, catalogues))
+    except RooflinesError as error:
+        correction = corrected_line(
+            command_name, line, catalogues.chips, lambda repaired: answer(repaired, catalogues)
+        )
+        raise with_correction(error, correction) from None
+
+
+def _answer(
+    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...]
+) -> tuple[Question, Answer | Cases]:
+    """Answer to a line."""
+    question = parse_words(line.words, catalogues.chips)
+    keys: dict[str, Any] = dict(line.options)
+    with all_mistakes(question):
+        if "operation" in keys:
+            question.take("operation", keys["operation"])
+        typed = question.options.keys() - {"phase", "calibration"}
+        _check_options({**keys, **dict.fromkeys(typed)}, of_a_model=question.model is not None)
+        keys.pop("operation", None)
+        price = keys.pop("price", question.options.pop("price", None))
+        catalogues = with_overrides(question, catalogues, settings, price)
+        if "sharding" in keys:
+            keys["sharding"] = _long_form(keys["sharding"])
+        return question, answered(question, catalogues, **keys)
 
 
 def printed_answer(question: Question, answer: Answer | Cases) -> Printed:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from rooflines.basics.errors import INTERRUPTED, RooflinesError, close_to, quote, truncate
+from rooflines.basics.errors import (
+    INTERRUPTED,
+    RooflinesError,
+    close_to,
+    error_notes,
+    quote,
+    truncate,
+)
 from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.version import __version__
 
@@ -208,7 +215,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         click.echo(str(mistake(error, words)), err=True)
         status = MISTAKE
     except RooflinesError as error:
-        click.echo(str(error), err=True)
+        click.echo("\n".join([str(error), *error_notes(error)]), err=True)
         status = MISTAKE
     except (click.Abort, KeyboardInterrupt):
         click.echo("Interrupted.", err=True)

@@ -94,7 +94,7 @@ def _cell(text: str, size: int) -> str:
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
     (("_share", "_right", "median", "mean", "p90", "_coverage"), "{:.1%}".format),
     (("utilization", "mfu_serial", "bubble"), percent),
-    (("per_chip", "per_chip_serial"), count),
+    (("per_chip", "per_chip_serial", "output_tokens_per_s"), count),
     (("_tau",), "{:.2f}".format),
     (("flops", "flops_per_s"), partial(si, unit="")),
     (("bytes", "bytes_per_token_bf16"), partial(si, unit="B")),

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
 from rooflines.answers.overrides import with_overrides
-from rooflines.answers.question_words import read_words
+from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import (
     OF_BOTH,
     OF_MODELS,
     OF_TRAINING,
+    answered_line,
     options_of,
-    printed_answer,
     set_option,
 )
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
+    from rooflines.answers.answer import Answer
+    from rooflines.answers.case_table import Cases
+    from rooflines.answers.question import QuestionCatalogues
+    from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
 
 OPTIONS = {
@@ -65,10 +71,21 @@ def command(
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --set memory.hbm.capacity_bytes=7e10
     """
     catalogues = catalogues_of(config)
-    question = read_words(words, catalogues.chips)
-    if question.model is None:
-        raise RooflinesError("the question", "names no model", "name one such as llama-3.1-70b")
-    catalogues = with_overrides(question, catalogues, settings)
-    keys = {name: value for name, value in options.items() if value is not None}
-    more = {key: keys.pop(key).split(",") for key in [*keys] if key == "calibration"}
-    return printed_answer(question, answered(question, catalogues, phase=TRAIN, **keys, **more))
+    line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
+    return answered_line(TRAIN, line, catalogues, partial(_answer, settings=settings))
+
+
+def _answer(
+    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...]
+) -> tuple[Question, Answer | Cases]:
+    """Answer to a line."""
+    question = parse_words(line.words, catalogues.chips, TRAIN)
+    with all_mistakes(question):
+        if question.model is None:
+            raise RooflinesError("model", "is missing", "name one, such as llama-3.1-70b")
+        catalogues = with_overrides(question, catalogues, settings)
+        phase = question.options.pop("phase", TRAIN)
+        if phase != TRAIN:
+            problem = f"is {phase}, but `rooflines train` is a step of training"
+            raise RooflinesError("phase", problem, "leave it out, or use `rooflines explain`")
+        return question, answered(question, catalogues, phase=TRAIN, **line.options)

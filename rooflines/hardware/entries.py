@@ -250,6 +250,7 @@ class Chip(Sourced):
     name: Text | None = Field(None, description="full name")
     short: Text | None = Field(None, description="short name, such as H100 SXM")
     vendor: Text | None = Field(None, description="maker")
+    generation: Text | None = Field(None, description="architecture of its maker, such as Hopper")
     year: PositiveInt | None = Field(None, description="year of release")
     status: Text | None = Field(None, description="availability")
     clock: Literal["boost"] | None = Field(

@@ -153,11 +153,11 @@ def catalogue_model(name: object, otherwise: str) -> Model:
 
 @cache
 def _ids() -> dict[str, str]:
-    """Model ids by squeezed name; published names also without the publisher."""
+    """Model ids by squeezed id, display name or published name, also without the publisher."""
     return {
         normalize_name(name): model_id
         for model_id, entry in model_entries().items()
-        for alias in (model_id, *entry.aliases)
+        for alias in (model_id, entry.name, *entry.aliases)
         for name in (alias, alias.rpartition("/")[2])
     }
 

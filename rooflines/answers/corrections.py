@@ -1,0 +1,296 @@
+"""Corrected line for a refused question: repairs, each tried until the question has an answer.
+
+A repair follows from a mistake's place and close names; what is printed was answered.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.answers.name_search import find_chip, find_dtypes
+from rooflines.answers.question import formats_on
+from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES, values_of
+from rooflines.answers.question_words import AUTO, PRODUCT, SIGNS, parse_words
+from rooflines.answers.word_forms import (
+    EXPLAIN,
+    OPTION_KEYS,
+    REQUEST_KEYS,
+    SIZE_KEYS,
+    TRAIN,
+    key_name,
+)
+from rooflines.basics.errors import RooflinesError
+from rooflines.models.library import is_named
+from rooflines.theory.operation import parse_operation
+from rooflines.training.parallel_plan import TrainingPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rooflines.answers.question_words import Question
+    from rooflines.hardware.entries import Chip
+
+MAX_ROUNDS = 8
+"""Repairs after which a line is given up [1]."""
+
+CHIP, MODEL, FORMAT = "h100", "llama-3.1-8b", "bf16"
+"""Names in place of missing ones."""
+
+SIZES = {"B": "B=64", "S": "S=8192", "T": "T=1"}
+"""Sizes of a model in place of missing ones."""
+
+OPERATION_SIZE = 8192
+"""Size of an operation in place of a missing one [1]."""
+
+SPLITS = ("tp8", "tp4", "tp2", "tp1")
+"""Splits that are tried in place of one that is not possible."""
+
+
+class CommandLine(NamedTuple):
+    """A command's words and options."""
+
+    words: tuple[str, ...]
+    options: Mapping[str, str]
+
+    def text(self, command: str) -> str:
+        """Line to copy."""
+        options = [
+            part
+            for key, value in self.options.items()
+            for part in (f"--{key.replace('_', '-')}", value)
+        ]
+        return f"rooflines {command} {shlex.join([*self.words, *options])}"
+
+
+def corrected_line(
+    command: str,
+    line: CommandLine,
+    chips: Mapping[str, Chip],
+    answer: Callable[[CommandLine], object],
+) -> str | None:
+    """Corrected line, which has an answer; None: no repair is enough.
+
+    Args:
+        command: Command that asks.
+        line: Words and options as typed.
+        chips: Chips by id.
+        answer: Function that answers a line, or raises its mistakes.
+    """
+    tried: list[CommandLine] = []
+    while line not in tried and len(tried) < MAX_ROUNDS:
+        try:
+            answer(line)
+        except RooflinesError as error:
+            tried.append(line)
+            line = _Repair(command, line, chips).after(error)
+        except Exception:  # noqa: BLE001, a line that fails is not offered
+            return None
+        else:
+            return line.text(command) if tried else None
+    return None
+
+
+class _Repair:
+    """Line repair by its mistakes.
+
+    Args:
+        command: Command that asks.
+        line: Words and options.
+        chips: Chips by id.
+    """
+
+    def __init__(self, command: str, line: CommandLine, chips: Mapping[str, Chip]) -> None:
+        self.chips, self.trains = chips, command == TRAIN
+        self.question: Question = parse_words(line.words, chips, command)
+        self.words = [*self.question.tokens]
+        self.options = dict(line.options)
+        self.explains = command == EXPLAIN
+
+    def after(self, error: RooflinesError) -> CommandLine:
+        """Line without the mistakes that have a repair."""
+        words = {mistake.word for mistake in self.question.mistakes}
+        for mistake in self.question.mistakes:
+            instead = mistake.instead or mistake.error.close[:1]
+            self.replace(mistake.word, *instead)
+        for single in error.errors:
+            self.repair(single, after_words=bool(words))
+        return CommandLine(tuple(self.words), self.options)
+
+    def replace(self, word: str, *instead: str) -> None:
+        """Replace a word, or leave it out; likewise in a list."""
+        if word in self.words:
+            at = self.words.index(word)
+            self.words[at : at + 1] = instead
+            return
+        for at, listed in enumerate(self.words):
+            parts = listed.split(",")
+            if word in parts:
+                rest = [part for part in parts if part != word]
+                self.words[at] = ",".join([*rest, *instead])
+                return
+
+    def repair(self, error: RooflinesError, *, after_words: bool) -> None:
+        """Repair a mistake by its place."""
+        place = error.where
+        names = [name.strip() for name in place.split(",")]
+        if names[0].startswith("--") or key_name(place) in OPTION_KEYS:
+            for name in names:
+                self.drop(name)
+        elif place in ("chip", "first chip", "second chip"):
+            self.chip(error)
+        elif place == "model":
+            if not after_words:
+                self.model(error)
+        elif place == "dtypes":
+            self.dtypes(error)
+        elif place in self.chips:
+            self.supported(place)
+        elif place == "the question" and self.question.model and self.question.product:
+            self.sizes()
+        elif isinstance(self.question.model, str) and ", " in place:
+            self.split()
+        elif place.startswith("size") or place in MODEL_SIZES:
+            self.sizes()
+        elif place.startswith(("split", "tp", "dp", "ep", "pp", "cp")):
+            self.split()
+        elif not after_words:
+            self.drop(place)
+
+    def chip(self, error: RooflinesError) -> None:
+        """Name a chip, or another one."""
+        unknown = [name for name in self.question.chips if name not in self.chips]
+        instead = next(iter(error.close), CHIP)
+        if not unknown:
+            self.words.insert(0, instead)
+        for name in unknown:
+            self.replace(name, instead)
+
+    def model(self, error: RooflinesError) -> None:
+        """Name another model."""
+        typed = self.question.model
+        if isinstance(typed, str) and not is_named(typed):
+            self.replace(typed, next(iter(error.close), MODEL))
+
+    def dtypes(self, error: RooflinesError) -> None:
+        """Leave out dtypes that are none, or name close ones."""
+        instead = error.close[:1]
+        for form in self.question.dtypes:
+            if isinstance(form, str) and (f"'{form}'" in error.problem or not instead):
+                self.replace(form, *instead)
+
+    def supported(self, chip: str) -> None:
+        """Name a memory level, a split, or a format that a chip has."""
+        if self.options.pop("memory", None) or self.options.pop("shards", None):
+            self.options.pop("sharding", None)
+        elif self.question.splits or "split" in self.options:
+            self.split()
+        else:
+            self.computed(chip)
+
+    def computed(self, chip: str) -> None:
+        """Name a format that a chip computes in."""
+        formats = formats_on(self.chips[chip])
+        self.words = [word for word in self.words if not all(map(find_dtypes, word.split(",")))]
+        self.words.append(FORMAT if FORMAT in formats else next(iter(formats), FORMAT))
+
+    def sizes(self) -> None:
+        """Name all sizes, and no others."""
+        question = self.question
+        if question.model is not None:
+            sizes = {
+                SIZE_KEYS.get(key_name(key), key.upper()): word
+                for word in self.words
+                for key, equals, _ in [word.partition("=")]
+                if equals and (SIZE.fullmatch(word) or key_name(key) in SIZE_KEYS)
+            }
+            requests = bool(question.request) and self.explains
+            letters = ("B",) if requests else ("B", "S")
+            for letter, word in sizes.items():
+                if letter not in MODEL_SIZES or (requests and letter != "B"):
+                    self.replace(word)
+                elif not _is_size(word.partition("=")[2]):
+                    self.replace(word, SIZES[letter])
+            self.words = [word for word in self.words if not PRODUCT.fullmatch(word)]
+            searched = "within" in {**self.options, **question.options}
+            self.words += [
+                SIZES[letter]
+                for letter in letters
+                if letter not in sizes and not (searched and letter == "B")
+            ]
+            self.request()
+            return
+        try:
+            dims = parse_operation(question.operation or "matmul").dims
+        except RooflinesError:
+            dims = ()
+        typed = {key.upper(): word for key, word in self._typed_sizes().items()}
+        product = str(question.product or "").lstrip(SIGNS)
+        parts = zip(dims, TIMES.split(product), strict=False)
+        typed |= {dim: f"{dim}={part}" for dim, part in parts if product}
+        self.words = [
+            word for word in self.words if not PRODUCT.fullmatch(word) and not SIZE.fullmatch(word)
+        ]
+        for dim in dims:
+            word = typed.get(dim, "")
+            size_word = word if _is_size(word.partition("=")[2]) else f"{dim}={OPERATION_SIZE}"
+            self.words.append(size_word)
+
+    def request(self) -> None:
+        """Complete a request."""
+        keys = {REQUEST_KEYS.get(key_name(word.partition("=")[0])) for word in self.words}
+        if {"input", "output"} & keys and self.question.options.get("phase") is None:
+            self.words += [] if "output" in keys else ["osl=1024"]
+            self.words += [] if "input" in keys else ["isl=8192"]
+
+    def _typed_sizes(self) -> dict[str, str]:
+        """Size words by letter."""
+        return {match[1]: word for word in self.words for match in [SIZE.fullmatch(word)] if match}
+
+    def split(self) -> None:
+        """Name another split: a smaller tensor parallelism."""
+        current = [
+            word
+            for word in self.words
+            if not find_chip(word, self.chips)
+            if TrainingPlan.keys_of(word)
+            or all(TrainingPlan.keys_of(part) for part in word.split(","))
+            or key_name(word.partition("=")[0]) in TrainingPlan.model_fields
+            or word.lower() == AUTO
+        ]
+        self.words = [word for word in self.words if word not in current]
+        typed = [*current, self.options.pop("split", "")]
+        if typed[-1].isdigit():
+            self.words.append(f"tp{typed[-1]}")
+            return
+        later = [name for name in SPLITS if name not in typed]
+        if SPLITS[-1] not in typed:
+            after = max((SPLITS.index(name) for name in typed if name in SPLITS), default=-1)
+            later = list(SPLITS[after + 1 :])
+            self.words += later[:1]
+
+    def drop(self, place: str) -> None:
+        """Leave out an option, and its words."""
+        key = key_name(place)
+        self.options.pop(key, None)
+        value = self.question.options.get(key)
+        self.words = [
+            word
+            for word in self.words
+            if OPTION_KEYS.get(key_name(word.partition("=")[0])) != key and word != value
+        ]
+
+
+def _is_size(text: str) -> bool:
+    """Check for sizes above zero."""
+    try:
+        return bool(values_of(text, "B"))
+    except RooflinesError:
+        return False
+
+
+def with_correction(error: RooflinesError, line: str | None) -> RooflinesError:
+    """Error with the line to type as its note."""
+    if line is not None:
+        error.add_note(f"try: {line}")
+    return error

@@ -1,0 +1,239 @@
+"""Question options: those typed as words and with dashes, as sweep keys.
+
+Chip counts become splits, prompt and answer tokens become a request, and quantities with a unit
+become numbers in SI units. The question's notes say what was assumed.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations_with_replacement, product
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.question_sizes import MODEL_SIZES, values_of
+from rooflines.answers.question_words import AUTO
+from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.quantities import quantity
+from rooflines.models.architecture import DECODE, PREFILL, TRAIN
+from rooflines.theory.network import TORUS, axes_text, parse_axes
+from rooflines.training.parallel_plan import TrainingPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.answers.question_words import Question
+    from rooflines.basics.quantities import Kind
+    from rooflines.hardware.entries import Chip
+
+QUANTITIES: Mapping[str, Kind] = {"within": "time", "tokens": "tokens", "price": "money"}
+"""Kinds of options that are quantities."""
+
+COUNTS = ("tp", "dp", "ep", "pp", "cp")
+"""Keys of a split that are numbers of chips."""
+
+MAX_AXES = 3
+"""Axes of a torus that a number of chips is split over [1]."""
+
+
+def typed_options(
+    question: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Options by key: those in the question's words, and those with dashes.
+
+    Args:
+        question: The question; its splits, count and request become options.
+        chips: Chips by id.
+        options: Those with dashes, or from a caller.
+
+    Raises:
+        RooflinesError: An option is given twice, or is no such quantity.
+    """
+    merged = {**options}
+    for key, value in question.options.items():
+        if merged.get(key, value) != value:
+            twice = f"is given twice, {quote(value)} and {quote(merged[key])}"
+            raise RooflinesError(key, twice, "leave out one of them")
+        merged[key] = value
+    for key in merged.keys() & QUANTITIES.keys():
+        with at_path(f"--{key}"):
+            merged[key] = quantity(merged[key], QUANTITIES[key])
+    if isinstance(merged.get("calibration"), str):
+        merged["calibration"] = merged["calibration"].split(",")
+    splits = _splits(question, merged.pop("split", None))
+    if question.model is None:
+        if question.count is not None and not splits:
+            splits = [{"tp": str(question.count)}]
+        _check_one(splits)
+        return merged | ({"split": splits[0]} if splits else {})
+    phase = merged.get("phase", DECODE)
+    if question.request:
+        merged |= _request(question, phase)
+    if splits == [AUTO] or (question.count and not splits and _searches(merged, phase)):
+        if question.count is not None:
+            merged.setdefault("chips", question.count)
+        return {**merged, "split": AUTO}
+    chip = chips.get(question.chips[0]) if len(question.chips) == 1 else None
+    filled = [_filled(question, keys, chip, trains=phase == TRAIN) for keys in splits or [{}]]
+    if splits or question.count:
+        merged["split"] = filled if len(filled) > 1 else filled[0]
+    return merged
+
+
+def _searches(options: Mapping[str, Any], phase: str) -> bool:
+    """Check for a question in which a number of chips asks for the best split."""
+    return phase == TRAIN or "within" in options
+
+
+def _check_one(splits: Sequence[Any]) -> None:
+    if len(splits) > 1:
+        raise RooflinesError("split", f"is given {len(splits)} times", "ask for one of a matmul")
+
+
+def _splits(question: Question, option: object) -> list[Any]:
+    """Splits in the words, or in `--split`: keys each, or `auto`."""
+    if option is None:
+        return question.splits
+    if question.splits:
+        twice = f"is given twice, as {quote(option)} and as a word"
+        raise RooflinesError("split", twice, "leave out one of them")
+    if not isinstance(option, str):
+        return [option]
+    if option.lower() == AUTO:
+        return [AUTO]
+    names = option.split(",")
+    if len(names) > 1 and all(TrainingPlan.keys_of(name) for name in names):
+        return [TrainingPlan.keys_of(name) for name in names]
+    return [option]
+
+
+def _request(question: Question, phase: str) -> dict[str, Any]:
+    """Sweep requests from prompt and answer tokens; in a prefill its S.
+
+    Raises:
+        RooflinesError: Prompt or answer is missing, or S is given as well.
+    """
+    request, sizes = question.request, question.sizes
+    if given := [letter for letter in sizes if letter.upper() in MODEL_SIZES[1:]]:
+        problem = f"is given beside {' and '.join(_typed(request))}, which set the tokens"
+        raise RooflinesError(f"size {given[0]}", problem, "leave out one of them")
+    if phase in (PREFILL, TRAIN):
+        if "input" in request:
+            sizes["S"] = request["input"]
+        if "output" in request:
+            question.notes.append(f"osl={request['output']} is not of a {phase} step: left out")
+        return {}
+    if "output" not in request:
+        raise RooflinesError("sizes", "lack osl", "add osl=1024, or the phase prefill")
+    if "input" not in request:
+        raise RooflinesError("sizes", "lack isl", "add isl=8192")
+    prompts, answers = (values_of(request[key], key) for key in ("input", "output"))
+    return {
+        "requests": [
+            {"input": prompt, "output": answer} for prompt, answer in product(prompts, answers)
+        ]
+    }
+
+
+def _typed(request: Mapping[str, str]) -> list[str]:
+    """Request words."""
+    words = {"input": "isl", "output": "osl"}
+    return [f"{words[key]}={value}" for key, value in request.items()]
+
+
+def _filled(question: Question, split: Any, chip: Chip | None, *, trains: bool) -> Any:  # noqa: ANN401, keys or as typed
+    """Split keys with what its words leave open: axes, replicas, experts' chips."""
+    if not isinstance(split, dict):
+        return split
+    keys = dict(split)
+    if trains:
+        for key in COUNTS:
+            keys |= _product_of_axes(question, key, keys)
+    else:
+        keys |= _product_of_axes(question, "dp", keys)
+    numbers = {key: _chips(keys.get(key, 1)) for key in COUNTS}
+    if None in numbers.values():
+        return keys
+    tp, dp, ep, pp, cp = (numbers[key] or 1 for key in COUNTS)
+    if not trains and ep > 1 and tp * dp != ep and "dp" not in keys and not ep % tp:
+        keys["dp"] = str(ep // tp)
+        dp = ep // tp
+        question.notes.append(f"ep{keys['ep']} is taken as {_name(keys)}: dp replicas of attention")
+    total = tp * dp * pp * cp
+    if question.count and total != question.count:
+        keys |= _shared(question, keys, total, trains=trains)
+    if chip is not None and not trains:
+        keys |= _along_axes(question, keys, chip)
+    return keys
+
+
+def _shared(
+    question: Question, keys: Mapping[str, Any], total: int, *, trains: bool
+) -> dict[str, str]:
+    """Keys that spread a split over the chip count that was typed beside them."""
+    count = question.count or 1
+    if total == 1:
+        key = "dp" if trains else "tp"
+        note = f"{count} chips share the model by {key}{count}; `auto` tries every split"
+        question.notes.append(note)
+        return {key: str(count)}
+    if count % total or "dp" in keys:
+        problem = f"is {_name(keys)}, {total} chips, but {count} are named"
+        raise RooflinesError("split", problem, "leave out the number of chips, or correct it")
+    question.notes.append(f"{count} chips of {_name(keys)} are {count // total} replicas")
+    return {"dp": str(count // total)}
+
+
+def _name(keys: Mapping[str, Any]) -> str:
+    """Split name in a note."""
+    return "-".join(f"{key}{keys[key]}" for key in COUNTS if key in keys)
+
+
+def _chips(value: object) -> int | None:
+    """Chip count for a key; None: no such number [1]."""
+    try:
+        return math.prod(parse_axes(str(value)))
+    except ValueError:
+        return None
+
+
+def _product_of_axes(question: Question, key: str, keys: Mapping[str, Any]) -> dict[str, str]:
+    """Chip count for a key that has axes, where a step has none for it."""
+    value = str(keys.get(key, ""))
+    count = _chips(value) if "x" in value.lower() else None
+    if count is None:
+        return {}
+    question.notes.append(f"{key}{value} is taken as {key}{count}")
+    return {key: str(count)}
+
+
+def _along_axes(question: Question, keys: Mapping[str, Any], chip: Chip) -> dict[str, str]:
+    """Torus axes for chips that one axis is too short for."""
+    network = next(iter(chip.networks.values()), None)
+    if network is None or network.topology != TORUS or not isinstance(network.domain, int):
+        return {}
+    axes = {}
+    for key in ("tp", "ep"):
+        value = str(keys.get(key, ""))
+        if value.isdigit() and int(value) > network.domain:
+            lengths = _balanced(int(value), network.domain)
+            if lengths:
+                axes[key] = axes_text(lengths)
+                question.notes.append(
+                    f"{key}{value} is taken as {key}{axes[key]}: an axis joins "
+                    f"{network.domain} chips"
+                )
+    return axes
+
+
+def _balanced(chips: int, longest: int) -> tuple[int, ...]:
+    """Nearly equal axes whose product is a chip count; empty: there are none."""
+    lengths = [length for length in range(2, longest + 1) if not chips % length]
+    for number in range(2, MAX_AXES + 1):
+        choices = [
+            axes
+            for axes in combinations_with_replacement(lengths, number)
+            if math.prod(axes) == chips
+        ]
+        if choices:
+            return min(choices, key=lambda axes: axes[-1] - axes[0])
+    return ()

@@ -1,0 +1,210 @@
+"""Question words as data: forms, meanings, examples, and the commands that take them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EXPLAIN, TRAIN, COMPARE = "explain", "train", "compare"
+"""Commands whose words are a question."""
+
+EVERY = (EXPLAIN, TRAIN, COMPARE)
+SERVING = (EXPLAIN, COMPARE)
+
+
+class WordForm(NamedTuple):
+    """Form of words in a question.
+
+    Attributes:
+        name: Question part that it gives.
+        form: Words as typed.
+        meaning: What they stand for.
+        example: A question for its first command.
+        commands: Commands that take them.
+    """
+
+    name: str
+    form: str
+    meaning: str
+    example: str
+    commands: tuple[str, ...] = EVERY
+
+
+WORD_FORMS = (
+    WordForm(
+        "chip", "h100  h100,b200  mi300x", "chips; several give a table", "h100 128x8192x8192"
+    ),
+    WordForm(
+        "count",
+        "8xh100  h100x8  8 x h100  4 mi300x  gpus=8",
+        "a number of chips that share the model",
+        "8xh100 llama-3.1-70b B=64 S=8k",
+    ),
+    WordForm(
+        "group",
+        "nvidia  amd  blackwell  hopper",
+        "all chips of a maker, or of a generation",
+        "hopper 128x8192x8192",
+        SERVING,
+    ),
+    WordForm(
+        "model",
+        "llama-3.1-70b  'Llama 3.1 70B'  llama-70b  Qwen/Qwen3-32B-FP8  config.json",
+        "a model by id, display or published name, checkpoint, or file",
+        "h100 Qwen/Qwen3-32B-FP8 B=8 S=4k",
+    ),
+    WordForm(
+        "operation",
+        "matmul  gemm  dot  BD,DF->BF",
+        "an operation by name, or as an einsum",
+        "h100 gemm M=128 N=8192 K=8192",
+        SERVING,
+    ),
+    WordForm(
+        "product",
+        "128x8192x8192  4096 4096 4096",
+        "sizes in the order of the operation's letters",
+        "h100 4096 4096 4096",
+        SERVING,
+    ),
+    WordForm(
+        "size",
+        "B=64 S=8k  batch=64 bs=64  ctx=8k  M=128 K=4096 N=4096  B=1..512  B=1,8",
+        "sizes by letter; a bare k, M or G is binary, 8k is 8,192",
+        "h100 llama-3.1-8b batch=64 ctx=8k",
+    ),
+    WordForm(
+        "request",
+        "isl=8192 osl=1024 concurrency=64",
+        "requests: tokens of the prompt and the answer, requests at a time",
+        "h100 llama-3.1-8b isl=8192 osl=1024 concurrency=16",
+        SERVING,
+    ),
+    WordForm(
+        "dtypes",
+        "bf16  fp8  w4a16  x,w->out@compute",
+        "a format or combination of dtypes; several give a table",
+        "h100 llama-3.1-8b B=8 S=8k fp8",
+    ),
+    WordForm(
+        "role",
+        "kv=fp8  weights=fp8  experts=mxfp4  head=bf16",
+        "dtype of one class of tensors; the rest follows",
+        "h100 llama-3.1-8b B=8 S=8k kv=fp8",
+    ),
+    WordForm(
+        "phase",
+        "decode  prefill  train",
+        "the phase of a model's step; decode where none is typed",
+        "h100 llama-3.1-8b B=1 S=8k prefill",
+    ),
+    WordForm(
+        "split",
+        "tp8  tp2-dp4  tp=2,dp=4  ep32  tp4x4  auto",
+        "how chips share the model; several give a table",
+        "h100 llama-3.1-70b B=8 S=8k tp4 tp8",
+    ),
+    WordForm(
+        "shard",
+        "fsdp  zero3  zero1",
+        "in training, states that replicas share",
+        "h100 llama-3.1-8b B=64 S=4k dp64 fsdp",
+        (TRAIN,),
+    ),
+    WordForm(
+        "within",
+        "within=50ms  50ms  tpot=50ms",
+        "limit on the step time; the answer has the largest batch that keeps it",
+        "h100 llama-3.1-70b S=8k tp8 within 50ms",
+        SERVING,
+    ),
+    WordForm(
+        "calibration",
+        "vllm  trtllm  sglang  calibration=vllm",
+        "software that the estimate is calibrated to",
+        "h100 llama-3.1-8b B=8 S=8k vllm",
+    ),
+    WordForm(
+        "option",
+        "tokens=15T  price=2.5  network=nvlink",
+        "options of the command, also without the dashes",
+        "h100 llama-3.1-8b B=64 S=4k dp8 tokens=15T",
+        (TRAIN, EXPLAIN),
+    ),
+)
+"""Every form, in reading order for people."""
+
+SIZE_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(("bs", "batch", "batch_size", "batchsize", "concurrency", "conc"), "B"),
+    **dict.fromkeys(("users", "sequences", "seqs"), "B"),
+    **dict.fromkeys(("ctx", "context", "context_length", "seq", "seqlen", "seq_len"), "S"),
+    **dict.fromkeys(("sequence_length", "max_model_len", "context_len"), "S"),
+    "new_tokens": "T",
+}
+"""Size letters by key."""
+
+REQUEST_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(("isl", "input", "input_len", "input_tokens", "prompt"), "input"),
+    **dict.fromkeys(("osl", "output", "output_len", "output_tokens"), "output"),
+}
+"""Tokens of a request by key."""
+
+ROLE_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(("kv", "kv_cache", "kvcache", "kv_dtype", "kv_cache_dtype", "cache"), "cache"),
+    **{role: role for role in ("weights", "experts", "head", "lm_head", "rest")},
+    **{role: role for role in ("activations", "combine", "compute", "attention", "saved")},
+    **{role: role for role in ("gradients", "master", "moments")},
+}
+"""Tensor classes and compute by key."""
+
+COUNT_KEYS = ("chips", "gpus", "devices", "accelerators")
+"""Keys, and nouns after a number, for a number of chips."""
+
+OPTION_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(("within", "under", "tpot", "itl", "slo"), "within"),
+    **dict.fromkeys(("calibration", "engine"), "calibration"),
+    **{key: key for key in ("phase", "tokens", "price", "network", "memory", "draft", "as")},
+    **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
+    **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
+}
+"""Options by key."""
+
+PHASES: Mapping[str, str] = {
+    **dict.fromkeys(("decode", "decoding", "generate", "generation"), "decode"),
+    **dict.fromkeys(("prefill", "prefilling"), "prefill"),
+    **dict.fromkeys(("train", "training", "pretrain", "pretraining"), "train"),
+}
+"""Phases by word."""
+
+ENGINES: Mapping[str, str] = {
+    **dict.fromkeys(("vllm", "sglang", "trtllm"), ""),
+    **dict.fromkeys(("trt-llm", "tensorrt-llm", "tensorrtllm", "trt"), "trtllm"),
+}
+"""Serving software by word; empty: the word itself."""
+
+NETWORK_SOFTWARE = "nccl"
+"""Software of collectives, where the fits of an engine have none."""
+
+SPOKEN = ("on", "with", "for", "at", "in", "of", "the", "a", "an", "and", "vs", "vs.", "versus")
+"""Words between the parts of a question, which say nothing themselves."""
+
+AUTO_WORDS = ("auto",)
+"""Words for every split."""
+
+
+def key_name(text: str) -> str:
+    """Key as in the tables above: lower case, underscores."""
+    return text.strip().lower().lstrip("-").replace("-", "_")
+
+
+def is_key(text: str) -> bool:
+    """Check for a long key that takes a number after it."""
+    key = key_name(text)
+    return (
+        key in SIZE_KEYS
+        or key in REQUEST_KEYS
+        or key in COUNT_KEYS
+        or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price")
+    )
