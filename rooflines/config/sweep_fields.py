@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    WithJsonSchema,
+    field_validator,
+)
 
 from rooflines.basics.errors import RooflinesError, check_choices, close_to, quote
 from rooflines.basics.numbers import whole
@@ -17,6 +24,7 @@ from rooflines.config.lists import (
     one_or_many,
     unique,
 )
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, AUTO_ENGINES
 from rooflines.hardware.chip_catalogue import base_chips
 from rooflines.hardware.entries import MAIN_MEMORY, Efficiency
 from rooflines.hardware.entry_forms import Entry, Name
@@ -40,6 +48,15 @@ Compression = Annotated[
 
 def _chips(value: object) -> object:
     return base_chips() if value == "all" else as_list(value)
+
+
+def _auto_alone(names: list[str] | None) -> list[str] | None:
+    """Software of a calibration; `auto` has no other beside it."""
+    if names and AUTO_CALIBRATION in names and len(names) > 1:
+        named = ", ".join(name for name in names if name != AUTO_CALIBRATION)
+        problem = f"has {AUTO_CALIBRATION} beside {named}"
+        raise RooflinesError("", problem, f"write {AUTO_CALIBRATION} alone, or {named}")
+    return names
 
 
 def _list_metrics(schema: dict[str, Any], sweep: type[SweepKeys]) -> None:
@@ -91,11 +108,14 @@ class SweepKeys(Entry):
             "shares of the nominal rates that are reached; a missing one is the chip's, else 1"
         ),
     )
-    calibration: Annotated[list[Name] | None, Listed()] = Field(
-        None,
+    calibration: Annotated[list[Name] | None, Listed(), AfterValidator(_auto_alone)] = Field(
+        [AUTO_CALIBRATION],
+        validate_default=True,
         description=(
             "software whose calibration gives the estimates, one or several: the first that has "
-            "one for the chip and compute dtype, or collective; null: the chip's own numbers"
+            "one for the chip and compute dtype, or collective; auto: the chip's own calibration, "
+            f"else the first of {', '.join(AUTO_ENGINES)} with a fit for the chip and all compute "
+            "dtypes, with its all-reduce, other collectives by NCCL; null: no estimates"
         ),
     )
     on_unsupported: Literal["skip", "error"] = Field(

@@ -50,7 +50,8 @@ class CalibrationChoice:
 
     Attributes:
         calibrations: By chip and software.
-        softwares: Software, the first with a fit counts; none: the chip's own calibration.
+        softwares: Software, the first with a fit counts; empty: the chip's own calibration; None:
+            no calibration.
         chip: The chip's id.
         entry: Its entry.
         unit, memory: What the rows run on.
@@ -58,7 +59,7 @@ class CalibrationChoice:
     """
 
     calibrations: Calibrations
-    softwares: Sequence[str]
+    softwares: Sequence[str] | None
     chip: str
     entry: Chip
     unit: Unit
@@ -93,11 +94,14 @@ class CalibrationChoice:
             applies = bool(self.networks) and self.networks == tuple(self.entry.networks)[:1]
         else:
             applies = (self.unit, self.memory) == (MATRIX, MAIN_MEMORY)
-        first = self.calibrations.first
-        return first(kind, self.chip, self.softwares, name) if applies else None
+        if not applies or not self.softwares:
+            return None
+        return self.calibrations.first(kind, self.chip, self.softwares, name)
 
     def fit_by_name(self, kind: str, name: str) -> CalibrationFit[Any] | None:
         """Calibration that applies, with its fit range; arguments as in `first_fit`."""
+        if self.softwares is None:
+            return None
         if kind == "calibrations" and not self.softwares:
             calibration = (self.entry.calibration or {}).get(name)
             return CalibrationFit(_numbers(calibration)) if calibration else None
@@ -136,7 +140,9 @@ class CalibrationChoice:
     def _step(self) -> tuple[str, FittedStep] | None:
         fitted_softwares = self.calibrations.softwares_of(self.chip)
         engines = (
-            (name, name.partition("-")[0]) for name in self.softwares if name in fitted_softwares
+            (name, name.partition("-")[0])
+            for name in self.softwares or ()
+            if name in fitted_softwares
         )
         steps = ((name, self.calibrations.step(self.chip, engine)) for name, engine in engines)
         return next(((name, step) for name, step in steps if step), None)

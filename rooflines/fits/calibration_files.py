@@ -31,7 +31,7 @@ from rooflines.models.architecture import DECODE, PHASES
 from rooflines.theory.network import RING_PASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from fractions import Fraction
     from pathlib import Path
 
@@ -181,6 +181,15 @@ STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
 """Numbers in a step fit."""
 
 
+AUTO_CALIBRATION = "auto"
+"""Calibration by default: the chip's own, else the first engine that has one."""
+
+AUTO_ENGINES = ("vllm", "trtllm", "sglang")
+"""Engines of `auto`, in order."""
+
+AUTO_COLLECTIVES = "nccl"
+"""Library whose collectives `auto` takes where the engine has none of its own."""
+
 ALL_ENGINES = "all"
 """Key for the step fit to all engines; its held-out error covers all runs."""
 
@@ -251,6 +260,27 @@ class Calibrations(Entry):
         keys = (*self.calibrations, *self.collectives)
         return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
 
+    def auto_softwares(self, chip: str, computes: Iterable[str]) -> tuple[str, ...]:
+        """Software that `auto` takes: the first engine with fits in all compute dtypes, and NCCL.
+
+        Args:
+            chip: The chip's id.
+            computes: The compute dtypes of one step or operation.
+
+        Returns:
+            Empty where no engine has them all.
+        """
+        dtypes = [*computes]
+        for engine in AUTO_ENGINES:
+            if all(self.matmul(chip, [engine], dtype) for dtype in dtypes):
+                return engine, AUTO_COLLECTIVES
+        return ()
+
+    def training_softwares(self, chip: str) -> tuple[str, ...]:
+        """Software with a training fit on a chip, sorted."""
+        keys = (key.partition("/") for key in self.training)
+        return tuple(sorted(software for name, _, software in keys if name == chip))
+
     def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
         """Software, or its variant such as `<software>-block`, whose fit has these contents.
 
@@ -269,7 +299,9 @@ class Calibrations(Entry):
         return software
 
     def check_softwares(self, names: Sequence[str]) -> None:
-        """Refuse software without a calibration."""
+        """Refuse software without a calibration; `auto` is none by itself."""
+        if [*names] == [AUTO_CALIBRATION]:
+            return
         for name in names:
             check_choice(name, self.softwares, "no software of a calibration")
 

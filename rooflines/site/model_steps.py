@@ -400,9 +400,7 @@ def _add_collectives(machine: dict[str, Any], case: Case) -> None:
     if isinstance(case, TrainingCase):
         if fit := case.fit:
             training_fit = case.choice.calibrations.training_of
-            software = next(
-                name for name in case.choice.softwares if training_fit(case.chip, [name])
-            )
+            software = next(name for name in case.softwares if training_fit(case.chip, [name]))
             machine["bands"][case.phase] = case.band
             machine["training"] = {
                 "slowdown": fit.times,

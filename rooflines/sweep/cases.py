@@ -13,6 +13,7 @@ from rooflines.basics.errors import at_path, check_choices
 from rooflines.config.sweep_fields import ALL
 from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.support import (
     interconnects,
     missing_level_reason,
@@ -84,18 +85,31 @@ class ChipPlace:
         shares = self.entry.efficiency, self.sweep.config.efficiency
         return self.entry.chip_rates(self.sweep.unit, self.memory, *shares)
 
-    @cached_property
-    def choice(self) -> CalibrationChoice:
-        """Calibrations that apply."""
-        return CalibrationChoice(
-            self.sweep.calibrations,
-            self.sweep.config.calibration or (),
-            self.chip,
-            self.entry,
-            self.sweep.unit,
-            self.memory,
-            self.networks,
-        )
+    def choice(self, computes: frozenset[str]) -> CalibrationChoice:
+        """Calibrations that apply to a case with these compute dtypes."""
+        if computes not in self._choices:
+            self._choices[computes] = CalibrationChoice(
+                self.sweep.calibrations,
+                self.softwares(computes),
+                self.chip,
+                self.entry,
+                self.sweep.unit,
+                self.memory,
+                self.networks,
+            )
+        return self._choices[computes]
+
+    def softwares(self, computes: Collection[str]) -> Sequence[str] | None:
+        """Software that estimates a case; empty: the chip's own calibration; None: no estimate.
+
+        `auto` takes the chip's own calibration where it covers the compute dtypes.
+        """
+        named: Sequence[str] | None = self.sweep.config.calibration
+        if named != [AUTO_CALIBRATION]:
+            return named
+        if (self.entry.calibration or {}).keys() >= {*computes}:
+            return ()
+        return self.sweep.calibrations.auto_softwares(self.chip, computes)
 
     def times(self, kernel: Kernel) -> Times:
         """A kernel's nominal times in one layer, collectives one after another."""
@@ -103,11 +117,12 @@ class ChipPlace:
             self._times[kernel] = serial_times(kernel, self.machine)
         return self._times[kernel]
 
-    def estimate(self, kernel: Kernel) -> Times | None:
+    def estimate(self, kernel: Kernel, choice: CalibrationChoice) -> Times | None:
         """A kernel's calibrated times in one layer; None without a calibration."""
-        if kernel not in self._estimates:
-            self._estimates[kernel] = calibrated_times(kernel, self.machine, self.choice)
-        return self._estimates[kernel]
+        key = kernel, choice.softwares and tuple(choice.softwares)
+        if key not in self._estimates:
+            self._estimates[key] = calibrated_times(kernel, self.machine, choice)
+        return self._estimates[key]
 
     @cached_property
     def shared_times(self) -> dict[object, TimeTerms]:
@@ -119,7 +134,11 @@ class ChipPlace:
         return {}
 
     @cached_property
-    def _estimates(self) -> dict[Kernel, Times | None]:
+    def _estimates(self) -> dict[tuple[Kernel, Sequence[str] | None], Times | None]:
+        return {}
+
+    @cached_property
+    def _choices(self) -> dict[frozenset[str], CalibrationChoice]:
         return {}
 
     def missing_peak(self, dtypes: str) -> str | None:
@@ -195,9 +214,14 @@ class Case:
         return self.place.machine
 
     @property
+    def computes(self) -> Iterable[str]:
+        """Compute dtypes of the kernels."""
+        raise NotImplementedError
+
+    @cached_property
     def choice(self) -> CalibrationChoice:
         """Calibrations that apply."""
-        return self.place.choice
+        return self.place.choice(frozenset(self.computes))
 
     @property
     def keys(self) -> Mapping[str, str | int | None]:
@@ -239,7 +263,7 @@ class Case:
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
         """Calibrated times in one layer, kernel by kernel; None without a calibration."""
-        return tuple(map(self.place.estimate, self.kernels))
+        return tuple(self.place.estimate(kernel, self.choice) for kernel in self.kernels)
 
     @cached_property
     def estimate(self) -> Times | None:

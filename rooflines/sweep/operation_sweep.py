@@ -69,6 +69,11 @@ class OperationCase(Case):
         return Route(links, self.place.resolve_axes(self.axes, next(iter(kinds), "all-gather")))
 
     @property
+    def computes(self) -> tuple[str, ...]:
+        """Compute dtype of the operation."""
+        return (self.combination.compute,)
+
+    @property
     def variant(self) -> tuple[str, str, Axes]:
         """Dtypes, sharding and axes: all but the place."""
         return self.dtypes, self.sharding, self.axes

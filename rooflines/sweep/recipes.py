@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.config.schema import SweepConfig
-from rooflines.fits.calibration_files import Calibrations, key_of
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, Calibrations, key_of
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entries import Chip
 from rooflines.models.architecture import Shape
@@ -66,10 +66,10 @@ def recipe_of(
     fits = {}
     if config.calibration:
         compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
-        keys = [
-            key_of(*chip_and_software)
-            for chip_and_software in product(used_chips, config.calibration)
-        ]
+        named = config.calibration
+        if named == [AUTO_CALIBRATION]:
+            named = sweep.calibrations.softwares
+        keys = [key_of(*chip_and_software) for chip_and_software in product(used_chips, named)]
         fits = fits_recipe(sweep.calibrations.subset(keys, compute))
     model_keys = {"models": list(models_json)} if models_json else {}
     all_chips = [*used_chips]

@@ -14,6 +14,7 @@ from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import columns_of, step_columns
 from rooflines.fits.calibration_choice import bands_of
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
@@ -27,7 +28,7 @@ from rooflines.theory.operation import MATRIX
 from rooflines.theory.poly import ONE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rooflines.config.model_fields import ModelSweepConfig, Request
     from rooflines.dictionary.columns import Column
@@ -97,6 +98,11 @@ class StepCase(Case):
     def split(self) -> Split:
         """Split of the model over chips."""
         return self.sharing.split
+
+    @property
+    def computes(self) -> tuple[str, ...]:
+        """Compute dtypes of linear kernels and attention."""
+        return self.dtypes.compute_dtypes
 
     @property
     def routing(self) -> str:
@@ -255,15 +261,28 @@ class ModelSweep(BaseSweep[StepCase]):
     def _decode_workload(self, name: str, split: Split, label: str) -> StepKernels:
         config, computed = self.config, self.combinations[label].compute_dtypes
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        drafts, calibrations = config.draft is not None, config.calibration or ()
+        drafts = config.draft is not None
+        named: Collection[str] = config.calibration or ()
+        if named == [AUTO_CALIBRATION]:
+            named = self.auto_softwares
         engine = self.calibrations.engines.intersection(
-            calibration.partition("-")[0] for calibration in calibrations
+            software.partition("-")[0] for software in named
         )
         shape, mtp_tokens = self.models[name].shape, self.mtp_tokens(self.models[name])
         fastest = self.fastest_axes
         return StepKernels(
             shape, DECODE, sharing, drafts, bool(engine), mtp_tokens, fastest_axes=fastest
         )
+
+    @cached_property
+    def auto_softwares(self) -> set[str]:
+        """Software that `auto` takes for some chip and dtypes of the sweep."""
+        return {
+            software
+            for chip in self.config.chips
+            for computes in self.computes.values()
+            for software in self.calibrations.auto_softwares(chip, computes)
+        }
 
     def mtp_tokens(self, model: Model) -> int:
         """Tokens drafted by the model's MTP layer [1]; 0 without this layer, or a draft."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.dictionary.columns import columns_of
 from rooflines.fits.calibration_choice import bands_of
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.support import Reason, need_of
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import StepExtents
@@ -23,7 +24,7 @@ from rooflines.theory.resources import sum_time_terms
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.config.model_fields import ModelSweepConfig
     from rooflines.dictionary.columns import Column
@@ -134,7 +135,15 @@ class TrainingCase(StepCase):
     @property
     def fit(self) -> FittedTraining | None:
         """Fitted factor on the time without overlap; None without a calibration."""
-        return self.choice.calibrations.training_of(self.chip, self.choice.softwares)
+        return self.choice.calibrations.training_of(self.chip, self.softwares)
+
+    @property
+    def softwares(self) -> Sequence[str]:
+        """Software whose training fits may apply."""
+        named = self.place.sweep.config.calibration
+        if named == [AUTO_CALIBRATION]:
+            return self.choice.calibrations.training_softwares(self.chip)
+        return named or ()
 
     @property
     def band(self) -> tuple[float | None, float | None]:
