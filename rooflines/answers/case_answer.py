@@ -22,6 +22,7 @@ from rooflines.config.model_fields import Request
 from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
 from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware import timing_errors
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.hardware.chip_parts import number_records
@@ -254,12 +255,16 @@ def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> lis
         RooflinesError: None that is named has a calibration of the chip and a compute dtype.
     """
     named, softwares = sweep.config.calibration or [], list[str]()
+    automatic = named == [AUTO_CALIBRATION]
     if isinstance(case, TrainingCase):
-        if named and case.fit is None:
+        named = [*case.softwares]
+        if named and not automatic and case.fit is None:
             problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
             raise RooflinesError("calibration", problem, "choose another, or leave it out")
         training_fit = sweep.calibrations.training_of
         return [name for name in named if training_fit(case.chip, [name])][:1]
+    if automatic:
+        named = [*(case.choice.softwares or ())]
     for compute in _computed(case) if named else ():
         fitted = (name for name in named if sweep.calibrations.matmul(case.chip, [name], compute))
         software = next(fitted, None)
