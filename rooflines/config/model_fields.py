@@ -118,8 +118,9 @@ class Targets(Entry):
     t_step_s: Annotated[list[Positive], Listed()] = Field(
         description="step times that the largest batch must meet [s]"
     )
-    time: Literal["t_lower_s", "t_serial_s"] = Field(
-        "t_lower_s", description="time that must meet them"
+    time: Literal["t_lower_s", "t_serial_s", "t_estimate_s"] = Field(
+        "t_lower_s",
+        description="time that must meet them: bound, kernels one after another, or estimate",
     )
 
 

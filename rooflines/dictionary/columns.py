@@ -87,8 +87,11 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
         if section not in NON_SECTIONS:
             sections[section] = dict(_columns_of(entries, words, earlier))
             earlier = sections[section] | earlier
-    for section in ("step-rates", "training-rates"):
-        sections[section] |= dict(map(_serial_column, sections[section].values()))
+    for section, totals in (("step-rates", "step-totals"), ("training-rates", "training-times")):
+        rates = [*sections[section].values()]
+        sections[section] |= dict(map(_serial_column, rates))
+        estimate = sections[totals]["t_estimate_s"]
+        sections[section] |= dict(_estimate_column(column, estimate) for column in rates)
     return sections
 
 
@@ -128,6 +131,26 @@ def _serial_column(column: Column) -> tuple[str, Column]:
         meaning = f"{meaning} from t_serial_s"
     name = f"{column.name}{SERIAL_SUFFIX}"
     return name, replace(column, name=name, meaning=meaning)
+
+
+ESTIMATE_SUFFIX = "_estimate"
+"""Suffix of columns computed from t_estimate_s instead of t_lower_s."""
+
+
+def _estimate_column(column: Column, estimate: Column) -> tuple[str, Column]:
+    """The estimated counterpart of a column, with its name: t_estimate_s in place of t_lower_s.
+
+    Args:
+        column: The column.
+        estimate: The column of the estimate, whose reason to be null holds, too.
+    """
+    bound = column.meaning.replace(", not t_estimate_s", "")
+    meaning = bound.replace("t_lower_s", "t_estimate_s")
+    if meaning == bound:
+        meaning = f"{meaning} from t_estimate_s"
+    name = f"{column.name}{ESTIMATE_SUFFIX}"
+    null = "; ".join(filter(None, [column.null, estimate.null]))
+    return name, replace(column, name=name, meaning=meaning, null=null)
 
 
 CONTENT = read_package_yaml(COLUMNS_FILE)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.dictionary.columns import SERIAL_SUFFIX, UNTIMED_PREFIX
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX, UNTIMED_PREFIX
 from rooflines.evaluation.compiler import RowCompiler, Value, first_longest, quotient
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND, estimate_stages, resource_times
@@ -95,6 +95,7 @@ class StepCompiler:
                 "bound": first_longest(RESOURCE_TIMES, longest, BOUND),
                 **self._per_token("", "t_lower_s"),
                 **self._per_token(SERIAL_SUFFIX, "t_serial_s"),
+                **self._per_token(ESTIMATE_SUFFIX, "t_estimate_s"),
             },
         ]
 

@@ -16,7 +16,7 @@ from rooflines.evaluation.compiler import quotient
 from rooflines.evaluation.footprints import footprint_columns, max_sequences
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers
-from rooflines.solvers.plateau import MAX_SIZE, plateau_sizes
+from rooflines.solvers.plateau import MAX_SIZE, add_estimate, plateau_sizes
 from rooflines.solvers.size_axis import AxisLines
 from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RESOURCES
 from rooflines.theory.times import Times
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import OperationCase, Sweep
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.poly import Poly
+
+TIMED = "#timed"
+"""Column: the time of a target exists; an estimate does with a calibration alone."""
 
 
 class SizeThresholds:
@@ -186,6 +189,11 @@ def batch_thresholds(
     summands = [] if targets is None else add_target(thresholds, cases, targets)
     for name, values in footprint_columns(cases).items():
         thresholds.axis_lines.put(name, values)
+    timed = [
+        targets is None or targets.time != "t_estimate_s" or None not in case.kernel_estimates
+        for case in cases
+    ]
+    thresholds.axis_lines.put(TIMED, pl.Series(timed))
     for lines in thresholds.frames():
         frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=max_sequences())
         if targets is None:
@@ -205,8 +213,11 @@ def add_target(
     """Add the lines of the time that has to meet a target.
 
     Returns:
-        The pieces of `t_lower_s`, or of `t_serial_s`, which is a sum over kernels.
+        The pieces of `t_lower_s`; of `t_serial_s` or `t_estimate_s`, the terms of a sum over
+        kernels.
     """
+    if targets.time == "t_estimate_s":
+        return add_estimate(thresholds.axis_lines, cases)
     if targets.time == "t_lower_s":
         pieces = [[name] for lines in thresholds.names.values() for name in lines]
         return [(1, [[MATH_LINE], *pieces])]
@@ -225,7 +236,8 @@ def max_batch_within(
     """Largest batch whose step takes at most `target_s` [1].
 
     Returns:
-        `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more.
+        `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more, or
+        if the time is an estimate that there is none of.
     """
     excess = axis_lines.at(pl.col(TRIAL), summands) - pl.col("target_s") * (1.0 + ROUNDING)
     first_slow = first_integers(
@@ -237,5 +249,8 @@ def max_batch_within(
     )
     before = pl.when(first_slow > pl.col("#min_size")).then(first_slow - 1.0).otherwise(0.0)
     return frame.select(
-        pl.when(first_slow < MAX_SIZE).then(before).cast(pl.Int64).alias("max_B_latency")
+        pl.when((first_slow < MAX_SIZE) & pl.col(TIMED))
+        .then(before)
+        .cast(pl.Int64)
+        .alias("max_B_latency")
     ).to_series()

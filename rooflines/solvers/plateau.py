@@ -26,8 +26,8 @@ from rooflines.basics.numbers import MAX_COUNT
 from rooflines.solvers.crossover import ROUNDING
 from rooflines.solvers.first_integer import TRIAL, first_integers
 from rooflines.solvers.size_axis import AxisLines, identity
-from rooflines.theory.poly import Poly, total
-from rooflines.theory.times import Time
+from rooflines.theory.poly import ZERO, Poly, total
+from rooflines.theory.times import Time, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -49,6 +49,9 @@ PLATEAU, FULL, LAST = "#plateau", "#full", "#last"
 many spans [1]."""
 
 MAX_SIZE = float(MAX_COUNT)
+
+NO_TIME = Times({"compute": Time.max_of(ZERO)})
+"""Estimate in place of a missing one."""
 
 
 def plateau_sizes(
@@ -87,18 +90,18 @@ def plateau_sizes(
 def add_estimate(
     axis_lines: AxisLines, cases: Sequence[Case], transform: Callable[[Poly], Poly] = identity
 ) -> list[Summand]:
-    """Add the lines of estimates, for calibrated cases with the same kernels.
+    """Add the lines of estimates, for cases with the same kernels.
 
     Args:
         axis_lines: The lines along the size.
-        cases: The cases.
+        cases: The cases; kernels without a calibration count as no time.
         transform: Applied to every polynomial.
 
     Returns:
         The terms of a sum: the time outside the pieces, then the pieces, kernel by kernel.
     """
     kernels = cases[0].kernels
-    estimates = [[times for times in case.kernel_estimates if times is not None] for case in cases]
+    estimates = [[times or NO_TIME for times in case.kernel_estimates] for case in cases]
     common = [
         total(
             times.common * kernel.count for times, kernel in zip(case_times, kernels, strict=True)

@@ -22,7 +22,7 @@ from oracle.steps import (
 )
 from oracle.values import bound_of, totals
 
-TWINS = ("t_lower_s", ""), ("t_serial_s", "_serial")
+TWINS = ("t_lower_s", ""), ("t_serial_s", "_serial"), ("t_estimate_s", "_estimate")
 
 
 def times(case, step):
@@ -150,6 +150,12 @@ def price_and_power(case, tokens_per_s, suffix, *, fits):
     }
 
 
+def without_rates(suffix, further=()):
+    """No rates by a time that there is none of."""
+    names = ("tokens_per_s", "tokens_per_s_per_chip", "usd_per_mtok", "j_per_token", "mfu", "mbu")
+    return {name + suffix: None for name in (*names, *further)}
+
+
 def model_values(case, step):
     """Every computed column of a model's row."""
     row = times(case, step)
@@ -162,8 +168,11 @@ def model_values(case, step):
         "price_provider": price["provider"],
         "price_date": price["date"],
     }
+    added = step.T if case.drafts is None else case.accepted + 1
     for time, suffix in TWINS:
-        added = step.T if case.drafts is None else case.accepted + 1
+        if row.get(time) is None:
+            found |= without_rates(suffix)
+            continue
         tokens_per_s = step.B * added / row[time]
         found |= price_and_power(case, tokens_per_s, suffix, fits=found["fits"])
         found["mfu" + suffix] = row["t_math_s"] * case.efficiency["math"] / row[time]

@@ -22,7 +22,7 @@ from oracle.plans import Case, Plan, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
 from oracle.step_table import UNITS, Row, entry_of, price_of
-from oracle.step_values import TWINS, price_and_power
+from oracle.step_values import TWINS, price_and_power, without_rates
 from oracle.steps import shared_evenly
 from oracle.training import OneChip, Pass, saved
 from oracle.values import LABELS, SENT, bound_of, layer_values, summed
@@ -303,14 +303,18 @@ def step_values(case, batch, length):
     row["bubble"] = Fraction(plan.pp - 1, plan.interleave * m + plan.pp - 1)
     price = case.price or {"provider": None, "date": None}
     row |= {"price_provider": price["provider"], "price_date": price["date"]}
+    row |= estimate_of(case, row)
     for time, suffix in TWINS:
+        if row.get(time) is None:
+            row |= without_rates(suffix, ("mfu_full", "hfu"))
+            continue
         tokens_per_s = batch * length / row[time]
         row |= price_and_power(case, tokens_per_s, suffix, fits=row["fits"])
         row["mfu" + suffix] = shares["useful"] / row[time]
         row["mfu_full" + suffix] = shares["all_pairs"] / row[time]
         row["hfu" + suffix] = shares["done"] / row[time]
         row["mbu" + suffix] = row["memory_bytes"] / (row[time] * case.memory_rate)
-    return row | estimate_of(case, row)
+    return row
 
 
 def estimate_of(case, row):
