@@ -414,11 +414,10 @@ def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
 
 def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Kernels with work, each with its critical batch."""
-    timed_kernels = zip(rows, case.kernels, case.kernel_times, strict=True)
     return [
-        {**row, **_critical(times, step, case.split.dp)}
-        for row, kernel, times in timed_kernels
-        if not kernel.engine
+        {**row, **_critical(case.kernel_times[index], step, case.split.dp)}
+        for row, index in zip(rows, case.listed_kernels, strict=True)
+        if not case.kernels[index].engine
     ]
 
 
@@ -427,8 +426,8 @@ def _step_fits(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> dict[str, F
     if any(row["t_estimate_s"] is None for row in rows):
         return None
     fits: dict[str, Fitted] = {}
-    for kernel in case.kernels:
-        fits |= case.choice.fits_of_kernel(kernel)
+    for index in case.listed_kernels:
+        fits |= case.choice.fits_of_kernel(case.kernels[index])
     return fits
 
 
@@ -486,7 +485,8 @@ def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
 def _products(case: StepCase, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """FLOPs, rate and time by compute dtype: linear kernels, then attention where it differs."""
     sums: dict[str, tuple[float, float]] = {}
-    for kernel, row in zip(case.kernels, rows, strict=True):
+    for index, row in zip(case.listed_kernels, rows, strict=True):
+        kernel = case.kernels[index]
         if row["flops"]:
             flops, time_s = sums.get(kernel.compute, (0.0, 0.0))
             flops += row["count"] * row["flops"]

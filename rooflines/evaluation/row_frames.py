@@ -213,7 +213,7 @@ class KernelTable(SweepTable[ModelSweep]):
     def count_rows(self, group: Group) -> int:
         """Count a block's rows, one for every kernel [1]."""
         (block,) = group
-        return block.points * sum(len(case.kernels) for case in block.cases)
+        return block.points * sum(len(case.listed_kernels) for case in block.cases)
 
     def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
         """Compile the kernels of a block: a row compiler, and all columns but keys and sizes."""
@@ -221,7 +221,7 @@ class KernelTable(SweepTable[ModelSweep]):
         kernels = tuple(
             KernelCase(case.place, case, index)
             for case in block.cases
-            for index in range(len(case.kernels))
+            for index in case.listed_kernels
         )
         compiler = RowCompiler([Block(block.before, kernels, block.after)], INNER_AXES)
         return compiler, kernel_stages(compiler, kernels)

@@ -78,7 +78,7 @@ def _units(sweep: AnySweep, folder: str) -> list[Unit]:
     units = []
     for block in sweep.blocks:
         for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-            rows = sum(len(case.kernels) if folder == LAYERS else 1 for case in cases)
+            rows = sum(len(case.listed_kernels) if folder == LAYERS else 1 for case in cases)
             units.append(Unit(block.cases[0].name, chip, block.points * rows))
     return units
 

@@ -14,7 +14,7 @@ from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import columns_of, step_columns
 from rooflines.fits.calibration_choice import bands_of
-from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, AUTO_ENGINES
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
@@ -113,6 +113,14 @@ class StepCase(Case):
     def kernels(self) -> tuple[Kernel, ...]:
         """Kernels of a step, in order."""
         return self.workload.kernels_on(self.place.links)
+
+    @cached_property
+    def listed_kernels(self) -> tuple[int, ...]:
+        """Positions of the kernels in the table of kernels: an engine's where a fit has them."""
+        has_engine = self.engine is not None
+        return tuple(
+            index for index, kernel in enumerate(self.kernels) if has_engine or not kernel.engine
+        )
 
     def runs_of(self, index: int) -> Poly:
         """Kernel runs per layer and step, by the kernel's position [1]."""
@@ -264,7 +272,7 @@ class ModelSweep(BaseSweep[StepCase]):
         drafts = config.draft is not None
         named: Collection[str] = config.calibration or ()
         if named == [AUTO_CALIBRATION]:
-            named = self.auto_softwares
+            named = AUTO_ENGINES
         engine = self.calibrations.engines.intersection(
             software.partition("-")[0] for software in named
         )
@@ -273,16 +281,6 @@ class ModelSweep(BaseSweep[StepCase]):
         return StepKernels(
             shape, DECODE, sharing, drafts, bool(engine), mtp_tokens, fastest_axes=fastest
         )
-
-    @cached_property
-    def auto_softwares(self) -> set[str]:
-        """Software that `auto` takes for some chip and dtypes of the sweep."""
-        return {
-            software
-            for chip in self.config.chips
-            for computes in self.computes.values()
-            for software in self.calibrations.auto_softwares(chip, computes)
-        }
 
     def mtp_tokens(self, model: Model) -> int:
         """Tokens drafted by the model's MTP layer [1]; 0 without this layer, or a draft."""

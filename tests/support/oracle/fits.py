@@ -62,16 +62,43 @@ def fit_in(entry, *, foreign=False):
     return Fit(numbers, ends, {"sizes": entry.get("sizes") or {}, "foreign": foreign, **beyond})
 
 
+ENGINES = ("vllm", "trtllm", "sglang")
+
+
+def softwares_of(sweep, asked, chip, files):
+    """The software of a case, in order: as named, else the first engine; None: no estimate.
+
+    Args:
+        sweep: The sweep, whose `calibration` may be left out.
+        asked: As in `fits_of`.
+        chip: The chip.
+        files: Fits by kind, chip and software, and name.
+    """
+    named = sweep.get("calibration", "auto")
+    if named is None or named not in ("auto", ["auto"]):
+        return named if named is None or isinstance(named, list) else [named]
+    dtypes = {asked["dtypes"][unit] for unit in ("compute", "attention")}
+    if dtypes <= set(chip.get("calibration") or {}):
+        return []
+    for engine in ENGINES:
+        timed = set(files.get("calibrations", {}).get(f"{asked['chip']}/{engine}", {}))
+        if dtypes <= timed | ({"fp16"} if "bf16" in timed else set()):
+            return [engine, "nccl"]
+    return []
+
+
 def fits_of(asked, chip, softwares, files):
     """The fits of a case.
 
     Args:
         asked: The name of the chip, memory, networks, unit, and dtypes of its kinds of math.
         chip: The chip.
-        softwares: Software in order; none: the chip's own calibration.
+        softwares: Software in order; empty: the chip's own calibration; None: no calibration.
         files: Fits by kind, chip and software, and name.
     """
     units = {unit: asked["dtypes"][unit] for unit in ("compute", "attention")}
+    if softwares is None:
+        return Fits(dict.fromkeys(units), {}, {})
     if not softwares:
         plain = {"overhead_s": 0, **dict.fromkeys(SHARES[:3], 1)}
         own = {

@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import product
 
 from oracle import step_values, sweeps
-from oracle.fits import NEARLY_TIED, fits_of
+from oracle.fits import NEARLY_TIED, fits_of, softwares_of
 from oracle.network import why_not_joined
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
@@ -157,7 +157,7 @@ def cases(sweep, models, chips, formats, fits=None):
                     "ep": ep,
                     "cache_split": sweep.get("cache_split", "heads"),
                 }
-                softwares = as_list(sweep.get("calibration") or [])
+                softwares = softwares_of(sweep, asked, chip, fits or {})
                 asked["fits"] = fits_of(asked, chip, softwares, fits or {})
                 keys = {
                     "model": model,

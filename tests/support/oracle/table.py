@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from oracle import sweeps
-from oracle.fits import fits_of
+from oracle.fits import fits_of, softwares_of
 from oracle.network import Link, why_not_joined
 from oracle.operations import Sharding, operation_of
 from oracle.quantities import as_list, exact, whole
@@ -68,7 +68,7 @@ def setting_of(sweep, chip, case, fits=None):
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,
         links=links,
         efficiency={r: exact(efficiency.get(r, 1)) for r in RESOURCES},
-        fits=fits_of(asked, chip, as_list(sweep.get("calibration") or []), fits or {}),
+        fits=fits_of(asked, chip, softwares_of(sweep, asked, chip, fits or {}), fits or {}),
         exact_flops=sweeps.exactly(sweep),
         tile={d: whole(size) for d, size in (sweep.get("tile") or {}).items()},
         two_levels=any(len(names or []) > 1 for names in sweeps.routes(sweep)),

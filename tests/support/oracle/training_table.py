@@ -195,6 +195,12 @@ def every_plan(sweep, shared, catalogue):
     return [*found.values()]
 
 
+def trainers(chip, fits):
+    """Software with a fit of training on a chip, in alphabetical order."""
+    keys = (key.partition("/") for key in fits.get("training", {}))
+    return sorted(software for name, _, software in keys if name == chip)
+
+
 def stretch_of(chip, softwares, fits):
     """The fit of steps of training of the first software that has one; None without."""
     found = (fits.get("training", {}).get(f"{chip}/{software}", {}) for software in softwares)
@@ -203,7 +209,7 @@ def stretch_of(chip, softwares, fits):
 
 def cases(sweep, catalogue, chips, formats, fits=None):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
-    softwares = as_list(sweep.get("calibration") or [])
+    named = sweep.get("calibration", "auto")
     resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
     levels = as_list(sweep.get("memory", "hbm"))
     for spec, plan in product(as_list(sweep["models"]), plans_of(sweep, catalogue)):
@@ -218,6 +224,7 @@ def cases(sweep, catalogue, chips, formats, fits=None):
                 for spelled in as_list(sweep["dtypes"]):
                     label, dtypes = dtypes_of(spelled, formats)
                     asked = {"entry": entry, "plan": plan, "memory": memory, "dtypes": dtypes}
+                    softwares = trainers(name, fits or {}) if named == "auto" else as_list(named or [])
                     asked["stretch"] = stretch_of(name, softwares, fits or {})
                     supported = chip["units"].get("matrix", {})
                     axes = fastest_axes(links, plan.chips)
