@@ -224,7 +224,9 @@ def cases(sweep, catalogue, chips, formats, fits=None):
                 for spelled in as_list(sweep["dtypes"]):
                     label, dtypes = dtypes_of(spelled, formats)
                     asked = {"entry": entry, "plan": plan, "memory": memory, "dtypes": dtypes}
-                    softwares = trainers(name, fits or {}) if named == "auto" else as_list(named or [])
+                    softwares = (
+                        trainers(name, fits or {}) if named == "auto" else as_list(named or [])
+                    )
                     asked["stretch"] = stretch_of(name, softwares, fits or {})
                     supported = chip["units"].get("matrix", {})
                     axes = fastest_axes(links, plan.chips)
