@@ -125,9 +125,34 @@ def test_a_screen_says_that_no_split_fits(capsys):
 
 
 def test_within_a_time_the_largest_batches_are_those_of_the_worked_example():
-    rows = rooflines.best_splits("h100-sxm", LLAMA, S=8192, dtypes="bf16", chips=16, within=0.02)
+    asked: dict[str, Any] = {"dtypes": "bf16", "chips": 16, "calibration": "none"}
+    rows = rooflines.best_splits("h100-sxm", LLAMA, S=8192, within=0.02, **asked)
     found = rows.select("split", "B", rows["tokens_per_s_per_chip"].round(1)).rows()
     assert found == [("tp8-dp2", 284, 888.7), ("tp4-dp4", 189, 591.6), ("tp16", 164, 512.5)]
+
+
+def replicas_in(split):
+    """Replicas in the name of a split, which share a batch [1]."""
+    replicas = re.search(r"dp(\d+)", split)
+    return int(replicas[1]) if replicas else 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "column"),
+    [({}, "t_estimate_s"), ({"calibration": "none"}, "t_serial_s"), ({"bound": True}, "t_lower_s")],
+)
+def test_the_largest_batch_within_a_time_meets_it_and_the_next_one_does_not(asked, column):
+    step: dict[str, Any] = {"S": 8192, "dtypes": "bf16", **asked}
+    within = 0.03
+    rows = rooflines.best_splits("h100-sxm", LLAMA, chips=8, within=within, **step)
+    assert rows.height
+    for split, batch, largest in rows.select("split", "B", "max_B").rows():
+        times = [
+            rooflines.explain_model("h100-sxm", LLAMA, B=size, split=split, **step).row[column]
+            for size in (batch, batch + replicas_in(split))
+        ]
+        assert times[0] <= within * (1 + 1e-12)
+        assert times[1] > within or batch == largest
 
 
 def divisor_splits(chips, experts):
@@ -148,9 +173,16 @@ def one_by_one(sizes, chip, network, model, chips):
         except RooflinesError:
             continue
         found.append(
-            (row["fits"] is False, row["t_serial_s"], row["footprint_bytes"], row["split"])
+            (
+                row["fits"] is False,
+                row["t_estimate_s"],
+                row["t_serial_s"],
+                row["footprint_bytes"],
+                row["split"],
+            )
         )
-    return sorted(found)
+    decides = 2 if any(each[1] is None for each in found) else 1
+    return sorted((each[0], each[decides], *each[3:]) for each in found)
 
 
 @check(100)
@@ -168,7 +200,7 @@ def test_best_split_is_that_of_one_question_for_each(place, model, chips, sizes)
     chip, network = place
     rows = rooflines.best_splits(chip, model, **sizes, dtypes="bf16", chips=chips, network=network)
     misfits = rows["fits"].eq_missing(other=False)
-    ranked = zip(misfits, rows["t_serial_s"], rows["footprint_bytes"], rows["split"], strict=True)
+    ranked = zip(misfits, rows["t_step_s"], rows["footprint_bytes"], rows["split"], strict=True)
     assert list(ranked) == one_by_one(sizes, chip, network, model, chips)
 
 

@@ -20,6 +20,7 @@ from small_config import matmul
 import rooflines
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.question import QuestionCatalogues
+from rooflines.basics.text import seconds
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -49,18 +50,32 @@ def check_uses(found):
     return used
 
 
+BAND_SHARE = 0.8
+"""Share of measurements between p10 and p90 [1]."""
+
+
 def summed(found):
     """What a text says besides: sums over groups, how many are alike, and rates that are enough."""
     row = found["row"]
+    if terms := found.get("terms"):
+        yield sum(each["count"] * each["collectives_estimate_s"] for each in terms)
+        untimed = (each for each in terms if "untimed" in (each["calibration"] or ""))
+        yield sum(each["count"] * each["t_estimate_s"] for each in untimed) / row["t_estimate_s"]
     for parts, column in (("groups", "t_serial_s"), ("terms", "t_estimate_s")):
         times = sorted(each["count"] * (each[column] or 0) for each in found.get(parts, ()))
         sums = [*times, *accumulate(times)]
         yield [sums, [each / (row[column] or 1) for each in sums], [*range(len(times))]]
+    if row.get("t_estimate_p10_s") is not None:
+        yield BAND_SHARE
     if "t_serial_s" in row:
-        slower = (row["t_estimate_s"] or row["t_serial_s"]) / row["t_serial_s"]
-        total, per_chip = row["tokens_per_s_serial"], row["tokens_per_s_per_chip_serial"]
-        rates = (total, per_chip, total / row["B"])
-        yield [*(rate / slower for rate in rates), (row["usd_per_mtok_serial"] or 0) * slower]
+        for suffix in ("", "_serial", "_estimate"):
+            yield (row[f"tokens_per_s{suffix}"] or 0) / row["B"]
+        yield 2 * row["B"]
+    if "utilization" in row:
+        slower = row["t_lower_s"] / found["time_s"]
+        yield [row["utilization"] * slower, row["attained_flops_per_s"] * slower]
+    if after := found.get("next_token"):
+        yield [1 / time for time in after if time]
     yield [MIN_FACTOR, PLATEAU_SHARE, [*range(len(found["dtypes"]) + 1)]]
     per_s = {used["resource"]: used["per_s"] for used in found["resources"]}
     for change in found["required_rates"]:
@@ -168,7 +183,7 @@ def test_an_estimate_names_its_software_and_its_band():
     assert answer.softwares == ["trtllm"]
     assert row["t_estimate_p10_s"] < row["t_estimate_s"] < row["t_estimate_p90_s"]
     screen = " ".join(str(answer).split())
-    assert f"calibrated to trtllm; {row['estimate_bound']}-bound" in screen
+    assert "calibrated to trtllm on h100-sxm in bf16" in screen
     with pytest.raises(rooflines.RooflinesError, match="without a calibration of h100-sxm in int8"):
         rooflines.explain(*question, "int8", calibration="trtllm")
 
@@ -317,28 +332,40 @@ def test_a_class_of_tensors_in_two_formats_has_the_bytes_of_its_file(tmp_path):
     assert answer.measured is None
 
 
-def test_rates_and_costs_of_an_estimate_stand_beside_those_of_the_serial_time():
+@pytest.mark.parametrize(
+    ("asked", "time", "suffix"),
+    [
+        ({}, "t_estimate_s", "_estimate"),
+        ({"calibration": None}, "t_serial_s", "_serial"),
+        ({"bound": True}, "t_lower_s", ""),
+    ],
+)
+def test_times_rates_and_costs_of_a_screen_are_of_one_basis(asked, time, suffix):
     answer = rooflines.explain_model(
-        "h100-sxm", "llama-3.1-70b", B=64, S=8192, dtypes="bf16", split="tp8", calibration="vllm"
+        "h100-sxm", "llama-3.1-70b", B=64, S=8192, dtypes="bf16", split="tp8", **asked
     )
     screen, row = re.sub(r"\s+", " ", str(answer)), answer.row
-    slower = row["t_estimate_s"] / row["t_serial_s"]
-    assert slower > 1.5
-    rate = re.search(r"tokens/s ([0-9,]+) serialized, .*?, ([0-9,]+) estimated", screen)
-    assert rate is not None
-    assert [int(each.replace(",", "")) for each in rate.groups()] == [
-        round(64 / row["t_serial_s"]),
-        round(64 / row["t_estimate_s"]),
-    ]
-    cost = re.search(r"\$([0-9.]+)/Mtok serialized, \$([0-9.]+) estimated", screen)
+    assert answer.to_dict()["time_s"] == row[time]
+    assert f"{seconds(row[time])} a token (TPOT)" in screen
+    assert f"at least {seconds(row['t_lower_s'])}" in screen
+    per_user = re.search(r"([0-9.]+) tokens/s/user, ([0-9,]+) tokens/s/chip", screen)
+    assert per_user is not None
+    assert float(per_user[1]) == pytest.approx(1 / row[time], abs=0.05)
+    assert float(per_user[2].replace(",", "")) == pytest.approx(8 / row[time], abs=0.5)
+    cost, energy = re.search(r"\$([0-9.]+)/Mtok", screen), re.search(r"([0-9.]+) J/token", screen)
     assert cost is not None
-    assert float(cost[1]) == pytest.approx(row["usd_per_mtok_serial"], abs=0.005)
-    assert float(cost[2]) == pytest.approx(row["usd_per_mtok_serial"] * slower, abs=0.005)
+    assert energy is not None
+    assert float(cost[1]) == pytest.approx(row[f"usd_per_mtok{suffix}"], abs=0.005)
+    assert float(energy[1]) == pytest.approx(row[f"j_per_token{suffix}"], abs=0.005)
 
 
 @pytest.mark.parametrize(
     ("calibration", "title"),
-    [([], "tokens/s/chip (serialized)"), (["--calibration", "vllm"], "tokens/s/chip (estimate)")],
+    [
+        ([], "tokens/s/chip (estimate)"),
+        (["--calibration", "none"], "tokens/s/chip (serialized)"),
+        (["--bound"], "tokens/s/chip (at least)"),
+    ],
 )
 def test_the_rate_of_every_split_is_headed_by_its_time(calibration, title, capsys):
     asked = ["h100", "llama-3.1-70b", "B=64", "S=8k", "--split", "auto", "--chips", "8"]

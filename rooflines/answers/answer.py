@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer_values import Estimate
 from rooflines.answers.assumptions import as_note
+from rooflines.answers.basis import BOUND, ESTIMATE, Basis
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.phrases import (
     BEYOND,
@@ -58,12 +59,16 @@ class Answer(ABC):
             out; `split`, kernels that chips replicate; `dtypes`, what is in the one format typed.
         softwares: Software whose calibrations give the estimate; empty: none is named.
         contents: What their timings include besides the matmuls.
+        basis: Time that the headline, rates and cost are of.
         measured: Timings of the chip in these dtypes over the bound: `software`, `n`, `p10`, `p50`,
             `p90` [1]; None: no published timings of such a case.
     """
 
     kind: ClassVar[str]
     """Key `kind` in JSON."""
+
+    band_share: ClassVar[str]
+    """Measurements that fall into the band of an estimate."""
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {}
     """Short answer and text by outcome, for axes whose threshold is a largest size."""
@@ -82,6 +87,7 @@ class Answer(ABC):
     assumptions: Mapping[str, str]
     softwares: Sequence[str]
     contents: Sequence[str]
+    basis: Basis
     measured: Mapping[str, Any] | None
 
     @property
@@ -108,6 +114,11 @@ class Answer(ABC):
     def bound_s(self) -> float:
         """Bound on the time [s]."""
         return float(self.row["t_lower_s"])
+
+    @property
+    def time_s(self) -> float:
+        """Time on the basis of the answer [s]."""
+        return float(self.row[self.basis.column])
 
     @property
     def estimate(self) -> Estimate | None:
@@ -140,12 +151,13 @@ class Answer(ABC):
             key: [*value] if isinstance(value, tuple) else value
             for key, value in asdict(self).items()
         }
-        return {"kind": self.kind, **values}
+        return {"kind": self.kind, **values, "basis": self.basis.key, "time_s": self.time_s}
 
     def screen(self) -> Screen:
         """Statements in the order in which a screen has them."""
         return Screen(
             title=self.title,
+            calibration=self._calibration(),
             verdict=self.verdict(),
             bound=self.bound,
             resources=self.resources,
@@ -176,29 +188,43 @@ class Answer(ABC):
         """Times with and without overlap."""
 
     def _hops(self) -> str:
-        """Least time of hops; empty where no network is used."""
+        """Least latency of the network; empty where none is used."""
         latencies = (resource.latency_s for resource in self.resources if resource.latency_s)
-        return "".join(f"; hops at least {seconds(latency_s)}" for latency_s in latencies)
+        texts = (f"; network latency at least {seconds(latency_s)}" for latency_s in latencies)
+        return "".join(texts)
 
-    def _calibrated(self, origin: str, includes: str) -> str:
-        """Calibrated time, its band and software; empty without an estimate.
+    def _calibration(self) -> str:
+        """Calibration behind the estimate: software, chip, dtypes, contents of its timings.
 
-        Args:
-            origin: Software, and what it says besides the time; empty: the chip's measurements.
-            includes: Verb before contents of the timings.
+        Without an estimate the reason; empty where the bound alone is asked for.
         """
         estimate = self.estimate
-        if estimate is None:
+        if self.basis is BOUND and estimate is not None:
             return ""
-        band = ""
-        if estimate.p10_s is not None and estimate.p90_s is not None:
-            band = f" (p10 to p90: {seconds(estimate.p10_s)} to {seconds(estimate.p90_s)})"
-        contents = "".join(f"; {includes} {content}" for content in estimate.contents)
+        if estimate is None:
+            return self._no_estimate()
+        contents = "".join(f"; timings include {content}" for content in estimate.contents)
         beyond = ""
         if estimate.extrapolated:
             beyond = f"; {BEYOND[estimate.extrapolated]}, so the band is wider"
-        time = seconds(estimate.time_s)
-        return f"{time}{band}, calibrated to {origin or 'measurements'}{contents}{beyond}"
+        origin = ", ".join(estimate.softwares) or "the measurements of the chip's entry"
+        return f"calibrated to {origin} on {self.chip} in {self._computes()}{contents}{beyond}"
+
+    @abstractmethod
+    def _no_estimate(self) -> str:
+        """Reason that there is no estimate; empty where none was asked for."""
+
+    @abstractmethod
+    def _computes(self) -> str:
+        """Compute dtypes that the calibration is of."""
+
+    def _band(self) -> str:
+        """Band of the estimate, with the share of measurements inside; empty on another basis."""
+        estimate = self.estimate
+        if self.basis is not ESTIMATE or estimate is None or estimate.p10_s is None:
+            return ""
+        low, high = estimate.p10_s, estimate.p90_s
+        return "" if high is None else f", {seconds(low)} to {seconds(high)} ({self.band_share})"
 
     def _timings(self, subject: str) -> str:
         """Published timings over the bound; empty without any.
@@ -236,10 +262,11 @@ class Answer(ABC):
         """Kernels of a step, critical sizes, and what else would make it compute-bound."""
         yield from self._kernel_sections()
         yield Section(self._thresholds_title(), list(self._threshold_lines()))
-        if all(change.outcome == ALWAYS for change in self.required_rates):
-            yield Section("Already compute-bound at these sizes.", [])
-            return
-        yield Section("Alternatives, each alone:", [*self._rate_lines(), *self._dtype_lines()])
+        yield from self._change_sections()
+
+    @abstractmethod
+    def _change_sections(self) -> Iterator[Section]:
+        """Sections on what would change the time."""
 
     def _kernel_sections(self) -> Iterator[Section]:
         """Sections on kernels; an operation has none."""
@@ -258,7 +285,7 @@ class Answer(ABC):
             value, text = self._upper(whole) if axis in self.upper_limits else self._lower(whole)
             plateau = ""
             if (size := whole["plateau_estimate"]) is not None:
-                plateau = f"estimate: 90% of plateau from {size}"
+                plateau = f"the estimate reaches 90% of its plateau at {axis} = {size}"
             texts = [text, *self._share_texts(whole, shares), plateau]
             yield Line(axis, value, "; ".join(filter(None, texts)))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
+from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.phrases import step_title
 from rooflines.answers.question import (
@@ -100,6 +101,7 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     within: float | None = None,
     phase: str = "decode",
     network: str | Sequence[str] | None = None,
+    bound: bool = False,
     config: HasCatalogues | None = None,
     **options: object,
 ) -> pl.DataFrame:
@@ -113,20 +115,21 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         T: New tokens of each sequence, in decode; None: 1 [1].
         dtypes: As in `explain_model`, or `train`.
         chips: How many chips share the model, tp * dp [1].
-        within: Longest step time, serialized [s]: B is then the largest batch that keeps it and
-            fits; None: B is given.
+        within: Longest time that decides, see below [s]: B is then the largest batch that keeps it
+            and fits; None: B is given.
         phase: `decode`, `prefill` or `train`.
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
+        bound: True to let the bound decide.
         config: As in `explain`.
         **options: Others of `explain_model` or `train`; in training also `interleave`.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
-        decides: the estimate where every split has one, else `t_serial_s`. Splits without a batch
-        within the time are left out. `note` has the assumptions. In training the columns of a table
-        of training, and `t_upper_s` decides.
+        decides: the estimate where every split has one, else `t_serial_s`; with `bound`,
+        `t_lower_s`. Splits without a batch within the time are left out. `note` has the
+        assumptions. In training the columns of a table of training, and `t_upper_s` decides.
 
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
@@ -135,20 +138,23 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     question = model_question(chip, model, {"B": B, "S": S, "T": T}, dtypes, catalogues)
     links = network.split(",") if isinstance(network, str) else network
     options["phase"] = phase
-    ranked = _ranked(question, catalogues, chips=chips, within=within, network=links, **options)
-    return ranked[0]
+    frame, _, _ = _ranked(
+        question, catalogues, chips=chips, within=within, network=links, bound=bound, **options
+    )
+    return frame
 
 
-def _ranked(
+def _ranked(  # noqa: PLR0913, the parts of a question
     question: Question,
     catalogues: QuestionCatalogues,
     *,
     chips: int | str,
     within: float | str | None = None,
     network: Sequence[str] | None = None,
+    bound: bool = False,
     **options: object,
-) -> tuple[pl.DataFrame, ModelSweep]:
-    """Ranked splits as in `best_splits`, and the sweep over all splits."""
+) -> tuple[pl.DataFrame, ModelSweep, Basis]:
+    """Ranked splits as in `best_splits`, the sweep over all splits, and what decides."""
     with at_path("chips"):
         number_of_chips = whole(chips, maximum=MAX_CHIPS)
     batch_given = "B" in {letter.upper() for letter in question.sizes}
@@ -168,13 +174,29 @@ def _ranked(
     all_splits = _with_every_split(base_sweep, question.chips[0], number_of_chips, network)
     if within is None:
         all_splits = _changed(all_splits)
-        rows = _in_order(StepTable(all_splits).frame().collect(), by_throughput=False)
-        return rows.with_columns(as_column(all_splits)), all_splits
-    return _within(all_splits, _target(within)).with_columns(as_column(all_splits)), all_splits
+        frame = StepTable(all_splits).frame().collect()
+        basis = basis_of(frame.select("t_estimate_s", "t_serial_s").to_dicts(), bound=bound)
+        rows = _in_order(frame, basis, by_throughput=False)
+    else:
+        basis = _target_basis(all_splits, bound=bound)
+        rows = _within(all_splits, _target(within, basis), basis)
+    return rows.with_columns(as_column(all_splits)), all_splits, basis
+
+
+def _target_basis(all_splits: ModelSweep, *, bound: bool) -> Basis:
+    """Basis of a target: the estimate where every split has one."""
+    cases = (case for block in all_splits.blocks for case in block.cases)
+    if bound:
+        return BOUND
+    return ESTIMATE if all(None not in case.kernel_estimates for case in cases) else SERIALIZED
 
 
 def with_largest_batch(
-    question: Question, catalogues: QuestionCatalogues, options: Mapping[str, Any]
+    question: Question,
+    catalogues: QuestionCatalogues,
+    options: Mapping[str, Any],
+    *,
+    bound: bool = False,
 ) -> tuple[Question, dict[str, Any]]:
     """Question with the largest batch that its split keeps in the step time; notes say so.
 
@@ -182,12 +204,13 @@ def with_largest_batch(
         question: A model, with one chip, split and context.
         catalogues: What can be named.
         options: As for `question_sweep`, and `within` [s].
+        bound: True to hold the bound against the time, not the estimate.
 
     Raises:
         RooflinesError: Something is invalid, or no batch that fits keeps the time.
     """
     rest = {**options}
-    target = _target(rest.pop("within"))
+    within = rest.pop("within")
     _check_searched(question, options)
     split = rest.get("split")
     start = 1 if split is None else validate_entry(Split, split_of(split)).dp
@@ -195,17 +218,19 @@ def with_largest_batch(
     sweep = question_sweep(start_question, catalogues, **rest)
     if sweep.rows > 1 or not isinstance(sweep, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
-    batch, max_batch = _within(sweep, target).select("B", "max_B").row(0)
-    limit = f"within {seconds(target.t_step_s[0])}, serialized"
+    basis = _target_basis(sweep, bound=bound)
+    target = _target(within, basis)
+    batch, max_batch = _within(sweep, target, basis).select("B", "max_B").row(0)
+    limit = f"within {seconds(target.t_step_s[0])} by the {basis.noun}"
     reason = f"that fits, {limit}" if batch == max_batch else limit
     question.notes.append(f"B = {batch:,} is the largest batch {reason}")
     return replace(question, sizes={**question.sizes, "B": batch}), rest
 
 
-def _target(within: object) -> Targets:
-    """Step time as a target for serialized time."""
+def _target(within: object, basis: Basis) -> Targets:
+    """Step time as a target for the time of a basis."""
     with at_path("within"):
-        return Targets.model_validate({"t_step_s": [number(within)], "time": "t_serial_s"})
+        return Targets.model_validate({"t_step_s": [number(within)], "time": basis.column})
 
 
 def _check_searched(question: Question, options: Mapping[str, Any]) -> None:
@@ -230,13 +255,14 @@ def _interleaved(sweep: ModelSweep, runs: object) -> ModelSweep:
     return replace(sweep, config=sweep.config.model_copy(update={"splits": plans}))
 
 
-def split_cases(
+def split_cases(  # noqa: PLR0913, the parts of a question
     question: Question,
     catalogues: QuestionCatalogues,
     *,
     split: object = None,
     chips: Any = None,  # noqa: ANN401, as typed
     network: Any = None,  # noqa: ANN401, the same
+    bound: bool = False,
     **options: Any,  # noqa: ANN401, the same
 ) -> Cases:
     """Splits as a table for a screen.
@@ -247,6 +273,7 @@ def split_cases(
         split: `auto`.
         chips: How many chips share the model, tp * dp [1].
         network: Interconnects with a comma, inner first; None: those that join the chips.
+        bound: True to let the bound decide.
         **options: As of `best_splits`.
 
     Raises:
@@ -262,14 +289,16 @@ def split_cases(
         problem = "is auto, which needs a number of chips"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
-    frame, all_splits = _ranked(question, catalogues, chips=chips, network=links, **options)
+    frame, all_splits, basis = _ranked(
+        question, catalogues, chips=chips, network=links, bound=bound, **options
+    )
     rows = frame.to_dicts()
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
-    rate = OF_TRAINING if "bubble" in frame.columns else RATE
-    estimated = rate == RATE and all(row["t_estimate_s"] is not None for row in rows)
-    time = COLUMNS["t_estimate_s" if estimated else "t_serial_s"]
-    titles = {rate if name == RATE else name: title.format(time) for name, title in COLUMNS.items()}
+    rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
+    titles = {
+        rate if name == RATE else name: title.format(basis.title) for name, title in COLUMNS.items()
+    }
     filled = {
         name: title
         for name, title in titles.items()
@@ -283,7 +312,7 @@ def split_cases(
         notes.append(f"{len(rest)} more splits{misfits}: --csv and --json have all.")
     notes += _skipped_notes(all_splits, frame)
     notes += map(as_note, assumptions_of(all_splits).items())
-    return Cases(head, rows, filled, "B", notes, MAX_SHOWN)
+    return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
 
 
 def _skipped_notes(all_splits: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
@@ -306,9 +335,8 @@ def _skipped_notes(all_splits: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
 MAX_NAMED = 4
 """Splits that a note names [1]."""
 
-RATE, OF_TRAINING = "tokens_per_s_per_chip", "tokens_per_s_per_chip_serial"
-"""The rate at the time that decides, and in training that of kernels one after another, as an
-answer for one split has it."""
+RATE = "tokens_per_s_per_chip"
+"""Rate at the time that decides; in training at the time that one split's answer leads with."""
 
 COLUMNS = {
     "split": "split",
@@ -361,7 +389,7 @@ def _with_every_split(
     return replace(sweep, config=config, fastest_axes=TRAIN in config.phase)
 
 
-def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
+def _within(all_splits: ModelSweep, targets: Targets, basis: Basis) -> pl.DataFrame:
     """Splits, each with the largest batch that fits and meets the step time."""
     solved = sweep_thresholds(_changed(all_splits, thresholds=["B"], targets=targets))
     largest = solved.select("split", B=pl.min_horizontal("max_B_latency", "max_B_fit"))
@@ -373,22 +401,21 @@ def _within(all_splits: ModelSweep, targets: Targets) -> pl.DataFrame:
     grid = {**all_splits.config.grid, "B": Sizes(largest["B"].unique().sort().to_list())}
     rows = StepTable(_changed(all_splits, grid=grid)).frame().collect()
     rows = rows.join(largest, on=["split", "B"], how="semi", maintain_order="left")
-    return _in_order(rows, by_throughput=True)
+    return _in_order(rows, basis, by_throughput=True)
 
 
-def _in_order(rows: pl.DataFrame, *, by_throughput: bool) -> pl.DataFrame:
+def _in_order(rows: pl.DataFrame, basis: Basis, *, by_throughput: bool) -> pl.DataFrame:
     """Rank rows, best first, and add the bottleneck that makes each slower than the best.
 
-    The time of a step that decides is the estimate or, where a split has none, kernels one after
-    another; of training that without overlap, which ranks 20 of 21 measured pairs.
+    The time of a step that decides is that of the basis; of training, unless it is the bound, that
+    without overlap, which ranks 20 of 21 measured pairs and is proportional to the estimate.
     """
-    times, decides, shown = TIMES, "t_estimate_s", [*KEYS, "B", "S", "^T$", *VALUES]
+    times, decides, shown = TIMES, basis.column, [*KEYS, "B", "S", "^T$", *VALUES]
     if "bubble" in rows.columns:
         rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
-        times, decides = {**TIMES, "bubble": "t_bubble_s"}, "t_upper_s"
+        times = {**TIMES, "bubble": "t_bubble_s"}
+        decides = basis.column if basis is BOUND else "t_upper_s"
         shown = [*rows.columns, "t_step_s", "bottleneck_vs_best", "excess_s"]
-    elif rows["t_estimate_s"].null_count():
-        decides = "t_serial_s"
     rows = rows.with_columns(t_step_s=pl.col(decides))
     if "bubble" not in rows.columns:
         per_step = pl.col("tokens_per_s_per_chip_serial") * pl.col("t_serial_s")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
 from rooflines.answers.assumptions import assumptions_of
+from rooflines.answers.basis import basis_of
+from rooflines.answers.levers import step_levers
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.answers.routes import routes_of
@@ -35,6 +37,7 @@ from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
 from rooflines.solvers.context_limit import contexts_in_chunks
 from rooflines.solvers.required_rates import limit_share, rates_at
 from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.exact_times import step_seconds
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import StepCase
 from rooflines.sweep.training_sweep import TrainingCase
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from rooflines.hardware.chip_parts import NumberRecord
     from rooflines.hardware.entries import Chip
     from rooflines.models.groups import Step
+    from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.theory.poly import Poly
@@ -63,13 +67,18 @@ LEFT_OUT = "steps of a model left out"
 """Held-out group behind the error in a training fit."""
 
 
-def answer_of(sweep: Sweep | ModelSweep) -> Answer:
+def answer_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Answer:
     """Answer for the only row in a sweep: an operation, a serving step or a training step.
+
+    Args:
+        sweep: Sweep with one row.
+        bound: True to lead with the bound where there is an estimate, too.
 
     Raises:
         RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
     """
     ((case,),) = (block.cases for block in sweep.blocks)
+    check_calibration(sweep, case)
     row = rows_of(sweep)[0]
     chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
     sizes = {size: row[size] for size in letters_of(sweep)}
@@ -101,12 +110,15 @@ def answer_of(sweep: Sweep | ModelSweep) -> Answer:
         "documents": _documents(numbers),
         "routes": routes_of(sweep),
         "assumptions": assumptions_of(sweep),
-        "softwares": _softwares(sweep, case),
+        "softwares": softwares_of(case),
         "contents": case.choice.contents(_computed(case)),
+        "basis": basis_of([row], bound=bound),
         "measured": _timed(case, row),
     }
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
-        return OperationAnswer(limit_shares=_limit_shares(sizes, rates, thresholds), **common)
+        (compute,) = _computed(case)
+        limits = _limit_shares(sizes, rates, thresholds)
+        return OperationAnswer(compute=compute, limit_shares=limits, **common)
     if isinstance(case, TrainingCase):
         return _training_answer(sweep, case, common)
     return _serving_answer(sweep, case, step, common)
@@ -248,33 +260,31 @@ def _smallest_tp_over_more_networks(
 # ---------------------------------------------------------------- where numbers come from
 
 
-def _softwares(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> list[str]:
-    """Software whose matmul and collective calibrations give the estimate.
-
-    Raises:
-        RooflinesError: None that is named has a calibration of the chip and a compute dtype.
-    """
-    named, softwares = sweep.config.calibration or [], list[str]()
-    automatic = named == [AUTO_CALIBRATION]
+def softwares_of(case: OperationCase | StepCase) -> list[str]:
+    """Software whose calibrations give a case's estimate: matmuls, then collectives."""
+    calibrations = case.choice.calibrations
     if isinstance(case, TrainingCase):
-        named = [*case.softwares]
-        if named and not automatic and case.fit is None:
-            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
-            raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        training_fit = sweep.calibrations.training_of
-        return [name for name in named if training_fit(case.chip, [name])][:1]
-    if automatic:
-        named = [*(case.choice.softwares or ())]
-    for compute in _computed(case) if named else ():
-        fitted = (name for name in named if sweep.calibrations.matmul(case.chip, [name], compute))
-        software = next(fitted, None)
-        if software is None:
-            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
-            raise RooflinesError("calibration", problem, "choose another, or leave it out")
-        softwares.append(software)
+        return [name for name in case.softwares if calibrations.training_of(case.chip, [name])][:1]
+    fits = [case.choice.first_fit("calibrations", compute) for compute in _computed(case)]
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
-    joined = (case.choice.first_fit("collectives", kind) for kind in kinds)
-    return list(dict.fromkeys([*softwares, *(named[0] for named in joined if named)]))
+    fits += [case.choice.first_fit("collectives", kind) for kind in kinds]
+    return list(dict.fromkeys(fit[0] for fit in fits if fit is not None))
+
+
+def check_calibration(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> None:
+    """Refuse named software that has no calibration of the chip and a compute dtype."""
+    named, fix = sweep.config.calibration, "choose another, or leave it out"
+    if named in (None, [AUTO_CALIBRATION]):
+        return
+    if isinstance(case, TrainingCase):
+        if case.fit is None:
+            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
+            raise RooflinesError("calibration", problem, fix)
+        return
+    for compute in _computed(case):
+        if sweep.calibrations.matmul(case.chip, named, compute) is None:
+            problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
+            raise RooflinesError("calibration", problem, fix)
 
 
 def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -369,6 +379,9 @@ def _serving_answer(
         context=case.model.shape.context,
         terms=[] if fits is None else _terms(kernels),
         prompt_s=None if fits is None else _prompt_time(case, step),
+        first_token=_first_token(case, step),
+        next_token=_next_token(sweep, step),
+        levers=step_levers(sweep, case, step, common["basis"]),
         experts=experts,
         wider=_smallest_tp_over_more_networks(sweep, chip, common["thresholds"]),
         published=_published(case, chip),
@@ -381,6 +394,21 @@ def _serving_answer(
         },
         **common,
     )
+
+
+def _first_token(case: StepCase, step: Step) -> StepSeconds | None:
+    """Times of a prompt of S tokens on every replica; None in prefill."""
+    return first_token(case, Request(input=step.S, output=1)) if case.phase == DECODE else None
+
+
+def _next_token(sweep: ModelSweep, step: Step) -> StepSeconds | None:
+    """Times of a decode step after the prompts of a prefill; None in decode."""
+    if sweep.config.phase == [DECODE]:
+        return None
+    config = sweep.config.model_copy(update={"phase": [DECODE], "thresholds": []})
+    decoding = replace(sweep, config=config)
+    (case,) = (case for block in decoding.blocks for case in block.cases)
+    return step_seconds(case, case.step(step.B, step.S))
 
 
 def _training_answer(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.case_answer import letters_of, rows_of, thresholds_of
+from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
+from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
 from rooflines.answers.phrases import operation_title, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
@@ -14,12 +15,13 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import counted, seconds
 from rooflines.config.model_fields import SERVING_AXES
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
+from rooflines.models.architecture import DECODE
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.resources import MEMORY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.answers.phrases import Title
     from rooflines.answers.question import QuestionCatalogues
@@ -53,26 +55,39 @@ UP_AND_DOWN = ("column", "contracting/all-reduce")
 TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
 
-OF_OPERATIONS = {
-    "t_lower_s": "at least",
-    "bound": "bound",
-    "utilization": "of peak",
-    "compute_bound_from": "compute-bound from",
-    "fits": "fits",
-}
-OF_MODELS = {
-    "t_serial_s": "serialized",
-    "t_lower_s": "at least",
-    "bound": "bound",
-    "tokens_per_s_per_chip_serial": "tokens/s/chip (serialized)",
-    "mfu_serial": "MFU",
-    "compute_bound_from": "compute-bound from",
-    "fits": "fits",
-    "max_B": "largest B",
-    "max_S": "longest S",
-    "usd_per_mtok_serial": "$/Mtok (serialized)",
-}
-"""Column titles on a screen, by column."""
+BAND, PER_USER, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
+"""Columns that a table of cases has besides those of a sweep, on its basis."""
+
+
+def operation_columns(basis: Basis) -> dict[str, str]:
+    """Column titles of operations on a screen, by column."""
+    return {
+        basis.column: basis.title,
+        BAND: "80% within",
+        BOUND.column: BOUND.title,
+        "bound": "bound",
+        OF_PEAK: "of peak",
+        "compute_bound_from": "compute-bound from",
+        "fits": "fits",
+    }
+
+
+def step_columns(basis: Basis) -> dict[str, str]:
+    """Column titles of steps on a screen, by column."""
+    return {
+        basis.column: basis.title,
+        BAND: "80% within",
+        BOUND.column: BOUND.title,
+        "bound": "bound",
+        PER_USER: "tokens/s/user",
+        f"tokens_per_s_per_chip{basis.suffix}": "tokens/s/chip",
+        f"mfu{basis.suffix}": "MFU",
+        "compute_bound_from": "compute-bound from",
+        "fits": "fits",
+        "max_B": "largest B",
+        "max_S": "longest S",
+        f"usd_per_mtok{basis.suffix}": "$/Mtok",
+    }
 
 
 @dataclass(frozen=True)
@@ -85,6 +100,7 @@ class Cases:
             and `note`, the assumptions, if there are any.
         columns: The titles of the columns that are shown, by name.
         axis: The size that thresholds are of.
+        basis: Time that rates and cost are of.
         notes: What was left out, and what binds.
         shown: How many of the rows a screen has, the first ones [1]; None: all.
     """
@@ -93,6 +109,7 @@ class Cases:
     rows: Sequence[Mapping[str, Any]]
     columns: Mapping[str, str]
     axis: str
+    basis: Basis
     notes: Sequence[str] = ()
     shown: int | None = None
 
@@ -101,23 +118,33 @@ class Cases:
         return {
             "question": self.question,
             "axis": self.axis,
+            "basis": self.basis.key,
             "rows": [dict(row) for row in self.rows],
             "notes": [*self.notes],
         }
 
 
-def cases_of(sweep: Sweep | ModelSweep) -> Cases:
+def cases_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
     """Answer every case in a sweep.
+
+    Args:
+        sweep: The sweep.
+        bound: True to show the bound where there are estimates, too.
 
     Raises:
         RooflinesError: There are too many.
     """
     axis = "S" if isinstance(sweep, TrainingSweep) else SERVING_AXES[0]
-    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis)
+    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis, bound=bound)
 
 
 def layer_cases(
-    question: Question, catalogues: QuestionCatalogues, *, split: object, **options: object
+    question: Question,
+    catalogues: QuestionCatalogues,
+    *,
+    split: object,
+    bound: bool = False,
+    **options: object,
 ) -> Cases:
     """A layer, up and down again, whose chips share it by tensor parallelism.
 
@@ -144,15 +171,17 @@ def layer_cases(
     sizes = {dim: [row[turned] for row in rows] for dim, turned in TURNED.items()}
     turned = replace(question, product=None, sizes=sizes)
     cases = _cases(
-        {"up": up, "down": question_sweep(turned, catalogues, **options, **shared[1])}, "B"
+        {"up": up, "down": question_sweep(turned, catalogues, **options, **shared[1])},
+        "B",
+        bound=bound,
     )
     varied = [key for key in (*KEYS, "B") if len({row.get(key) for row in cases.rows}) > 1]
     times: dict[str, float] = {}
     for row in cases.rows:
         case = " ".join(str(row[key]) for key in varied if key != "network")
-        times[case] = times.get(case, 0.0) + row["t_lower_s"]
+        times[case] = times.get(case, 0.0) + row[cases.basis.column]
     times_text = ", ".join(f"{case} {seconds(time_s)}".strip() for case, time_s in times.items())
-    notes = [f"Up and down, serialized: {times_text}.", *cases.notes]
+    notes = [f"Up and down, one after the other: {times_text}.", *cases.notes]
     head = f"{cases.question} · tp={tp}: up column-parallel, down row-parallel with one all-reduce"
     return replace(cases, question=head, notes=notes)
 
@@ -164,19 +193,23 @@ def _check(sweep: Sweep | ModelSweep) -> None:
         raise RooflinesError("the question", problem, fix)
 
 
-def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
+def _cases(
+    parts: Mapping[str, Sweep | ModelSweep], axis: str | None, *, bound: bool = False
+) -> Cases:
     """Cases in sweeps by layer part; columns: keys that differ, then results.
 
     Args:
         parts: The sweeps, of the same sizes.
         axis: The size that thresholds are of; None: the first in which cases differ.
+        bound: True to show the bound where there are estimates, too.
     """
     rows = []
     for part, sweep in parts.items():
         _check(sweep)
         rows += [{**({"part": part} if part else {}), **row} for row in rows_of(sweep)]
     first = next(iter(parts.values()))
-    sizes, shown = letters_of(first), OF_OPERATIONS if isinstance(first, Sweep) else OF_MODELS
+    sizes, basis = letters_of(first), basis_of(rows, bound=bound)
+    shown = (operation_columns if isinstance(first, Sweep) else step_columns)(basis)
     keys = (*KEYS, *sizes)
     varied = [key for key in keys if len({row.get(key) for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])
@@ -186,6 +219,7 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
         thresholds = solved[row.get("part", "")]
         matching = (solution for solution in thresholds if _is_of(solution, row, axis, keys))
         row["compute_bound_from"] = next(map(_critical, matching), "-")
+        row.update(_on_basis(row, basis))
         if assumption_notes:
             row["note"] = " ".join(assumption_notes)
     columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
@@ -197,13 +231,46 @@ def _cases(parts: Mapping[str, Sweep | ModelSweep], axis: str | None) -> Cases:
     columns["compute_bound_from"] += f" {axis} ="
     skipped_notes = (_skipped_note(case) for sweep in parts.values() for case in sweep.skipped)
     routes = dict.fromkeys(route for sweep in parts.values() for route in routes_of(sweep))
-    notes = [*_binding(rows, varied), *dict.fromkeys(skipped_notes), *assumption_notes]
+    notes = [*_basis_notes(parts.values(), rows, basis), *_binding(rows, varied)]
+    notes += [*dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
     head = _head(rows, sizes, varied, operation_title if isinstance(first, Sweep) else step_title)
-    return Cases(head, rows, columns, axis, notes)
+    return Cases(head, rows, columns, axis, basis, notes)
 
 
-def request_cases(sweep: Sweep | ModelSweep) -> Cases:
+def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
+    """Band, and rates at the time of the basis, that a sweep's row does not have."""
+    values: dict[str, Any] = {}
+    low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
+    if basis is ESTIMATE and low is not None and high is not None:
+        values[BAND] = f"{seconds(low)} to {seconds(high)}"
+    if "utilization" in row:
+        values[OF_PEAK] = row["utilization"] * row[BOUND.column] / row[basis.column]
+    elif row["phase"] == DECODE:
+        values[PER_USER] = row[f"tokens_per_s{basis.suffix}"] / row["B"]
+    return values
+
+
+def _basis_notes(
+    sweeps: Iterable[Sweep | ModelSweep], rows: Sequence[Mapping[str, Any]], basis: Basis
+) -> Iterator[str]:
+    """Calibrations behind the estimates; or the cases without one, where others have one."""
+    if basis is ESTIMATE:
+        cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
+        origins: dict[str, list[str]] = {}
+        for case in cases:
+            software = ", ".join(softwares_of(case)) or "the chip's own measurements"
+            origins.setdefault(software, []).append(case.chip)
+        named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
+        yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
+    elif basis is not BOUND or any(row.get(ESTIMATE.column) is not None for row in rows):
+        lacking = [row for row in rows if row.get(ESTIMATE.column) is None]
+        names = dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking)
+        if basis is SERIALIZED:
+            yield f"Kernels one after another: no calibration of {', '.join(names)}."
+
+
+def request_cases(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
     """Answer requests: TTFT, TPOT, tokens/s and tokens/s/user in every case.
 
     The basis is the estimate where every case has one, else serialized kernels; the bounds stand
@@ -215,34 +282,32 @@ def request_cases(sweep: Sweep | ModelSweep) -> Cases:
     _check(sweep)
     rows = rows_of(sweep)
     sizes = ("input", "output", "B")
-    estimated = all(row["t_estimate_s"] is not None for row in rows)
-    basis, time = ("estimate", "t_estimate_s") if estimated else ("serialized", "t_serial_s")
+    basis = basis_of(rows, bound=bound)
     for row in rows:
-        tokens_per_s = row["tokens_per_s_serial"] * row["t_serial_s"] / row[time]
-        usd = row.get("usd_per_mtok_serial")
         row |= {
-            "basis": basis,
-            "ttft_basis_s": row["ttft_estimate_s" if estimated else "ttft_serial_s"],
-            "tpot_basis_s": row[time],
-            "output_tokens_per_s": tokens_per_s,
-            "tokens_per_s_per_user": 1 / row[time],
-            "usd_per_output_mtok": usd and usd * row[time] / row["t_serial_s"],
+            "basis": basis.key,
+            "ttft_basis_s": row[f"ttft{basis.suffix}_s"],
+            "tpot_basis_s": row[basis.column],
+            "output_tokens_per_s": row[f"tokens_per_s{basis.suffix}"],
+            "tokens_per_s_per_user": 1 / row[basis.column],
+            "usd_per_output_mtok": row[f"usd_per_mtok{basis.suffix}"],
         }
     keys = [key for key in KEYS if key != "network"]
     varied = [key for key in (*keys, *sizes) if len({row[key] for row in rows}) > 1]
     columns = {name: {"input": "isl", "output": "osl"}.get(name, name) for name in varied}
     columns |= {
-        name: title.format(basis)
+        name: title.format(basis.title)
         for name, title in OF_REQUESTS.items()
         if any(row.get(name) is not None for row in rows)
     }
-    notes = [*dict.fromkeys(map(_skipped_note, sweep.skipped))]
+    notes = [*_basis_notes([sweep], rows, basis)]
+    notes += dict.fromkeys(map(_skipped_note, sweep.skipped))
     notes += [*map(as_note, assumptions_of(sweep).items())]
     notes += [f"Route: {route}." for route in routes_of(sweep)]
     words = {"input": "isl", "output": "osl"}
     head = _head(rows, ("B",), varied, step_title)
     same = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in varied]
-    return Cases(" · ".join([head, *same]), rows, columns, "B", notes)
+    return Cases(" · ".join([head, *same]), rows, columns, "B", basis, notes)
 
 
 def _skipped_note(skipped: Skipped) -> str:

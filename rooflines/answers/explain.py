@@ -9,12 +9,18 @@ from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import cases_of, layer_cases, request_cases
 from rooflines.answers.operation_answer import OperationAnswer
-from rooflines.answers.question import catalogues_in, model_question, question_sweep
+from rooflines.answers.question import (
+    NO_CALIBRATION,
+    catalogues_in,
+    model_question,
+    question_sweep,
+)
 from rooflines.answers.question_words import Question
 from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.typed_options import typed_options
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.config.model_fields import AUTO
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +45,8 @@ def explain(  # noqa: PLR0913, the parts of a question
     flops: str | None = None,
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
-    calibration: str | Sequence[str] | None = None,
+    calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
+    bound: bool = False,
     config: HasCatalogues | None = None,
 ) -> OperationAnswer:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
@@ -55,8 +62,9 @@ def explain(  # noqa: PLR0913, the parts of a question
         flops: `leading` or `exact`; None: the operation's.
         network: The interconnect; None: the chip's first.
         memory: The memory level that feeds the unit; None: hbm.
-        calibration: Software that the estimate is calibrated to, or several in order; None: the
-            chip's own calibration.
+        calibration: Software that the estimate is calibrated to, or several in order; `auto`: the
+            chip's own calibration, else the first engine with a fit; None: no estimate.
+        bound: True to lead with the bound where there is an estimate, too.
         config: Chips and calibrations, such as `load_config(path)`; None: those of the package.
 
     Raises:
@@ -77,7 +85,8 @@ def explain(  # noqa: PLR0913, the parts of a question
         flops=flops,
         network=network,
         memory=memory,
-        calibration=calibration,
+        calibration=NO_CALIBRATION if calibration is None else calibration,
+        bound=bound,
     )
 
 
@@ -96,7 +105,8 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     cache_split: str = "heads",
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
-    calibration: str | Sequence[str] | None = None,
+    calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
+    bound: bool = False,
     config: HasCatalogues | None = None,
 ) -> ServingAnswer:
     """Explain a serving step of a model on chips: its time, what binds it, and whether it fits.
@@ -119,6 +129,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         network: The interconnect, or two, inner first; None: the chip's first.
         memory: The memory level of weights and caches; None: hbm.
         calibration: As in `explain`.
+        bound: As in `explain`.
         config: As in `explain`.
 
     Raises:
@@ -136,18 +147,20 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         cache_split=cache_split,
         network=network,
         memory=memory,
-        calibration=calibration,
+        calibration=NO_CALIBRATION if calibration is None else calibration,
+        bound=bound,
     )
 
 
 def answered(
-    question: Question, catalogues: QuestionCatalogues, **options: object
+    question: Question, catalogues: QuestionCatalogues, *, bound: bool = False, **options: object
 ) -> Answer | Cases:
     """Explain a question with one case; tabulate several cases.
 
     Args:
         question: What it names.
         catalogues: What can be named.
+        bound: True to lead with the bound where there is an estimate, too.
         **options: As of `question_sweep`. `split` of an operation asks for a layer of two
             matmuls; of a model `auto` asks for every split of `chips`, see `best_splits`.
 
@@ -156,19 +169,27 @@ def answered(
     """
     options = typed_options(question, catalogues.chips, options)
     if question.model is None and "split" in options:
-        return layer_cases(question, catalogues, **options)
+        split = options.pop("split")
+        return layer_cases(question, catalogues, split=split, bound=bound, **options)
     if options.get("split") == AUTO or "chips" in options:
-        return split_cases(question, catalogues, **options)
+        return split_cases(question, catalogues, bound=bound, **options)
     if "within" in options:
-        question, options = with_largest_batch(question, catalogues, options)
+        question, options = with_largest_batch(question, catalogues, options, bound=bound)
     sweep = question_sweep(question, catalogues, **options)
     if "requests" in options:
-        return request_cases(sweep)
-    return answer_of(sweep) if sweep.rows == 1 and not sweep.skipped else cases_of(sweep)
+        return request_cases(sweep, bound=bound)
+    if sweep.rows == 1 and not sweep.skipped:
+        return answer_of(sweep, bound=bound)
+    return cases_of(sweep, bound=bound)
 
 
 def single_answer(
-    kind: type[Kind], question: Question, catalogues: QuestionCatalogues, **options: object
+    kind: type[Kind],
+    question: Question,
+    catalogues: QuestionCatalogues,
+    *,
+    bound: bool = False,
+    **options: object,
 ) -> Kind:
     """Answer to a question with one case.
 
@@ -176,6 +197,7 @@ def single_answer(
         kind: Type of the answer.
         question: What it names.
         catalogues: What can be named.
+        bound: True to lead with the bound where there is an estimate, too.
         **options: As of `question_sweep`.
 
     Raises:
@@ -189,7 +211,7 @@ def single_answer(
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
-    answer = answer_of(sweep)
+    answer = answer_of(sweep, bound=bound)
     if not isinstance(answer, kind):
         phase = answer.row.get("phase")
         problem = f"is {quote(phase)}, which is not served"

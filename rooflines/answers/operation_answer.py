@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
 from rooflines.answers.answer_values import ONE_AXIS
+from rooflines.answers.basis import ESTIMATE
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.phrases import (
     DIGITS,
     MAX_DTYPES,
     Line,
+    Section,
     distinguishable,
     operation_title,
     percent,
@@ -33,11 +35,13 @@ class OperationAnswer(Answer):
     1), then attaining a share of the peak.
 
     Attributes:
+        compute: Compute dtype.
         limit_shares: For every dimension along which it is never compute-bound: the share of the
             attainable peak that it tends to [1].
     """
 
     kind: ClassVar[str] = "operation"
+    band_share: ClassVar[str] = "80% of the timings"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         SHARDS: {
@@ -48,6 +52,7 @@ class OperationAnswer(Answer):
         }
     }
 
+    compute: str
     limit_shares: Mapping[str, float]
 
     @property
@@ -61,22 +66,28 @@ class OperationAnswer(Answer):
         return operation_title(self.row, self.sizes).text()
 
     def verdict(self) -> str:
-        """Estimate where there is one, bottleneck, bound and share of peak."""
-        row, estimate = self.row, self.estimate
-        head = "" if estimate is None else f"estimate {seconds(estimate.time_s)}; "
-        attained = si(row["attained_flops_per_s"], "FLOP/s")
-        share = percent(row["utilization"])
-        least = f"at least {seconds(self.bound_s)}, at most {attained}, {share} of peak"
-        return f"{head}{self.bound}-bound: {least}"
+        """Estimate where there is one, its rate and share of peak; bound and bottleneck."""
+        row, least = self.row, f"at least {seconds(self.bound_s)}"
+        peak_rate, share = row["attained_flops_per_s"], row["utilization"]
+        if self.basis is not ESTIMATE:
+            attained = f"at most {si(peak_rate, 'FLOP/s')}, {percent(share)} of peak"
+            return f"{least}, {self.bound}-bound; {attained}"
+        slower = self.bound_s / self.time_s
+        rate = f"{si(peak_rate * slower, 'FLOP/s')}, {percent(share * slower)} of peak"
+        most = f"at most {percent(share)}"
+        return f"{seconds(self.time_s)}{self._band()}; {least}, {self.bound}-bound; {rate}, {most}"
+
+    def _no_estimate(self) -> str:
+        return f"no calibration of {self.chip} in {self._computes()}: the bound alone"
+
+    def _computes(self) -> str:
+        return self.compute
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "route", "; ".join(self.routes)
         yield "time", self._times()
-        software = ", ".join(self.softwares)
-        if software and self.estimate is not None:
-            software = f"{software}; {self.estimate.bound}-bound"
-        yield "estimate", self._calibrated(software, "includes")
-        yield "measured", self._timings("kernels")
+        if self.basis is not ESTIMATE:
+            yield "measured", self._timings("kernels")
         for resource in self.resources:
             if resource.intensity is not None and resource.needed_intensity is not None:
                 have, need = distinguishable(resource.intensity, resource.needed_intensity)
@@ -139,6 +150,13 @@ class OperationAnswer(Answer):
         """Name for the peak in shares: nominal unless an efficiency lowers it."""
         lowered = any(number["path"] == "efficiency.math" for number in self.numbers)
         return "attainable peak" if lowered else "peak"
+
+    def _change_sections(self) -> Iterator[Section]:
+        """Bandwidths and dtypes that make it compute-bound, each alone."""
+        if all(change.outcome == ALWAYS for change in self.required_rates):
+            yield Section("Already compute-bound at these sizes.", [])
+            return
+        yield Section("Alternatives, each alone:", [*self._rate_lines(), *self._dtype_lines()])
 
     def _dtype_lines(self) -> Iterator[Line]:
         """Fastest dtype combinations that are compute-bound at these sizes and faster."""

@@ -77,6 +77,7 @@ class Screen:
 
     Attributes:
         title: Question in words.
+        calibration: Calibration behind the times, or its absence; may be empty.
         verdict: First sentence.
         bound: Bottleneck.
         resources: Times by resource, a bar each.
@@ -87,6 +88,7 @@ class Screen:
     """
 
     title: str
+    calibration: str
     verdict: str
     bound: str
     resources: Sequence[ResourceTime]
@@ -121,6 +123,8 @@ class Screen:
     def _head(self, paint: Paint) -> Iterator[str]:
         for line in _labelled("", self.title):
             yield paint(line, BOLD)
+        for line in _labelled("", self.calibration) if self.calibration else ():
+            yield line
         for line in _labelled("", self.verdict):
             yield paint(line, COLOURS.get(self.bound, BOLD))
 

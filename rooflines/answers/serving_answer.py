@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
 from rooflines.answers.chunked_attention import some_contexts
 from rooflines.answers.phrases import (
     BEYOND,
@@ -17,7 +18,7 @@ from rooflines.answers.phrases import (
     usd,
 )
 from rooflines.answers.step_answer import StepAnswer
-from rooflines.basics.text import count, seconds, si, significant
+from rooflines.basics.text import count, counted, seconds, si, significant
 from rooflines.dictionary.columns import (
     ALWAYS,
     FOUND,
@@ -27,13 +28,16 @@ from rooflines.dictionary.columns import (
     UNTIMED_PREFIX,
     WITHOUT_END,
 )
-from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.architecture import DECODE
 from rooflines.models.groups import DRAFT
 from rooflines.models.split import BY_BATCH
 from rooflines.theory.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.answers.levers import Lever
+    from rooflines.sweep.exact_times import StepSeconds
 
 MIN_TERM_SHARE = 0.05
 """Share of an estimate from which on a term is named [1]."""
@@ -53,6 +57,10 @@ class ServingAnswer(StepAnswer):
             `estimate_extrapolated` and `calibration`, the names of its fits; empty: no estimate.
         prompt_s: Time for a prompt of S tokens that is read between decode steps [s]; None without
             an engine's fit of steps.
+        first_token: In decode, times of a prompt of S tokens on every replica by itself; None in
+            prefill, whose step it is.
+        next_token: In prefill, times of a decode step after these prompts; None in decode.
+        levers: What would change the time, each alone, on the basis of the answer.
         experts: `routing`, experts read in a layer, `touched`, and all of them, `E` [1]; None
             without experts.
         wider: Smallest `tp` that holds the model over another `network`, where those of the
@@ -69,6 +77,7 @@ class ServingAnswer(StepAnswer):
 
     kind: ClassVar[str] = "serving"
     footprint: ClassVar[str] = "weights and KV cache"
+    band_share: ClassVar[str] = "80% of held-out runs"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "S": {
@@ -80,6 +89,9 @@ class ServingAnswer(StepAnswer):
 
     terms: Sequence[Mapping[str, Any]]
     prompt_s: float | None
+    first_token: StepSeconds | None
+    next_token: StepSeconds | None
+    levers: Sequence[Lever]
     experts: Mapping[str, Any] | None
     wider: Mapping[str, Any] | None
     published: str | None
@@ -105,17 +117,26 @@ class ServingAnswer(StepAnswer):
         return f"Compute-bound from this batch on{context}:"
 
     def _timed_verdict(self) -> str:
-        """Estimate or serialized time, rates and bound; formats that the model is published in."""
+        """Time on the basis, rates and bound; formats that the model is published in."""
         published = f"; published in {self.published}" if self.published else ""
         return f"{super()._timed_verdict()}{published}"
 
-    def _rates(self, speedup: float = 1.0) -> str:
-        """Tokens/s/chip and, in decode, tokens/s/user (sequence): serialized * speedup."""
-        rates = super()._rates(speedup)
+    def _rates(self) -> str:
+        """In decode tokens/s/user (of one sequence), tokens/s/chip and MFU on the basis."""
+        rates = super()._rates()
         if not self.decodes:
             return rates
-        per_user = speedup * self.row["tokens_per_s_serial"] / self.sizes["B"]
-        return f"{rates}, {significant(per_user)} tokens/s/user"
+        per_user = (self.rate("tokens_per_s") or 0.0) / self.sizes["B"]
+        return f"{significant(per_user)} tokens/s/user, {rates}"
+
+    def _per(self) -> str:
+        """Token of every sequence in decode, step of several, or prompts."""
+        if not self.decodes:
+            prompts = counted(self.sizes["B"], "prompt")
+            return f"to the first token (TTFT) of {prompts} of {self.sizes['S']:,} tokens"
+        if self.row.get("T") in (None, 1):
+            return "a token (TPOT)"
+        return f"a step of {self.row['T']} tokens a sequence"
 
     def _fitting(self) -> str:
         """Smallest tp whose chips hold weights and KV cache."""
@@ -130,16 +151,41 @@ class ServingAnswer(StepAnswer):
         verb = "allow" if limit == HEADS else "allows"
         return f"no tp fits that the {limit} {verb}"
 
-    def _time_label(self) -> str:
-        """TTFT in prefill, TPOT in decode of one token per sequence, else time."""
-        if self.decodes and self.row.get("T") in (None, 1):
-            return "TPOT"
-        return "TTFT" if self.row["phase"] == PREFILL else super()._time_label()
+    def _on_basis(self, times: StepSeconds) -> float | None:
+        """Time on the basis of the answer [s]; None: it has no estimate."""
+        if self.basis is BOUND:
+            return times.lower
+        return times.estimate if self.basis is ESTIMATE else times.serial
+
+    def _first_token(self) -> str:
+        """Time to first token of one prompt on every replica, on idle chips."""
+        if self.first_token is None:
+            return ""
+        time_s, least = self._on_basis(self.first_token), seconds(self.first_token.lower)
+        text = f"for a prompt of {self.sizes['S']:,} tokens on idle chips"
+        if time_s is None:
+            return f"at least {least} {text}; no estimate of prefill"
+        if self.basis is BOUND:
+            return f"at least {least} {text}"
+        return f"{seconds(time_s)} {text}; at least {least}"
+
+    def _next_token(self) -> str:
+        """Time per output token after the prompts."""
+        if self.next_token is None:
+            return ""
+        time_s, least = self._on_basis(self.next_token), seconds(self.next_token.lower)
+        if time_s is None or self.basis is BOUND:
+            return f"at least {least} a token after these prompts"
+        rate = significant(1 / time_s)
+        return (
+            f"{seconds(time_s)} a token after these prompts, {rate} tokens/s/user; at least {least}"
+        )
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
+        yield "TTFT", self._first_token()
+        yield "TPOT", self._next_token()
         yield "tokens/s", self._throughput() + self._drafted()
-        yield "faster", self._faster_formats()
         yield "experts", self._experts_read()
         parts = {part: row[f"{part}_footprint_bytes"] for part in ("weights", "kv_cache")}
         weights, caches = (si(held_bytes, "B") for held_bytes in parts.values())
@@ -151,17 +197,14 @@ class ServingAnswer(StepAnswer):
         yield "cost", "; ".join(self._costs())
 
     def _throughput(self) -> str:
-        """Tokens/s serialized, with full overlap, and by the estimate."""
-        row, estimate = self.row, self.estimate
-        prompts = "" if self.decodes else " (prompt tokens)"
+        """Tokens/s on the basis, and at most."""
+        row = self.row
+        prompts = "" if self.decodes else " of prompts"
         room = ", if it fitted" if row["fits"] is False else ""
-        rate, estimated = row["tokens_per_s_serial"], ""
-        if estimate is not None:
-            estimated = f", {count(rate * row['t_serial_s'] / estimate.time_s)} estimated"
-        return (
-            f"{count(rate)} serialized, {count(row['tokens_per_s'])} with full overlap"
-            f"{estimated}{prompts}{room}"
-        )
+        most = f"at most {count(row['tokens_per_s'])}"
+        if self.basis is BOUND:
+            return f"{most}{prompts}{room}"
+        return f"{count(self.rate('tokens_per_s') or 0.0)}, {most}{prompts}{room}"
 
     def _drafted(self) -> str:
         """Mean tokens added per step with a draft: accepted + 1; empty without a draft."""
@@ -185,23 +228,19 @@ class ServingAnswer(StepAnswer):
         return f"{experts['routing']} routing: {share}"
 
     def _costs(self) -> Iterator[str]:
-        """Cost and energy per token, each with its time basis.
-
-        USD of a million tokens and J of a token at kernels one after another, `t_serial_s`, as in
-        the table of cases; USD also at the estimate, times t_estimate_s / t_serial_s.
-        """
-        row, estimated = self.row, ""
-        if (price := row["usd_per_mtok_serial"]) is not None:
-            if self.estimate is not None:
-                estimated_price = price * self.estimate.time_s / row["t_serial_s"]
-                estimated = f", ${usd(estimated_price)} estimated"
+        """Cost of a million tokens and energy of a token, on the basis."""
+        row, least = self.row, "at least " if self.basis is BOUND else ""
+        if (price := self.rate("usd_per_mtok")) is not None:
             origin = f"{row['price_provider']}, {row['price_date']}"
-            yield f"${usd(price)}/Mtok serialized{estimated} ({origin})"
-        if row["j_per_token_serial"] is not None:
-            yield f"{significant(row['j_per_token_serial'])} J/token serialized"
+            yield f"{least}${usd(price)}/Mtok ({origin})"
+        if (energy := self.rate("j_per_token")) is not None:
+            yield f"{least}{significant(energy)} J/token"
 
     def _kernel_lines(self) -> Iterator[Line]:
-        """Longest kernels, each with its own critical batch."""
+        """Longest kernels, each with its own critical batch; of the estimate with its parts."""
+        if self.basis is ESTIMATE:
+            yield from self._term_lines()
+            return
         parts = []
         for group in self.groups:
             name, time_s = (
@@ -209,19 +248,25 @@ class ServingAnswer(StepAnswer):
                 group["count"] * group["t_serial_s"],
             )
             parts.append(Part(name, time_s, f", {group['bound']}-bound{_from_batch(group)}"))
-        return longest_parts(parts, self.row["t_serial_s"])
+        yield from longest_parts(parts, self.row["t_serial_s"])
 
-    def _estimate_sections(self) -> Iterator[Section]:
-        if self.terms:
-            yield Section("Estimate by kernel:", list(self._term_lines()))
+    def _kernels_title(self) -> str:
+        if self.basis is not ESTIMATE:
+            return super()._kernels_title()
+        return "Time by kernel, estimated (norms, softmax and rotary are in the engine's share):"
 
     def _term_lines(self) -> Iterator[Line]:
         """Largest terms in an estimate, each with its fits, and the rest in one line."""
         total_s, parts = self.row["t_estimate_s"], []
+        groups = {group["group"]: group for group in self.groups}
         for term in self.terms:
             layers = f" × {term['count']}" if term["count"] > 1 else ""
-            text = f", {term['estimate_bound']}"
-            text += f"; {term['calibration']}" if term["calibration"] else ""
+            group, text = groups.get(term["group"]), ""
+            if group is not None:
+                least_s = group["count"] * group["t_serial_s"]
+                text = f", at least {seconds(least_s)}, {group['bound']}-bound{_from_batch(group)}"
+            if str(term["calibration"]).startswith(UNTIMED_PREFIX):
+                text += f"; {UNTIMED_PREFIX}"
             if extrapolated := term["estimate_extrapolated"]:
                 text += f", {BEYOND[extrapolated]}"
             name, time_s = f"{term['group']}{layers}", term["count"] * term["t_estimate_s"]
@@ -243,6 +288,31 @@ class ServingAnswer(StepAnswer):
         if self.prompt_s is not None:
             size, time = f"{self.sizes['S']:,}", seconds(self.prompt_s)
             yield Line("prefill", "+", f"each {size}-token prefill between steps adds {time}")
+
+    def _change_sections(self) -> Iterator[Section]:
+        """Levers, each alone: a time on the basis, throughput and cost."""
+        lines = [Line(lever.kind, lever.change, self._lever(lever)) for lever in self.levers]
+        if lines:
+            yield Section(f"What would change it, each alone{self._levers_basis()}:", lines)
+
+    def _levers_basis(self) -> str:
+        """Basis of the levers' times."""
+        texts = {ESTIMATE: " (estimates)", SERIALIZED: " (kernels one after another)"}
+        return texts.get(self.basis, " (bounds)")
+
+    def _lever(self, lever: Lever) -> str:
+        """Time with a lever, its throughput and cost."""
+        if lever.accepted is not None:
+            accepted = significant(max(lever.accepted, 0.0))
+            return (
+                f"{seconds(lever.time_s)} a step: pays from {accepted} accepted, drafting excluded"
+            )
+        texts = [f"{seconds(lever.time_s)} {'a token' if self.decodes else 'a step'}"]
+        if lever.tokens_per_s_per_chip is not None:
+            texts.append(f"{count(lever.tokens_per_s_per_chip)} tokens/s/chip")
+        if lever.usd_per_mtok is not None:
+            texts.append(f"${usd(lever.usd_per_mtok)}/Mtok")
+        return ", ".join(texts)
 
     def _max_fit(self, threshold: Mapping[str, Any]) -> int | None:
         max_batch: int | None = threshold.get("max_B_fit")

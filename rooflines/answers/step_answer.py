@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
+from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
 from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_title
 from rooflines.basics.text import count, seconds, si
 
@@ -50,11 +51,7 @@ class StepAnswer(Answer):
         return {**self.row, "note": " ".join(self.notes) or None}
 
     def verdict(self) -> str:
-        """Estimate where there is one, bottleneck and bound; or that it does not fit.
-
-        All rates are on one basis: those of the estimate are those serialized * t_serial_s /
-        t_estimate_s.
-        """
+        """Time on the basis, its band and rates, bound and bottleneck; or that it does not fit."""
         row, capacity = self.row, self.capacity_bytes
         if row["fits"] is False and capacity is not None:
             needs = f"{si(row['footprint_bytes'], 'B')} of {self.footprint}{self.per_chip}"
@@ -63,23 +60,35 @@ class StepAnswer(Answer):
         return self._timed_verdict()
 
     def _timed_verdict(self) -> str:
-        """Estimate or serialized time of a step that fits, its rates, and its bound."""
-        row, serial_s, estimate = self.row, self.row["t_serial_s"], self.estimate
+        """Time of a step that fits, its band, its bound, and its rates."""
         least = f"at least {seconds(self.bound_s)}"
-        if estimate is not None:
-            rates = self._rates(serial_s / estimate.time_s)
-            return (
-                f"estimate {seconds(estimate.time_s)} per step, {rates}; "
-                f"{self.bound}-bound: {seconds(serial_s)} serialized, {least}"
-            )
-        return (
-            f"{self.bound}-bound: {seconds(serial_s)} per step, serialized; "
-            f"{self._rates()}, {percent(row['mfu_serial'])} MFU; {least}"
-        )
+        if self.basis is BOUND:
+            return f"{least} {self._per()}, {self.bound}-bound; at most {self._rates()}"
+        time = f"{seconds(self.time_s)} {self._per()}{self._band()}"
+        if self.basis is SERIALIZED:
+            time += ", kernels one after another"
+        return f"{time}; {least}, {self.bound}-bound; {self._rates()}"
 
-    def _rates(self, speedup: float = 1.0) -> str:
-        """Tokens/s/chip: serialized * speedup."""
-        return f"{count(speedup * self.row['tokens_per_s_per_chip_serial'])} tokens/s/chip"
+    def rate(self, name: str) -> float | None:
+        """Rate or cost at the time of the basis, by its column without a suffix."""
+        value: float | None = self.row[f"{name}{self.basis.suffix}"]
+        return value
+
+    def _rates(self) -> str:
+        """Tokens/s/chip and MFU on the basis."""
+        rate, mfu = self.rate("tokens_per_s_per_chip"), self.rate("mfu")
+        return f"{count(rate or 0.0)} tokens/s/chip, {percent(mfu or 0.0)} MFU"
+
+    def _per(self) -> str:
+        """What the time is of."""
+        return "a step"
+
+    def _computes(self) -> str:
+        return ", ".join(product["compute"] for product in self.products)
+
+    def _no_estimate(self) -> str:
+        """Absence of a calibration; the basis is said in the headline."""
+        return f"no calibration of {self.chip} in {self._computes()}"
 
     @abstractmethod
     def _fitting(self) -> str:
@@ -92,26 +101,25 @@ class StepAnswer(Answer):
         yield from self.assumptions.items()
         if len(self.products) > 1:
             yield "peaks", ", ".join(map(_product, self.products))
-        yield self._time_label(), self._times()
-        yield "estimate", self._calibrated(", ".join(self.softwares), "matmuls include")
-        yield "measured", self._timings("served steps")
         yield from self._step_facts()
+        yield "bound", self._times()
+        if self.basis is not ESTIMATE:
+            yield "measured", self._timings("served steps")
 
     @abstractmethod
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         """Facts about throughput, memory and cost."""
 
-    def _time_label(self) -> str:
-        """Name for the step time."""
-        return "time"
-
     def _times(self) -> str:
-        """Times serialized, with and without overlap."""
+        """Times with full overlap, kernels one after another, and without overlap."""
         row = self.row
         serial, bound, upper = (
             seconds(row[f"t_{name}_s"]) for name in ("serial", "lower", "upper")
         )
-        return f"{serial} serialized, {bound} with full overlap, {upper} with none{self._hops()}"
+        return (
+            f"{bound} with full overlap, {serial} kernels one after another, "
+            f"{upper} without overlap{self._hops()}"
+        )
 
     def _faster_formats(self) -> str:
         """Formats with the shortest bounds, where these beat the question's dtypes."""
@@ -123,19 +131,17 @@ class StepAnswer(Answer):
         return ", ".join(texts)
 
     def _kernel_sections(self) -> Iterator[Section]:
-        title = "Time by kernel, serialized (softmax, norms and rotary excluded):"
-        yield Section(title, list(self._kernel_lines()))
-        yield from self._estimate_sections()
-        if self.fits:
+        yield Section(self._kernels_title(), list(self._kernel_lines()))
+        if self.fits and self.basis is ESTIMATE:
             yield Section("Calibrations (median held-out error):", [*self._calibration_lines()])
 
     @abstractmethod
     def _kernel_lines(self) -> Iterator[Line]:
         """Longest kernels, each with its share in the time."""
 
-    def _estimate_sections(self) -> Iterator[Section]:
-        """Sections on what makes up the estimate."""
-        yield from ()
+    def _kernels_title(self) -> str:
+        """Title of the kernels, with the time that is shown."""
+        return "Time by kernel, one after another (softmax, norms and rotary excluded):"
 
     def _calibration_lines(self) -> Iterator[Line]:
         """Fits behind an estimate with their held-out errors, grouped by source."""

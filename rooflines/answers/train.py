@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.answers.explain import single_answer
-from rooflines.answers.question import catalogues_in, model_question
+from rooflines.answers.question import NO_CALIBRATION, catalogues_in, model_question
 from rooflines.answers.training_answer import TrainingAnswer
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ def train(  # noqa: PLR0913, the parts of a question
     routing: str = "uniform",
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
-    calibration: str | Sequence[str] | None = None,
+    calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
+    bound: bool = False,
     config: HasCatalogues | None = None,
 ) -> TrainingAnswer:
     """Explain a training step of a model on chips: its time, what binds it, and whether it fits.
@@ -60,7 +62,8 @@ def train(  # noqa: PLR0913, the parts of a question
         routing: As in `explain_model`.
         network: The interconnect, or two, inner first; None: those that join the chips.
         memory: As in `explain_model`.
-        calibration: Software that the estimate is calibrated to, or several in order.
+        calibration: As in `explain`; `auto` takes the first software with a fit of training.
+        bound: As in `explain`.
         config: As in `explain`.
 
     Raises:
@@ -83,5 +86,6 @@ def train(  # noqa: PLR0913, the parts of a question
         routing=routing,
         network=network,
         memory=memory,
-        calibration=calibration,
+        calibration=NO_CALIBRATION if calibration is None else calibration,
+        bound=bound,
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.phrases import Part, longest_parts
+from rooflines.answers.basis import BOUND
+from rooflines.answers.phrases import Part, Section, longest_parts, percent
 from rooflines.answers.step_answer import StepAnswer
 from rooflines.basics.text import count, seconds, si
 from rooflines.dictionary.columns import FOUND, NEVER
@@ -36,6 +37,7 @@ class TrainingAnswer(StepAnswer):
 
     kind: ClassVar[str] = "training"
     footprint: ClassVar[str] = "states and activations"
+    band_share: ClassVar[str] = "80% of held-out steps"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "tp": {
@@ -58,10 +60,11 @@ class TrainingAnswer(StepAnswer):
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
-        serialized, bound_rate = count(row["tokens_per_s_serial"]), count(row["tokens_per_s"])
-        yield "tokens/s", f"{serialized} serialized, at most {bound_rate}"
-        shares = f"{row['mfu_serial']:.1%}, {row['mfu_full_serial']:.1%} counting all token pairs"
-        yield "MFU", f"{shares}; HFU {row['hfu_serial']:.1%}, including recomputation"
+        most = f"at most {count(row['tokens_per_s'])}"
+        rate = "" if self.basis is BOUND else f"{count(self.rate('tokens_per_s') or 0.0)}, "
+        yield "tokens/s", f"{rate}{most}"
+        mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
+        yield "MFU", f"{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {row['bubble']:.1%} ({runs})" if row["pp"] > 1 else ""
         yield "faster", self._faster_formats()
@@ -82,7 +85,7 @@ class TrainingAnswer(StepAnswer):
             yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
         if "days" in row:
             cost = "" if row["usd"] is None else f", ${count(row['usd'])}"
-            yield "training", f"{row['days']:,.1f} days at this step time{cost}"
+            yield "training", f"{row['days']:,.1f} days, kernels one after another{cost}"
 
     def _kernel_lines(self) -> Iterator[Line]:
         """Longest layer parts, each with forward, dgrad and wgrad times."""
@@ -99,6 +102,10 @@ class TrainingAnswer(StepAnswer):
             )
             times.append(Part(name, sum(by_pass.values()), text and f": {text}"))
         return longest_parts(times, sum(part.time_s for part in times))
+
+    def _change_sections(self) -> Iterator[Section]:
+        """Formats whose bound is shorter."""
+        yield from ()
 
     def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
         """True for the fewest chips, and for a mix of dp and tp on one chip."""

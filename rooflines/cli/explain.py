@@ -96,7 +96,8 @@ OF_BOTH = {
         "NAME: The memory level that feeds the unit; default hbm. all: each, and the bottleneck."
     ),
     "calibration": (
-        "NAME: Software that the estimate is calibrated to, such as trtllm; or several in order."
+        "NAME: Software that the estimate is calibrated to, such as trtllm, or several in order; "
+        "auto, the default: the first engine with a fit; none: no estimate."
     ),
 }
 """Options of questions about operations, about models, and about either: metavar, then help."""
@@ -124,6 +125,11 @@ set_option = click.option(
 )
 
 
+bound_option = click.option(
+    "--bound", is_flag=True, help="Lead with the bound, which no run can beat, not the estimate."
+)
+
+
 def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Chips, models, dtypes and operations that start with a text, for shell completion."""
     del ctx, param
@@ -147,6 +153,7 @@ Its words: `rooflines list words`; its options: `rooflines explain -h`"""
     shell_complete=known_words,
 )
 @options_of({**OF_BOTH, **OF_OPERATIONS, **OF_MODELS})
+@bound_option
 @set_option
 @config_option
 @prints_frame
@@ -154,6 +161,8 @@ def command(
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
+    *,
+    bound: bool,
     **options: str | None,
 ) -> Printed:
     """Explain one operation, or a step of a whole model, on a chip; of several cases, a table.
@@ -187,7 +196,8 @@ def command(
         raise click.exceptions.Exit(0)
     catalogues = catalogues_of(config)
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
-    return answered_line(EXPLAIN, line, catalogues, partial(_answer, settings=settings))
+    answer = partial(_answer, settings=settings, bound=bound)
+    return answered_line(EXPLAIN, line, catalogues, answer)
 
 
 def answered_line(
@@ -208,7 +218,7 @@ def answered_line(
 
 
 def _answer(
-    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...]
+    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
 ) -> tuple[Question, Answer | Cases]:
     """Answer to a line."""
     question = parse_words(line.words, catalogues.chips)
@@ -223,7 +233,7 @@ def _answer(
         catalogues = with_overrides(question, catalogues, settings, price)
         if "sharding" in keys:
             keys["sharding"] = _long_form(keys["sharding"])
-        return question, answered(question, catalogues, **keys)
+        return question, answered(question, catalogues, bound=bound, **keys)
 
 
 def printed_answer(question: Question, answer: Answer | Cases) -> Printed:

@@ -20,6 +20,7 @@ from rooflines.answers.phrases import percent
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
 from rooflines.basics.text import count, seconds, si, significant
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_named, is_path
 from rooflines.results.tables import csv_text
@@ -91,10 +92,15 @@ def _cell(text: str, size: int) -> str:
     return (text if len(text) <= size else f"{text[: size - 2]}..").ljust(size)
 
 
+def _on_bases(name: str) -> tuple[str, ...]:
+    """Columns with a rate at the bound, at the serialized time and at the estimate."""
+    return (name, f"{name}{SERIAL_SUFFIX}", f"{name}{ESTIMATE_SUFFIX}")
+
+
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
     (("_share", "_right", "median", "mean", "p90", "_coverage"), "{:.1%}".format),
-    (("utilization", "mfu_serial", "bubble"), percent),
-    (("per_chip", "per_chip_serial", "output_tokens_per_s"), count),
+    (("utilization", "share_of_peak", "bubble", *_on_bases("mfu")), percent),
+    ((*_on_bases("tokens_per_s_per_chip"), "output_tokens_per_s"), count),
     (("_tau",), "{:.2f}".format),
     (("flops", "flops_per_s"), partial(si, unit="")),
     (("bytes", "bytes_per_token_bf16"), partial(si, unit="B")),

@@ -17,6 +17,7 @@ from rooflines.cli.explain import (
     OF_MODELS,
     OF_TRAINING,
     answered_line,
+    bound_option,
     options_of,
     set_option,
 )
@@ -47,6 +48,7 @@ OPTIONS = {
 @click.command("train", cls=WithExamples)
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
+@bound_option
 @set_option
 @config_option
 @prints_frame
@@ -54,6 +56,8 @@ def command(
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
+    *,
+    bound: bool,
     **options: str | None,
 ) -> Printed:
     """A step of training of a model on chips: which resource binds it, and whether it fits.
@@ -72,11 +76,11 @@ def command(
     """
     catalogues = catalogues_of(config)
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
-    return answered_line(TRAIN, line, catalogues, partial(_answer, settings=settings))
+    return answered_line(TRAIN, line, catalogues, partial(_answer, settings=settings, bound=bound))
 
 
 def _answer(
-    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...]
+    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
 ) -> tuple[Question, Answer | Cases]:
     """Answer to a line."""
     question = parse_words(line.words, catalogues.chips, TRAIN)
@@ -88,4 +92,4 @@ def _answer(
         if phase != TRAIN:
             problem = f"is {phase}, but `rooflines train` is a step of training"
             raise RooflinesError("phase", problem, "leave it out, or use `rooflines explain`")
-        return question, answered(question, catalogues, phase=TRAIN, **line.options)
+        return question, answered(question, catalogues, bound=bound, phase=TRAIN, **line.options)

@@ -20,7 +20,7 @@ from rooflines.evaluation.compiler import CASE, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
 from rooflines.models.attention_window import FULL_ATTENTION
-from rooflines.models.groups import StepExtents
+from rooflines.sweep.exact_times import step_seconds
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.poly import total
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.models.attention_window import AttentionWindow, EntryLine
     from rooflines.sweep.cases import Block
+    from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.poly import Poly
@@ -251,38 +252,10 @@ class RequestCompiler(StepCompiler):
         }
 
 
-class FirstToken(NamedTuple):
-    """Time to first token for a request, with a prompt on every replica.
-
-    Attributes:
-        lower: Bound [s].
-        serial: Serialized time, kernels one after another [s].
-        estimate: Calibrated time [s]; None without a calibration.
-    """
-
-    lower: float
-    serial: float
-    estimate: float | None
-
-
-def first_token(case: StepCase, request: Request) -> FirstToken:
-    """Compute a request's time to first token."""
+def first_token(case: StepCase, request: Request) -> StepSeconds:
+    """Compute a request's time to first token, with a prompt on every replica."""
     prefill = case.prefill
-    extents = StepExtents(prefill.step(case.split.dp, request.input))
-    serial = sum(
-        kernel.count * times.at(extents).serial
-        for kernel, times in zip(prefill.kernels, prefill.kernel_times, strict=True)
-    )
-    calibrated = [times for times in prefill.kernel_estimates if times is not None]
-    estimate = None
-    if len(calibrated) == len(prefill.kernels):
-        estimate = float(
-            sum(
-                kernel.count * (times.common.at(extents) + times.at(extents).lower)
-                for kernel, times in zip(prefill.kernels, calibrated, strict=True)
-            )
-        )
-    return FirstToken(float(prefill.times.at(extents).lower), float(serial), estimate)
+    return step_seconds(prefill, prefill.step(case.split.dp, request.input))
 
 
 def entry_pieces(

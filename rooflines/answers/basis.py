@@ -1,0 +1,54 @@
+"""Basis of an answer: the time that its headline, rates, cost and rank are computed from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Time that an answer leads with.
+
+    Attributes:
+        key: Value of `basis` in JSON.
+        column: Column with the time [s].
+        suffix: Suffix of the columns with rates at this time.
+        title: Column title in a table.
+        noun: Name in a sentence.
+    """
+
+    key: str
+    column: str
+    suffix: str
+    title: str
+    noun: str
+
+
+ESTIMATE = Basis("estimate", "t_estimate_s", ESTIMATE_SUFFIX, "estimate", "estimate")
+SERIALIZED = Basis("serialized", "t_serial_s", SERIAL_SUFFIX, "serialized", "serialized time")
+BOUND = Basis("bound", "t_lower_s", "", "at least", "bound")
+
+
+def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Basis:
+    """Basis for rows that are compared: the estimate where all have one.
+
+    Args:
+        rows: Rows of one table.
+        bound: True to lead with the bound.
+
+    Returns:
+        Without an estimate of every row, steps lead with their serialized time and operations,
+        which are one kernel, with their bound.
+    """
+    listed = [*rows]
+    if bound:
+        return BOUND
+    if all(row.get(ESTIMATE.column) is not None for row in listed):
+        return ESTIMATE
+    return SERIALIZED if all(SERIALIZED.column in row for row in listed) else BOUND

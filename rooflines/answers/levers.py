@@ -1,0 +1,179 @@
+"""Levers: what would change the time of a serving step, each alone, and by how much.
+
+Times are exact, of other cases at the same sizes, on the basis of the answer. A lever that the
+chips cannot do, or that does not fit, is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.basis import BOUND, ESTIMATE, Basis
+from rooflines.answers.claims import MIN_FACTOR
+from rooflines.answers.question import formats_on
+from rooflines.evaluation.footprints import Footprint
+from rooflines.evaluation.step_rows import HOUR_S
+from rooflines.models.architecture import DECODE
+from rooflines.models.memory import kv_cache_elements
+from rooflines.models.split import Split
+from rooflines.models.tensor_dtypes import step_dtypes
+from rooflines.sweep.exact_times import step_seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from rooflines.models.groups import Step
+    from rooflines.sweep.step_sweep import ModelSweep, StepCase
+
+KINDS = DTYPES, BATCH, SPLIT, CHIP, DRAFT = "dtypes", "batch", "split", "chip", "draft"
+"""Kinds of levers, in the order in which they are said."""
+
+MAX_OF_KIND = 2
+"""Levers of one kind that are named, the fastest [1]."""
+
+DRAFTED = 3
+"""Tokens of the draft that is tried [1]."""
+
+
+@dataclass(frozen=True)
+class Lever:
+    """A change, and what a step then takes.
+
+    Attributes:
+        kind: `dtypes`, `batch`, `split`, `chip` or `draft`.
+        change: Dtypes, batch, split, chip or draft in its place.
+        time_s: Time of a step on the basis of the answer [s].
+        bound_s: Bound on it [s].
+        tokens_per_s_per_chip: Throughput at that time [1/s]; of a draft None.
+        usd_per_mtok: Cost of a million tokens at that time [USD]; None: no price, or a draft.
+        accepted: Of a draft, the accepted tokens a step from which it pays, its own time left out:
+            t(1 + drafted) / t(1) - 1 [1]; else None.
+    """
+
+    kind: str
+    change: str
+    time_s: float
+    bound_s: float
+    tokens_per_s_per_chip: float | None = None
+    usd_per_mtok: float | None = None
+    accepted: float | None = None
+
+
+def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> list[Lever]:
+    """Levers of a serving step, by kind: dtypes, batch, split, chip, draft.
+
+    Dtypes and chips are those that are faster by more than `MIN_FACTOR`, the fastest first; of a
+    split those over half and over twice as many chips; of a batch twice its sequences.
+
+    Args:
+        sweep: Sweep with one case.
+        case: That case.
+        step: Its step.
+        basis: Time that decides.
+    """
+    formats = [name for name in formats_on(case.place.entry) if name != case.dtypes.label]
+    fitted = {key.partition("/")[0] for key in sweep.calibrations.calibrations}
+    chips = [name for name in sweep.chips if name in fitted - {case.chip}]
+    levers = [*_levers_of(SPLIT, _cases(sweep, splits=[*_other_splits(case.split)]), step, basis)]
+    dtypes_cases = _cases(sweep, dtypes=[step_dtypes(name) for name in formats])
+    levers = [*_faster(DTYPES, dtypes_cases, case, step, basis), *levers]
+    if case.phase == DECODE:
+        levers += _levers_of(BATCH, [case], replace(step, B=2 * step.B), basis)
+    if basis is ESTIMATE:
+        levers += _faster(CHIP, _cases(sweep, chips=chips), case, step, basis)
+    levers += _draft_levers(case, step, basis)
+    return sorted(levers, key=lambda lever: KINDS.index(lever.kind))
+
+
+def _other_splits(split: Split) -> Iterator[Split]:
+    """Splits over half, and over twice as many chips: of replicas, or of tp with one replica."""
+    axis, size = ("dp", split.dp) if split.dp > 1 else ("tp", split.shards)
+    for changed in (size // 2, 2 * size):
+        if changed not in (0, size) and changed * 2 in (size, 4 * size):
+            keys = {"tp": split.shards, "dp": split.dp, axis: changed}
+            ep = keys["tp"] * keys["dp"] if split.parts > 1 else 1
+            yield Split.model_validate({**keys, "ep": ep})
+
+
+def _faster(
+    kind: str, cases: Iterable[StepCase], case: StepCase, step: Step, basis: Basis
+) -> list[Lever]:
+    """Fastest levers that are faster than a case by more than `MIN_FACTOR`."""
+    now_s = _decisive(case, step, basis)
+    levers = [
+        lever
+        for lever in _levers_of(kind, cases, step, basis)
+        if now_s is None or now_s > MIN_FACTOR * lever.time_s
+    ]
+    return sorted(levers, key=lambda lever: lever.time_s)[:MAX_OF_KIND]
+
+
+def _cases(sweep: ModelSweep, **keys: list[Any]) -> list[StepCase]:
+    """Cases of the sweep with changed config keys that the chips support."""
+    if not all(keys.values()):
+        return []
+    changes = {"network": None, **keys, "thresholds": []}
+    changed = replace(sweep, config=sweep.config.model_copy(update=changes))
+    return [case for block in changed.blocks for case in block.cases]
+
+
+def _decisive(case: StepCase, step: Step, basis: Basis) -> float | None:
+    """Time of a step on a basis [s]; None: it has no estimate."""
+    times = step_seconds(case, step)
+    if basis is BOUND:
+        return times.lower
+    return times.estimate if basis is ESTIMATE else times.serial
+
+
+def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -> Iterator[Lever]:
+    """Levers by case, of those that fit and have a time on the basis."""
+    for case in cases:
+        time_s = _decisive(case, step, basis)
+        if time_s is None or not _fits(case, step):
+            continue
+        chips, draft = case.split.chips, case.place.sweep.config.draft
+        tokens = float(step.B * (step.T if draft is None else draft.yielded))
+        price = case.place.entry.lowest_price()
+        cost = None
+        if price is not None:
+            cost = chips * price.usd_per_hour / HOUR_S * time_s / tokens * 1e6
+        changes = {
+            DTYPES: case.dtypes.label,
+            BATCH: f"B={step.B}",
+            SPLIT: f"{case.split.name} on {chips} chip{'s' * (chips > 1)}",
+            CHIP: case.chip,
+        }
+        yield Lever(
+            kind=kind,
+            change=changes[kind],
+            time_s=time_s,
+            bound_s=step_seconds(case, step).lower,
+            tokens_per_s_per_chip=tokens / time_s / chips,
+            usd_per_mtok=cost,
+        )
+
+
+def _fits(case: StepCase, step: Step) -> bool:
+    """True if weights and KV cache fit, or the capacity is unknown."""
+    shape = case.workload.resident_shape
+    full, local = (kv_cache_elements(shape, step.S, local=is_local) for is_local in (False, True))
+    max_batch = Footprint.from_case(case, case.split).max_batch(full, local)
+    return max_batch is None or max_batch * case.split.dp >= step.B
+
+
+def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
+    """Lever of a draft: the accepted tokens from which it pays."""
+    if not _fits(case, step):
+        return
+    if case.phase != DECODE or case.place.sweep.config.draft is not None or step.T != 1:
+        return
+    now_s = _decisive(case, step, basis)
+    drafted = replace(step, T=1 + DRAFTED)
+    time_s = _decisive(case, drafted, basis)
+    if now_s is None or time_s is None:
+        return
+    bound_s = step_seconds(case, drafted).lower
+    accepted = time_s / now_s - 1
+    if accepted < DRAFTED:
+        yield Lever(DRAFT, f"{DRAFTED} tokens", time_s, bound_s, accepted=accepted)
