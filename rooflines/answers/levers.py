@@ -164,7 +164,7 @@ def _fits(case: StepCase, step: Step) -> bool:
 
 def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
     """Lever of a draft: the accepted tokens from which it pays."""
-    if not _fits(case, step):
+    if step.S <= DRAFTED or not _fits(case, step):
         return
     if case.phase != DECODE or case.place.sweep.config.draft is not None or step.T != 1:
         return
