@@ -1,4 +1,4 @@
-"""Basis of an answer: the time that its headline, rates, cost and rank are computed from."""
+"""Answer basis: the time behind its headline, rates, cost and rank."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Basis:
     Attributes:
         key: Value of `basis` in JSON.
         column: Column with the time [s].
-        suffix: Suffix of the columns with rates at this time.
+        suffix: Suffix for columns with rates at this time.
         title: Column title in a table.
         noun: Name in a sentence.
     """
@@ -39,11 +39,11 @@ def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Ba
     """Basis for rows that are compared: the estimate where all have one.
 
     Args:
-        rows: Rows of one table.
+        rows: Rows in one table.
         bound: True to lead with the bound.
 
     Returns:
-        Without an estimate of every row, steps lead with their serialized time and operations,
+        Without an estimate for every row, steps lead with their serialized time and operations,
         which are one kernel, with their bound.
     """
     listed = [*rows]

@@ -37,7 +37,7 @@ from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
 from rooflines.solvers.context_limit import contexts_in_chunks
 from rooflines.solvers.required_rates import limit_share, rates_at
 from rooflines.solvers.threshold_frames import sweep_thresholds
-from rooflines.sweep.exact_times import step_seconds
+from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import StepCase
 from rooflines.sweep.training_sweep import TrainingCase
@@ -408,7 +408,7 @@ def _next_token(sweep: ModelSweep, step: Step) -> StepSeconds | None:
     config = sweep.config.model_copy(update={"phase": [DECODE], "thresholds": []})
     decoding = replace(sweep, config=config)
     (case,) = (case for block in decoding.blocks for case in block.cases)
-    return step_seconds(case, case.step(step.B, step.S))
+    return exact_step_seconds(case, case.step(step.B, step.S))
 
 
 def _training_answer(

@@ -59,7 +59,7 @@ BAND, PER_USER, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
 
 
-def operation_columns(basis: Basis) -> dict[str, str]:
+def operation_titles(basis: Basis) -> dict[str, str]:
     """Column titles of operations on a screen, by column."""
     return {
         basis.column: basis.title,
@@ -72,7 +72,7 @@ def operation_columns(basis: Basis) -> dict[str, str]:
     }
 
 
-def step_columns(basis: Basis) -> dict[str, str]:
+def step_titles(basis: Basis) -> dict[str, str]:
     """Column titles of steps on a screen, by column."""
     return {
         basis.column: basis.title,
@@ -209,7 +209,7 @@ def _cases(
         rows += [{**({"part": part} if part else {}), **row} for row in rows_of(sweep)]
     first = next(iter(parts.values()))
     sizes, basis = letters_of(first), basis_of(rows, bound=bound)
-    shown = (operation_columns if isinstance(first, Sweep) else step_columns)(basis)
+    shown = (operation_titles if isinstance(first, Sweep) else step_titles)(basis)
     keys = (*KEYS, *sizes)
     varied = [key for key in keys if len({row.get(key) for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])

@@ -1,7 +1,7 @@
-"""Levers: what would change the time of a serving step, each alone, and by how much.
+"""Levers: what would change a serving step's time, each alone, and by how much.
 
-Times are exact, of other cases at the same sizes, on the basis of the answer. A lever that the
-chips cannot do, or that does not fit, is none.
+Times are exact, for other cases at the same sizes, on the answer's basis. A lever that the chips
+cannot do, or that does not fit, is none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rooflines.models.architecture import DECODE
 from rooflines.models.memory import kv_cache_elements
 from rooflines.models.split import Split
 from rooflines.models.tensor_dtypes import step_dtypes
-from rooflines.sweep.exact_times import step_seconds
+from rooflines.sweep.exact_times import exact_step_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,10 +30,10 @@ KINDS = DTYPES, BATCH, SPLIT, CHIP, DRAFT = "dtypes", "batch", "split", "chip", 
 """Kinds of levers, in the order in which they are said."""
 
 MAX_OF_KIND = 2
-"""Levers of one kind that are named, the fastest [1]."""
+"""Maximum number of named levers in a kind, the fastest [1]."""
 
 DRAFTED = 3
-"""Tokens of the draft that is tried [1]."""
+"""Drafted tokens that are tried [1]."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +43,12 @@ class Lever:
     Attributes:
         kind: `dtypes`, `batch`, `split`, `chip` or `draft`.
         change: Dtypes, batch, split, chip or draft in its place.
-        time_s: Time of a step on the basis of the answer [s].
+        time_s: Step time on the answer's basis [s].
         bound_s: Bound on it [s].
-        tokens_per_s_per_chip: Throughput at that time [1/s]; of a draft None.
-        usd_per_mtok: Cost of a million tokens at that time [USD]; None: no price, or a draft.
-        accepted: Of a draft, the accepted tokens a step from which it pays, its own time left out:
-            t(1 + drafted) / t(1) - 1 [1]; else None.
+        tokens_per_s_per_chip: Throughput at that time [1/s]; None: a draft.
+        usd_per_mtok: Cost per million tokens at that time [USD]; None: no price, or a draft.
+        accepted: Accepted tokens a step from which a draft pays, its drafting time left out:
+            t(1 + drafted) / t(1) - 1 [1]; None: no draft.
     """
 
     kind: str
@@ -61,10 +61,10 @@ class Lever:
 
 
 def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> list[Lever]:
-    """Levers of a serving step, by kind: dtypes, batch, split, chip, draft.
+    """List a serving step's levers, by kind: dtypes, batch, split, chip, draft.
 
-    Dtypes and chips are those that are faster by more than `MIN_FACTOR`, the fastest first; of a
-    split those over half and over twice as many chips; of a batch twice its sequences.
+    Dtypes and chips are faster by more than `MIN_FACTOR`, the fastest first; splits are over half
+    and over twice as many chips; a batch has twice the sequences.
 
     Args:
         sweep: Sweep with one case.
@@ -87,7 +87,7 @@ def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> 
 
 
 def _other_splits(split: Split) -> Iterator[Split]:
-    """Splits over half, and over twice as many chips: of replicas, or of tp with one replica."""
+    """Splits over half, and over twice as many chips, by dp or with one replica by tp."""
     axis, size = ("dp", split.dp) if split.dp > 1 else ("tp", split.shards)
     for changed in (size // 2, 2 * size):
         if changed not in (0, size) and changed * 2 in (size, 4 * size):
@@ -110,7 +110,7 @@ def _faster(
 
 
 def _cases(sweep: ModelSweep, **keys: list[Any]) -> list[StepCase]:
-    """Cases of the sweep with changed config keys that the chips support."""
+    """Supported cases with changed config keys."""
     if not all(keys.values()):
         return []
     changes = {"network": None, **keys, "thresholds": []}
@@ -119,15 +119,15 @@ def _cases(sweep: ModelSweep, **keys: list[Any]) -> list[StepCase]:
 
 
 def _decisive(case: StepCase, step: Step, basis: Basis) -> float | None:
-    """Time of a step on a basis [s]; None: it has no estimate."""
-    times = step_seconds(case, step)
+    """Step time on a basis [s]; None: it has no estimate."""
+    times = exact_step_seconds(case, step)
     if basis is BOUND:
         return times.lower
     return times.estimate if basis is ESTIMATE else times.serial
 
 
 def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -> Iterator[Lever]:
-    """Levers by case, of those that fit and have a time on the basis."""
+    """Levers by case, for cases that fit and have a time on the basis."""
     for case in cases:
         time_s = _decisive(case, step, basis)
         if time_s is None or not _fits(case, step):
@@ -148,7 +148,7 @@ def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -
             kind=kind,
             change=changes[kind],
             time_s=time_s,
-            bound_s=step_seconds(case, step).lower,
+            bound_s=exact_step_seconds(case, step).lower,
             tokens_per_s_per_chip=tokens / time_s / chips,
             usd_per_mtok=cost,
         )
@@ -163,7 +163,7 @@ def _fits(case: StepCase, step: Step) -> bool:
 
 
 def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
-    """Lever of a draft: the accepted tokens from which it pays."""
+    """Draft as a lever: accepted tokens from which it pays."""
     if step.S <= DRAFTED or not _fits(case, step):
         return
     if case.phase != DECODE or case.place.sweep.config.draft is not None or step.T != 1:
@@ -173,7 +173,7 @@ def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
     time_s = _decisive(case, drafted, basis)
     if now_s is None or time_s is None:
         return
-    bound_s = step_seconds(case, drafted).lower
+    bound_s = exact_step_seconds(case, drafted).lower
     accepted = time_s / now_s - 1
     if accepted < DRAFTED:
         yield Lever(DRAFT, f"{DRAFTED} tokens", time_s, bound_s, accepted=accepted)

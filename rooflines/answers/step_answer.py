@@ -80,7 +80,7 @@ class StepAnswer(Answer):
         return f"{count(rate or 0.0)} tokens/s/chip, {percent(mfu or 0.0)} MFU"
 
     def _per(self) -> str:
-        """What the time is of."""
+        """Phrase for one step."""
         return "a step"
 
     def _computes(self) -> str:

@@ -134,15 +134,15 @@ def _serial_column(column: Column) -> tuple[str, Column]:
 
 
 ESTIMATE_SUFFIX = "_estimate"
-"""Suffix of columns computed from t_estimate_s instead of t_lower_s."""
+"""Suffix for columns computed from t_estimate_s instead of t_lower_s."""
 
 
 def _estimate_column(column: Column, estimate: Column) -> tuple[str, Column]:
-    """The estimated counterpart of a column, with its name: t_estimate_s in place of t_lower_s.
+    """Estimated counterpart with its name: t_estimate_s in place of t_lower_s.
 
     Args:
-        column: The column.
-        estimate: The column of the estimate, whose reason to be null holds, too.
+        column: Column at the bound.
+        estimate: Column with the estimate, whose reason to be null holds, too.
     """
     bound = column.meaning.replace(", not t_estimate_s", "")
     meaning = bound.replace("t_lower_s", "t_estimate_s")

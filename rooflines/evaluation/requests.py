@@ -20,7 +20,7 @@ from rooflines.evaluation.compiler import CASE, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
 from rooflines.models.attention_window import FULL_ATTENTION
-from rooflines.sweep.exact_times import step_seconds
+from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.poly import total
 
@@ -255,7 +255,7 @@ class RequestCompiler(StepCompiler):
 def first_token(case: StepCase, request: Request) -> StepSeconds:
     """Compute a request's time to first token, with a prompt on every replica."""
     prefill = case.prefill
-    return step_seconds(prefill, prefill.step(case.split.dp, request.input))
+    return exact_step_seconds(prefill, prefill.step(case.split.dp, request.input))
 
 
 def entry_pieces(

@@ -215,7 +215,7 @@ class Case:
 
     @property
     def computes(self) -> Iterable[str]:
-        """Compute dtypes of the kernels."""
+        """Compute dtypes."""
         raise NotImplementedError
 
     @cached_property

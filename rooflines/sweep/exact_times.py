@@ -1,4 +1,4 @@
-"""Exact times of one step: bound, kernels one after another, and estimate."""
+"""Exact step times: bound, kernels one after another, and estimate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class StepSeconds(NamedTuple):
-    """Times of a step on one chip.
+    """Step times on one chip.
 
     Attributes:
         lower: Bound: max over resources [s].
@@ -23,15 +23,15 @@ class StepSeconds(NamedTuple):
     estimate: float | None
 
 
-def step_seconds(case: StepCase, step: Step) -> StepSeconds:
-    """Compute the times of a serving step in fractions, without a table.
+def exact_step_seconds(case: StepCase, step: Step) -> StepSeconds:
+    """Compute a serving step's times in fractions, without a table.
 
-    t_serial = sum over kernels of count * max over resources; t_estimate = sum over kernels of
-    count * (common + max over pieces).
+    t_serial = sum over kernels(count * max over resources); t_estimate = sum over kernels(count *
+    (common + max over pieces)).
 
     Args:
         case: The case.
-        step: Sizes of the step.
+        step: Its sizes.
     """
     extents = case.extents(step)
     serial = sum(

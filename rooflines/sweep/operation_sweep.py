@@ -70,7 +70,7 @@ class OperationCase(Case):
 
     @property
     def computes(self) -> tuple[str, ...]:
-        """Compute dtype of the operation."""
+        """Compute dtype."""
         return (self.combination.compute,)
 
     @property

@@ -101,7 +101,7 @@ class StepCase(Case):
 
     @property
     def computes(self) -> tuple[str, ...]:
-        """Compute dtypes of linear kernels and attention."""
+        """Compute dtypes: linear kernels, attention."""
         return self.dtypes.compute_dtypes
 
     @property
@@ -116,7 +116,7 @@ class StepCase(Case):
 
     @cached_property
     def listed_kernels(self) -> tuple[int, ...]:
-        """Positions of the kernels in the table of kernels: an engine's where a fit has them."""
+        """Positions that the kernel table lists: engine kernels only where a fit has them."""
         has_engine = self.engine is not None
         return tuple(
             index for index, kernel in enumerate(self.kernels) if has_engine or not kernel.engine
