@@ -222,7 +222,7 @@ def sweep(**keys):
 
 
 def test_a_sweep_has_the_rows_of_every_split():
-    rows = sweep(chips=["h100-sxm", "tpu-v5e"], splits="auto", chips_each=8)
+    rows = sweep(chips=["h100-sxm", "tpu-v5e"], splits="auto", num_chips=8)
     for (chip, model), found in rows.group_by("chip", "model"):
         alone = rooflines.best_splits(str(chip), str(model), B=64, S=8192, dtypes="bf16", chips=8)
         assert set(found["split"]) == set(alone["split"])

@@ -288,7 +288,7 @@ MIXTRAL: dict[str, Any] = {"models": ["mixtral-8x7b"], "phase": "train", "chips"
 def test_a_config_lists_every_split_and_jobs_read_it_back():
     fixed = {"recompute": "full", "optimizer": 4}
     form = {**MIXTRAL, "grid": {"B": 32, "S": 4096}, "dtypes": ["fp8", {"gradients": "bf16"}]}
-    form |= {"splits": "auto", "chips_each": 8, **fixed}
+    form |= {"splits": "auto", "num_chips": 8, **fixed}
     config = rooflines.load_config({"model-sweeps": {"every": form}})
     sweep = config.model_sweeps["every"]
     plans = plans_of(models.load("mixtral-8x7b").shape, 8, validate_entry(TrainingPlan, fixed))
@@ -307,7 +307,7 @@ def test_auto_stands_for_every_plan_that_some_model_allows():
     form |= {
         "dtypes": "bf16",
         "splits": "auto",
-        "chips_each": 12,
+        "num_chips": 12,
         "grid": {"B": 48, "S": 3072},
         "recompute": "full",
     }

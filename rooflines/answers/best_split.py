@@ -384,7 +384,7 @@ def _with_every_split(
     _, _, missing = interconnects(entry, names)
     if missing and chips > 1:
         raise RooflinesError("chips", f"are {chips}: {missing}", "ask for one chip")
-    keys = {"chips_each": chips, "network": [names] if chips > 1 else None, "thresholds": []}
+    keys = {"num_chips": chips, "network": [names] if chips > 1 else None, "thresholds": []}
     config = with_every_split(sweep.config.model_copy(update=keys), sweep.models, sweep.chips)
     return replace(sweep, config=config, fastest_axes=TRAIN in config.phase)
 

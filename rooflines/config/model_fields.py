@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -281,19 +281,21 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     metrics = (*dict.fromkeys(column.name for column in EVERY_METRIC),)
     core = STEP_CORE_METRICS
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"chips_each": "num_chips"}
+
     splits: Annotated[list[Splits], AfterValidator(_distinct), Listed()] = Field(
         default=[{}],
         validate_default=True,
         json_schema_extra=_or_auto,
         description=(
             "how chips share the model: {tp: , dp: , ep: }, in training also pp, cp and its other "
-            "keys such as recompute; or a name, tp2-dp4; auto: all splits of `chips_each`"
+            "keys such as recompute; or a name, tp2-dp4; auto: all splits of `num_chips`"
         ),
     )
     tokens: Positive | None = Field(
         None, description="in training, tokens in the whole run: rows then have days and USD [1]"
     )
-    chips_each: SharedChips | None = Field(
+    num_chips: SharedChips | None = Field(
         None, description=f"chips that share the model, for `splits: auto`, up to {MAX_CHIPS:,} [1]"
     )
     compression: Compression = "lz4"
@@ -301,17 +303,17 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
     @model_validator(mode="before")
     @classmethod
     def _every_split(cls, value: object) -> object:
-        """`splits: auto` leaves the splits to `chips_each`."""
+        """`splits: auto` leaves the splits to `num_chips`."""
         if not isinstance(value, Mapping):
             return value
         auto = value.get("splits") == AUTO
-        if auto == (value.get("chips_each") is not None):
+        if "chips_each" in value or auto == (value.get("num_chips") is not None):
             return {key: keyed for key, keyed in value.items() if not (auto and key == "splits")}
         if auto:
-            problem = "is auto, but chips_each is not given"
-            raise RooflinesError("splits", problem, "add chips_each: 16, the chips that share it")
+            problem = "is auto, but num_chips is not given"
+            raise RooflinesError("splits", problem, "add num_chips: 16, the chips that share it")
         problem = "is given, but splits is not auto"
-        raise RooflinesError("chips_each", problem, "write splits: auto, or leave it out")
+        raise RooflinesError("num_chips", problem, "write splits: auto, or leave it out")
 
     @model_validator(mode="after")
     def _of_one_phase(self) -> Self:

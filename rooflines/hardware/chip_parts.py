@@ -84,7 +84,7 @@ class ChipPart(NamedTuple):
         if isinstance(entry, Price):
             return ", ".join(text for text in (entry.provider, entry.sku, entry.date) if text)
         if isinstance(entry, Measured):
-            return entry.what
+            return entry.quantity
         return ", ".join((self.tree, *self.names))
 
 

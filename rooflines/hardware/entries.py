@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -31,6 +31,9 @@ from rooflines.hardware.entry_forms import (
 from rooflines.theory.network import PAIR, Link
 from rooflines.theory.operation import Unit  # noqa: TC001, pydantic reads it at run time
 from rooflines.theory.resources import RESOURCES, ChipRates, MemoryLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAIN_MEMORY = "hbm"
 """Name for every chip's main memory, HBM or not."""
@@ -215,7 +218,9 @@ class Price(Sourced):
 class Measured(Sourced):
     """Measured share of a peak; for information, never applied."""
 
-    what: Text = Field(description="measured quantity")
+    renamed_keys: ClassVar[Mapping[str, str]] = {"what": "quantity"}
+
+    quantity: Text = Field(description="measured quantity, such as a bf16 matmul")
     fraction_of_peak: MeasuredShare = Field(
         description="share of the nominal peak or rate; above 1, at most 2, beyond the peak's "
         "clock [1]"

@@ -65,6 +65,9 @@ class Entry(BaseModel):
     removed_keys: ClassVar[Mapping[str, str]] = {}
     """Messages about keys that earlier versions had, by key."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {}
+    """New names by the keys that earlier versions had."""
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy with updated fields; cached values are computed again from them."""
         duplicate = super().model_copy(update=update, deep=deep)
@@ -88,14 +91,21 @@ class Entry(BaseModel):
         )
         if not unknown:
             return value
-        problem = f"is no key here; known are {', '.join(fields)}"
-        key_errors = {
-            str(key): RooflinesError("", cls.removed_keys[key], "remove it")
-            if key in cls.removed_keys
-            else RooflinesError("", problem, "correct or remove it", close=close_to(key, fields))
-            for key in unknown[:MAX_MISTAKES]
-        }
+        key_errors = {str(key): cls._key_error(key, fields) for key in unknown[:MAX_MISTAKES]}
         return {**{key: value[key] for key in fields if key in value}, **key_errors}
+
+    @classmethod
+    def _key_error(cls, key: Any, fields: Sequence[str]) -> RooflinesError:  # noqa: ANN401, any key
+        """Error about a key that the entry lacks."""
+        if key in cls.removed_keys:
+            return RooflinesError("", cls.removed_keys[key], "remove it")
+        if key in cls.renamed_keys:
+            name = cls.renamed_keys[key]
+            error = RooflinesError("", f"is called {name} now", f"write {name}")
+            error.cause = name
+            return error
+        problem = f"is no key here; known are {', '.join(fields)}"
+        return RooflinesError("", problem, "correct or remove it", close=close_to(key, fields))
 
 
 def parse_domain(value: object) -> int | str:
@@ -217,7 +227,7 @@ def _misspelt_keys(errors: Sequence[ErrorDetails]) -> set[tuple[str | int, ...]]
         (*single["loc"][:-1], name)
         for single in errors
         if single["type"] == "extra_forbidden"
-        for name in single["input"].close
+        for name in (*single["input"].close, single["input"].cause)
     }
 
 

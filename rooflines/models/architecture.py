@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -232,11 +232,13 @@ class Indexer(Entry):
     Source: DeepSeek-V3.2-Exp, "DeepSeek Sparse Attention".
     """
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"own": "indexer_layers"}
+
     tokens: ModelSize = Field(description="tokens that a token attends to at most [1]")
     heads: ModelSize = Field(description="indexer heads [1]")
     dim: ModelSize = Field(description="indexer head size, also its key's [1]")
     layers: ModelSize = Field(description="layers that attend to chosen tokens [1]")
-    own: ModelSize | None = Field(
+    indexer_layers: ModelSize | None = Field(
         None, description="layers with an indexer; further layers use its choice; null: all [1]"
     )
     bits: ModelSize | None = Field(
@@ -247,9 +249,9 @@ class Indexer(Entry):
     )
 
     @property
-    def indexer_layers(self) -> int:
+    def indexers(self) -> int:
         """Layers that run an indexer [1]."""
-        return self.layers if self.own is None else self.own
+        return self.layers if self.indexer_layers is None else self.indexer_layers
 
     def matrices(self, width: int, rank: int | None) -> tuple[Matrix, ...]:
         """Matmuls of the projections: queries, from their rank or from D; key and head weights.
@@ -275,6 +277,8 @@ class Indexer(Entry):
 class Window(Entry):
     """Local layers: a token attends to the last tokens only, or to its chunk."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"which": "note"}
+
     tokens: ModelSize = Field(
         description="tokens that a token attends to, itself included; or the chunk size [1]"
     )
@@ -284,7 +288,7 @@ class Window(Entry):
     )
     layers: ModelSize = Field(description="layers with the window [1]")
     attention: Gqa | None = Field(None, description="their attention; null: as in global layers")
-    which: Text | None = Field(None, description="note on which layers these are")
+    note: Text | None = Field(None, description="layers that these are, in words")
 
 
 class Mlp(Entry):
@@ -324,6 +328,8 @@ class Mlp(Entry):
 class Moe(Entry):
     """MoE: routed experts, each an MLP, and shared experts that every token uses."""
 
+    renamed_keys: ClassVar[Mapping[str, str]] = {"hashed": "hash_layers"}
+
     E: ModelSize = Field(description="routed experts [1]")
     k: ModelSize = Field(description="experts per token [1]")
     Fe: ModelSize = Field(description="expert width [1]")
@@ -333,7 +339,7 @@ class Moe(Entry):
         None, description="layers with experts; null: all without mlp [1]"
     )
     router_bias: bool = Field(default=False, description="whether each expert has a routing bias")
-    hashed: NonNegativeSize = Field(
+    hash_layers: NonNegativeSize = Field(
         0,
         description="layers that look up experts by token, without a routing bias [1]",
     )
@@ -449,9 +455,7 @@ class Shape(Entry):
                     f"is {part.layers}, but the model has {self.mixer_layers} layers",
                     f"use 1 to {self.mixer_layers}",
                 )
-        if self.sparse is not None and (
-            self.window or self.sparse.indexer_layers > self.sparse.layers
-        ):
+        if self.sparse is not None and (self.window or self.sparse.indexers > self.sparse.layers):
             problem = "stands beside a window, or has more indexers than layers"
             raise RooflinesError("sparse", problem, "correct one of them")
         if self.attention_layers < (0 if self.window is None else self.window.layers):
@@ -466,9 +470,11 @@ class Shape(Entry):
         if self.mtp and (self.window or self.single):
             problem = "is true, but which layer it is like is unknown beside windows or single"
             raise RooflinesError("mtp", problem, "leave it out")
-        if self.moe is not None and self.moe.hashed > self.moe_layers:
-            problem = f"is {self.moe.hashed}, more than the {self.moe_layers} layers with experts"
-            raise RooflinesError(("moe", "hashed"), problem, "correct one of them")
+        if self.moe is not None and self.moe.hash_layers > self.moe_layers:
+            problem = (
+                f"is {self.moe.hash_layers}, more than the {self.moe_layers} layers with experts"
+            )
+            raise RooflinesError(("moe", "hash_layers"), problem, "correct one of them")
         mlp_and_moe_layers = self.mlp_layers + self.moe_layers
         if min(self.mlp_layers, self.moe_layers) < 0 or (
             mlp_and_moe_layers >= self.layers if self.single else mlp_and_moe_layers != self.layers

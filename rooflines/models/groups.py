@@ -491,12 +491,12 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
     Source: `Indexer` in vLLM and SGLang.
     """
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
-        yield _linear(matrix, sparse.indexer_layers)
+        yield _linear(matrix, sparse.indexers)
     flops, reads, writes = sparse.core()
     pairs, entries = FULL_ATTENTION.extent_names
     yield Group(
         "indexer",
-        sparse.indexer_layers,
+        sparse.indexers,
         flops={("B", pairs): Fraction(flops)},
         cache={("B", entries): Fraction(sparse.dim)},
         reads={TOKENS: Fraction(reads)},

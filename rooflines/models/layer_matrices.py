@@ -178,5 +178,5 @@ def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
                 yield f"self_attn.compressor.{matrix.name}", round(elements)
     if shape.sparse is not None:
         for matrix in shape.sparse.matrices(shape.D, getattr(attention, "q_rank", None)):
-            share = shape.sparse.indexer_layers / shape.sparse.layers
+            share = shape.sparse.indexers / shape.sparse.layers
             yield f"self_attn.indexer.{matrix.name}", round(matrix.weights * share)

@@ -82,9 +82,7 @@ def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
                 elements = compression.dim // compression.tokens
                 tensors.append(CachedTensor(layers, elements, FULL_ATTENTION, 1, compression.bits))
     if (sparse := shape.sparse) is not None:
-        tensors.append(
-            CachedTensor(sparse.indexer_layers, sparse.dim, AttentionWindow(), 1, sparse.bits)
-        )
+        tensors.append(CachedTensor(sparse.indexers, sparse.dim, AttentionWindow(), 1, sparse.bits))
     if (state := shape.state) is not None:
         for elements, bits in ((state.elements, state.bits), (state.conv_inputs, CONV_INPUT_BITS)):
             window = AttentionWindow()

@@ -29,7 +29,7 @@ def with_mtp_layer(shape: Shape, *, standalone: bool = False) -> Shape:
         for name, layers in counts.items()
     }
     if (sparse := shape.sparse) is not None:
-        layers = {"layers": sparse.layers + 1, "own": sparse.indexer_layers + 1}
+        layers = {"layers": sparse.layers + 1, "indexer_layers": sparse.indexers + 1}
         single_layer = dict.fromkeys(layers, 1)
         parts["sparse"] = sparse.model_copy(update=single_layer if standalone else layers)
     if standalone:

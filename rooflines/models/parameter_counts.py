@@ -107,7 +107,7 @@ def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
             yield from ((layers, matrix) for matrix in matrices)
     if shape.sparse is not None:
         matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
-        yield from ((shape.sparse.indexer_layers, matrix) for matrix in matrices)
+        yield from ((shape.sparse.indexers, matrix) for matrix in matrices)
     if shape.state is not None:
         yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
 
@@ -187,7 +187,7 @@ def parameters_of(shape: Shape) -> Parameters:
             norms += layers * compressor_norms
             biases += layers * positions
     if shape.sparse is not None:
-        norms += shape.sparse.indexer_layers * 2 * shape.sparse.dim
+        norms += shape.sparse.indexers * 2 * shape.sparse.dim
     if shape.state is not None:
         biases += shape.state.layers * shape.state.vector_elements()
     dense = experts = shared = router = idle = latents = 0
@@ -203,7 +203,7 @@ def parameters_of(shape: Shape) -> Parameters:
         latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * vectors
-        biases += (layers - moe.hashed) * moe.E if moe.router_bias else 0
+        biases += (layers - moe.hash_layers) * moe.E if moe.router_bias else 0
         idle = layers * (moe.E - moe.k) * (routed + vectors)
     cross_matrices, cross_total = _cross_attention(shape)
     return Parameters(

@@ -33,25 +33,25 @@ def with_every_split(
         models: The sweep's models, by name.
         chips: The chips by id.
     """
-    if config.chips_each is None:
+    if config.num_chips is None:
         return config
     if TRAIN in config.phase:
         (fixed,) = config.splits
         plans = {
             plan.name: plan
             for model in models.values()
-            for plan in plans_of(model.shape, config.chips_each, cast("TrainingPlan", fixed))
+            for plan in plans_of(model.shape, config.num_chips, cast("TrainingPlan", fixed))
         }
         all_plans = [*plans.values()] or config.splits
-        return config.model_copy(update={"splits": all_plans, "chips_each": None})
+        return config.model_copy(update={"splits": all_plans, "num_chips": None})
     by_name: dict[str, Split] = {}
     entries = [chips[name] for name in config.chips if name in chips]
     for model, chip, route in product(models.values(), entries, config.network or (None,)):
         _, links, _ = interconnects(chip, route)
-        splits = splits_of(model.shape, config.chips_each, links, config.cache_split)
+        splits = splits_of(model.shape, config.num_chips, links, config.cache_split)
         by_name |= {split.name: split for split in splits}
     ordered = sorted(by_name.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
-    return config.model_copy(update={"splits": ordered or config.splits, "chips_each": None})
+    return config.model_copy(update={"splits": ordered or config.splits, "num_chips": None})
 
 
 def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan]:

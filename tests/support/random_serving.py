@@ -85,7 +85,7 @@ def mixers(draw, layers):
         sparse: dict[str, Any] = {
             "tokens": tokens,
             "layers": among,
-            "own": draw(lots.integers(1, among)),
+            "indexer_layers": draw(lots.integers(1, among)),
         }
         sparse |= {"heads": draw(some), "dim": 16, "bits": draw(lots.sampled_from([None, 8]))}
         return {kind: {**sparse, "weighted": draw(lots.booleans())}}
@@ -136,7 +136,7 @@ def models(draw, name="made-up"):
     if draw(lots.integers(0, 5)) == 0:
         model |= draw(compressed(layers))
         if sparse:
-            model["moe"]["hashed"] = draw(lots.integers(0, sparse))
+            model["moe"]["hash_layers"] = draw(lots.integers(0, sparse))
         return model
     if draw(lots.integers(0, 3)) == 0:  # each layer is a mixer, an MLP or experts
         mixed = draw(lots.integers(1, 4))
@@ -483,7 +483,7 @@ def kinds_of_case(case):
         "chosen entries": any(part.get("entries") for part in entries),
         "no compressed entries": shared_one and not entries,
         "streams": entry.get("streams"),
-        "hashed": moe.get("hashed"),
+        "hashed": moe.get("hash_layers"),
         "latent": latent_one,
         "latent queries": latent_one and "q_rank" in a,
         "gates": a.get("gate"),

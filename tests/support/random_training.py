@@ -398,7 +398,7 @@ def spelled(spelling, splits):
     shared = {key: splits[0][key] for key in SHARED if key in splits[0]}
     if spelling == "auto":
         (plan,) = plans_of({"splits": splits[:1]})
-        return {"splits": "auto", "chips_each": plan.chips, **shared}
+        return {"splits": "auto", "num_chips": plan.chips, **shared}
     if spelling == "of the sweep":
         own = (
             {key: value for key, value in each.items() if shared.get(key) != value}

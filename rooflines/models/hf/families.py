@@ -165,7 +165,7 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
         ]
         return form, LayerTypes(layer_types, types.mlp_types)
     # Which window or indexer such a layer has, where others differ in theirs, is unknown.
-    local_layers_differ = form.get("window") or form.get("sparse", {}).get("own")
+    local_layers_differ = form.get("window") or form.get("sparse", {}).get("indexer_layers")
     if family.mtp is not None and keys.get(family.mtp) == 1 and not local_layers_differ:
         form["mtp"] = True
     return form, _layer_types(layers, single=form.get("single", False))

@@ -122,7 +122,7 @@ def _indexers(entry):
 def indexers(entry):
     """Layers with an indexer [1]."""
     sparse = entry.get("sparse") or {}
-    return int(sparse.get("own") or sparse.get("layers", 0))
+    return int(sparse.get("indexer_layers") or sparse.get("layers", 0))
 
 
 def _state(s, width):
@@ -216,7 +216,7 @@ def pieces(entry):
     yield from _compressors(entry)
     yield from _streams(entry)
     if (moe := entry.get("moe") or {}).get("router_bias"):
-        yield _plain(-moe.get("hashed", 0) * moe["E"])
+        yield _plain(-moe.get("hash_layers", 0) * moe["E"])
     for kind in each_mlp(entry):
         if kind == "moe":
             yield from _experts(entry["moe"], width)
@@ -235,7 +235,7 @@ def with_drafter(entry):
     layers = {"dense": "mlp", "moe": "moe"}[last]
     more = {layers: {**entry[layers], "layers": each_mlp(entry).count(last) + 1}}
     if sparse := entry.get("sparse"):
-        own = {"layers": sparse["layers"] + 1, "own": indexers(entry) + 1}
+        own = {"layers": sparse["layers"] + 1, "indexer_layers": indexers(entry) + 1}
         more["sparse"] = {**sparse, **own}
     return {**entry, **more, "layers": entry["layers"] + 1}
 
@@ -247,7 +247,7 @@ def drafter(entry):
     alone = {**entry, "layers": 1, "state": None, "mlp": None, "moe": None}
     alone[last] = {**grown[last], "layers": 1}
     if sparse := entry.get("sparse"):
-        alone["sparse"] = {**sparse, "layers": 1, "own": 1}
+        alone["sparse"] = {**sparse, "layers": 1, "indexer_layers": 1}
     return alone
 
 

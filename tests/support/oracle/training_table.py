@@ -179,7 +179,7 @@ def every_plan(sweep, shared, catalogue):
 
     In the order of pp, dp, tp and ep; those that share no weights come last, of each model.
     """
-    chips, found = sweep["chips_each"], dict[str, Plan]()
+    chips, found = sweep["num_chips"], dict[str, Plan]()
     sizes = [n for n in range(1, chips + 1) if chips % n == 0]
     for spec in as_list(sweep["models"]):
         entry, own = entry_of(spec, catalogue)[1], list[Plan]()
