@@ -150,7 +150,7 @@ def wrong_skips(skipped, expected, kinds, named):
 def skip_differences(config):
     """Describe what a config's one sweep of an operation skips too much or too little."""
     ((name, _),) = config["sweeps"].items()
-    skipped = [(row.keys, (row.reason,)) for row in expected_rows(config) if row.setting is None]
+    skipped = [(row.keys, row.reasons) for row in expected_rows(config) if row.setting is None]
     return wrong_skips(rooflines.load_config(config).sweep(name).skipped, skipped, KINDS, NAMED)
 
 

@@ -16,12 +16,12 @@ from oracle.setting import RESOURCES, Setting
 
 @dataclass(frozen=True)
 class Row:
-    """One requested row: its keys, and its setting or the reason why it is not supported."""
+    """One requested row: its keys, and its setting or all reasons why it is not supported."""
 
     keys: Mapping[str, Any]
     sizes: Mapping[str, int]
     setting: Setting | None
-    reason: str | None
+    reasons: tuple[str, ...]
 
     def values(self):
         """Return the row of the table."""
@@ -43,17 +43,15 @@ class Case(NamedTuple):
 
 
 def setting_of(sweep, chip, case, fits=None):
-    """Return the setting, or None and why there is none."""
+    """Return the setting, or None and all reasons why there is none."""
     _, memory, dtypes, formats, sharding, axes, names, links = case
     unit = sweep.get("unit", sweeps.default_unit(sweep))
     peak = chip["units"].get(unit, {}).get(dtypes["compute"])
     level = chip["memory"].get(memory, {})
-    if peak is None:
-        return None, "compute dtype"
-    if "bytes_per_s" not in level:
-        return None, "memory"
-    if reason := why_not_joined(links, axes):
-        return None, reason
+    reasons = [why_not_joined(links, axes), None if peak else "compute dtype"]
+    reasons.append(None if "bytes_per_s" in level else "memory")
+    if any(reasons):
+        return None, tuple(reason for reason in reasons if reason)
     units = dict.fromkeys(("compute", "attention"), dtypes["compute"])
     asked = {"chip": case.chip, "memory": memory, "networks": names, "unit": unit, "dtypes": units}
     efficiency = (chip.get("efficiency") or {}) | (sweep.get("efficiency") or {})
@@ -74,7 +72,7 @@ def setting_of(sweep, chip, case, fits=None):
         two_levels=any(len(names or []) > 1 for names in sweeps.routes(sweep)),
         axes=axes if len(axes) > 1 else (),
     )
-    return setting, None
+    return setting, ()
 
 
 Fits = Mapping[str, Mapping[str, Mapping[str, Any]]]
@@ -98,7 +96,7 @@ def rows(sweep, chips, dtypes, fits=None):
                         continue
                     split = sharding, axes, names, links
                     case = Case(chip, memory, combination, dtypes["formats"], *split)
-                    setting, reason = setting_of(sweep, resolved[chip], case, fits)
+                    setting, reasons = setting_of(sweep, resolved[chip], case, fits)
                     keys = {
                         "operation": operation.name,
                         "chip": chip,
@@ -111,5 +109,5 @@ def rows(sweep, chips, dtypes, fits=None):
                         **({"axes": "x".join(map(str, axes))} if several else {}),
                     }
                     for shape, sizes in lead:
-                        yield Row({**keys, "shape": shape}, sizes, setting, reason)
+                        yield Row({**keys, "shape": shape}, sizes, setting, reasons)
             alone = alone or not links
