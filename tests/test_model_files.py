@@ -337,9 +337,11 @@ def test_layouts_of_quantizations_are_read_or_refused_by_name(name):
         with pytest.raises(RooflinesError, match=row["says"]):
             quantized(**row["of"])
         return
-    dtypes = quantized(**row["of"]).dtypes
+    model = quantized(**row["of"])
+    dtypes = model.dtypes
     assert dtypes is not None
     bits = dtypes.bits()
+    assert row.get("note") in (None, *model.notes())
     assert float(bits["weights"]) == pytest.approx(row["weights"], abs=1e-4)
     heads = (float(bits["head"]) + float(bits["lm_head"])) / 2
     assert heads == pytest.approx(row.get("head", 16), abs=1e-4)

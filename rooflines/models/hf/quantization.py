@@ -35,6 +35,12 @@ EXPERTS, EXPERT_DTYPE = "mlp.experts", "expert_dtype"
 FILE_FORMAT = ""
 """Marker in place of a format: modules keep the file's."""
 
+KV_CACHE_ALGORITHM = "kv_cache_quant_algo"
+"""ModelOpt's key for the KV cache."""
+
+CACHE_ONLY_NOTE = "only the KV cache is quantized"
+TRANSFORMS_NOTE = "transform_config: transforms of activations at run time are not counted"
+
 QUANTIZED, UNLESS_LISTED, UNQUANTIZED = "quantized", "listed", "plain"
 """Quantization of the LM head: always, unless listed as an exception, or never."""
 
@@ -101,7 +107,7 @@ def _method(config: Mapping[str, Any]) -> str:
     Raises:
         RooflinesError: It is unknown, or its layout is not modelled.
     """
-    if config.get("quant_algo"):
+    if config.get("quant_algo") or config.get(KV_CACHE_ALGORITHM):
         return "modelopt"
     method_name = config.get("quant_method")
     if method_name is None:
@@ -156,6 +162,8 @@ def _modelopt(config: Mapping[str, Any]) -> Quantization:
     algorithm = config.get("quant_algo")
     if not algorithm and isinstance(config.get("config_groups"), Mapping):
         return _compressed(config)
+    if not algorithm and (cache := _cache(config)) is not None:
+        return Quantization((), cache=cache, notes=(CACHE_ONLY_NOTE,))
     formats = tuple(_by_algorithm(config, str(algorithm)))
     weight_only = algorithm in quantizations()["weights-alone"]
     return Quantization(formats, cache=_cache(config), head=UNLESS_LISTED, weight_only=weight_only)
@@ -198,6 +206,8 @@ def _compressed(config: Mapping[str, Any]) -> Quantization:
         problem = f"is {quote(structure or config.get('format'))}: sparse weights are not modelled"
         raise RooflinesError("sparsity_config", problem, FIX)
     groups = config.get("config_groups")
+    if not groups and (cache := _cache(config)) is not None:
+        return Quantization((), cache=cache, notes=(CACHE_ONLY_NOTE,))
     if not isinstance(groups, Mapping) or not groups:
         raise RooflinesError("config_groups", f"is {quote(groups)}", FIX, value=groups)
     formats: list[tuple[str, str]] = []
@@ -216,7 +226,11 @@ def _compressed(config: Mapping[str, Any]) -> Quantization:
                 (EVERY_MATRIX if target == "Linear" else target, format_name) for target in targets
             ]
     return Quantization(
-        tuple(formats), cache=_cache(config), head=UNLESS_LISTED, weight_only=weight_only
+        tuple(formats),
+        cache=_cache(config),
+        head=UNLESS_LISTED,
+        weight_only=weight_only,
+        notes=(TRANSFORMS_NOTE,) if config.get("transform_config") else (),
     )
 
 
@@ -448,6 +462,8 @@ def _torchao(config: Mapping[str, Any]) -> Quantization:
     type_entry = types[kind]
     if "format" in type_entry:
         format_name = str(type_entry["format"])
+    elif "formats" in type_entry:
+        format_name = _by_weight_dtype(data, type_entry["formats"])
     else:
         group = data.get("group_size", type_entry["group"]) if isinstance(data, Mapping) else None
         format_name = f"{_integer(type_entry['bits'], group, 'quant_type')}-bias"
@@ -459,6 +475,16 @@ def _torchao(config: Mapping[str, Any]) -> Quantization:
         embedding=tables,
         weight_only=bool(type_entry.get("alone")),
     )
+
+
+def _by_weight_dtype(options: object, formats: Mapping[str, str]) -> str:
+    """Format by a torchao config's weight dtype; the first one where it is absent."""
+    stated = options.get("weight_dtype") if isinstance(options, Mapping) else None
+    dtype = stated.get("_data") if isinstance(stated, Mapping) else stated
+    name = next(iter(formats)) if dtype is None else str(dtype).removeprefix("torch.")
+    if name not in formats:
+        raise RooflinesError("quant_type", f"has weights of {quote(dtype)}", FIX, value=dtype)
+    return formats[name]
 
 
 READERS: Mapping[str, Callable[[Mapping[str, Any]], Quantization]] = {
@@ -481,7 +507,7 @@ READERS: Mapping[str, Callable[[Mapping[str, Any]], Quantization]] = {
 
 def _cache(config: Mapping[str, Any]) -> str | None:
     """Read the KV cache format."""
-    for key in ("kv_cache_quant_algo", "kv_cache_scheme"):
+    for key in (KV_CACHE_ALGORITHM, "kv_cache_scheme"):
         value = config.get(key)
         if value is None:
             continue
