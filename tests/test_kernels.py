@@ -204,3 +204,17 @@ def test_a_wrong_profile_gives_one_message(row, profile, capsys):
     error = refused(capsys, "kernels", str(profile), "--chip", "b200")
     assert row["says"] in error
     assert error.count("\n  fix: ") == error.count("fix: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("chip", "note"),
+    [
+        ("h200", ""),
+        ("h100-sxm", "the file names NVIDIA H200, and the chip given is h100-sxm"),
+        ("h20", "the file names NVIDIA H200, and the chip given is h20"),
+    ],
+)
+def test_another_device_in_a_profile_than_the_chip_is_said(chip, note, capsys):
+    printed = said(capsys, "kernels", str(PROFILE), "--chip", chip)
+    assert printed.rstrip().endswith(note)
+    assert ("the file names" in printed) == bool(note)

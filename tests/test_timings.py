@@ -231,3 +231,18 @@ def test_a_fit_of_a_collective_is_of_graphs(tmp_path):
     rows = join_timings(read_timings(path, {"software": "vllm"}), shipped()).frame
     assert rows.filter(launch="eager")["t_estimate_s"].null_count() == 20
     assert rows.filter(launch="graph")["t_estimate_s"].null_count() == 0
+
+
+@pytest.mark.parametrize(
+    ("chip", "note"),
+    [
+        ("h100-sxm", None),
+        ("b200", "the file names NVIDIA H100, and the chip given is b200"),
+        ("my-chip", None),
+    ],
+)
+def test_another_device_in_a_file_than_the_chip_is_said(chip, note, tmp_path):
+    path = tmp_path / "all_reduce_perf.txt"
+    path.write_bytes((LAYOUTS / "nccl-tests.txt").read_bytes())
+    notes = read_timings(path, {"chip": chip, "software": "nccl"}).notes
+    assert [text for text in notes if text.startswith("the file names")] == ([note] if note else [])

@@ -14,7 +14,9 @@ from rooflines.charts.kit.themes import SIZES
 from rooflines.cli import output
 from rooflines.config.chart_fields import FORMATS
 from rooflines.dictionary.columns import KERNELS
+from rooflines.fits.named_devices import device_note
 from rooflines.fits.nsight import short_name
+from rooflines.fits.rocm_counters import counters_in
 from rooflines.loading import load_config
 from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_parquet
@@ -87,7 +89,8 @@ def command(  # noqa: PLR0913, the options
             drawn = kernels_view(frame, chip, loaded.chips if loaded else None)
         spec = limited(drawn.spec(), "kernels")
         write_bytes(out, picture(spec, form, size or FORMATS[form], dark=dark))
-    return frame, _text(frame, chip)
+    note = device_note(counters_in(file), chip)
+    return frame, "\n".join(filter(None, [_text(frame, chip), note]))
 
 
 def _form(out: str | None, size: str | None, *, dark: bool) -> str:

@@ -18,6 +18,7 @@ from rooflines.basics.text import counted
 from rooflines.fits.bench_files import read_bench
 from rooflines.fits.hipblaslt import read_hipblaslt
 from rooflines.fits.layouts import AICONFIGURATOR_DTYPES, layout_of, tidy
+from rooflines.fits.named_devices import device_note
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
 from rooflines.fits.timings import (
     ATTENTION,
@@ -127,6 +128,8 @@ def read_timings(
             frame = frame.with_columns(attention=attention_names())
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
     notes += tuple(f"assumed: {assumption}" for assumption in assumed)
+    if "chip" in added and (note := device_note(Path(path), added["chip"])) is not None:
+        notes += (note,)
     timings = Timings(str(path), frame, notes, left_out, unread, assumed)
     for column, value in selection.items():
         with at_path("where"):
