@@ -41,7 +41,7 @@ from rooflines.fits.nominal import launched_in_graphs, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.repeats import check_repeats
 from rooflines.fits.timing_tables import read_timings
-from rooflines.fits.timings import ATTENTION, MATMUL
+from rooflines.fits.timings import ATTENTION, MATMUL_TIMINGS
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str]) -> int:
 def every_site(tables: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
     """A line of the table for each fit of matmuls: each quarter of its sites held out in turn."""
     for key, name, request in (one for path in tables for one in groups(path, "")):
-        if request.timings.kind is not MATMUL:
+        if request.timings.kind is not MATMUL_TIMINGS:
             continue
         frame, _ = with_nominal_times(request.timings, request.chip, request.entry, name)
         frame = frame.filter(~pl.col("in_cache")).with_columns(quarter=quarters())

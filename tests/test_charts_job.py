@@ -15,7 +15,7 @@ from rooflines import RooflinesError
 from rooflines.charts import chart_job, of_config
 from rooflines.charts.chart_files import StoredViews, write_chart
 from rooflines.charts.chart_job import write_charts
-from rooflines.results.records import FOLDER, files_in, made_with, record_of
+from rooflines.results.records import RECORDS_FOLDER, files_in, made_with, record_of
 from rooflines.run.plan import plan
 from rooflines.run.threshold_job import write_thresholds
 
@@ -30,7 +30,7 @@ def planned(**keys):
 @pytest.fixture
 def results(tmp_path):
     folder = tmp_path / "results"
-    (folder / FOLDER).mkdir(parents=True)
+    (folder / RECORDS_FOLDER).mkdir(parents=True)
     write_thresholds(planned().spec("thresholds.parquet"), folder / "thresholds.parquet")
     return folder
 

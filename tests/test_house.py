@@ -150,3 +150,36 @@ def test_no_two_public_functions_share_a_name(trees):
     functions = shared(trees, ast.FunctionDef, ast.AsyncFunctionDef)
     assert {name: modules for name, modules in functions.items() if name not in SHARED} == {}
     assert SHARED - functions.keys() == set(), "take these off the list"
+
+
+CONVENTIONAL = {"pl", "np", "alt", "dt", "cs", "vlc"}
+"""Aliases of libraries, as their documentation writes them."""
+
+
+def test_the_package_has_no_alias_for_its_own_names(trees):
+    """A name that is imported under another one has two; a module of a room may have one."""
+    aliases = {
+        (alias.asname, alias.name)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for alias in node.names
+        if alias.asname not in {None, alias.name, *CONVENTIONAL}
+    }
+    assert aliases == {("kit", "layers")}
+
+
+AMBIGUOUS = {"AUTO", "PHASES", "TRAIN"}
+"""Constants that others import from two modules: give them two names, take them off the list."""
+
+
+def test_an_imported_constant_has_one_meaning(trees):
+    sources = defaultdict(set)
+    for tree in trees.values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rooflines."):
+                for alias in node.names:
+                    if alias.name.isupper():
+                        sources[alias.name].add(node.module)
+    assert len(sources) > 100
+    assert {name for name, modules in sources.items() if len(modules) > 1} == AMBIGUOUS

@@ -14,7 +14,7 @@ from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip
-from rooflines.results.records import FOLDER, record_file
+from rooflines.results.records import RECORDS_FOLDER, record_file
 from rooflines.results.tables import metadata_of
 from rooflines.run.jobs import write_part
 from rooflines.run.lock import STATE
@@ -44,7 +44,7 @@ def edited(edit, config=CONFIG):
 def results(tmp_path, monkeypatch):
     """A folder of results, and the folder that a run works in."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / FOLDER).mkdir()
+    (tmp_path / RECORDS_FOLDER).mkdir()
 
 
 @pytest.mark.parametrize("name", ["thresholds.parquet", "model-thresholds.parquet"])

@@ -21,7 +21,7 @@ from rooflines.loading import load_config
 from rooflines.measured import blas
 from rooflines.measured.blas import Blas
 from rooflines.measured.machine import Host, chip_of, config_text, this_processor, timings_source
-from rooflines.measured.multiplier import REFERENCE, STREAMS, MachineState, Multiplier
+from rooflines.measured.multiplier import REFERENCE, STREAM_COUNT, MachineState, Multiplier
 from rooflines.measured.session import Session
 from rooflines.measured.timed_shapes import MatmulSizes, choose_shapes, read_shapes
 
@@ -275,8 +275,8 @@ def test_the_memory_rate_counts_every_byte_of_the_faster_of_adding_and_reading(m
     monkeypatch.setattr(blas, "time", clock)
     machine = replace(this_processor(), cache_bytes=2**20)
     rate = Blas("fp64", machine, [MatmulSizes(8, 64, 64)]).bytes_per_s()
-    assert rate == pytest.approx(sum(added) / STREAMS / 1e-3)
-    assert sum(added) / STREAMS > 3 * 2**20  # arrays beyond the cache
+    assert rate == pytest.approx(sum(added) / STREAM_COUNT / 1e-3)
+    assert sum(added) / STREAM_COUNT > 3 * 2**20  # arrays beyond the cache
 
 
 def test_numpy_may_be_missing(monkeypatch, capsys):

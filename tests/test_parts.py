@@ -11,7 +11,7 @@ from small_config import matmul
 import rooflines
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.evaluation.row_frames import KernelTable, OperationTable, StepTable
-from rooflines.results.folders import LAYERS, MODELS
+from rooflines.results.folders import LAYERS_FOLDER, MODELS_FOLDER
 from rooflines.run import code_digests
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
@@ -292,7 +292,9 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     planned = plan(given)
     write_part(planned.parts_in("models")[0].spec, tmp_path / "models.parquet")
     write_part(planned.parts_in("layers")[0].spec, tmp_path / "layers.parquet")
-    models, layers = (pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS, LAYERS))
+    models, layers = (
+        pl.read_parquet(tmp_path / f"{name}.parquet") for name in (MODELS_FOLDER, LAYERS_FOLDER)
+    )
     keys = ["model", "phase", "chip", "memory", "network", "dtypes", "split"]
     keys += ["chips", "tp", "dp", "ep", "B", "S"]
     assert models.columns == [*keys, "flops", "t_serial_s"]

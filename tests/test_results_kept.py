@@ -10,7 +10,7 @@ from processes import python
 from rooflines.cli import main as cli
 from rooflines.cli.run import results_of
 from rooflines.results.folders import config_of_results, record_config
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 
 SMALL = """
 sweeps:
@@ -30,7 +30,7 @@ def here(tmp_path, monkeypatch):
 def made(folder, config):
     """A folder of results that are recorded as those of a config."""
     (folder / "tables").mkdir(parents=True)
-    (folder / FOLDER).mkdir()
+    (folder / RECORDS_FOLDER).mkdir()
     record_config(folder, config)
     return folder
 
@@ -80,7 +80,7 @@ def test_results_keep_their_config_when_both_are_moved(here):
 
 def test_a_damaged_record_needs_replace_too(here):
     results = made(here / "results", here / "my.yaml")
-    (results / FOLDER / "config").write_bytes(b"\xff\x00")
+    (results / RECORDS_FOLDER / "config").write_bytes(b"\xff\x00")
     assert cli.run(["run", "my.yaml"]) == 2
 
 

@@ -24,7 +24,7 @@ from rooflines.run.stale import FileCache, remove_others, stale_outputs, tempora
 
 def recorded_file(folder, name="skipped.csv"):
     """A file with a record, in a folder of results, and its spec."""
-    (folder / records.FOLDER).mkdir(exist_ok=True)
+    (folder / records.RECORDS_FOLDER).mkdir(exist_ok=True)
     spec = json.dumps({"rows": [], "sweeps": []})
     write_skipped(spec, folder / name)
     return folder / name, spec
@@ -154,7 +154,7 @@ def results_of_others(home):
         (lambda home: records.record_file(home, home / "bundle").unlink(), "bundle"),
         (lambda home: records.record_file(home, home / "bundle").write_text("[]"), "bundle"),
         (
-            lambda home: shutil.rmtree(home / records.FOLDER),
+            lambda home: shutil.rmtree(home / records.RECORDS_FOLDER),
             "skipped.csv and bundle, charts/roofline",
         ),
         (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.answers.name_search import find_chip, find_dtypes
 from rooflines.answers.question import formats_on
-from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES, values_of
+from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
 from rooflines.answers.question_words import AUTO, PRODUCT, SIGNS, parse_words
 from rooflines.answers.word_forms import (
     EXPLAIN,
@@ -226,7 +226,7 @@ class _Repair:
             dims = ()
         typed = {key.upper(): word for key, word in self._typed_sizes().items()}
         product = str(question.product or "").lstrip(SIGNS)
-        parts = zip(dims, TIMES.split(product), strict=False)
+        parts = zip(dims, TIMES_SIGN.split(product), strict=False)
         typed |= {dim: f"{dim}={part}" for dim, part in parts if product}
         self.words = [
             word for word in self.words if not PRODUCT.fullmatch(word) and not SIZE.fullmatch(word)

@@ -26,8 +26,7 @@ from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import sweep_of_models
 from rooflines.theory.network import parse_axes
 from rooflines.theory.operation import MATRIX, parse_operation
-from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
-from rooflines.theory.sharding import SHARDS
+from rooflines.theory.sharding import NAMED_SHARDINGS, SHARDS
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ def _of_operation(
         with mistakes.at("dtypes"):
             forms = [_dtypes(form, dtype_entries().combinations) for form in question.dtypes]
         if sharding in UNSPLIT and str(shards) != "1":
-            names = ", ".join(name for name in SHARDINGS if name not in UNSPLIT)
+            names = ", ".join(name for name in NAMED_SHARDINGS if name not in UNSPLIT)
             fix = f"choose a sharding with --sharding: {names}"
             mistakes.add(RooflinesError("shards", f"is {shards}, but no sharding is given", fix))
     return {

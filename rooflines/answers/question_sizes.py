@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 SIZE = re.compile(r"([A-Za-z])\s*=\s*(.*)")
 """LETTER=SIZE, the size of one dimension, or several."""
 
-TIMES = re.compile(r"[xX×*]")
+TIMES_SIGN = re.compile(r"[xX×*]")
 """Separator between the sizes in 128x8192x8192."""
 
 SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])i?", re.ASCII)
@@ -133,7 +133,7 @@ def _by_letter(sizes: object, op: Operation) -> dict[str, object]:
             check_once(match[1], match[2], by_letter)
             by_letter[match[1]] = match[2]
         return by_letter
-    parts = TIMES.split(sizes) if isinstance(sizes, str) else sizes
+    parts = TIMES_SIGN.split(sizes) if isinstance(sizes, str) else sizes
     if not isinstance(parts, list | tuple):
         parts = [parts]
     if len(parts) != len(op.dims):

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
-from rooflines.answers.question_sizes import SIZE, TIMES, check_once
+from rooflines.answers.question_sizes import SIZE, TIMES_SIGN, check_once
 from rooflines.answers.word_forms import (
     AUTO_WORDS,
     COUNT_KEYS,
@@ -221,7 +221,7 @@ def parse_words(
             parts[0], question.notes = match.name, [match.note]
         elif any(re.search(r"\d[xX×*]|=", word) for word in parts[1:]):  # with sizes of their own
             question.chips.append(parts.pop(0))
-    unknown = [word for word in parts if not (TIMES.fullmatch(word) or reader.read(word))]
+    unknown = [word for word in parts if not (TIMES_SIGN.fullmatch(word) or reader.read(word))]
     for word in unknown:
         reader.guess(word)
     reader.finish()
@@ -299,7 +299,7 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     noun = key_name(second)
     if noun in ("users", "sequences", "seqs", *COUNT_KEYS):
         return 2, f"{noun}={first}"
-    if TIMES.fullmatch(second) and rest and _chip(rest[0], chips):
+    if TIMES_SIGN.fullmatch(second) and rest and _chip(rest[0], chips):
         return 3, f"{first}x{rest[0]}"
     followed = any(WHOLE.fullmatch(word) for word in rest[:1])
     if int(first) > 1 and not followed and _chip(second, chips):

@@ -15,10 +15,10 @@ from rooflines.basics.text import abridge, counted
 from rooflines.charts.frames import CASE, NO_SOFTWARE, check_shown
 from rooflines.dictionary.columns import AXES
 from rooflines.evaluation.row_frames import KernelTable, table_of
-from rooflines.fits.timings import SIZES
+from rooflines.fits.timings import MATMUL_SIZES
 from rooflines.measured.timing_sets import TimedCase
 from rooflines.measured.timing_summary import measured_frame
-from rooflines.results.folders import MEASURED, MODEL_THRESHOLDS, THRESHOLDS
+from rooflines.results.folders import MEASURED_FOLDER, MODEL_THRESHOLDS_FILE, THRESHOLDS_FILE
 from rooflines.results.tables import metadata_of, scan, scan_sweeps
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.operation_sweep import Sweep
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 TIMING_COLUMNS = (
     "compute",
-    *SIZES,
+    *MATMUL_SIZES,
     "seconds",
     "flops",
     "memory_intensity",
@@ -239,7 +239,7 @@ def on_disk(results: str | Path) -> Results:
 
     @cache
     def solved() -> Mapping[str, pl.LazyFrame]:
-        return scan_sweeps(Path(results) / THRESHOLDS)
+        return scan_sweeps(Path(results) / THRESHOLDS_FILE)
 
     def recipe(sweep: str) -> JSON:
         with at_path(file=str(results)):
@@ -263,7 +263,7 @@ def on_disk(results: str | Path) -> Results:
 
 def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
     """Recipes of a run's sweeps by name, from the metadata of its threshold files."""
-    paths = (Path(results) / name for name in (THRESHOLDS, MODEL_THRESHOLDS))
+    paths = (Path(results) / name for name in (THRESHOLDS_FILE, MODEL_THRESHOLDS_FILE))
     paths = (path for path in paths if path.exists())
     return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
 
@@ -356,7 +356,7 @@ def joined_on_disk(results: str | Path, name: str) -> MeasuredRows:
     Raises:
         RooflinesError: The run has no such set.
     """
-    path = Path(results) / MEASURED / f"{name}.parquet"
+    path = Path(results) / MEASURED_FOLDER / f"{name}.parquet"
     if not path.is_file():
         set_names = [file.stem for file in sorted(path.parent.glob("*.parquet"))]
         fix = (

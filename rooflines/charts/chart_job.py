@@ -28,7 +28,7 @@ from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
 from rooflines.results.folders import CHARTS
 from rooflines.results.records import (
-    FOLDER,
+    RECORDS_FOLDER,
     files_in,
     forget,
     made_with,
@@ -89,7 +89,7 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
     families, drawn = json.loads(spec)["families"], Path(state) / "drawn" / place
     tasks = {name: _tasks(family) for name, family in families.items()}
     distinct = {task.digest: task for family in tasks.values() for task in family}
-    (drawn / FOLDER).mkdir(parents=True, exist_ok=True)
+    (drawn / RECORDS_FOLDER).mkdir(parents=True, exist_ok=True)
     changed = [task for digest, task in distinct.items() if not _is_whole(drawn, digest)]
     # The charts that read tables take longest: they come first.
     changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
@@ -199,7 +199,7 @@ def _publish(drawn: Iterable[Path], folder: Path) -> None:
 
 def _remove_stale(drawn: Path, digests: Iterable[str]) -> None:
     """Remove charts that are no longer shown, and remains of killed jobs."""
-    names = {*digests, FOLDER}
+    names = {*digests, RECORDS_FOLDER}
     for path in drawn.iterdir():
         if path.name not in names:
             shutil.rmtree(path, ignore_errors=True)

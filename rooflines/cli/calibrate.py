@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rooflines.fits.calibrate import FitReport
 
-FOLDER = "calibrations"
+CALIBRATIONS_FOLDER = "calibrations"
 """Default output folder."""
 
 REGIONS = {
@@ -61,7 +61,7 @@ REGIONS = {
     help="What the timings include besides, such as dynamic scaling of x; said with estimates.",
 )
 @output.config_option
-@output.out_options(f"Default: {FOLDER}/<chip>-<software>.yaml.")
+@output.out_options(f"Default: {CALIBRATIONS_FOLDER}/<chip>-<software>.yaml.")
 def command(  # noqa: PLR0913, the options
     *,
     file: str,
@@ -97,7 +97,7 @@ def command(  # noqa: PLR0913, the options
     chips = output.catalogues_of(config).chips
     chip = output.one_chip("chip", chip, chips)
     key = key_of(chip, software)
-    path = Path(out or f"{FOLDER}/{key.replace('/', '-')}.yaml")
+    path = Path(out or f"{CALIBRATIONS_FOLDER}/{key.replace('/', '-')}.yaml")
     output.check_new(path, force=force)
     check_kind(file, "fit")
     otherwise = {} if dtype is None else {"compute": dtype}

@@ -16,7 +16,7 @@ from rooflines.loading import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.timing_summary import timings_lacking
 from rooflines.models.library import ModelEntry
-from rooflines.results.folders import MODELS, TABLES
+from rooflines.results.folders import MODELS_FOLDER, TABLES_FOLDER
 from rooflines.run.plan import plan
 from rooflines.run.run_summary import skipped_reasons
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rooflines.loading import Config
     from rooflines.run.outputs import Output
 
-BYTES_PER_METRIC = {TABLES: 1.1, MODELS: 4.7}
+BYTES_PER_METRIC = {TABLES_FOLDER: 1.1, MODELS_FOLDER: 4.7}
 """Bytes of a real number in a row of a large table, by its folder [byte]; keys take next to none.
 
 Measured on a million rows of a matmul over B, D and F, with two shardings and four dtypes; and on

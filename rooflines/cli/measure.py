@@ -21,8 +21,7 @@ from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.text import counted, si
 from rooflines.basics.version import __version__
-from rooflines.cli.calibrate import FOLDER as FITS
-from rooflines.cli.calibrate import fit_and_write
+from rooflines.cli.calibrate import CALIBRATIONS_FOLDER, fit_and_write
 from rooflines.cli.output import WithExamples, format_of, one_chip
 from rooflines.fits.calibrate import FitRequest
 from rooflines.fits.calibration_files import key_of
@@ -249,6 +248,6 @@ def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:
         replace(timings, frame=within), chip, chip_of(about), timings_source(about), about["date"]
     )
     click.echo()
-    path = Path(FITS) / f"{chip}-{software}.yaml"
+    path = Path(CALIBRATIONS_FOLDER) / f"{chip}-{software}.yaml"
     fit_and_write(request, key_of(chip, software), path)
     return path

@@ -10,7 +10,7 @@ import click
 from rooflines.basics.errors import printable
 from rooflines.cli.output import WithExamples
 from rooflines.results.provenance import check_results, origin, read_error
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ def command(files: tuple[Path, ...], *, check: bool, whole_text: bool) -> int:
     whole = True
     for number, file in enumerate(files):
         try:
-            if (file / FOLDER).is_dir():
+            if (file / RECORDS_FOLDER).is_dir():
                 whole &= _print_check(file, check_results(file))
                 continue
             record = origin(file)

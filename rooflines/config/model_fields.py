@@ -50,7 +50,7 @@ MAX_CHIPS = 2**16
 """Chips over which every split is tried [1]."""
 
 SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
-AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
+MODEL_AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
 """What thresholds of whole models can be solved for."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)

@@ -31,7 +31,7 @@ from rooflines.hardware.entry_forms import Entry, Name
 
 MAX_PART_ROWS = 2**31
 
-ALL, CORE = COLUMN_SETS = ("all", "core")
+ALL_COLUMNS, CORE = COLUMN_SETS = ("all", "core")
 """Metrics of a table: all, or a list with a name."""
 
 
@@ -147,7 +147,7 @@ class SweepKeys(Entry):
     def _known_metrics(cls, value: object) -> object:
         """Metrics in the table: all, or a list."""
         if value in COLUMN_SETS:
-            return value if value == ALL else list(cls.core)
+            return value if value == ALL_COLUMNS else list(cls.core)
         fix = f"use some of {', '.join(cls.metrics)}"
         if not isinstance(value, list):
             close = close_to(value, [*COLUMN_SETS, *cls.metrics]) if isinstance(value, str) else ()

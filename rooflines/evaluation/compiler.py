@@ -38,7 +38,7 @@ TIE_SHARE = 1e-13
 """Largest relative difference between tied times: a time has at most a few dozen roundings, 1.1e-16
 each [1]."""
 
-CASE, CHIP = "#case", "#chip"
+CASE_INDEX, CHIP_INDEX = "#case", "#chip"
 """Columns with the index of a row's case, and with the index of its block, among blocks that are
 computed at once. Names with # never leave the package."""
 
@@ -118,8 +118,8 @@ class RowCompiler:
         self.cases = [case for block in blocks for case in block.cases]
         self._case_count = len(first.cases)
         self._has_blocks = len(blocks) > 1
-        self._block_axis = {CHIP: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
-        self._case_axis = {CASE: pl.Series(range(self._case_count), dtype=pl.UInt32)}
+        self._block_axis = {CHIP_INDEX: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
+        self._case_axis = {CASE_INDEX: pl.Series(range(self._case_count), dtype=pl.UInt32)}
         self._axes_before, self._axes_after = (
             list(map(axis_columns, axes)) for axes in (first.before, first.after)
         )
@@ -184,7 +184,7 @@ class RowCompiler:
 
         split = self._split + self._has_blocks  # rows are rounded as those of a block by itself
         rows = blocked_product(list(map(typed, self.axes)), split, start, stop, self.factors)
-        index = pl.col(CHIP) * self._case_count + pl.col(CASE)
+        index = pl.col(CHIP_INDEX) * self._case_count + pl.col(CASE_INDEX)
         gathered = {
             name: pl.lit(values[0], dtype=values.dtype)
             if has_one_value(values)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Stages = list[dict[str, pl.Expr]]
 """Columns to add to the axes of a table, one stage after another."""
 
-BOUND = pl.Enum([resource.bound for resource in RESOURCES])
+BOUND_ENUM = pl.Enum([resource.bound for resource in RESOURCES])
 
 ESTIMATE_BOUND = pl.Enum(BOUNDS)
 
@@ -107,7 +107,7 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         {
             **intensities,
             "utilization": compiler.quotient(at_peak, "t_lower_s"),
-            "bound": first_longest(times, pl.col("t_lower_s"), BOUND),
+            "bound": first_longest(times, pl.col("t_lower_s"), BOUND_ENUM),
             "fits": pl.col("footprint_bytes") <= capacity,
         },
         {"attained_flops_per_s": pl.col("utilization") * pl.col(peak)},

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
-from rooflines.evaluation.compiler import CASE, Value, quotient
+from rooflines.evaluation.compiler import CASE_INDEX, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
 from rooflines.models.attention_window import FULL_ATTENTION
@@ -100,7 +100,7 @@ class RequestCompiler(StepCompiler):
         self, values: Sequence[float | None], dtype: type[pl.DataType] = pl.Float64
     ) -> pl.Expr:
         """Column with a value for every request in every case, requests faster."""
-        index = pl.col(CASE).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
+        index = pl.col(CASE_INDEX).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
         return pl.lit(pl.Series(values, dtype=dtype)).gather(index)
 
     def lower(self) -> pl.Expr:

@@ -12,7 +12,7 @@ import polars as pl
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX, UNTIMED_PREFIX
 from rooflines.evaluation.compiler import RowCompiler, Value, first_longest, quotient
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
-from rooflines.evaluation.operation_rows import BOUND, estimate_stages, resource_times
+from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
 from rooflines.sweep.cases import Case
 from rooflines.theory.poly import ONE
 from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, RESOURCES
@@ -92,7 +92,7 @@ class StepCompiler:
             {"t_lower_s": lower, "#tokens": tokens, **self.derived_times(), **bands},
             band_columns(),
             {
-                "bound": first_longest(RESOURCE_TIMES, longest, BOUND),
+                "bound": first_longest(RESOURCE_TIMES, longest, BOUND_ENUM),
                 **self._per_token("", "t_lower_s"),
                 **self._per_token(SERIAL_SUFFIX, "t_serial_s"),
                 **self._per_token(ESTIMATE_SUFFIX, "t_estimate_s"),
@@ -337,7 +337,7 @@ def kernel_stages(compiler: RowCompiler, cases: Sequence[KernelCase]) -> Stages:
             "t_serial_s": pl.max_horizontal(*parts.values()),
             "t_upper_s": reduce(add, parts.values()),
         },
-        {"bound": first_longest(parts, pl.col("t_serial_s"), BOUND)},
+        {"bound": first_longest(parts, pl.col("t_serial_s"), BOUND_ENUM)},
     ]
 
 

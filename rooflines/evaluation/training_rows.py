@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from rooflines.evaluation.compiler import CASE, quotient
+from rooflines.evaluation.compiler import CASE_INDEX, quotient
 from rooflines.evaluation.run_times import SERIAL_TIMES, run_seconds
 from rooflines.evaluation.step_rows import StepCompiler, where_fits
-from rooflines.sweep.training_sweep import POINT
+from rooflines.sweep.training_sweep import POINT_COLUMN
 from rooflines.theory.resources import MATH
 from rooflines.training.training_kernels import ALL_PAIRS, HARDWARE, MICRO_BATCHES, MODEL
 
@@ -110,7 +110,7 @@ class TrainingCompiler(StepCompiler):
         values = pl.Series(
             [value for context_values in case_values for value in context_values], dtype=pl.Float64
         )
-        index = pl.col(CASE).cast(pl.Int64) * self._points.count + pl.col(POINT)
+        index = pl.col(CASE_INDEX).cast(pl.Int64) * self._points.count + pl.col(POINT_COLUMN)
         return pl.lit(values).gather(index)
 
     def footprints(self) -> Stages:

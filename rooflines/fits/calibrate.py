@@ -16,7 +16,7 @@ from rooflines.fits.held_out import held_out, held_out_below, sites_in
 from rooflines.fits.least_squares import round_number
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.timings import COLLECTIVE, MATMUL, MIN_TIMINGS
+from rooflines.fits.timings import COLLECTIVE, MATMUL_TIMINGS, MIN_TIMINGS
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import MAX_MEASURED_SHARE
 
@@ -109,7 +109,7 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
     kind, chip = request.timings.kind, request.chip
     frame, timings = with_nominal_times(request.timings, chip, request.entry, name)
     form: FormFit = COLLECTIVE_FIT
-    if kind is MATMUL:
+    if kind is MATMUL_TIMINGS:
         form = kernel_fit(prior_of(name, request.prior), request.form)
     elif kind is not COLLECTIVE:
         form = kernel_fit(ATTENTION_PRIOR, "max")
@@ -135,7 +135,8 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
         "held_out_below": below,
         "sizes": sizes,
         "outside": _outside_band(frame, result.numbers, form),
-        "contents": request.contents or (_contents(timings, name) if kind is MATMUL else None),
+        "contents": request.contents
+        or (_contents(timings, name) if kind is MATMUL_TIMINGS else None),
         "source": request.source,
         "date": request.date,
     }

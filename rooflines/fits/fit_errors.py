@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rooflines.theory.times import FitRange
 
-BAND = (0.1, 0.9)
+BAND_QUANTILES = (0.1, 0.9)
 """Quantiles at a band's ends [1]."""
 
 MIN_BAND_TIMINGS = 10
@@ -74,7 +74,7 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
             bare_median=pl.col("bare").median(),
             median=pl.col("error").median(),
             mean=pl.col("error").mean(),
-            p90=pl.col("error").quantile(BAND[1], "linear"),
+            p90=pl.col("error").quantile(BAND_QUANTILES[1], "linear"),
         )
         for name in regions
     ]
@@ -83,7 +83,7 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
 
 def band(frame: pl.DataFrame) -> tuple[float, float]:
     """p10 and p90 over `ratio`, rounded like fitted numbers [1]."""
-    low, high = (frame["ratio"].quantile(share, "linear") for share in BAND)
+    low, high = (frame["ratio"].quantile(share, "linear") for share in BAND_QUANTILES)
     return float(round_number(low or 1)), float(round_number(high or 1))
 
 

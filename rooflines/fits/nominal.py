@@ -27,7 +27,7 @@ from rooflines.fits.timings import (
     DTYPES,
     EAGER,
     GRAPH,
-    MATMUL,
+    MATMUL_TIMINGS,
     medians,
 )
 from rooflines.hardware.dtype_catalogue import (
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rooflines.theory.network import Link
     from rooflines.theory.poly import Poly
 
-OPERATION = NAMED_OPERATIONS["matmul"]
+TIMED_OPERATION = NAMED_OPERATIONS["matmul"]
 
 TILES = (64, 128)
 """Row tiles that a fit tries [1]."""
@@ -92,7 +92,7 @@ def with_nominal_times(
             interconnect, the time unit is off, or there are too few timings, or all in one regime.
     """
     kind = timings.kind
-    if kind is MATMUL:
+    if kind is MATMUL_TIMINGS:
         with at_path("compute"):
             check_choice(name, dtype_entries().formats, "no dtype")
             check_choice(name, entry.units.get(MATRIX, {}), f"no dtype that {chip} has a peak for")
@@ -121,7 +121,7 @@ def with_nominal_times(
     chosen = _with_note(chosen, cache_hits, "faster than memory, they fit a cache")
     uncached = frame.filter(~pl.col("in_cache"))
     replace(chosen, frame=uncached).check_enough()
-    if kind is MATMUL:
+    if kind is MATMUL_TIMINGS:
         _check_regimes(frame)
     return frame, chosen
 
@@ -157,7 +157,9 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
     """
     if kind is COLLECTIVE:
         return _collective_times(frame, entry)
-    frame = _matmul_times(frame, entry) if kind is MATMUL else _attention_times(frame, entry)
+    frame = (
+        _matmul_times(frame, entry) if kind is MATMUL_TIMINGS else _attention_times(frame, entry)
+    )
     of_math = pl.col("math") >= pl.col("memory")
     return frame.with_columns(
         t_lower_s=pl.max_horizontal("math", "memory"),
@@ -168,13 +170,19 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
 def plain_matmul(stored: StoredDtypes) -> Workload:
     """Matmul with any sizes, on one chip."""
     return Workload(
-        OPERATION, stored.bits, parse_sharding("none", OPERATION), 1, (), {}, OPERATION.flops
+        TIMED_OPERATION,
+        stored.bits,
+        parse_sharding("none", TIMED_OPERATION),
+        1,
+        (),
+        {},
+        TIMED_OPERATION.flops,
     )
 
 
 def _matmul_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     """Add works and nominal times to matmuls."""
-    machine = entry.chip_rates(OPERATION.unit, MAIN_MEMORY)
+    machine = entry.chip_rates(TIMED_OPERATION.unit, MAIN_MEMORY)
     parts = []
     for part in frame.partition_by(DTYPES, maintain_order=True):
         workload = _workload(part.row(0, named=True))

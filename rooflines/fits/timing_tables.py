@@ -23,9 +23,9 @@ from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
 from rooflines.fits.timings import (
     ATTENTION,
     DTYPES,
-    MATMUL,
+    MATMUL_SIZES,
+    MATMUL_TIMINGS,
     ROW,
-    SIZES,
     Timings,
     attention_names,
     timed_kind,
@@ -104,7 +104,7 @@ def read_timings(
         left_out = {**left_out, **layout_left_out}
         if (
             otherwise
-            and {*SIZES} <= {*frame.columns}
+            and {*MATMUL_SIZES} <= {*frame.columns}
             and not {*DTYPES} & {*frame.columns, *selection}
         ):
             frame = frame.with_columns(pl.lit(value).alias(n) for n, value in otherwise.items())
@@ -119,7 +119,7 @@ def read_timings(
             () if layout_of(file_columns) else tuple(n for n in frame.columns if n not in columns)
         )
         frame = _with_types(frame, schema, optional)
-        if kind is MATMUL:
+        if kind is MATMUL_TIMINGS:
             frame, unusable = _usable(frame)
             left_out = {**left_out, **unusable}
         if frame.is_empty():
@@ -255,7 +255,7 @@ def _with_software(frame: pl.DataFrame) -> pl.DataFrame:
 def _with_types(frame: pl.DataFrame, schema: Types, optional: Types) -> pl.DataFrame:
     """Known columns with their types; a value in another type is null."""
     missing = [name for name in schema if name not in frame.columns]
-    if {*DTYPES} <= {*missing} and {*SIZES, "seconds"} <= {*frame.columns}:
+    if {*DTYPES} <= {*missing} and {*MATMUL_SIZES, "seconds"} <= {*frame.columns}:
         fix = "add --dtype bf16 to `measured calibrate`, or --where compute=bf16 to `measured join`"
         raise RooflinesError("", "is a table of matmuls that does not say their dtype", fix)
     if missing:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROW = "#"
 """Column with a row's number in its file; with a name behind it, a column as given."""
 
-SIZES = ("B", "D", "F")
+MATMUL_SIZES = ("B", "D", "F")
 """Sizes in a matmul, B x D times D x F."""
 
 DTYPES = ("dtype_x", "dtype_w", "dtype_out", "compute")
@@ -94,8 +94,8 @@ class TimedKind(NamedTuple):
         return [name for name in self.identity if self.columns[name].is_integer()]
 
 
-MATMUL = TimedKind(
-    _types("chip", *DTYPES, *SIZES, "seconds"),
+MATMUL_TIMINGS = TimedKind(
+    _types("chip", *DTYPES, *MATMUL_SIZES, "seconds"),
     stored=DTYPES,
     fits="calibrations",
     fit_by="compute",
@@ -129,7 +129,7 @@ SERVED = TimedKind(
 GRAPH, EAGER = "graph", "eager"
 """Values in the column `launch`: a decode step takes collectives from CUDA graphs."""
 
-KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL)
+KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL_TIMINGS)
 """Kinds, in the order in which columns tell them."""
 
 
@@ -142,7 +142,7 @@ def attention_names() -> pl.Expr:
 def timed_kind(columns: Collection[str]) -> TimedKind:
     """Kind of timings with these columns."""
     kinds = (kind for kind in KINDS if any(name in columns for name in kind.telling))
-    return next(kinds, MATMUL)
+    return next(kinds, MATMUL_TIMINGS)
 
 
 MIN_TIMINGS = 10

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rooflines.measured.machine import Host, this_processor
-from rooflines.measured.multiplier import STREAMS, Multiplier, Ring
+from rooflines.measured.multiplier import STREAM_COUNT, Multiplier, Ring
 from rooflines.measured.timed_shapes import ShapeRange
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Blas(Multiplier):
                 list(pool.map(call, parts))
                 return float(arrays * b.nbytes / (time.perf_counter() - start))
 
-            return max(max(rate(add, 3), rate(read, 2)) for _ in range(STREAMS))
+            return max(max(rate(add, 3), rate(read, 2)) for _ in range(STREAM_COUNT))
 
 
 def _random(dtype: str, size: int) -> NDArray[np.floating]:

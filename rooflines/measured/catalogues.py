@@ -23,7 +23,13 @@ if TYPE_CHECKING:
 UNQUANTIZED = "bf16"
 """Weight format where none is stated."""
 
-FORMATS = {None: UNQUANTIZED, "bf16": "bf16", "fp8": "fp8", "fp8_block": "fp8", "nvfp4": "nvfp4"}
+WEIGHT_FORMATS = {
+    None: UNQUANTIZED,
+    "bf16": "bf16",
+    "fp8": "fp8",
+    "fp8_block": "fp8",
+    "nvfp4": "nvfp4",
+}
 """Weight formats of served models by their name in the data; scales for fp8 blocks are left out."""
 
 
@@ -66,7 +72,7 @@ def _catalogue_columns(timings: Timings, catalogues: Catalogues) -> dict[str, Ca
     if timings.is_served:
         fix = "use an id of `rooflines list models`, or choose other rows"
         columns["model"] = CatalogueValues(model_entries(), "is no model", fix)
-        names = [name for name in FORMATS if name is not None]
+        names = [name for name in WEIGHT_FORMATS if name is not None]
         fix = f"use one of {', '.join(names)}, or choose other rows"
         kinds = (name for name in ("linear", "experts") if name in timings.frame.columns)
         columns |= dict.fromkeys(kinds, CatalogueValues(names, "is no format of weights", fix))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.measured.machine import Host
-from rooflines.measured.multiplier import STREAMS, MachineState, Multiplier, Ring
+from rooflines.measured.multiplier import STREAM_COUNT, MachineState, Multiplier, Ring
 from rooflines.measured.timed_shapes import ShapeRange
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ class Gpu(Multiplier):
             call()
             return float(arrays * b.nbytes / _seconds(call))
 
-        add = max(rate(lambda: torch.add(b, c, out=a), 3) for _ in range(STREAMS))
-        return max(add, *(rate(lambda: torch.dot(b, c), 2) for _ in range(STREAMS)))
+        add = max(rate(lambda: torch.add(b, c, out=a), 3) for _ in range(STREAM_COUNT))
+        return max(add, *(rate(lambda: torch.dot(b, c), 2) for _ in range(STREAM_COUNT)))
 
     def state(self) -> MachineState:
         """Clock and power; none where nvidia-ml-py is not installed."""

@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.fit_errors import BIN
 from rooflines.fits.time_units import IMPOSSIBLE, check_units, is_possible
-from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL, OPTIONAL, ROW
+from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL_TIMINGS, OPTIONAL, ROW
 from rooflines.measured.kernel_rows import kernel_rows, missing_row_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
@@ -115,7 +115,7 @@ def _kernels(
     """Matmuls, attention or collectives with their metrics, and those skipped."""
     chips = catalogues.chips
     column, missing_reason = missing_row_reason(kind)
-    if kind is MATMUL:
+    if kind is MATMUL_TIMINGS:
         frame = with_dtypes(frame, catalogues.dtypes)
     elif kind is ATTENTION:
         frame = frame.with_columns(dtypes="attention")

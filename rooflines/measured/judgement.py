@@ -9,7 +9,7 @@ import polars as pl
 
 from rooflines.fits.calibration_files import ALL_ENGINES, Calibrations
 from rooflines.fits.fit_errors import with_errors
-from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL, SIZES
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, MATMUL_SIZES, PARALLEL
 from rooflines.measured.timing_summary import error_columns, summaries
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
     frame = frame.drop_nulls("t_estimate_s").with_row_index("#")
     if served:
         frame = per_token_and_chip(frame).drop("shards")  # those of the split
-    sizes = () if served else (*ATTENTION_SIZES, *SIZES, "phase")
+    sizes = () if served else (*ATTENTION_SIZES, *MATMUL_SIZES, "phase")
     available = [
         name
         for name in dict.fromkeys((*sum(VARIED.values(), ()), *SAME, *sizes))

@@ -10,8 +10,8 @@ from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.fit_errors import with_band
 from rooflines.fits.fitting import with_estimate_errors
-from rooflines.fits.nominal import OPERATION, nominal_times
-from rooflines.fits.timings import COLLECTIVE, DTYPES, EAGER, MATMUL
+from rooflines.fits.nominal import TIMED_OPERATION, nominal_times
+from rooflines.fits.timings import COLLECTIVE, DTYPES, EAGER, MATMUL_TIMINGS
 from rooflines.hardware.dtype_catalogue import combination_name
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import (
@@ -44,7 +44,7 @@ METRICS = (
 )
 """Columns that a timing is joined with, as many as its kind has."""
 
-NOMINAL = {resource.name: 1 for resource in RESOURCES}
+NOMINAL_SHARES = {resource.name: 1 for resource in RESOURCES}
 """Efficiencies in a sweep at nominal rates [1]."""
 
 
@@ -61,7 +61,7 @@ def with_dtypes(frame: pl.DataFrame, dtypes: DtypeFile) -> pl.DataFrame:
 
 def missing_bound_reason(chip: Chip, compute: str) -> str | None:
     """Reason why a chip has no bound for timings in a compute dtype; None where it has one."""
-    return missing_peak_reason(chip, OPERATION.unit, compute) or missing_level_reason(
+    return missing_peak_reason(chip, TIMED_OPERATION.unit, compute) or missing_level_reason(
         chip, MAIN_MEMORY
     )
 
@@ -95,20 +95,20 @@ def kernel_rows(
         Timings on one chip and software with the columns in `METRICS`, nominal: without
         efficiencies. Estimates are by the software's calibration; without, by the chip's own.
     """
-    telling = "contents" if kind is MATMUL else "launch"
+    telling = "contents" if kind is MATMUL_TIMINGS else "launch"
     keys = ["chip", "software", kind.fit_by, *([telling] if telling in frame.columns else [])]
     for part in frame.partition_by(keys, maintain_order=True):
         row = part.row(0, named=True)
         chip, software = row["chip"], row["software"]
         rows = nominal_times(part, kind, catalogues.chips[chip])
         softwares = [] if software is None else [software]
-        if kind is MATMUL and softwares:
+        if kind is MATMUL_TIMINGS and softwares:
             stated_contents = row.get("contents")
             softwares = [catalogues.fits.variant(chip, software, row["compute"], stated_contents)]
         fit = _choice(chip, softwares, catalogues).fit_by_name(kind.fits, row[kind.fit_by])
         if row.get("launch") == EAGER:  # fits of collectives are of graphs
             fit = None
-        if fit is None and softwares and kind is MATMUL:
+        if fit is None and softwares and kind is MATMUL_TIMINGS:
             softwares, fit = [], _choice(chip, [], catalogues).fit(row["compute"])
         if fit is not None:
             rows = with_band(with_estimate_errors(rows, fit.numbers), fit.bands, fit.reach)

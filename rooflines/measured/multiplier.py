@@ -34,7 +34,7 @@ CACHES = 2
 MAX_MEMORY_SHARE = 0.6
 """Largest share that the arrays may take in memory [1]."""
 
-STREAMS = 5
+STREAM_COUNT = 5
 """Runs per memory test [1]."""
 
 ALIGNED = 256

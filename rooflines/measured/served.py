@@ -14,8 +14,8 @@ from rooflines.fits.fit_errors import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
-from rooflines.measured.kernel_rows import NOMINAL, missing_bound_reason
+from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS
+from rooflines.measured.kernel_rows import NOMINAL_SHARES, missing_bound_reason
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import sweep_on
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.hardware.entries import Chip
-    from rooflines.sweep.step_sweep import StepCase as Case
+    from rooflines.sweep.step_sweep import StepCase
 
 MIN_LENGTH_SHARE = 4, 5
 """Least share of the nominal length in a run's prompts and answers, 4 / 5 [1]."""
@@ -105,22 +105,22 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
     """Runs on one system with their bounds."""
     model, chip, linear, experts = part.select(SYSTEM).row(0)
     dtypes = {
-        "weights": FORMATS[linear],
-        "experts": FORMATS[experts],
+        "weights": WEIGHT_FORMATS[linear],
+        "experts": WEIGHT_FORMATS[experts],
         "cache": ONE_BYTE,
         "activations": ONE_BYTE,
-        "compute": FORMATS[linear],
+        "compute": WEIGHT_FORMATS[linear],
         "attention": ONE_BYTE,
     }
 
-    options = {"routing": "same", "efficiency": NOMINAL}
+    options = {"routing": "same", "efficiency": NOMINAL_SHARES}
     (case,) = sweep_on(model, chip, dtypes, entries=entries, phase="decode", **options).cases
     runs = part.select("B", "S", "chips", "prompt").iter_rows(named=True)
     rows = [_bounds(run, case) for run in runs]
     return pl.concat([part, pl.DataFrame(rows)], how="horizontal")
 
 
-def _bounds(run: JSON, case: Case) -> dict[str, object]:
+def _bounds(run: JSON, case: StepCase) -> dict[str, object]:
     """Bounds for a run, in decode and prefill.
 
     The bound is the unsplit model's least time / chips: a split adds copies and transfers, and its
@@ -148,7 +148,7 @@ def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
 
 def missing_step_reason(chip: Chip, weights: str) -> str | None:
     """Reason why a chip has no bound for weights in a format; None where it has one."""
-    if reason := missing_bound_reason(chip, FORMATS[weights]) or missing_bound_reason(
+    if reason := missing_bound_reason(chip, WEIGHT_FORMATS[weights]) or missing_bound_reason(
         chip, ONE_BYTE
     ):
         return reason

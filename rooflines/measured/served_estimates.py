@@ -14,7 +14,7 @@ from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.timings import PARALLEL
-from rooflines.measured.catalogues import FORMATS, UNQUANTIZED
+from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS
 from rooflines.measured.served import ONE_BYTE, in_decode
 from rooflines.models.library import model_entries, models_of
 from rooflines.sweep.step_sweep import ModelSweep
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.measured.catalogues import Catalogues
-    from rooflines.sweep.step_sweep import StepCase as Case
+    from rooflines.sweep.step_sweep import StepCase
 
 SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 """Keys for a sweep over runs, which differ in B and in their requests."""
@@ -101,11 +101,11 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         catalogues: Chips, dtypes and calibrations.
     """
     system = part.row(0, named=True)
-    chip, compute = system["chip"], FORMATS[system["linear"]]
+    chip, compute = system["chip"], WEIGHT_FORMATS[system["linear"]]
     computed = {compute, UNQUANTIZED}
     dtypes = {
         "weights": compute,
-        "experts": FORMATS[system["experts"]],
+        "experts": WEIGHT_FORMATS[system["experts"]],
         "cache": UNQUANTIZED if compute == UNQUANTIZED else ONE_BYTE,
         "activations": UNQUANTIZED,
         "compute": compute,
@@ -195,7 +195,7 @@ def _missing_reason(sweep: ModelSweep) -> str | None:
     return None
 
 
-def _label(case: Case) -> str:
+def _label(case: StepCase) -> str:
     """Chip and software whose fits apply; else the chip."""
     fits = (name for kernel in case.kernels for name in case.choice.fits_of_kernel(kernel))
     softwares = "+".join(dict.fromkeys(name.partition(" ")[0] for name in fits))

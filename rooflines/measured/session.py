@@ -12,7 +12,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.files import read_parquet
-from rooflines.fits.timings import DTYPES, SIZES
+from rooflines.fits.timings import DTYPES, MATMUL_SIZES
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.multiplier import REFERENCE
 from rooflines.measured.timed_shapes import cost
@@ -85,7 +85,7 @@ class Session:
         """Shapes that are not timed yet in a dtype combination."""
         if self.frame.is_empty():
             return list(shapes)
-        done = self.frame.filter(**_dtype_columns(dtypes)).select(SIZES).rows()
+        done = self.frame.filter(**_dtype_columns(dtypes)).select(MATMUL_SIZES).rows()
         return [shape for shape in shapes if shape not in done]
 
     def time(

@@ -12,7 +12,7 @@ from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import bounded_content, read_csv
 from rooflines.basics.numbers import whole
 from rooflines.fits.nominal import plain_matmul
-from rooflines.fits.timings import SIZES
+from rooflines.fits.timings import MATMUL_SIZES
 from rooflines.hardware.dtype_catalogue import dtype_entries, resolve_combinations
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def read_shapes(path: Path) -> tuple[list[MatmulSizes], list[tuple[int, int]]]:
         if missing or frame.is_empty():
             problem = f"lacks {', '.join(missing)}" if missing else "has no rows"
             raise RooflinesError("", problem, "give columns D, F and, if you like, B")
-        columns = [name for name in SIZES if name in frame.columns]
+        columns = [name for name in MATMUL_SIZES if name in frame.columns]
         rows: list[list[int]] = []
         with Mistakes() as mistakes:
             for number, row in enumerate(frame.select(columns).iter_rows(), start=1):

@@ -15,10 +15,10 @@ from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.config.measurement_fields import AboutTimings, MeasurementConfig
 from rooflines.fits.time_units import IMPOSSIBLE
 from rooflines.fits.timing_tables import read_timings
-from rooflines.fits.timings import DTYPES, MATMUL
+from rooflines.fits.timings import DTYPES, MATMUL_TIMINGS
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entry_forms import validate_entry
-from rooflines.measured.catalogues import FORMATS, Catalogues, in_catalogues
+from rooflines.measured.catalogues import WEIGHT_FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, join_timings
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
 from rooflines.models.library import model_entries
@@ -70,7 +70,7 @@ class MeasuredSet:
     @cached_property
     def cases(self) -> list[TimedCase]:
         """Chips, software and dtypes in matmuls that have rows in the model."""
-        if self.timings.kind is not MATMUL:
+        if self.timings.kind is not MATMUL_TIMINGS:
             return []
         keys = [
             name for name in ("chip", "software", *DTYPES) if name in self.timings.frame.columns
@@ -130,7 +130,7 @@ class MeasuredSet:
         stored = self.timings.kind.stored
         formats = {str(dtype) for column in stored for dtype in frame[column].unique()}
         if self.timings.is_served:
-            formats |= {*FORMATS.values()}
+            formats |= {*WEIGHT_FORMATS.values()}
         combinations = [
             name
             for name, entry in catalogues.dtypes.combinations.items()
@@ -195,7 +195,9 @@ def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
     chips = frame["chip"].unique().sort()
     keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
     if measured_set.timings.is_served:
-        return fits.subset(keys, {*FORMATS.values()}).model_copy(update={"steps": fits.steps})
+        return fits.subset(keys, {*WEIGHT_FORMATS.values()}).model_copy(
+            update={"steps": fits.steps}
+        )
     softwares = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
     used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in softwares]
     return fits.subset(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.dictionary.columns import MEASURED_SUMMARY, measured_columns
-from rooflines.fits.fit_errors import BAND, REGIONS, with_errors
+from rooflines.fits.fit_errors import BAND_QUANTILES, REGIONS, with_errors
 from rooflines.fits.held_out import QUARTER, held_out, with_folds
-from rooflines.fits.timings import ATTENTION, MATMUL, SERVED, timed_kind
+from rooflines.fits.timings import ATTENTION, MATMUL_TIMINGS, SERVED, timed_kind
 from rooflines.measured.join import IN_CACHE, PARTLY
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ set that is never fitted."""
 
 PERCENT = 100
 
-SPREAD = {"p10": BAND[0], "median": 0.5, "p90": BAND[1]}
+SPREAD = {"p10": BAND_QUANTILES[0], "median": 0.5, "p90": BAND_QUANTILES[1]}
 """Quantiles of a ratio by the ends of their columns' names [1]."""
 
 
@@ -75,7 +75,7 @@ def summary(frame: pl.DataFrame, fits: Calibrations, *, never_fitted: bool = Fal
     frame = with_errors(frame).with_columns(split=split)
     regions = REGIONS if "B" in frame.columns else {"all": REGIONS["all"]}
     all_chips = pl.lit(None, pl.Int64)
-    by_chips = [all_chips] if kind in (MATMUL, ATTENTION) else [all_chips, pl.col("shards")]
+    by_chips = [all_chips] if kind in (MATMUL_TIMINGS, ATTENTION) else [all_chips, pl.col("shards")]
     parts = [
         frame.filter(condition)
         .group_by(*KEYS, shards=chips, maintain_order=True)
@@ -117,7 +117,7 @@ def error_columns() -> dict[str, pl.Expr]:
         "bare_mean": bare.mean(),
         "estimate_median": error.median(),
         "estimate_mean": error.mean(),
-        "estimate_p90": error.quantile(BAND[1], "linear"),
+        "estimate_p90": error.quantile(BAND_QUANTILES[1], "linear"),
         "band_coverage": in_band.mean(),
         **spread("ratio_lower"),
         **spread("ratio_estimate"),

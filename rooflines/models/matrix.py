@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 from rooflines.basics.numbers import whole
 from rooflines.hardware.entry_forms import PositiveInt
 
-MAX_SIZE = 2**40
+MAX_MATRIX_SIZE = 2**40
 """Largest size that a model may have [1]."""
 
 Layout = Literal["column", "row", "heads", "fused", "whole"]
@@ -104,7 +104,9 @@ def fused_matrix(
     return Matrix(name, weights, reads, writes, layout, tuple(copied_parts))
 
 
-ModelSize = Annotated[PositiveInt, BeforeValidator(lambda value: whole(value, maximum=MAX_SIZE))]
+ModelSize = Annotated[
+    PositiveInt, BeforeValidator(lambda value: whole(value, maximum=MAX_MATRIX_SIZE))
+]
 NonNegativeSize = Annotated[
-    int, BeforeValidator(lambda value: whole(value, minimum=0, maximum=MAX_SIZE))
+    int, BeforeValidator(lambda value: whole(value, minimum=0, maximum=MAX_MATRIX_SIZE))
 ]

@@ -6,18 +6,18 @@ import os
 from pathlib import Path
 
 from rooflines.results.atomic import write_bytes
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 
-FOLDERS = TABLES, MODELS, LAYERS = "tables", "models", "layers"
+FOLDERS = TABLES_FOLDER, MODELS_FOLDER, LAYERS_FOLDER = "tables", "models", "layers"
 """Rows of operations, rows of models, and the kernels of model steps."""
 
-THRESHOLDS, MODEL_THRESHOLDS = "thresholds.parquet", "model-thresholds.parquet"
+THRESHOLDS_FILE, MODEL_THRESHOLDS_FILE = "thresholds.parquet", "model-thresholds.parquet"
 """Threshold outputs for operations and whole models."""
 
-SUMMARY = "summary.csv"
+SUMMARY_FILE = "summary.csv"
 """Main numbers of tables and thresholds, for people."""
 
-PARTS, SKIPPED, MODEL_SHAPES = "parts.csv", "skipped.csv", "model-shapes.csv"
+PARTS_FILE, SKIPPED_FILE, MODEL_SHAPES_FILE = "parts.csv", "skipped.csv", "model-shapes.csv"
 """Parts of all tables, unsupported combinations, and the models in the catalogue."""
 
 SITE = "bundle"
@@ -26,7 +26,7 @@ SITE = "bundle"
 WORKBOOK = "rooflines.xlsx"
 """Workbook of the results."""
 
-MEASURED = "measured"
+MEASURED_FOLDER = "measured"
 """Timings joined with the model, one file per set."""
 
 MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
@@ -41,7 +41,7 @@ CONFIG = "config"
 
 def record_config(results: Path, config: Path | None) -> None:
     """Record the config file of a run; None: no single file."""
-    record = results / FOLDER / CONFIG
+    record = results / RECORDS_FOLDER / CONFIG
     if config is None:
         record.unlink(missing_ok=True)
     else:
@@ -50,7 +50,7 @@ def record_config(results: Path, config: Path | None) -> None:
 
 def config_of_results(results: Path) -> Path | None:
     """Config file that made the results; None: no results, or not recorded."""
-    record = results / FOLDER / CONFIG
+    record = results / RECORDS_FOLDER / CONFIG
     if not record.is_file() or not any(results.glob("[!.]*")):
         return None
     relative = record.read_text(encoding="utf-8", errors="replace").removesuffix("\n")

@@ -10,7 +10,7 @@ import polars as pl
 
 from rooflines.basics.files import scan_parquet
 from rooflines.dictionary.columns import NEVER, SPLIT_KEYS, SUMMARY
-from rooflines.results.folders import MODEL_THRESHOLDS, THRESHOLDS
+from rooflines.results.folders import MODEL_THRESHOLDS_FILE, THRESHOLDS_FILE
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, scan_sweeps, write_csv
 from rooflines.theory.resources import MATH, RESOURCES
@@ -51,8 +51,8 @@ class SummaryKind(NamedTuple):
     thresholds: str
 
 
-OPERATIONS = SummaryKind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS)
-MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS)
+OPERATIONS = SummaryKind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS_FILE)
+MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS_FILE)
 
 
 @recorded

@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER
-from rooflines.results.folders import FOLDERS, MEASURED
+from rooflines.results.folders import FOLDERS, MEASURED_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -295,7 +295,7 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
     recorded = {
         file for output in outputs if output.exists() for file in records.files_in(output).values()
     }
-    for folder in (*FOLDERS, MEASURED, "charts"):
+    for folder in (*FOLDERS, MEASURED_FOLDER, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 T = TypeVar("T")
 
-FOLDER = ".made"
+RECORDS_FOLDER = ".made"
 """Folder with the records, at the top of the results."""
 
 MADE_WITH = ("polars", "altair", "vl-convert-python")
@@ -115,7 +115,9 @@ def files_in(path: Path) -> dict[str, Path]:
 
 def results_root(path: Path) -> Path | None:
     """Results folder of an output: the nearest parent with records; None without one."""
-    return next((folder for folder in path.absolute().parents if (folder / FOLDER).is_dir()), None)
+    return next(
+        (folder for folder in path.absolute().parents if (folder / RECORDS_FOLDER).is_dir()), None
+    )
 
 
 def record_file(home: Path, path: Path) -> Path:
@@ -125,7 +127,7 @@ def record_file(home: Path, path: Path) -> Path:
         home: The results folder.
         path: The output.
     """
-    return home / FOLDER / f"{path.absolute().relative_to(home.absolute()).as_posix()}.json"
+    return home / RECORDS_FOLDER / f"{path.absolute().relative_to(home.absolute()).as_posix()}.json"
 
 
 def record_of(home: Path, path: Path) -> Record | None:
@@ -146,7 +148,7 @@ def record_of(home: Path, path: Path) -> Record | None:
 
 def recorded_outputs(home: Path) -> list[Path]:
     """Outputs with records in a results folder, in order."""
-    folder = home / FOLDER
+    folder = home / RECORDS_FOLDER
     return sorted(
         home / path.relative_to(folder).as_posix().removesuffix(".json")
         for path in folder.rglob("*.json")

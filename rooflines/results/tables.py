@@ -14,7 +14,7 @@ from rooflines.basics.files import parquet_metadata, scan_parquet
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import FORMULA
 from rooflines.results.atomic import atomic_file
-from rooflines.results.folders import LAYERS, MODELS, TABLES
+from rooflines.results.folders import LAYERS_FOLDER, MODELS_FOLDER, TABLES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -164,7 +164,9 @@ def _parts(place: Path, sweep: str | None, *, layers: bool) -> list[Path]:
         problem = "is neither a table nor one of its files"
         fix = "if it is the folder of a run, name one of its sweeps"
         raise RooflinesError("", problem, fix, file=str(place))
-    folders = [place / name for name in ((LAYERS,) if layers else (TABLES, MODELS))]
+    folders = [
+        place / name for name in ((LAYERS_FOLDER,) if layers else (TABLES_FOLDER, MODELS_FOLDER))
+    ]
     for folder in folders:
         if parts := sorted((folder / sweep).glob(PARTS)):
             return parts

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.atomic import write_error
 from rooflines.results.folders import record_config
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 from rooflines.run.lock import STATE, acquire
 from rooflines.run.stale import (
     FileCache,
@@ -91,7 +91,7 @@ class Guard(logging.Handler):
         for line in messages(stale, f"it {would} made again"):
             _say(line)
         self._force(stale)
-        if self._makes_files and (self._results / FOLDER).is_dir():
+        if self._makes_files and (self._results / RECORDS_FOLDER).is_dir():
             record_config(self._results, self._config)  # also where nothing is to be made
 
     def _force(self, stale: Iterable[StaleOutput]) -> None:
@@ -109,7 +109,7 @@ class Guard(logging.Handler):
         self._outputs_of_job = {
             job.jobid: [Path(path) for path in job.output if str(path) in ours] for job in jobs
         }
-        require_writable(self._results / FOLDER)
+        require_writable(self._results / RECORDS_FOLDER)
         record_config(self._results, self._config)
         for path in temporary_outputs(self._results, self._planned):
             _delete(path, missing_ok=True)

@@ -18,7 +18,7 @@ from rooflines.fits.calibration_files import Calibrations
 from rooflines.hardware.dtype_catalogue import DtypeFile, dtype_entries
 from rooflines.hardware.entries import Chip
 from rooflines.models.architecture import Shape
-from rooflines.results.folders import LAYERS, TABLES
+from rooflines.results.folders import LAYERS_FOLDER, TABLES_FOLDER
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.reused_rows import Kept, keep
@@ -57,7 +57,7 @@ def write_part(spec: str, path: str | Path) -> None:
         path: The Parquet file to write.
     """
     recipe = json.loads(spec)
-    rows_of = KernelTable if recipe["folder"] == LAYERS else table_of
+    rows_of = KernelTable if recipe["folder"] == LAYERS_FOLDER else table_of
     first = recipe["row"]
     before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
@@ -74,7 +74,7 @@ def write_part(spec: str, path: str | Path) -> None:
     place = [first, first + recipe["rows"]]
     print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
     with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        wide = recipe["folder"] != TABLES
+        wide = recipe["folder"] != TABLES_FOLDER
         metadata = about([recipe], columns, rows=place)
         texts = text_columns(columns)
         write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)

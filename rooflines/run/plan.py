@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.charts import registry
-from rooflines.config.model_fields import AXES
+from rooflines.config.model_fields import MODEL_AXES
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries, chip_sources
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.model_sheet import shape_rows
 from rooflines.results.folders import (
     CHARTS,
-    LAYERS,
-    MEASURED,
+    LAYERS_FOLDER,
+    MEASURED_FOLDER,
     MEASURED_SUMMARIES,
-    MODEL_SHAPES,
-    MODEL_THRESHOLDS,
-    MODELS,
-    PARTS,
+    MODEL_SHAPES_FILE,
+    MODEL_THRESHOLDS_FILE,
+    MODELS_FOLDER,
+    PARTS_FILE,
     SITE,
-    SKIPPED,
-    SUMMARY,
-    TABLES,
-    THRESHOLDS,
+    SKIPPED_FILE,
+    SUMMARY_FILE,
+    TABLES_FOLDER,
+    THRESHOLDS_FILE,
     WORKBOOK,
 )
 from rooflines.run.code_digests import catalogue_digest, code_digest, file_digest
@@ -58,9 +58,9 @@ def _parts(config: Config) -> Iterator[Output]:
     """Parts in every table: operations, whole models, kernels."""
     models = config.model_sweeps.values()
     return chain(
-        *(parts_of(sweep, TABLES) for sweep in config.sweeps.values()),
-        *(parts_of(sweep, MODELS) for sweep in models),
-        *(parts_of(sweep, LAYERS) for sweep in models if sweep.has_layers),
+        *(parts_of(sweep, TABLES_FOLDER) for sweep in config.sweeps.values()),
+        *(parts_of(sweep, MODELS_FOLDER) for sweep in models),
+        *(parts_of(sweep, LAYERS_FOLDER) for sweep in models if sweep.has_layers),
     )
 
 
@@ -69,7 +69,7 @@ def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
     job = "run.threshold_job.write_thresholds"
     of_models = [recipe for recipe in recipes if "models" in recipe]
     yield Output.create(
-        THRESHOLDS,
+        THRESHOLDS_FILE,
         job,
         {"of_models": False, "sweeps": [entry for entry in recipes if "models" not in entry]},
         rule="thresholds",
@@ -78,7 +78,7 @@ def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
     )
     if of_models:
         yield Output.create(
-            MODEL_THRESHOLDS,
+            MODEL_THRESHOLDS_FILE,
             job,
             {"of_models": True, "sweeps": of_models},
             rule="model_thresholds",
@@ -99,9 +99,11 @@ def _lists(
         {"sweep": part.sweep, "part": part.number, "rows": part.rows, "path": part.path}
         for part in parts
     ]
-    yield Output.create(PARTS, "results.overview.write_parts", {"parts": rows}, {"tables": parts})
     yield Output.create(
-        SKIPPED,
+        PARTS_FILE, "results.overview.write_parts", {"parts": rows}, {"tables": parts}
+    )
+    yield Output.create(
+        SKIPPED_FILE,
         "run.jobs.write_skipped",
         {"rows": skipped_records(sweeps), "sweeps": recipes},
         rule="skipped",
@@ -109,17 +111,17 @@ def _lists(
         "never guessed",
     )
     yield Output.create(
-        SUMMARY,
+        SUMMARY_FILE,
         "results.overview.write_summary",
         {"of": [_summarized(sweep, parts) for sweep in sweeps]},
-        {"tables": [part for part in parts if part.folder != LAYERS], "thresholds": solved},
+        {"tables": [part for part in parts if part.folder != LAYERS_FOLDER], "thresholds": solved},
         rule="summary",
         meaning="for a first look: a row per sweep, chip, dtypes and sharding, of whole models per "
         "model, phase and split, with the share of compute-bound rows and the least, median and "
         "largest critical size",
     )
     yield Output.create(
-        MODEL_SHAPES,
+        MODEL_SHAPES_FILE,
         "results.catalogue_frames.write_model_shapes",
         {"models": shape_rows()},
         rule="model_shapes",
@@ -142,7 +144,7 @@ def _timings(config: Config) -> Iterator[Output]:
     """Timings joined with the model."""
     for timing_set in config.measurements.values():
         recipe = timing_set.recipe()
-        path = f"{MEASURED}/{recipe['measurement']}.parquet"
+        path = f"{MEASURED_FOLDER}/{recipe['measurement']}.parquet"
         yield Output.create(path, "run.measured_jobs.write_measured", {"measurements": [recipe]})
 
 
@@ -162,14 +164,14 @@ def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:
     for chart in config.charts:
         families.setdefault(chart.chart, []).append(chart)
         if kinds[chart.chart].source == "measurements":
-            timed.add(f"{MEASURED}/{chart.sweep}.parquet")
+            timed.add(f"{MEASURED_FOLDER}/{chart.sweep}.parquet")
         elif kinds[chart.chart].reads:
             read.add(chart.sweep)
     inputs = [
         entry
         for entry in numbers
-        if entry.folder != LAYERS and (not entry.rows or entry.sweep in read)
-        if entry.folder != MEASURED or entry.path in timed
+        if entry.folder != LAYERS_FOLDER and (not entry.rows or entry.sweep in read)
+        if entry.folder != MEASURED_FOLDER or entry.path in timed
     ]
     for family, charts in families.items():
         spec = {
@@ -213,13 +215,15 @@ def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     """Operation tables as the site lists them."""
     listed: list[JSON] = []
     for sweep in config.sweeps.values():
-        sweep_parts = [part for part in parts if (part.folder, part.sweep) == (TABLES, sweep.name)]
+        sweep_parts = [
+            part for part in parts if (part.folder, part.sweep) == (TABLES_FOLDER, sweep.name)
+        ]
         listed.append(
             {
                 "sweep": sweep.name,
                 "rows": sum(part.rows for part in sweep_parts),
                 "columns": len(sweep.stored),
-                "files": [part.path.removeprefix(f"{TABLES}/") for part in sweep_parts],
+                "files": [part.path.removeprefix(f"{TABLES_FOLDER}/") for part in sweep_parts],
             }
         )
     return listed
@@ -227,15 +231,15 @@ def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
 
 def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     """Inputs of a sweep's summary: its parts, and the thresholds along one axis."""
-    folder = MODELS if isinstance(sweep, ModelSweep) else TABLES
+    folder = MODELS_FOLDER if isinstance(sweep, ModelSweep) else TABLES_FOLDER
     about = {
         "sweep": sweep.name,
-        "models": folder == MODELS,
+        "models": folder == MODELS_FOLDER,
         "parts": _paths(p for p in parts if (p.folder, p.sweep) == (folder, sweep.name)),
     }
     if isinstance(sweep, ModelSweep):
         axes = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
-        return {**about, "axis": next((axis for axis in AXES if axis in axes), None)}
+        return {**about, "axis": next((axis for axis in MODEL_AXES if axis in axes), None)}
     share = float(max(map(exact, sweep.config.shares)))
     return {**about, "axis": sweep.first_solved, "share": share}
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
 from rooflines.basics.lazy import pl
-from rooflines.config.model_fields import AXES
+from rooflines.config.model_fields import MODEL_AXES
 from rooflines.dictionary.columns import Column
 from rooflines.models.architecture import TRAIN
 from rooflines.models.split import Split
@@ -135,7 +135,7 @@ def _order(recipe: JSON) -> dict[str, Sequence[str | float]]:
     trains = TRAIN in config["phase"]
     kind = TrainingPlan if trains else Split
     return {
-        "axis": config["thresholds"] if trains else AXES,
+        "axis": config["thresholds"] if trains else MODEL_AXES,
         "model": list(recipe["models"]),
         "phase": config["phase"],
         "split": [kind.model_validate(split).name for split in config["splits"]],

@@ -15,10 +15,10 @@ from rooflines.answers.claims import Sentence, broken
 from rooflines.basics.text import counted
 from rooflines.results.folders import (
     MEASURED_SUMMARIES,
-    MODEL_THRESHOLDS,
-    SUMMARY,
-    TABLES,
-    THRESHOLDS,
+    MODEL_THRESHOLDS_FILE,
+    SUMMARY_FILE,
+    TABLES_FOLDER,
+    THRESHOLDS_FILE,
 )
 
 if TYPE_CHECKING:
@@ -45,17 +45,17 @@ def final_lines(plan: Plan, results: str | Path) -> str:
     tables = [f"{counted(rows, 'row')} in {counted(len(plan.parts), 'part')}"] if rows else []
     charts = sum(1 for _ in (results / "charts").glob("*/*.parquet"))
     named = plan.by_path
-    thresholds = [THRESHOLDS] if plan.parts_in(TABLES) else []
-    thresholds += [MODEL_THRESHOLDS] if MODEL_THRESHOLDS in named else []
+    thresholds = [THRESHOLDS_FILE] if plan.parts_in(TABLES_FOLDER) else []
+    thresholds += [MODEL_THRESHOLDS_FILE] if MODEL_THRESHOLDS_FILE in named else []
     measured = [name for name in MEASURED_SUMMARIES[:1] if name in named]
     counts = [*tables, *thresholds, *measured, counted(charts, "chart")]
     lines = [f"In {results}: {', '.join(counts)}"]
     with suppress(OSError, ValueError, KeyError):
         lines += skipped_reasons(_read(results / "skipped.csv"))
     with suppress(OSError, ValueError, KeyError):
-        statements = findings(_read(results / SUMMARY)) if thresholds else ()
+        statements = findings(_read(results / SUMMARY_FILE)) if thresholds else ()
         lines += [statement.text for statement in statements if not broken(statement)]
-    numbers = [SUMMARY] * bool(thresholds) + measured
+    numbers = [SUMMARY_FILE] * bool(thresholds) + measured
     listed = ", ".join(str(results / name) for name in numbers)
     site = f"Open {results / 'bundle' / 'index.html'}"
     lines.append(f"{site}; in numbers: {listed}" if listed else site)
@@ -94,7 +94,7 @@ def findings(rows: Sequence[Mapping[str, str]]) -> Iterator[Sentence]:
         limited = [{"bound": bound} for bound in bounds if bound == most]
         yield Sentence(
             f"Compute-bound: {100 * share:.0f} % of the rows; most often the bottleneck: {most} "
-            f"({len(limited):,} of {counted(len(bounds), 'line')} of {SUMMARY})",
+            f"({len(limited):,} of {counted(len(bounds), 'line')} of {SUMMARY_FILE})",
             rows=limited,
             blames=most,
         )

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.results.atomic import LEFTOVER, target_of
 from rooflines.results.records import (
-    FOLDER,
+    RECORDS_FOLDER,
     SNAKEMAKE_TIMESTAMP,
     files_in,
     record_file,
@@ -201,7 +201,7 @@ def not_ours(results: Path, files: Sequence[Path]) -> RooflinesError:
     fix = (
         f"move it out of {results}, or put results elsewhere "
         "(`pathvars: {results: FOLDER}` in the config); "
-        f"delete it if it is a result whose record in {results / FOLDER} was lost"
+        f"delete it if it is a result whose record in {results / RECORDS_FOLDER} was lost"
     )
     return RooflinesError("", problem, fix, file=str(files[0]))
 
@@ -244,4 +244,4 @@ def temporary_outputs(results: Path, names: Iterable[str]) -> list[Path]:
         for path in folder.glob(LEFTOVER)
         if target_of(path) in outputs
     ]
-    return [*temporary, *(results / FOLDER).rglob(LEFTOVER)]
+    return [*temporary, *(results / RECORDS_FOLDER).rglob(LEFTOVER)]

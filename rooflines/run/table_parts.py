@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.results.folders import LAYERS
+from rooflines.results.folders import LAYERS_FOLDER
 from rooflines.run.outputs import Output
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.recipes import recipe_of
@@ -32,7 +32,7 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
 
     Args:
         sweep: The sweep.
-        folder: `TABLES`, `MODELS` or `LAYERS`.
+        folder: `TABLES_FOLDER`, `MODELS_FOLDER` or `LAYERS_FOLDER`.
     """
     units = _units(sweep, folder)
     together = TOGETHER if isinstance(sweep, Sweep) else MODELS_TOGETHER
@@ -78,7 +78,7 @@ def _units(sweep: AnySweep, folder: str) -> list[Unit]:
     units = []
     for block in sweep.blocks:
         for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-            rows = sum(len(case.listed_kernels) if folder == LAYERS else 1 for case in cases)
+            rows = sum(len(case.listed_kernels) if folder == LAYERS_FOLDER else 1 for case in cases)
             units.append(Unit(block.cases[0].name, chip, block.points * rows))
     return units
 

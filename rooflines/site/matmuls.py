@@ -26,8 +26,7 @@ from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import Route
 from rooflines.theory.operation import MATRIX, NAMED_OPERATIONS, OPERANDS
 from rooflines.theory.resources import NETWORK, RESOURCES, collective_rates, math_rate, memory_rate
-from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDINGS
-from rooflines.theory.sharding import Sharding, parse_sharding
+from rooflines.theory.sharding import NAMED_SHARDINGS, Sharding, parse_sharding
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -86,7 +85,7 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
 def _schemes() -> dict[str, Sharding]:
     """Named shardings of a matmul."""
     schemes = {}
-    for name in SHARDINGS:
+    for name in NAMED_SHARDINGS:
         with suppress(RooflinesError):
             schemes[name] = parse_sharding(name, MATMUL)
     return schemes

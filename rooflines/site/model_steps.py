@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
     from rooflines.models.attention_window import AttentionWindow
     from rooflines.models.split import Split
-    from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.sweep.step_sweep import StepCase as Case
+    from rooflines.sweep.step_sweep import ModelSweep, StepCase
     from rooflines.theory.kernel import Kernel, Transfer
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Times
@@ -85,7 +84,7 @@ class EarlierSteps:
             for step in model["steps"]
         }
 
-    def step(self, case: Case) -> JSON | None:
+    def step(self, case: StepCase) -> JSON | None:
         """Step of a case, with its kernels, for any chip; None if there was none."""
         step = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
         if step is None:
@@ -93,7 +92,7 @@ class EarlierSteps:
         kernels = self._models[case.name]["kernels"]
         return {**step, "kernels": [kernels[index] for index in step["kernels"]]}
 
-    def estimates(self, case: Case) -> list[int] | None:
+    def estimates(self, case: StepCase) -> list[int] | None:
         """Places of a case's estimates on one of `chips`; None if a kernel has none."""
         key = case.name, case.phase, case.split.name, case.dtypes.label
         places: list[int] | None = self._steps[key]["estimates"][self._places[case.chip]]
@@ -120,7 +119,7 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         the flag `has_experts`, and steps.
     """
     machines: Machines = {}
-    by_model: dict[str, list[Case]] = {}
+    by_model: dict[str, list[StepCase]] = {}
     for block in (block for sweep in sweeps for block in sweep.blocks):
         by_model.setdefault(block.cases[0].name, []).extend(block.cases)
     skipped = (row for sweep in sweeps for row in sweep.skipped)
@@ -144,7 +143,10 @@ def split_data(split: Split) -> JSON:
 
 
 def _model(
-    sweeps: Sequence[ModelSweep], cases: Sequence[Case], machines: Machines, earlier: EarlierSteps
+    sweeps: Sequence[ModelSweep],
+    cases: Sequence[StepCase],
+    machines: Machines,
+    earlier: EarlierSteps,
 ) -> JSON:
     """Kernels and footprints of a model by phase, split and dtypes, with their machines.
 
@@ -185,7 +187,7 @@ def _model(
     }
 
 
-def _step(case: Case) -> JSON:
+def _step(case: StepCase) -> JSON:
     """Kernels and footprint of a case, shared by all chips."""
     return {
         "phase": case.phase,
@@ -200,7 +202,7 @@ def _step(case: Case) -> JSON:
     }
 
 
-def _runs(case: Case, index: int) -> JSON:
+def _runs(case: StepCase, index: int) -> JSON:
     """Terms of a kernel's runs per micro-batch in training; empty for serving steps.
 
     The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
@@ -298,7 +300,7 @@ def _activated_experts(kernel: Kernel) -> dict[str, float] | None:
     return {"base": double(base), "scale": double(scale), "ratio": double(ratio)}
 
 
-def _footprint(case: Case) -> JSON:
+def _footprint(case: StepCase) -> JSON:
     """Bytes on a chip: weights, and the KV cache of one of its replica's sequences over S.
 
     In training: memory by kind of stage, each stage's share of every kernel, and the pipeline
@@ -390,7 +392,7 @@ def _pieces(
     return pieces
 
 
-def _add_collectives(machine: dict[str, Any], case: Case) -> None:
+def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
     """Add a case's collective times and the band of its phase to a machine.
 
     A collective has, on every network, seconds per byte of payload, and the least time of its hops
@@ -435,7 +437,7 @@ class Estimates:
         self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
         self._earlier_indices: dict[int, int] = {}
 
-    def indices(self, case: Case, kernels: Sequence[int]) -> list[int] | None:
+    def indices(self, case: StepCase, kernels: Sequence[int]) -> list[int] | None:
         """Indices of the estimates of a case's kernels; None if a kernel has none.
 
         Args:

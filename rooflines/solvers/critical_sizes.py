@@ -16,7 +16,7 @@ from rooflines.evaluation.compiler import quotient
 from rooflines.evaluation.footprints import footprint_columns, max_sequences
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers
-from rooflines.solvers.plateau import MAX_SIZE, add_estimate, plateau_sizes
+from rooflines.solvers.plateau import MAX_PLATEAU_SIZE, add_estimate, plateau_sizes
 from rooflines.solvers.size_axis import AxisLines
 from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RESOURCES
 from rooflines.theory.times import Times
@@ -244,12 +244,12 @@ def max_batch_within(
         frame,
         excess,
         pl.col("#min_size"),
-        pl.lit(MAX_SIZE),
+        pl.lit(MAX_PLATEAU_SIZE),
         lambda rows: axis_lines.with_extents(rows, pl.col(TRIAL)),
     )
     before = pl.when(first_slow > pl.col("#min_size")).then(first_slow - 1.0).otherwise(0.0)
     return frame.select(
-        pl.when((first_slow < MAX_SIZE) & pl.col(TIMED))
+        pl.when((first_slow < MAX_PLATEAU_SIZE) & pl.col(TIMED))
         .then(before)
         .cast(pl.Int64)
         .alias("max_B_latency")

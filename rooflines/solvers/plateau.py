@@ -48,7 +48,7 @@ PLATEAU, FULL, LAST = "#plateau", "#full", "#last"
 """Columns: s [s]; the size from which on full spans attain the share [1]; and the last size with as
 many spans [1]."""
 
-MAX_SIZE = float(MAX_COUNT)
+MAX_PLATEAU_SIZE = float(MAX_COUNT)
 
 NO_TIME = Times({"compute": Time.max_of(ZERO)})
 """Estimate in place of a missing one."""
@@ -82,7 +82,7 @@ def plateau_sizes(
     )
     summands = add_estimate(axis_lines, list(compress(cases, is_calibrated)), transform)
     solved_sizes = pl.concat([_solve(frame, axis_lines, summands) for frame in axis_lines.frames()])
-    whole = pl.when(pl.col(FULL) < MAX_SIZE).then(FULL).cast(pl.Int64)
+    whole = pl.when(pl.col(FULL) < MAX_PLATEAU_SIZE).then(FULL).cast(pl.Int64)
     solved_sizes = solved_sizes.alias(FULL).to_frame().select(whole).to_series()
     return sizes.scatter(pl.Series(is_calibrated).gather(rows).arg_true(), solved_sizes)
 
@@ -134,13 +134,13 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
 
     min_size = pl.max_horizontal("#min_size", "T") if axis_lines.windows else pl.col("#min_size")
     frame = frame.with_columns(axis_lines.growth(summands).alias(PLATEAU))
-    frame = frame.with_columns(first(min_size, pl.lit(MAX_SIZE), whole=False).alias(FULL))
+    frame = frame.with_columns(first(min_size, pl.lit(MAX_PLATEAU_SIZE), whole=False).alias(FULL))
     if not axis_lines.spans:
         return frame[FULL]
     last = pl.min_horizontal(spans.last(full) for spans in axis_lines.spans.values())
     while True:  # ends with the first size of full spans
         at_last = axis_lines.with_extents(frame.lazy().with_columns(last.alias(TRIAL)), at)
-        is_below_share = (attains <= 0) & (full < MAX_SIZE)
+        is_below_share = (attains <= 0) & (full < MAX_PLATEAU_SIZE)
         ends = at_last.select(pl.col(TRIAL).alias(LAST), missed=is_below_share).collect()
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rooflines.basics.errors import at_path, check_choices
-from rooflines.config.sweep_fields import ALL
+from rooflines.config.sweep_fields import ALL_COLUMNS
 from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
 from rooflines.fits.calibration_choice import CalibrationChoice
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
@@ -176,9 +176,13 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
 
     Args:
         columns: All columns, in order.
-        names: The table's metrics, or `ALL`.
+        names: The table's metrics, or `ALL_COLUMNS`.
     """
-    every = () if names == ALL else (*METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
+    every = (
+        ()
+        if names == ALL_COLUMNS
+        else (*METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
+    )
     left_out = {metric.name for metric in every}.difference(names)
     return [column for column in columns if column.name not in left_out]
 

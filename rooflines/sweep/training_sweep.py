@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from rooflines.training.training_kernels import KernelRun, KernelRuns
 
 
-POINT = "#point"
+POINT_COLUMN = "#point"
 """Column with the index of a context."""
 
 PlacedRuns = tuple["ChipPlace", "KernelRuns", int]
@@ -227,7 +227,7 @@ class TrainingSweep(ModelSweep):
         for (batches, contexts, *_), group in groupby(self._cases(rows), key=block_key):
             cases = tuple(case for _, case in group)
             points = step_axis(cases[0].model.shape, PREFILL, contexts, None)
-            points = Axis({**points.columns, POINT: range(points.count)})
+            points = Axis({**points.columns, POINT_COLUMN: range(points.count)})
             blocks.append(Block((), cases, (Axis({"B": batches}), points)))
         return tuple(blocks), skipped_rows(rows)
 

@@ -3,7 +3,7 @@
 from importlib import import_module
 
 import rooflines
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 from rooflines.run.plan import plan
 
 
@@ -19,7 +19,7 @@ def make_outputs(config, results, *names):
         The plan of the config.
     """
     planned = plan(rooflines.load_config(config))
-    (results / FOLDER).mkdir(parents=True, exist_ok=True)
+    (results / RECORDS_FOLDER).mkdir(parents=True, exist_ok=True)
     for output in (*planned.parts, *(planned.by_path[name] for name in names)):
         module, _, job = output.job.rpartition(".")
         getattr(import_module(f"rooflines.{module}"), job)(output.spec, results / output.path)

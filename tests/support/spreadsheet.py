@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import rooflines
-from rooflines.results.records import FOLDER
+from rooflines.results.records import RECORDS_FOLDER
 from rooflines.run.plan import plan
 from rooflines.run.threshold_job import write_thresholds
 from rooflines.workbook.workbook import write_workbook
@@ -56,7 +56,7 @@ def computed(cells, changed):
 
 def written(folder, config):
     """The workbook of a config, with what it is made from."""
-    (folder / FOLDER).mkdir(parents=True)
+    (folder / RECORDS_FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
     path = folder / "rooflines.xlsx"
     for output in planned.by_path[path.name].inputs["thresholds"]:

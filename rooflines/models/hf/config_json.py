@@ -22,7 +22,7 @@ from rooflines.models.hf.config_keys import ENCODER_REASON, MTP_KEYS, VISION_REA
 from rooflines.models.hf.families import families, form_of
 from rooflines.models.hf.params_json import PARAMS_JSON, config_of_params, is_params
 from rooflines.models.hf.stored_dtypes import QUANTIZATIONS, Published, published_dtypes
-from rooflines.models.matrix import MAX_SIZE
+from rooflines.models.matrix import MAX_MATRIX_SIZE
 from rooflines.models.model import MTP_NOTES, Model
 from rooflines.models.tensor_dtypes import model_dtypes
 
@@ -257,7 +257,7 @@ def _scores(config: Mapping[str, Any]) -> int | None:
                 )
             with at_path("num_labels"):
                 return len(labels) or whole(
-                    config.get("num_labels") or DEFAULT_LABELS, maximum=MAX_SIZE
+                    config.get("num_labels") or DEFAULT_LABELS, maximum=MAX_MATRIX_SIZE
                 )
         if name.endswith(WITHOUT_HEAD):
             return 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.yaml_file import read_package_yaml
-from rooflines.models.matrix import MAX_SIZE
+from rooflines.models.matrix import MAX_MATRIX_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -144,7 +144,7 @@ class Keys:
                     "differs per layer, which is not modelled",
                     "write the model out as docs/write-a-config.md says if its layers are equal",
                 )
-            return whole(value, minimum=minimum, maximum=MAX_SIZE)
+            return whole(value, minimum=minimum, maximum=MAX_MATRIX_SIZE)
 
     def layers(self) -> int:
         """Read the number of layers.
