@@ -13,6 +13,7 @@ from rooflines.answers.question import formats_on
 from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
 from rooflines.answers.question_words import AUTO, PRODUCT, SIGNS, parse_words
 from rooflines.answers.word_forms import (
+    COMPARE,
     EXPLAIN,
     OPTION_KEYS,
     REQUEST_KEYS,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 MAX_ROUNDS = 8
 """Repairs after which a line is given up [1]."""
+
+PAIR = ["h100", "b200"]
+"""Chips of a comparison without any."""
 
 CHIP, MODEL, FORMAT = "h100", "llama-3.1-8b", "bf16"
 """Names in place of missing ones."""
@@ -105,7 +109,7 @@ class _Repair:
         self.question: Question = parse_words(line.words, chips, command)
         self.words = [*self.question.tokens]
         self.options = dict(line.options)
-        self.explains = command == EXPLAIN
+        self.explains, self.compares = command == EXPLAIN, command == COMPARE
 
     def after(self, error: RooflinesError) -> CommandLine:
         """Line without the mistakes that have a repair."""
@@ -137,7 +141,7 @@ class _Repair:
         if names[0].startswith("--") or key_name(place) in OPTION_KEYS:
             for name in names:
                 self.drop(name)
-        elif place in ("chip", "first chip", "second chip"):
+        elif place in ("chip", "chips"):
             self.chip(error)
         elif place == "model":
             if not after_words:
@@ -158,10 +162,13 @@ class _Repair:
             self.drop(place)
 
     def chip(self, error: RooflinesError) -> None:
-        """Name a chip, or another one."""
+        """Name a chip, or another one; two in a comparison."""
         unknown = [name for name in self.question.chips if name not in self.chips]
         instead = next(iter(error.close), CHIP)
-        if not unknown:
+        named, missing = self.question.chips, len(PAIR) - len(self.question.chips)
+        if not unknown and self.compares:
+            self.words += [name for name in PAIR if _id(name, self.chips) not in named][:missing]
+        elif not unknown:
             self.words.insert(0, instead)
         for name in unknown:
             self.replace(name, instead)
@@ -279,6 +286,12 @@ class _Repair:
             for word in self.words
             if OPTION_KEYS.get(key_name(word.partition("=")[0])) != key and word != value
         ]
+
+
+def _id(word: str, chips: Mapping[str, Chip]) -> str:
+    """Id of a chip; the word itself where it names none."""
+    match = find_chip(word, chips)
+    return word if match is None else match.name
 
 
 def _is_size(text: str) -> bool:

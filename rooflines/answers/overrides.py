@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, key_path, quote
 from rooflines.basics.numbers import number
+from rooflines.basics.quantities import quantity, quantity_kind
 from rooflines.hardware.chip_catalogue import add_price, resolve_chips
 from rooflines.hardware.plausibility import plausibility_warnings
 
@@ -21,6 +22,19 @@ SUFFIX = "-set"
 """Suffix in the id for a chip with overridden numbers."""
 
 SOURCE = "typed with --set"
+
+SHORT_PATHS = {
+    ("hbm", "bandwidth"): "memory.hbm.bytes_per_s",
+    ("memory", "bandwidth"): "memory.hbm.bytes_per_s",
+    ("hbm", "bytes"): "memory.hbm.capacity_bytes",
+    ("memory", "bytes"): "memory.hbm.capacity_bytes",
+    **{
+        (dtype, "compute"): f"units.matrix.{dtype}.flops_per_s"
+        for dtype in ("bf16", "fp16", "fp8", "int8", "nvfp4", "mxfp4")
+    },
+}
+"""Paths by a short name and the kind of its quantity: hbm=4.8TB/s."""
+
 HOW = (
     "write a number of the chip by its dotted path, such as --set memory.hbm.bytes_per_s=4.8e12; "
     "`rooflines list chips ID` has them all"
@@ -51,7 +65,7 @@ def with_overrides(
         question.chips = [*chips]
     if price is not None:
         with at_path("--price"):
-            price, source = number(price), "typed with --price"
+            price, source = quantity(price, "money"), "typed with --price"
             chips = {name: add_price(chip, price, source) for name, chip in chips.items()}
     return catalogues._replace(chips={**catalogues.chips, **chips})
 
@@ -67,7 +81,12 @@ def _variants(
             with mistakes.at(f"--set {path}"):
                 if not equals:
                     raise RooflinesError("", f"has no number in {quote(setting)}", HOW)
-                numbers[path] = number(value)
+                kind = quantity_kind(value)
+                if kind is None:
+                    numbers[path] = number(value)
+                else:
+                    path = SHORT_PATHS.get((path.lower(), kind), path)
+                    numbers[path] = quantity(value, kind)
     variants: dict[str, Chip] = {}
     slips: list[str] = []
     for name in names:

@@ -15,6 +15,7 @@ from rooflines.answers import name_search
 from rooflines.answers.question_sizes import SIZE, TIMES_SIGN, check_once
 from rooflines.answers.word_forms import (
     AUTO_WORDS,
+    COMPARE,
     COUNT_KEYS,
     ENGINES,
     EXPLAIN,
@@ -557,8 +558,11 @@ class _Reader:
 
     def _place_misspelt(self, word: str) -> None:
         """Take a word as what is missing, by which names are close; it is refused later."""
-        check_kind(word, "model")
         question = self.question
+        if self.command == COMPARE and close_to(word, self.chips):
+            question.add("chips", word)
+            return
+        check_kind(word, "model")
         dtypes = (*dtype_entries().combinations, *dtype_entries().formats)
         close_names = {
             "chips": close_to(word, self.chips),

@@ -8,8 +8,9 @@ import click
 import polars as pl
 
 from rooflines import api
+from rooflines.answers.name_search import find_group
 from rooflines.cli import output
-from rooflines.hardware.chip_catalogue import chip_sources
+from rooflines.hardware.chip_catalogue import chip_entries, chip_sources
 from rooflines.loading import load_config
 
 PEAK, BANDWIDTH, CAPACITY = (
@@ -35,16 +36,21 @@ def command(chip: str | None, config: str | None, *, show_all: bool) -> output.P
 
     The capacity is what the device reports to a program, the label what is printed on it. Variants,
     which differ from a chip in some numbers, are left out of the list without --all; CSV and JSON
-    have all of them.
+    have all of them. A maker or a generation, such as nvidia or blackwell, lists its chips.
 
     Examples:
         rooflines list chips
         rooflines list chips h100-sxm
+        rooflines list chips blackwell
         rooflines list chips --all
         rooflines list chips --csv > chips.csv
     """
     loaded = None if config is None else load_config(config, needs_sweeps=False)
     frame = api.chips(loaded)
+    group = [] if chip is None else find_group(chip, loaded.chips if loaded else chip_entries())
+    if group:
+        whole = frame.filter(pl.col("chip").is_in(group))
+        return whole, _list(whole, whole)
     if chip is not None:
         frame = frame.filter(chip=output.one_chip("chip", chip, loaded.chips if loaded else None))
     config_chips = loaded.plain.get("chips", {}) if loaded else {}

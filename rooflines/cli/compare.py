@@ -1,24 +1,30 @@
-"""`rooflines compare`: two chips, which of their numbers differ, by how much, and what follows."""
+"""`rooflines compare`: chips, which of their numbers differ, by how much, and what follows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
 
+from rooflines.answers.case_table import Cases
+from rooflines.answers.corrections import CommandLine
+from rooflines.answers.explain import answered
 from rooflines.answers.question import question_sweep
-from rooflines.answers.question_words import Question
-from rooflines.basics.errors import RooflinesError
+from rooflines.answers.question_words import Question, all_mistakes, parse_words
+from rooflines.answers.word_forms import COMPARE
+from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.text import counted, significant
 from rooflines.cli import output
-from rooflines.cli.chips import BANDWIDTH, PEAK
+from rooflines.cli.chips import BANDWIDTH, CAPACITY, PEAK
+from rooflines.cli.explain import answer_output, answered_line, echo_notes
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.hardware.entries import Chip
@@ -29,37 +35,123 @@ SIZE = 8192
 MAIN = "bf16"
 """The dtype combination of the summary."""
 
+PAIR = 2
+"""Chips that are compared number by number [1]."""
+
+MODEL_SIZES = {"B": "64", "S": "8k"}
+"""Sizes of a model that none are typed for."""
+
+SPLITS = (1, 2, 4, 8)
+"""Tensor parallelism that is tried for a model that none is typed for [1]."""
+
+MAIN_NUMBERS = {
+    "bf16 peak": (PEAK, "FLOP/s"),
+    "fp8 peak": ("units.matrix.fp8.flops_per_s", "FLOP/s"),
+    "memory": (BANDWIDTH, "B/s"),
+    "capacity": (CAPACITY, "B"),
+}
+"""Paths and units in the table of several chips, by title."""
+
 RATES = r"^(units|memory|networks)\."
 """Paths of the numbers that are compared: prices are of different sellers and days."""
 
 
 @click.command("compare", cls=output.WithExamples)
-@click.argument("first_chip", metavar="CHIP")
-@click.argument("second_chip", metavar="CHIP")
+@click.argument("words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES]")
 @output.config_option
 @output.prints_frame
-def command(first_chip: str, second_chip: str, config: str | None) -> output.Printed:
-    """Compare two chips: which numbers differ, by how much, and from which batch on they compute.
+def command(words: tuple[str, ...], config: str | None) -> output.Printed:
+    """Compare chips: their numbers, the batch from which on they compute, or one model on all.
 
-    The critical batch is that of a matmul with D = F = 8192 in each dtype combination that both
-    support; a null is a batch that no size reaches, or a number that one of them lacks.
+    Of two chips the numbers that differ, with their ratio; of several a table; a maker or a
+    generation stands for all its chips. The critical batch is that of a matmul with D = F = 8192 in
+    each dtype combination that both support; a null is a batch that no size reaches, or a number
+    that one of them lacks. With a model or sizes it is `rooflines explain` on all of the chips.
 
     Examples:
         rooflines compare h100-sxm b200
+        rooflines compare h100 b200 mi355x
+        rooflines compare h100 vs b200 llama-3.1-70b
         rooflines compare h100-sxm mine --config mine.yaml
         rooflines compare h100-sxm b200 --csv
     """
     catalogues = output.catalogues_of(config)
-    first_chip = output.one_chip("first chip", first_chip, catalogues.chips)
-    second_chip = output.one_chip("second chip", second_chip, catalogues.chips)
-    if first_chip == second_chip:
-        fix = "give two chips that differ, such as h100-sxm and b200"
-        raise RooflinesError("second chip", f"is {first_chip!r} again", fix)
+    question, printed = answered_line(COMPARE, CommandLine(words, {}), catalogues, _compared)
+    echo_notes(question)
+    return printed
+
+
+def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Question, output.Printed]:
+    """Question of a line, and the comparison that it asks for."""
+    question = parse_words(line.words, catalogues.chips, COMPARE)
+    with all_mistakes(question):
+        for word in question.chips:
+            with at_path("chip"):
+                check_choice(word, catalogues.chips, "no chip", output.USE_CHIP)
+        if len(question.chips) < PAIR:
+            problem = "are fewer than the two of a comparison"
+            fix = "give two chips that differ, such as h100-sxm and b200"
+            raise RooflinesError("chips", problem, fix)
+        if question.model is not None or question.operation or question.product or question.sizes:
+            if question.model is not None:
+                _complete(question, catalogues)
+            return question, answer_output(answered(question, catalogues))
+    if len(question.chips) > PAIR:
+        return question, _table(question.chips, catalogues)
+    return question, _pair(*question.chips, catalogues=catalogues)
+
+
+def _complete(question: Question, catalogues: QuestionCatalogues) -> None:
+    """Add sizes and a split to a model without any; notes say so."""
+    typed = {letter.upper() for letter in question.sizes} | question.request.keys()
+    sizes = {letter: size for letter, size in MODEL_SIZES.items() if letter not in typed}
+    if question.request:
+        sizes.pop("S", None)
+    if sizes:
+        question.sizes |= sizes
+        text = " ".join(f"{letter}={size}" for letter, size in sizes.items())
+        question.notes.append(f"{text}, where none is typed")
+    if question.splits or question.count:
+        return
+    for chips in SPLITS:
+        tried = replace(question, splits=[{"tp": str(chips)}], notes=[])
+        answer = answered(tried, catalogues)
+        rows = answer.rows if isinstance(answer, Cases) else [answer.row]
+        if all(row.get("fits") is not False for row in rows):
+            question.splits = tried.splits
+            question.notes.append(f"tp{chips} is the smallest split that fits on all of them")
+            return
+
+
+def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Printed:
+    """Main numbers of several chips, a row each."""
+    chips = {name: catalogues.chips[name] for name in names}
+    numbers = {(row["chip"], row["path"]): row["value"] for row in chip_numbers(chips).to_dicts()}
+    critical = _critical(names, catalogues).filter(what=f"critical B, {MAIN}")
+    batches = dict(critical.select("chip", "value").iter_rows())
+    rows: list[dict[str, Any]] = []
+    for name, chip in chips.items():
+        price = chip.lowest_price()
+        main = {title: numbers.get((name, path)) for title, (path, _) in MAIN_NUMBERS.items()}
+        usd, provider = (price.usd_per_hour, price.provider) if price else (None, None)
+        rest = {"critical B": batches.get(name), "USD/h": usd, "provider": provider}
+        rows.append({"chip": name, **main, **rest})
+    units = {title: unit for title, (_, unit) in MAIN_NUMBERS.items()} | {"critical B": ""}
+    shown = [
+        row | {title: output.chip_number(unit, row[title]) for title, unit in units.items()}
+        for row in rows
+    ]
+    note = f"critical B: of a {MAIN} matmul with D = F = {SIZE:,}; USD/h: the lowest dated price"
+    return pl.DataFrame(rows), "\n".join([output.table([*rows[0]], shown), "", note])
+
+
+def _pair(first_chip: str, second_chip: str, *, catalogues: QuestionCatalogues) -> output.Printed:
+    """Numbers in which two chips differ."""
     chips = {name: catalogues.chips[name] for name in (first_chip, second_chip)}
     numbers = chip_numbers(chips).filter(pl.col("path").str.contains(RATES))
     numbers = numbers.select("chip", "value", "unit", what="path")
     frame = _side_by_side(
-        pl.concat([numbers, _critical(first_chip, second_chip, catalogues)]),
+        pl.concat([numbers, _critical([first_chip, second_chip], catalogues, shared=True)]),
         first_chip,
         second_chip,
     )
@@ -74,14 +166,24 @@ def command(first_chip: str, second_chip: str, config: str | None) -> output.Pri
     return differ, "\n".join([*_summary(frame, chips), "", shown])
 
 
-def _critical(first_chip: str, second_chip: str, catalogues: QuestionCatalogues) -> pl.DataFrame:
-    """Critical batches by chip and dtypes, of the combinations that both chips compute."""
-    question = Question([first_chip, second_chip], dtypes=[*dtype_entries().combinations])
+def _critical(
+    names: Sequence[str], catalogues: QuestionCatalogues, *, shared: bool = False
+) -> pl.DataFrame:
+    """Critical batches by chip and dtypes.
+
+    Args:
+        names: Chips.
+        catalogues: What can be named.
+        shared: Of the combinations alone that all chips compute.
+    """
+    question = Question([*names], dtypes=[*dtype_entries().combinations])
     question.sizes = {"B": 1, "D": SIZE, "F": SIZE}
     thresholds = sweep_thresholds(question_sweep(question, catalogues)).filter(
         pl.col("axis") == "B", share=1
     )
-    return thresholds.filter(pl.len().over("dtypes") > 1).select(
+    if shared:
+        thresholds = thresholds.filter(pl.len().over("dtypes") == len(names))
+    return thresholds.select(
         pl.col("chip").cast(pl.String),
         value=pl.col("critical").cast(pl.Float64),
         unit=pl.lit(""),

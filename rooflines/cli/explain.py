@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import polars as pl
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
-
-    Answerer = Callable[[CommandLine, QuestionCatalogues], tuple[Question, Answer | Cases]]
 
 SHARDINGS = {
     "batch": "each chip has some rows B and all weights; no communication",
@@ -137,6 +135,8 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in names if name.startswith(incomplete)]
 
 
+A = TypeVar("A")
+
 FIRST = """Type a question, such as:
   rooflines explain h100 128x8192x8192 bf16
   rooflines explain 8xh100 llama-3.1-70b B=64 S=8k
@@ -197,19 +197,22 @@ def command(
     catalogues = catalogues_of(config)
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
     answer = partial(_answer, settings=settings, bound=bound)
-    return answered_line(EXPLAIN, line, catalogues, answer)
+    return printed_answer(*answered_line(EXPLAIN, line, catalogues, answer))
 
 
 def answered_line(
-    command_name: str, line: CommandLine, catalogues: QuestionCatalogues, answer: Answerer
-) -> Printed:
-    """Answer to a line as it is printed.
+    command_name: str,
+    line: CommandLine,
+    catalogues: QuestionCatalogues,
+    answer: Callable[[CommandLine, QuestionCatalogues], A],
+) -> A:
+    """Answer to a line.
 
     Raises:
         RooflinesError: It has mistakes; a note has the corrected line, where there is one.
     """
     try:
-        return printed_answer(*answer(line, catalogues))
+        return answer(line, catalogues)
     except RooflinesError as error:
         correction = corrected_line(
             command_name, line, catalogues.chips, lambda repaired: answer(repaired, catalogues)
@@ -238,8 +241,18 @@ def _answer(
 
 def printed_answer(question: Question, answer: Answer | Cases) -> Printed:
     """An answer as rows, a screen and JSON; what was taken for what is printed apart."""
+    echo_notes(question)
+    return answer_output(answer)
+
+
+def echo_notes(question: Question) -> None:
+    """Print what was taken for what on stderr."""
     for note in dict.fromkeys(question.notes):
         click.echo(note, err=True)
+
+
+def answer_output(answer: Answer | Cases) -> Printed:
+    """An answer as rows, a screen and JSON."""
     rows = answer.rows if isinstance(answer, Cases) else [answer.table_row()]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
 

@@ -19,6 +19,7 @@ from rooflines.cli.explain import (
     answered_line,
     bound_option,
     options_of,
+    printed_answer,
     set_option,
 )
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame
@@ -76,7 +77,8 @@ def command(
     """
     catalogues = catalogues_of(config)
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
-    return answered_line(TRAIN, line, catalogues, partial(_answer, settings=settings, bound=bound))
+    answer = partial(_answer, settings=settings, bound=bound)
+    return printed_answer(*answered_line(TRAIN, line, catalogues, answer))
 
 
 def _answer(
