@@ -117,7 +117,7 @@ def test_a_config_about_ones_own_model_runs(here, capsys):
 def test_a_config_of_prices_is_enough(here, capsys):
     (here / "prices.yaml").write_text("prices: {mi300x: 2.5}\n")
     words = ("--config", "prices.yaml")
-    assert "$2.5 (your price" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
+    assert "$2.5/h, your price" in said(capsys, "compare", "mi300x", "tpu-v6e", *words)
     assert "2.5" in said(capsys, "list", "chips", "mi300x", *words)
     (here / "prices.yaml").write_text("chips: {mine: {units: 5}}\nprices: {mine: 2.5}\n")
     assert "prices.mine" not in refused(capsys, "explain", "b200", "1x2x3", "bf16", *words)

@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
 from rooflines.answers.case_table import Cases
-from rooflines.answers.phrases import step_title
+from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import (
     catalogues_in,
     model_question,
@@ -306,6 +306,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     }
     notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
+    notes += price_notes({chip: all_splits.chips[chip] for chip in question.chips})
     if rest := rows[MAX_SHOWN:]:
         large = sum(row["fits"] is False for row in rest)
         misfits = f", {large} of which do not fit" if large else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
 from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
-from rooflines.answers.phrases import operation_title, step_title
+from rooflines.answers.phrases import operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
@@ -234,6 +234,8 @@ def _cases(
     notes = [*_basis_notes(parts.values(), rows, basis), *_binding(rows, varied)]
     notes += [*dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
+    if not isinstance(first, Sweep):
+        notes += price_notes({row["chip"]: first.chips[row["chip"]] for row in rows})
     head = _head(rows, sizes, varied, operation_title if isinstance(first, Sweep) else step_title)
     return Cases(head, rows, columns, axis, basis, notes)
 
@@ -304,6 +306,7 @@ def request_cases(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
     notes += dict.fromkeys(map(_skipped_note, sweep.skipped))
     notes += [*map(as_note, assumptions_of(sweep).items())]
     notes += [f"Route: {route}." for route in routes_of(sweep)]
+    notes += price_notes({row["chip"]: sweep.chips[row["chip"]] for row in rows})
     words = {"input": "isl", "output": "osl"}
     head = _head(rows, ("B",), varied, step_title)
     same = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in varied]

@@ -5,8 +5,8 @@ both. A sentence that breaks one is not said: `first_true` takes the next.
 
 1. It speaks of one chip, or of all that have the datum.
 2. A resource that it blames binds, and a network that it names moves bytes.
-3. A difference is larger than the model's own error; a ranking of money is of one provider, kind
-   and month; one of bounds says so.
+3. A difference is larger than the model's own error; a ranking of money, or of bounds, says its
+   basis.
 4. A value is named with its unit of hardware and of counting.
 5. The end of a grid is no finding.
 """
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 MIN_FACTOR = 1.2
 """Quotient of two bounds from which on one chip is ranked before another [1]."""
 
-OF_ONE_SELLER = ("provider", "sku_kind", "month")
-"""Columns that compared prices have in common."""
+LOWEST_PRICES = "lowest dated prices"
+"""Basis on which chips are compared by price."""
 
 EXPERT = "expert"
 """The word in the names of layers of which each expert has its own."""
@@ -121,14 +121,12 @@ def resource_binds(sentence: Sentence) -> str | None:
 
 
 def beyond_error(sentence: Sentence) -> str | None:
-    """Rule 3: a difference beyond the model's error; comparable prices."""
+    """Rule 3: a difference beyond the model's error, on a basis that the text says."""
     ranking = sentence.ranks
     if ranking is None:
         return None
-    if ranking.money:
-        sellers = {tuple(row.get(name) for name in OF_ONE_SELLER) for row in sentence.rows}
-        if len(sellers) > 1:
-            return "compares prices of several providers, kinds or months"
+    if ranking.money and LOWEST_PRICES not in sentence.text:
+        return "compares prices without saying which"
     min_factor = max(ranking.spreads, default=MIN_FACTOR)
     if ranking.first <= ranking.second * min_factor:
         factor = ranking.first / ranking.second

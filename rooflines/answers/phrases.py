@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.answers.answer_values import ResourceTime
+    from rooflines.hardware.entries import Chip
 
 DIGITS = 4
 """Significant digits of intensities, factors and real sizes [1]."""
@@ -112,6 +113,15 @@ def work_at_rate(resource: ResourceTime) -> str:
 def usd(price: float) -> str:
     """A price in dollars: with cents, or with significant digits where it is below ten cents."""
     return f"{price:,.2f}" if price >= CENTS else significant(price)
+
+
+def price_notes(chips: Mapping[str, Chip]) -> Iterator[str]:
+    """Price for each chip in a table, with provider and month, and the chips without one."""
+    prices = {name: chip.lowest_price() for name, chip in chips.items()}
+    if priced := [f"{name} {price}" for name, price in prices.items() if price]:
+        yield f"Lowest dated prices: {'; '.join(priced)}."
+    if unpriced := [name for name, price in prices.items() if not price]:
+        yield f"No dated price: {', '.join(unpriced)}."
 
 
 class Part(NamedTuple):

@@ -231,8 +231,9 @@ class ServingAnswer(StepAnswer):
         """Cost of a million tokens and energy of a token, on the basis."""
         row, least = self.row, "at least " if self.basis is BOUND else ""
         if (price := self.rate("usd_per_mtok")) is not None:
-            origin = f"{row['price_provider']}, {row['price_date']}"
-            yield f"{least}${usd(price)}/Mtok ({origin})"
+            yield f"{least}${usd(price)}/Mtok ({self.price_text})"
+        elif row["price_provider"] is None:
+            yield "no dated price"
         if (energy := self.rate("j_per_token")) is not None:
             yield f"{least}{significant(energy)} J/token"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rooflines.answers.answer import Answer
 from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
 from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_title
-from rooflines.basics.text import count, seconds, si
+from rooflines.basics.text import count, month, seconds, si
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +45,13 @@ class StepAnswer(Answer):
     def title(self) -> str:
         """Question in words: chip, model and phase, sizes, dtypes, split."""
         return step_title(self.row, self.sizes).text()
+
+    @property
+    def price_text(self) -> str:
+        """Price of a chip-hour behind the costs, as `Price` writes it; needs one."""
+        (number,) = (number for number in self.numbers if number["path"].startswith("prices."))
+        seller = f"{self.row['price_provider']}, {month(self.row['price_date'])}"
+        return f"${number['value']:,.10g}/h, {seller}"
 
     def table_row(self) -> Mapping[str, Any]:
         """Row with its assumptions, `note`, as a table of cases has them."""

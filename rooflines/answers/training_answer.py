@@ -84,7 +84,8 @@ class TrainingAnswer(StepAnswer):
             micro_batch = f"; or micro-batch up to {max_micro_batch:,}" if max_micro_batch else ""
             yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
         if "days" in row:
-            cost = "" if row["usd"] is None else f", ${count(row['usd'])}"
+            cost = "" if row["usd"] is None else f", ${count(row['usd'])} ({self.price_text})"
+            cost = cost if row["price_provider"] else ", no dated price"
             yield "training", f"{row['days']:,.1f} days, kernels one after another{cost}"
 
     def _kernel_lines(self) -> Iterator[Line]:

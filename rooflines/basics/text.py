@@ -27,6 +27,14 @@ MAX_PREFIXED = 1e24
 MAX_PREFIXED_S = 1e6
 """Limit from which times have an exponent [s]."""
 
+MONTHS = [
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+]
+
+DATE = re.compile(r"(\d{4})-(0[1-9]|1[0-2])(-\d{2})?")
+"""Date with a month, such as 2026-08-20 or 2026-08."""
+
 FORMULA = r"(^|;)(\s*[=+\-@＝＋－＠]|[\t\r\n])"  # noqa: RUF001, the wide forms are formulas where they are typed
 """Pattern for a formula: at the start of a text, or after a semicolon, which separates cells in
 many languages."""
@@ -42,6 +50,12 @@ def normalize_name(text: str) -> str:
 def counted(number: int, noun: str) -> str:
     """Number with its noun, in the plural unless 1: "1 part", "12 parts"."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def month(date: str) -> str:
+    """Month and year, such as August 2026; a text that has no month stays."""
+    match = DATE.fullmatch(date)
+    return f"{MONTHS[int(match[2]) - 1]} {match[1]}" if match else date
 
 
 def abridge(head: str, lines: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,9 @@ from rooflines.theory.resources import math_rate, memory_rate
 
 if TYPE_CHECKING:
     from rooflines.charts.chart_data import Selection
-    from rooflines.hardware.entries import Chip, Price
     from rooflines.sweep.operation_sweep import Sweep
 
 SECONDS_PER_HOUR = 3600
-
-PRICE_KINDS = ("spot", "reserved", "committed", "on demand")
-"""Kinds of price, as words in a SKU; `listed` if it has none."""
-
-MONTH = re.compile(r"\d{4}(-\d{2})?")
 
 
 def preferred(sweep: Sweep) -> tuple[int, ...]:
@@ -29,37 +22,16 @@ def preferred(sweep: Sweep) -> tuple[int, ...]:
     return sweep.unit != "matrix", -len(chips_with_rows(sweep)), not sweep.config.shapes
 
 
-def price_of(entry: Chip, seller: str | None = None) -> Price | None:
-    """Lowest price of a chip at a seller; None: no price."""
-    prices = [price for price in entry.prices or () if seller in (None, seller_of(price))]
-    return min(prices, key=lambda price: price.usd_per_hour, default=None)
-
-
-def seller_of(price: Price) -> str:
-    """Provider, kind and month of a price; prices with equal values are comparable."""
-    month = MONTH.match(price.date)
-    kind = kind_of(price)
-    words = [price.provider, *([kind] if kind != "listed" else []), month[0] if month else ""]
-    return ", ".join(word for word in words if word)
-
-
-def kind_of(price: Price) -> str:
-    """One of `PRICE_KINDS`, or `listed`."""
-    sold = (price.sku or "").lower()
-    return next((kind for kind in PRICE_KINDS if kind in sold), "listed")
-
-
-def ridge_frame(selection: Selection, seller: str | None = None) -> pl.DataFrame:
+def ridge_frame(selection: Selection) -> pl.DataFrame:
     """Ridge = peak / main-memory bandwidth [FLOP/byte], by chip and dtype combination.
 
     Args:
         selection: The chips and combinations, from `Results.select`.
-        seller: Seller of prices, from `seller_of`; None: the lowest price.
 
     Returns:
         `chip`, `vendor`, `unit`, `dtypes`, `compute`, `flops_per_s` [FLOP/s], `bytes_per_s` of main
-        memory [byte/s], `ridge` [FLOP/byte], `watts` [W], and a listed price: `usd_per_hour`
-        [USD/h], `provider`, `sku`, `sku_kind`, `date`, `month`; `flops_per_usd` [FLOP/USD] and
+        memory [byte/s], `ridge` [FLOP/byte], `watts` [W], and the lowest dated price:
+        `usd_per_hour` [USD/h], `provider`, `sku`, `date`; `flops_per_usd` [FLOP/USD] and
         `flops_per_joule` [FLOP/J]. No row if a chip does not support the combination; null if it
         has no price or power.
     """
@@ -67,7 +39,7 @@ def ridge_frame(selection: Selection, seller: str | None = None) -> pl.DataFrame
     for case in selection.cases():
         chip, combination, compute = case.chip, case.dtypes, case.combination.compute
         entry = selection.sweep.chips[chip]
-        price = price_of(entry, seller)
+        price = entry.lowest_price()
         if has_bandwidth(entry):
             machine = replace(case.machine, level=entry.memory[MAIN_MEMORY].exact)
             records.append(
@@ -83,14 +55,12 @@ def ridge_frame(selection: Selection, seller: str | None = None) -> pl.DataFrame
                     "usd_per_hour": price and price.usd_per_hour,
                     "provider": price and price.provider,
                     "sku": price and price.sku,
-                    "sku_kind": price and kind_of(price),
                     "date": price and price.date,
-                    "month": price and price.date[:7],
                 }
             )
     floats = ("flops_per_s", "bytes_per_s", "watts", "usd_per_hour")
     texts = ("chip", "vendor", "unit", "dtypes", "compute")
-    prices = ("provider", "sku", "sku_kind", "date", "month")
+    prices = ("provider", "sku", "date")
     schema = dict.fromkeys((*texts, *prices), pl.String) | dict.fromkeys(floats, pl.Float64)
     return pl.DataFrame(records, schema=schema, orient="row").with_columns(
         ridge=pl.col("flops_per_s") / pl.col("bytes_per_s"),

@@ -11,6 +11,7 @@ import polars as pl
 from rooflines.answers.case_table import Cases
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
+from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_words import Question, all_mistakes, parse_words
 from rooflines.answers.word_forms import COMPARE
@@ -141,8 +142,9 @@ def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Print
         row | {title: output.chip_number(unit, row[title]) for title, unit in units.items()}
         for row in rows
     ]
-    note = f"critical B: of a {MAIN} matmul with D = F = {SIZE:,}; USD/h: the lowest dated price"
-    return pl.DataFrame(rows), "\n".join([output.table([*rows[0]], shown), "", note])
+    note = f"critical B: of a {MAIN} matmul with D = F = {SIZE:,}"
+    lines = [output.table([*rows[0]], shown), "", note, *price_notes(chips)]
+    return pl.DataFrame(rows), "\n".join(lines)
 
 
 def _pair(first_chip: str, second_chip: str, *, catalogues: QuestionCatalogues) -> output.Printed:
@@ -208,7 +210,7 @@ def _ratio(row: dict[str, float | None]) -> str:
 
 
 def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
-    """Count of differences, ratios of peak and bandwidth, critical batches, and prices."""
+    """Difference count, peak and bandwidth ratios, critical batches, and prices."""
     first_chip, second_chip = chips
     of_chips = frame.filter(pl.col("what").str.contains(RATES))
     differ = of_chips.filter(pl.col("one").ne_missing(pl.col("other"))).height
@@ -228,12 +230,6 @@ def _summary(frame: pl.DataFrame, chips: dict[str, Chip]) -> Iterator[str]:
         factors.append(f"compute-bound from B = {batches} (a layer of {SIZE:,} × {SIZE:,})")
     if factors:
         yield ", ".join(factors)
-    yield f"Lowest dated price per hour: {'; '.join(map(_price, chips, chips.values()))}"
-
-
-def _price(name: str, chip: Chip) -> str:
-    """Lowest dated price for a chip, or a hint to set one."""
-    price = chip.lowest_price()
-    if price is None:
-        return f"{name} unknown (set one in --config: `prices: {{{name}: 2.5}}`)"
-    return f"{name} ${price.usd_per_hour:,.4g} ({price.provider}, {price.date})"
+    yield from price_notes(chips)
+    if unpriced := [name for name, chip in chips.items() if chip.lowest_price() is None]:
+        yield f"Set a price in --config: `prices: {{{unpriced[0]}: 2.5}}`."

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.basics.numbers import exact
+from rooflines.basics.text import month
 from rooflines.hardware.dtype_catalogue import Dtype  # noqa: TC001, pydantic reads it at run time
 from rooflines.hardware.entry_forms import (
     UNLIMITED,
@@ -214,6 +215,10 @@ class Price(Sourced):
     sku: Text | None = Field(None, description="product")
     date: Text = Field(description="date of the price")
 
+    def __str__(self) -> str:
+        """Price with provider and month, such as `$3.85/h, Nebius, August 2026`."""
+        return f"${self.usd_per_hour:,.10g}/h, {self.provider}, {month(self.date)}"
+
 
 class Measured(Sourced):
     """Measured share of a peak; for information, never applied."""
@@ -315,7 +320,9 @@ class Chip(Sourced):
         return max(caches, key=lambda level: level.capacity_bytes or 0, default=None)
 
     def lowest_price(self, provider: str | None = None, kind: str | None = None) -> Price | None:
-        """Lowest listed price, the latest among equals; None without a price.
+        """Lowest dated price, the latest among equals; None without a price.
+
+        Commands, tables, charts and the explorer all take this price.
 
         Args:
             provider: The seller; None: any.

@@ -150,10 +150,10 @@ def _dtypes(combination: StoredDtypes) -> JSON:
 
 
 def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Pool) -> JSON:
-    """Chip record: names, colours, prices, rates, and its first network."""
+    """Chip record: names, colours, price, rates, and its first network."""
     network = next(iter(entry.networks), None)
     machine = entry.chip_rates(MATRIX, MAIN_MEMORY, entry.efficiency)
-    capacity = machine.level.capacity_bytes
+    capacity, price = machine.level.capacity_bytes, entry.lowest_price()
     colours = {}
     place = chip_order({chip: entry.vendor}).index(chip)
     for name, dark in (("light", False), ("dark", True)):
@@ -182,10 +182,7 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "network_efficiency": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),
         "network": None if network is None else networks.index(_network(entry, network, schemes)),
         "link_name": None if network is None else _one_axis(entry, network),
-        "prices": [
-            {"usd_per_hour": price.usd_per_hour, "seller": f"{price.provider} {price.date:.7}"}
-            for price in entry.prices or ()
-        ],
+        "price": price and {"usd_per_hour": price.usd_per_hour, "text": str(price)},
     }
 
 

@@ -180,12 +180,11 @@ def explained(state):
 
 
 def cost_of(state, chips, time, tokens):
-    """A million tokens at the latest price of a state's one chip [USD]; None without either."""
+    """A million tokens at the lowest price of a state's one chip [USD]; None without either."""
     prices = chip_entries()[state["chips"]].prices
     if not prices or time is None:
         return None
-    latest = max(prices, key=lambda price: price.date[:7])  # of a month the first that is listed
-    return latest.usd_per_hour * chips * time / 3600 / tokens * 1e6
+    return min(price.usd_per_hour for price in prices) * chips * time / 3600 / tokens * 1e6
 
 
 def _beyond_one_axis(state):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.answers.claims import Ranking, Sentence, first_true
+from rooflines.answers.claims import LOWEST_PRICES, Ranking, Sentence, first_true
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
-from rooflines.basics.text import si, significant
+from rooflines.basics.text import month, si, significant
 from rooflines.charts import frames, ridges
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.charts.kit.themes import Margins
-from rooflines.charts.options import Menu, chosen_option
+from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.hardware.chip_catalogue import chip_entries
 
@@ -70,10 +69,10 @@ QUOTIENTS = {
     ),
     "dollar": Quotient(
         "flops_per_usd",
-        "FLOP per US dollar at the listed price",
+        "FLOP per US dollar at the lowest dated price",
         lambda value: f"{si(value, 'FLOP')}/$",
-        lambda row: f"{row['usd_per_hour']:g} USD/h",
-        "over the listed price",
+        lambda row: f"{row['usd_per_hour']:g} USD/h, {row['provider']}",
+        "over each chip's lowest dated price",
         "prices",
     ),
     "watt": Quotient(
@@ -92,26 +91,14 @@ def _has_quotient(entry: Chip, by: str) -> bool:
     return frames.has_bandwidth(entry) and (not key or bool(getattr(entry, key)))
 
 
-def _sellers(sweep: Sweep) -> tuple[str, ...]:
-    """Sellers with comparable prices for at least two chips, the most chips first."""
-    entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
-    sellers = [{ridges.seller_of(price) for price in entry.prices or ()} for entry in entries]
-    counts = Counter(name for names in sellers for name in sorted(names))
-    return tuple(name for name, count in counts.most_common() if count > 1)
-
-
 def _quotients_of(sweep: Sweep) -> list[str]:
     """Keys of `QUOTIENTS` that at least two chips in a sweep have."""
     entries = [sweep.chips[chip] for chip in frames.chips_with_rows(sweep)]
-    able = [by for by in QUOTIENTS if sum(_has_quotient(entry, by) for entry in entries) > 1]
-    return [by for by in able if by != "dollar" or _sellers(sweep)]
+    return [by for by in QUOTIENTS if sum(_has_quotient(entry, by) for entry in entries) > 1]
 
 
 def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
-    """Menus: quantity, seller of prices, and one dtype combination per compute dtype."""
-    able = tuple(_quotients_of(sweep))
-    dollar = chosen_option(choice, "by", able) == "dollar"
-    seller = [Menu("seller", _sellers(sweep))] if dollar else []
+    """Menus: quantity, and one dtype combination per compute dtype."""
     computes: dict[str, str] = {}
     for name in frames.dtypes_of(sweep):
         computes.setdefault(sweep.combinations[name].compute, name)
@@ -119,33 +106,33 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
     options = [*computes.values()]
     if isinstance(dtypes, str) and dtypes in sweep.combinations and dtypes not in options:
         options.append(dtypes)
-    return [Menu("by", able), *seller, Menu("dtypes", tuple(options))]
+    return [Menu("by", tuple(_quotients_of(sweep))), Menu("dtypes", tuple(options))]
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """Draw a bar per chip, the largest on top; beyond `MAX_ROWS` the rest are lines in one row."""
-    by, dtypes, seller = choice["by"], choice["dtypes"], choice.get("seller")
+    by, dtypes = choice["by"], choice["dtypes"]
     quotient = QUOTIENTS[by]
     sweep_chips = frames.chips_with_rows(results.sweep(sweep))
-    all_chips = ridges.ridge_frame(results.select(sweep, sweep_chips, [dtypes]), seller)
+    all_chips = ridges.ridge_frame(results.select(sweep, sweep_chips, [dtypes]))
     all_chips = all_chips.drop_nulls(quotient.column).sort(
         quotient.column, "chip", descending=[True, False]
     )
     compared = all_chips.filter(pl.col("chip").is_in(list(chips)))
-    if seller is not None and compared.height < frames.TWO:
-        problem = f"has no two chips with {dtypes} and a price at {seller}"
-        raise RooflinesError("chips", problem, "choose another seller or other dtypes")
+    if by == "dollar" and compared.height < frames.TWO:
+        problem = f"has no two chips with {dtypes} and a price"
+        raise RooflinesError("chips", problem, "choose other chips or dtypes")
     named = _named_chips(compared, chips if list(chips) != sweep_chips else ())
     unnamed = compared.join(named, on="chip", how="anti")
     bars = _rows(named, quotient, pl.int_range(pl.len()))
     top = frames.highest(bars, "value") * 1.02
-    catalogued = _catalogue_chips(results.sweep(sweep), dtypes, by, seller)
-    claim = first_true(_sentences(compared, {*all_chips["chip"], *catalogued}, dtypes, by, seller))
+    catalogued = _catalogue_chips(results.sweep(sweep), dtypes, by)
+    claim = first_true(_sentences(compared, {*all_chips["chip"], *catalogued}, dtypes, by))
     about = f"{dtypes}: dense peak of the {results.sweep(sweep).unit} unit {quotient.caveat}"
     lines = f" Lines: {unnamed.height} other chips." if unnamed.height else ""
     return View(
         claim,
-        f"{about}{f' at {seller}' if seller else ''}.{lines}",
+        f"{about}.{_sellers(compared) if by == 'dollar' else ''}{lines}",
         _layers(bars, quotient),
         {"bars": bars, "others": _rows(unnamed, quotient, pl.lit(named.height))},
         MARGINS,
@@ -156,6 +143,15 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
         },
         tuple(named["chip"]),
     )
+
+
+def _sellers(compared: pl.DataFrame) -> str:
+    """Providers of the compared prices, each with its months."""
+    months: dict[str, dict[str, None]] = {}
+    for provider, date in compared.sort("provider", "date").select("provider", "date").iter_rows():
+        months.setdefault(provider, {})[month(date)] = None
+    sellers = (f"{provider}, {' and '.join(dates)}" for provider, dates in months.items())
+    return f" Prices: {'; '.join(sellers)}."
 
 
 def _rows(chips: pl.DataFrame, quotient: Quotient, row: pl.Expr) -> pl.DataFrame:
@@ -224,7 +220,7 @@ def _layers(rows: pl.DataFrame, quotient: Quotient) -> list[Layer]:
     ]
 
 
-def _catalogue_chips(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> set[str]:
+def _catalogue_chips(sweep: Sweep, dtypes: str, by: str) -> set[str]:
     """Catalogue chips, without variants, that have the compared numbers."""
     compute = sweep.combinations[dtypes].compute
     return {
@@ -233,12 +229,11 @@ def _catalogue_chips(sweep: Sweep, dtypes: str, by: str, seller: str | None) -> 
         if entry.base is None
         and compute in entry.units.get(sweep.unit, {})
         and _has_quotient(entry, by)
-        and (seller is None or ridges.price_of(entry, seller) is not None)
     }
 
 
 def _sentences(
-    compared: pl.DataFrame, every: Collection[str], dtypes: str, by: str, seller: str | None
+    compared: pl.DataFrame, every: Collection[str], dtypes: str, by: str
 ) -> Iterator[Sentence]:
     """Candidate titles, the strongest first."""
     quotient, rows, chips = QUOTIENTS[by], compared.to_dicts(), tuple(every)
@@ -252,8 +247,8 @@ def _sentences(
         text = f"{dtypes} ridges of {whole}, {unit} unit: {span} FLOP per byte"
         yield Sentence(text=text, ridge=True, **about)
     elif len(values) > 1:
-        money = seller is not None
-        at = f" at {str(seller).split(',')[0]}" if money else ""
+        money = by == "dollar"
+        at = f", {LOWEST_PRICES}" if money else ""
         best = chip_label(rows[0]["chip"])
         most = f"most {dtypes} peak per {by}"
         bound = "" if money else ", a bound"
@@ -262,7 +257,7 @@ def _sentences(
         near = sum(value * TIE_FACTOR >= values[0] for value in values)
         text = f"{near} of {whole}{at} are within {TIE_FACTOR:g}× of the {most}"
         yield Sentence(text=text, **about)
-    yield Sentence(text=f"{quotient.axis} of {dtypes}, {compared.height} chips")
+    yield Sentence(text=f"{dtypes}: {quotient.axis}, {compared.height} chips")
 
 
 KIND = Kind(

@@ -53,7 +53,6 @@ const EXPLORER = (() => {
       if ($(id) !== document.activeElement) $(id).value = text();
     }
     $("shards").disabled = state.sharding === "none";
-    $("seller").disabled = !state.seller;
     $("question").textContent = questionText(state);
   }
 
@@ -64,6 +63,17 @@ const EXPLORER = (() => {
       ? `${model.name}, ${format}, B = ${integer(B)}, S = ${integer(S)}`
       : `matmul ${sizes(B, D, F).join(" × ")}, ${dtypes.name}`;
     return `${work}, ${counted(chips.length, "chip")}`;
+  }
+
+  /** Price of each chip, as the data have it, and the chips without one. */
+  function priceNotes(chips) {
+    const priced = chips.filter(({ price }) => price);
+    const unpriced = chips.filter(({ price }) => !price);
+    const texts = priced.map(({ label, price }) => `${label} ${price.text}`);
+    return [
+      priced.length ? `Lowest dated prices: ${texts.join("; ")}.` : "",
+      unpriced.length ? `No dated price: ${unpriced.map(({ label }) => label).join(", ")}.` : "",
+    ].join(" ").trim();
   }
 
   function showChosenChips({ chips }) {
@@ -207,7 +217,7 @@ const EXPLORER = (() => {
     const listed = [...rows, ...unchosenRows];
     csvTable = TABLES.showChips($("chips-table"), state, listed, toggleChip);
     reportUnavailable(data.page.address_names, state.unavailable);
-    $("prices").textContent = state.seller ? `Prices: ${state.seller}, on demand.` : "";
+    $("prices").textContent = priceNotes(listed.map(({ chip }) => chip));
     $("all-chips").textContent = state.showsAllChips ? "Chosen chips only" : "All chips";
     showCustomNumbers(state);
     $("panel").replaceChildren(TABLES.tabs[state.tab](state));

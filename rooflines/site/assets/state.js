@@ -31,15 +31,6 @@ const STATE = (() => {
     return isNumber && Number(text) > 0 ? Number(text) : null;
   }
 
-  /** Sellers of chips: first those with prices of most of them, then the latest. */
-  function listSellers(chips) {
-    const sellers = chips.flatMap(({ prices }) => prices.map(({ seller }) => seller));
-    const occurrences = (name) => sellers.filter((seller) => seller === name).length;
-    const month = (name) => name.slice(-7); // the end of a name, such as 2026-08
-    return [...new Set(sellers)].sort((a, b) =>
-      occurrences(b) - occurrences(a) || month(b).localeCompare(month(a)));
-  }
-
   /** Custom numbers by chip and quantity, from `chip.quantity:value` with commas between. */
   function parseCustomNumbers(text, { chips, page }, unavailable) {
     const numbers = {};
@@ -136,10 +127,8 @@ const STATE = (() => {
     const microBatch = isTraining ? size("micro_batch", 1, { max: MAX_COUNT }) : 1;
     const globalMicroBatch = subject === MODEL ? split.dp * microBatch : 1;
     const sharding = optionId(option("sharding", shardings));
-    const sellers = listSellers(chips);
     return {
       subject, chips, model, split, sharding, menus, phase, isTraining, splits, microBatch,
-      seller: sellers.length ? option("seller", sellers) : null,
       custom: parseCustomNumbers(parameters.get("custom") ?? "", data, unavailable),
       shards: sharding === "none" ? 1 : size("shards", 8, { max: MAX_COUNT }),
       dtypes: option("dtypes", dtypes, {
@@ -171,11 +160,11 @@ const STATE = (() => {
     ["peak", "memory", "link"].some((quantity) => customNumber(state, chip, quantity));
 
   /** Numbers of a chip's data sheet in SI units; null if missing. */
-  function dataSheet({ data, seller }, { peaks, memory, network, prices }, compute) {
+  function dataSheet({ data }, { peaks, memory, network, price }, compute) {
     return {
       peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
       link: data.networks[network]?.link_bytes_per_s ?? null,
-      price: prices.find((price) => price.seller === seller)?.usd_per_hour ?? null,
+      price: price?.usd_per_hour ?? null,
     };
   }
 
