@@ -38,7 +38,7 @@ def machine() -> dict[str, object]:
 
 
 def sections(rows: float, sizes: list[float]) -> dict[str, Callable[[Path], Any]]:
-    """What measures each section, by its name in the results.
+    """Functions that measure each section, by its name in the results.
 
     Args:
         rows: Rows of a sweep [1].

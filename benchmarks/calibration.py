@@ -74,13 +74,13 @@ OWN = tuple(sorted((CONFIG_DIR / "timings").glob("*.parquet")))
 """The project's own tables, made by `rooflines measured measure`."""
 
 DYNAMIC, BLOCK, STATIC = "dynamic scaling of x", "block scales", "static scales"
-"""What timings of matmuls include besides."""
+"""Further contents of matmul timings."""
 
 HEADS = "heads of 128, no window"
-"""What timings of attention are of."""
+"""Contents of attention timings."""
 
 GRAPHS = "launched in CUDA graphs"
-"""What timings of collectives are of, where their table tells."""
+"""Contents of collective timings, where their table tells."""
 
 VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
@@ -89,7 +89,7 @@ LIBRARY = "/nccl"
 """The end of the key of a library of collectives, which is no engine."""
 
 UNSTATED = {("trtllm", "fp8"): DYNAMIC}
-"""What timings include where their table does not say it, by software and compute dtype."""
+"""Contents of timings whose table does not state them, by software and compute dtype."""
 
 LARGEST_ERROR = 0.25
 """Largest median error at held-out sites of a fit that is written [1]."""

@@ -34,7 +34,7 @@ MOST_SHOWN = 3
 
 
 def compared(folder: Path) -> dict[Path, Path]:
-    """What is compared of a results folder, by name."""
+    """Compared parts of a results folder, by name."""
     tables = [path for name in TABLES for path in (folder / name).glob("*") if path.is_dir()]
     files = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     return {path.relative_to(folder): path for path in (*tables, *files)}

@@ -235,7 +235,7 @@ CONTENDERS: dict[str, Callable[[Sweep, Path], None]] = {
     "estimates": partial(rooflines_parquet, **CALIBRATED),
     "numpy": numpy_parquet,
 }
-"""What writes, or only computes, the rows of a sweep on one thread, by name."""
+"""Programs that write, or only compute, the rows of a sweep on one thread, by name."""
 
 
 def main(name: str, rows: str, path: str) -> None:

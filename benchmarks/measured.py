@@ -1,4 +1,4 @@
-"""How far timings are from the bound: `python -m benchmarks.measured TABLE... --write`.
+"""Timings over the bound: `python -m benchmarks.measured TABLE... --write`.
 
 The tables are Parquet files of timed matmuls, and CSV files of served runs, whose estimates are by
 fits of steps that have not seen their model. Only quantiles of measured time over the bound, and

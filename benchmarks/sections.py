@@ -1,4 +1,4 @@
-"""What `make bench` measures; each section returns numbers for benchmarks/results.json."""
+"""Sections of `make bench`; each returns numbers for benchmarks/results.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ EXACTLY = 1e-12
 """Largest relative difference of values that count as equal [1]."""
 
 TABLES = ("results/parts.csv", "results/thresholds.parquet", "results/skipped.csv")
-"""What a large run makes: everything but charts and site."""
+"""Outputs of a large run: everything but charts and site."""
 
 Numbers = dict[str, Any]
 

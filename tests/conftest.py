@@ -68,7 +68,7 @@ def pytest_runtest_setup(item):
 
 
 def is_slow(item):
-    """Whether a test runs the workflow or a browser."""
+    """True if a test runs the workflow or a browser."""
     return item.get_closest_marker("slow") or SLOW & set(getattr(item, "fixturenames", ()))
 
 

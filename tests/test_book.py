@@ -18,13 +18,13 @@ from small_config import matmul
 import rooflines
 
 TIE_SHARE = Fraction(2, 100)
-"""How far a number that comes out may be from the printed one [1]."""
+"""Largest relative difference from the printed number [1]."""
 
 NUMBERS = case("book-models")
 
 
 def comes_out(printed, found):
-    """Whether a number has the printed digits, rounded or cut off, or is within 2 %."""
+    """True if a number has the printed digits, rounded or cut off, or is within 2 %."""
     text, digits = Decimal(printed), Decimal(float(found))
     last = Decimal(1).scaleb(int(text.as_tuple().exponent))
     same = {digits.quantize(last, how) for how in (ROUND_HALF_UP, ROUND_DOWN)}

@@ -274,12 +274,12 @@ KEYS_OF_ROWS = {
     "critical": ("D", "F"),
     "measured": ("B", "D", "F"),
 }
-"""What rows of a view differ in."""
+"""Columns in which a view's rows differ."""
 
 
 @pytest.mark.parametrize("kind", KEYS_OF_ROWS)
 def test_a_view_leaves_out_no_row_of_its_choice(kind):
-    """Those of the table or of the thresholds that have what is chosen, and each once."""
+    """Rows of the table or the thresholds with the chosen options, each once."""
     (chart,) = (chart for chart in LISTED if chart.chart == kind)
     keys, compared = KEYS_OF_ROWS[kind], 0
     for case, view in charted.views(chart):

@@ -1,4 +1,4 @@
-"""Which charts a config gets: one of each kind that fits it, or those it lists; and messages."""
+"""Charts of a config: one of each kind that fits it, or the listed ones; and messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `rooflines explain` prints: reviewed texts, on a terminal, in a pipe, as JSON, as a card."""
+"""Output of `rooflines explain`, as reviewed: on a terminal, in a pipe, as JSON, as a card."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ from rooflines.theory.sharding import NAMED_SHARDINGS as SHARDED
 CASES = [asked for path in sorted(FOLDER.glob("*.txt")) for asked in asked_in(path)]
 
 WRONG = case("wrong-questions")
-"""What is changed of a valid question, by its kind."""
+"""Changes to a valid question, by its kind."""
 
 MOST_LINES, MOST_MODEL_LINES = 38, 66
 """Lines of a screen: of an operation, and of a model [1]."""

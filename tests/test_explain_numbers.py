@@ -55,7 +55,7 @@ BAND_SHARE = 0.8
 
 
 def summed(found):
-    """What a text says besides: sums over groups, how many are alike, and rates that are enough."""
+    """Further numbers in a text: sums over groups, counts of equal ones, required rates."""
     row = found["row"]
     if terms := found.get("terms"):
         yield sum(each["count"] * each["collectives_estimate_s"] for each in terms)

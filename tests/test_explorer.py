@@ -150,7 +150,7 @@ def test_thresholds_are_those_of_the_tables_to_the_integer(visit):
 
 
 UNFINISHED = r"null|undefined|NaN|Infinity|\[object|  |\.\.|(?<![\d.])0 s\b"
-"""What no sentence has: values without a text, and a time of zero."""
+"""Texts that no sentence has: values without a text, and a time of zero."""
 
 
 def claims(text, lead, rows, state):

@@ -46,7 +46,7 @@ MORE = {
     "vllm-serve.json": {"join": ["--where", "tp=1"]},
     "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
 }
-"""What a file does not say, for commands that read it."""
+"""Options for commands with facts that a file does not state."""
 
 SAME_AS = {"judge": "join", "train": "explain", "config": "check"}
 """Commands that read what another one reads."""

@@ -49,7 +49,7 @@ LANGUAGES = {"python", "yaml", "shell", "console", "text", "dockerfile", "snakem
 
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(page, tmp_path, monkeypatch, default_results, capsys):
-    """Those after `$` print what is below them; `...` stands for lines that are left out."""
+    """Commands after `$` print the lines below them; `...` stands for lines left out."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "results").symlink_to(default_results)
     prepare(tmp_path)

@@ -32,7 +32,7 @@ class Tensor:
 
 
 class Torch:
-    """What `Gpu` uses of torch: time passes where a matmul runs, and graphs repeat them."""
+    """Stand-in for torch: time passes where a matmul runs, and graphs repeat it."""
 
     def __init__(self, capability):
         self.now = 0.0

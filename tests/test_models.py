@@ -33,7 +33,7 @@ SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6}
 
 
 def rounds_to(count, printed):
-    """Whether a count rounds to a printed one; zeros before its suffix say nothing."""
+    """True if a count rounds to a printed one; zeros before its suffix say nothing."""
     digits = printed[:-1] if printed[-1] in SUFFIXES else printed
     scale = Decimal(SUFFIXES.get(printed[-1], 1))
     zeros = 0 if "." in digits else len(digits) - len(digits.rstrip("0"))

@@ -23,7 +23,7 @@ SAVED = case("transformers")
 
 
 def same_shape(one, other):
-    """Whether two shapes have the same sizes in the same layers."""
+    """True if two shapes have the same sizes in the same layers."""
 
     def sizes(shape):
         apart = {"attention", "mlp", "moe", "window", "sparse", "family"}
@@ -74,7 +74,7 @@ def test_a_rule_names_its_layers(rule, keys, layers):
 
 
 def test_every_rule_of_layers_has_a_row():
-    """Those of Nemotron are of a list for each layer, others have arguments, or say everywhere."""
+    """Nemotron's have a list for each layer, others have arguments, or say everywhere."""
     returned = {
         name
         for name, rule in vars(rules).items()

@@ -1,4 +1,4 @@
-"""How a config is cut into parts, and what each depends on."""
+"""Parts of a config, and their dependencies."""
 
 import json
 import shutil
@@ -135,7 +135,7 @@ PART, STEPS = "tables/one/part-00000.parquet", "models/serve/part-00000.parquet"
 SOLVED = {"thresholds.parquet", "model-thresholds.parquet"}
 CHARTS, LISTS = {"charts/roofline", "charts/chips"}, {"parts.csv", "skipped.csv", "summary.csv"}
 LATER = {"bundle", "rooflines.xlsx", "summary.csv"}
-"""What is made from thresholds."""
+"""Outputs made from thresholds."""
 NOT_SHAPES = {PART, STEPS, "bundle", "rooflines.xlsx"} | SOLVED | CHARTS | LISTS
 
 BEHIND = {
@@ -159,7 +159,7 @@ BEHIND = {
     "data/measured.csv": {"bundle"},
     "data/models.yaml": {"bundle"} | CHARTS,
 }
-"""What is made again where a file of the package, or a catalogue (`data`), is edited."""
+"""Outputs remade after an edit to a module, or to a catalogue (`data`)."""
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_servers_of_two_kinds_have_the_values_of_the_oracle(attention, slower):
 
 
 def values_of_pools(prefill, decode, request, batch, chips, slower):  # noqa: PLR0913, PLR0917, a question
-    """What servers that prefill take beside those that decode, from steps one by one."""
+    """Prefill servers per decode server, from steps one by one."""
     prompt, answer = request["input"], request["output"]
     first_s = times(prefill, Step(prefill.dp, prompt, prompt))["t_serial_s"] / prefill.dp
     steps = [times(decode, Step(batch, 1, prompt + n + 1))["t_serial_s"] for n in range(answer)]

@@ -168,7 +168,7 @@ OF_REQUESTS = {
     *("switch", "mesh", "torus", "two networks", "ep", "l2", "fit of software", "own lm_head"),
     *("pool", "pool that decodes", "two chips"),
 }
-"""What requests are of whose thresholds are drawn."""
+"""Requests whose thresholds are drawn."""
 
 
 def test_thresholds_of_every_kind_of_request_are_the_exact_ones():
@@ -233,7 +233,7 @@ NO_ENGINE = dict.fromkeys(ENGINE, 0)
 
 
 def engine_of(chip, softwares, fits):
-    """What an engine adds to kernels of decode, by the first software with a fit of steps."""
+    """Engine overhead in decode, by the first software with a fit of steps."""
     for software in softwares:
         if any(f"{chip}/{software}" in fits[kind] for kind in ("calibrations", "collectives")):
             steps = fits["steps"].get(f"{chip}/{software.partition('-')[0]}")
@@ -268,7 +268,7 @@ def check_saturation(case, row, engine=NO_ENGINE):
     new, many = new_tokens(case, row), limits.FAR_TILES
 
     def growth(context):
-        """What a sequence adds to a large batch [s]."""
+        """Time that one more sequence adds to a large batch [s]."""
         return sum(
             sign * estimate_of(case, batches * many, new, context, engine) / many
             for sign, batches in ((1, 2), (-1, 1))

@@ -24,7 +24,7 @@ def results(tmp_path_factory):
 
 
 def counted(found, rows, solved):
-    """What a line of the summary counts: bounds of its rows, and its critical sizes."""
+    """Rows and thresholds behind a line of the summary."""
     bounds, outcomes = [row["bound"] for row in rows], [row["outcome"] for row in solved]
     critical = sorted(row["critical"] for row in solved if row["critical"] is not None)
     places = {"min": 0, "median": (len(critical) - 1) // 2, "max": -1}

@@ -33,7 +33,7 @@ KINDS = {
 }
 
 SLACK = 0.3
-"""How far a limit of `of` may lie above the count, in 100 words."""
+"""Largest gap of a limit of `of` above the count, in 100 words."""
 
 
 def named(tree):
@@ -148,3 +148,20 @@ def test_names_of_scripts_are_counted():
     }"""
     found = script_counts([text])
     assert found == {"of": 16.7, "indirect": 1, "pronouns": 5, "superlatives": 1}
+
+
+BOOK = "How to Scale Your Model"
+
+
+@pytest.mark.parametrize("folder", ["tests", "docs/build", "benchmarks"])
+def test_a_summary_outside_the_package_begins_with_a_noun_or_a_verb(folder, repository):
+    found = [
+        f"{path.name}: {node.value.value.splitlines()[0]}"
+        for path in sorted((repository / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+        and INDIRECT.match(node.value.value.removeprefix(BOOK))
+    ]
+    assert found == []

@@ -69,7 +69,7 @@ def assert_critical(values, thresholds, **case):
 
 
 def shown_as(value, cell):
-    """Whether a cell shows a value; a workbook keeps sixteen digits of a number."""
+    """True if a cell shows a value; a workbook keeps sixteen digits."""
     return same(cell, value, 1e-15)
 
 

@@ -36,7 +36,7 @@ def value_of(row, name):
 
 
 def agrees(found, known):
-    """Whether a value is a known one; a text is one as printed, to half of its last digit."""
+    """True if a value is the known one; a text is as printed, to half of its last digit."""
     if isinstance(found, float) and isinstance(known, str):
         printed = Decimal(known)
         last = Decimal(1).scaleb(int(printed.as_tuple().exponent))

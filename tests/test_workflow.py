@@ -43,7 +43,7 @@ class Folder(RunFolder):
     """A folder of outputs of every kind; a folder of charts is as new as its newest file."""
 
     def targets(self):
-        """What the config asks for but the site, which takes longest."""
+        """Requested outputs except the site, which takes longest."""
         return {*plan(rooflines.load_config(self.write())).paths()} - {SITE}
 
     def times(self):

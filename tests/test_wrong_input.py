@@ -111,7 +111,7 @@ def expected(text, mark):
 
 @pytest.mark.parametrize(("kind", "mark"), [("form", "# ! "), ("meaning", "# ? ")])
 def test_all_mistakes_are_found_in_one_run_in_the_order_of_their_lines(kind, mark, tmp_path):
-    """Those of meaning once every key has its form."""
+    """Mistakes in meaning, once every key has its form."""
     path, text = tmp_path / "my.yaml", config(f"mistakes-of-{kind}")
     path.write_text(text, encoding="utf-8")
     of_file, of_mapping = refused(path).errors, refused(yaml.safe_load(text)).errors

@@ -1,4 +1,4 @@
-"""Where documents are, and the ones without a page: JSON Schema of the config, Vega's script."""
+"""Paths of documents, and those without a page: JSON Schema of the config, Vega's script."""
 
 from __future__ import annotations
 

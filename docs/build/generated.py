@@ -59,7 +59,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     BOOK: (gallery.with_gallery, with_book_numbers),
     RESULTS: (with_outputs, gallery.with_gallery),
 }
-"""What makes the current text of a document from its text: whole, or the generated blocks."""
+"""Functions from a document's text to its current text: whole, or the generated blocks."""
 
 
 def current(page: Path) -> str:

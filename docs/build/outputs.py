@@ -30,7 +30,7 @@ OF_EVERY_FILE = (
         "the provenance record and digest of every file, and the config file of all",
     ),
 )
-"""What every rule makes besides."""
+"""Further outputs of every rule."""
 
 
 def declared() -> Iterator[tuple[list[str], str]]:

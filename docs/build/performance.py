@@ -26,7 +26,7 @@ RIVALS = {
     "estimates": "a `calibration`",
     "numpy": "numpy and pyarrow, in blocks",
 }
-"""What is compared with all columns in zstd(1): options of a config, then another program."""
+"""Alternatives to all columns in zstd(1): options of a config, then another program."""
 
 ROWS, PARTS, LARGE = 10**12, 1000, 100
 """Rows and parts of the sweep that docs/scaling.md estimates, and cores of its cluster [1]."""

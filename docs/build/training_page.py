@@ -166,18 +166,18 @@ class PublishedRun(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """What the peak allows, in the same unit: no FLOP but the model's, pairs causal."""
+        """Bound at the peak, in the same unit: no FLOP but the model's, pairs causal."""
         return self.number / self.mfu if self.unit == RATE else self.number * self.mfu
 
     @property
     def of(self) -> tuple[str, str, int]:
-        """What runs that are shown together have in common: model and dtypes, unit, and B."""
+        """Common values of runs in one row: model and dtypes, unit, and B."""
         dtypes = f", {self.row['dtypes']}" if "dtypes" in self.row else ""
         return f"{self.row['name']}{dtypes}", self.unit, self.row.get("B", 0)
 
 
 def published_values(row: Mapping[str, Any]) -> Iterator[tuple[float, str, float]]:
-    """What was published of a run: a number, its unit, and seconds of one chip for a token [s]."""
+    """Published figure of a run: number, unit, and chip time per token [s]."""
     tokens, chips = row.get("B", 1) * row["S"], row.get("chips", 1)
     for each in row.get("s", ()):
         yield each, " s", each * chips / tokens
@@ -242,7 +242,7 @@ LAYERS: Mapping[str, tuple[str, Mapping[str, int | str]]] = {
         {"dp": 4, "tp": 2, "shard": "weights"},
     ),
 }
-"""What the book has of a layer of two matmuls in bf16, forward + backward, and the same split."""
+"""The book's bytes for a layer of two matmuls in bf16, forward + backward, and the split."""
 
 
 def sent_of_layer(plan: Mapping[str, int | str]) -> str:

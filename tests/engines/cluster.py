@@ -48,7 +48,7 @@ def free_port():
 
 
 STEP = "SLURM_STEP_ID=0"
-"""What processes of a job's first step have in their environment."""
+"""Environment of processes in a job's first step."""
 HOLD = """\
 import os, pathlib, time
 

@@ -10,7 +10,7 @@ CONFIG = case("configs/engines")
 PARTS = [*(f"catalogue/part-{number:05d}" for number in range(2)), "own/part-00000"]
 
 TABLE_FOLDERS = tuple(f"{folder}/" for folder in FOLDERS)
-"""What the paths of tables, below the results, begin with."""
+"""Start of paths to tables, below the results."""
 
 WITHOUT_SITE = (
     *("parts.csv", "thresholds.parquet", "model-thresholds.parquet"),

@@ -199,5 +199,5 @@ def whole(dtype):
 
 
 def here(expression):
-    """What this package has for a number, from the names of this module."""
+    """The package's value of a number, by the names in this module."""
     return Fraction(eval(expression, globals()))  # noqa: S307, an expression of a file of ours

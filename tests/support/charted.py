@@ -34,7 +34,7 @@ def loaded():
 
 @cache
 def results():
-    """What it computes, each table once."""
+    """Computed tables, each once."""
     made = charts.of_config(loaded())
     return replace(made, rows=cache(made.rows), joined=cache(made.joined))
 

@@ -7,7 +7,7 @@ from rooflines.cli.main import run
 
 
 def said(capsys, *words):
-    """What a command prints on stdout."""
+    """Stdout of a command."""
     assert run(list(words)) == 0
     return capsys.readouterr().out
 

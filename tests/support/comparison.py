@@ -163,7 +163,7 @@ KINDS = {
     "domain": "^no published number of chips|chips at most on (one|an axis)",
     "groups": "^groups of",
 }
-"""What the text of a reason has, by the oracle's name of the reason."""
+"""Words in the text of a reason, by the oracle's name of the reason."""
 
 NAMED = {
     "compute dtype": ("chip", "dtypes"),
@@ -173,7 +173,7 @@ NAMED = {
 """The keys that decide whether a reason holds."""
 
 SKIP_KEYS = ("model", "split", "chip", "memory", "dtypes", "sharding", "shards")
-"""What names rows that are skipped."""
+"""Columns that name skipped rows."""
 
 
 def share_out(numbers, held):

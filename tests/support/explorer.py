@@ -46,16 +46,16 @@ NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
   states: row.footprint.fixedBytes, saved: row.footprint.cacheBytes,
   longest: row.footprint.maxContext,
 })"""
-"""What the page has of each chip."""
+"""Values of each chip on the page."""
 
 CELLS = """() => [...document.querySelectorAll("#chips-table tbody tr")].map((row) =>
   Object.fromEntries([...row.querySelectorAll("[data-value]")].map((cell) =>
     [cell.dataset.value, cell.textContent])))"""
-"""What the table of chips shows."""
+"""Columns of the table of chips."""
 
 WORDS = """() => ["unable", "lead", "rest"].map((id) => document.getElementById(id).textContent)
   .join(" ").trim()"""
-"""What the page says."""
+"""Texts of the page."""
 
 
 def random_size(most):
@@ -197,7 +197,7 @@ def _beyond_one_axis(state):
 
 
 def in_common(row, time, *, calibrated):
-    """What every answer has: its time, whether it fits, and its band where it has one."""
+    """Common values of answers: time, fit, and band where there is one."""
     band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
     return {
         "time": time,
@@ -256,7 +256,7 @@ def _matmul(state):
 
 
 def _of_many(state):
-    """What each token adds to the times of a matmul, and the rate that its estimate tends to."""
+    """Time that each token adds to a matmul, and the limit of its estimated rate."""
     row, twice = (_asked({**state, "B": times * MANY}).row for times in (1, 2))
     seconds = ("t_math_s", "t_memory_s", "t_network_s")
     times = [(twice[name] - row[name]) / MANY for name in seconds]  # halves are rounded either way
@@ -264,7 +264,7 @@ def _of_many(state):
 
 
 def _matched(state):
-    """Whether a calibrated time of the step is asked for, and the chip has a calibration."""
+    """True for a calibrated step time on a chip with a calibration."""
     shipped = shipped_calibrations()
     fit = shipped.matmul(state["chips"], list(MATCHED), _compute(state))
     return state["basis"] == "calibrated" and bool(fit)
@@ -360,7 +360,7 @@ def behind(value):
 
 
 def verdict(page, value):
-    """What the page says of a state, without the names of its chip and model."""
+    """Texts of a state, without the names of its chip and model."""
     text = page.evaluate(WORDS)
     for name in (value["state"]["chips"], value["state"].get("model")):
         text = text.replace(chip_label(name), "") if name else text
@@ -374,11 +374,11 @@ FORMS = {"time": "s", "share": "%"}
 
 
 BESIDES = {"outcome", "answer", "state"}
-"""What Python has and the page has not."""
+"""Values that Python has and the page lacks."""
 
 
 def close(seen, value):
-    """Whether a number of the page is that of Python; whole numbers and texts are the same."""
+    """True if a number of the page is Python's; whole numbers and texts are equal."""
     if isinstance(value, list) and isinstance(seen, list):
         return all(close(a, b) for a, b in zip(seen, value, strict=True))
     if isinstance(value, float) and isinstance(seen, int | float):
@@ -416,7 +416,7 @@ def wrong_cells(cells, value):
 
 
 def wrong_answer(page, value):
-    """What the page has otherwise, of numbers and of the table that it shows."""
+    """Differences of the page, in numbers and in the table that it shows."""
     (seen,) = page.evaluate(NUMBERS)
     if value is None or "unsupported" in seen:
         return None if value is None and seen.get("unsupported") else seen

@@ -25,7 +25,7 @@ State = dict[str, Any]
 
 
 class Face(NamedTuple):
-    """What a page shows of a state, and the same from Python.
+    """Content of a page in a state, and the same from Python.
 
     Attributes:
         page: Its file.
@@ -144,7 +144,7 @@ def random_chips(_):
 
 
 CHIPS = ("tpu-v5e", "h100-sxm", "h200-sxm", "b200", "mine")
-"""Those of the site, variants last."""
+"""Chips of the site, variants last."""
 
 
 def chips(site, state):
@@ -198,7 +198,7 @@ def view_of(site, state):
 
 
 def wrong_view(page, view):
-    """What differs: the title, or rows of the marks as the page saves them."""
+    """Differences: the title, or rows of the marks as the page saves them."""
     with page.expect_download() as download:
         page.locator("#view-csv").click()
     title = page.locator("#title").inner_text()
@@ -215,7 +215,7 @@ def wrong_view(page, view):
 
 
 def same_cell(cell, value):
-    """Whether a cell of a CSV file is a value of JSON."""
+    """True if a cell of a CSV file is a value of JSON."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(cell) == value
     return cell == (

@@ -40,7 +40,7 @@ def check_one(config, check):
 
 
 def failure(config, check, state):
-    """How an example fails; None: it does not. Random choices of its check are the same each time.
+    """Failure of an example, or None. Random choices of its check are the same each time.
 
     Args:
         config: The example, which the check may change.

@@ -81,7 +81,7 @@ CHANGES = {
 
 
 def is_written(path, _, flags):
-    """Whether a file is opened by its path to be written."""
+    """True if a file is opened by its path to be written."""
     return isinstance(path, str) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
 
 

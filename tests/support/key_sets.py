@@ -1,4 +1,4 @@
-"""Whether rows are exactly those that are asked for: none is missing, none is there twice."""
+"""Rows are exactly the requested ones: none missing, none twice."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""What is printed of late models, in tests/cases/published-configs.yaml, against a model."""
+"""Published figures of late models, in tests/cases/published-configs.yaml, against a model."""
 
 import pytest
 from case_files import case

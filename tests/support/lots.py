@@ -1,4 +1,4 @@
-"""What random examples are drawn from: as strategies of Hypothesis, but drawn by `random`.
+"""Random examples: like strategies of Hypothesis, but drawn by `random`.
 
 A config takes a millisecond in place of fifty. Examples are not shrunk; their seed repeats them.
 """
@@ -18,7 +18,7 @@ class Rejected(Exception):  # noqa: N818, no error
 
 
 class Lot:
-    """What one example is drawn from, by a function."""
+    """Source of examples, drawn by a function."""
 
     def __init__(self, function):
         self.function = function
@@ -28,7 +28,7 @@ class Lot:
         return one_of(self, other)
 
     def map(self, change):
-        """What becomes of the examples of this one."""
+        """Examples mapped by a function."""
         return Lot(lambda: change(self.function()))
 
     def flatmap(self, make):

@@ -38,7 +38,7 @@ REACHES = {
     "outside": lots.sampled_from([[0.5, 1.1], [0.9, 3]]),
     "elsewhere": lots.sampled_from([[0.3, 1], [1, 4]]),
 }
-"""How far a fit reaches, and its bands beyond."""
+"""Range of a fit, and its bands beyond."""
 
 
 @lots.composite

@@ -265,7 +265,7 @@ def parts(draw):
 
 
 def supported(config):
-    """Whether some chip supports a row, with a sequence for every replica."""
+    """True if some chip supports a row, with a sequence for every replica."""
     sweep = config["model-sweeps"]["random"]
     sweep = step_table.decoding(sweep)
     found = list(step_table.cases(sweep, {}, config["chips"], BITS))
@@ -365,7 +365,7 @@ EVERY_KIND = {
     *("own attention", "own mixed"),
     *(f"skipped: {why}" for why in ("heads", "dense", "experts", "domain", "axes", "network")),
 }
-"""What sweeps of steps are of."""
+"""Steps of random sweeps."""
 
 
 OWN_DTYPES = ("experts", "head", "lm_head", "attention", "mixed")
@@ -418,12 +418,12 @@ MOST_REPLICAS = 8
 EVERY_CASE = {kind for kind in EVERY_KIND if not kind.startswith("skipped: ")}
 EVERY_CASE -= {"few tokens for ep", "price", "watts"}
 EVERY_CASE |= {"fit of a chip", "fit of software", "fit of collectives", "two dtypes"}
-"""What cases of sweeps of steps are of."""
+"""Cases of random step sweeps."""
 
 OF_PHASES = {"decode", "prefill", "T", "draft", "own draft"}
 EVERY_REQUEST = (EVERY_CASE - OF_PHASES) | {"pool", "pool that decodes", "two chips"}
 EVERY_REQUEST |= {"pool without dtypes", "pool of two levels"}
-"""What cases of sweeps of requests are of."""
+"""Cases of random request sweeps."""
 
 
 def parts_of(config):

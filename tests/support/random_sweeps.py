@@ -340,7 +340,7 @@ EVERY_KIND = {
     *("tile", "exact", "vector", "l2", "shapes", "tie", "efficiency", "shares", "skipped"),
     *(*oracle.NAMED, "einsum", "shards", "peak", "memory_rate", "network_rate", "a dimension"),
 }
-"""What sweeps of operations are of."""
+"""Operations of random sweeps."""
 
 
 def kinds_of(config):

@@ -145,7 +145,7 @@ REFUSED: dict[str, Callable[[int], dict[str, Any]]] = {
         **window(layers, attention={"N": 16, "K": 4, "H": 8}),
     },
 }
-"""Those whose training is not modelled."""
+"""Models whose training is not modelled."""
 
 
 def model(family, layers, name="a"):
@@ -200,7 +200,7 @@ BEYOND = {
     "two at once": {"tp": 2, "dp": 2},
     "none": {},
 }
-"""What most models or networks do not allow."""
+"""Keys that most models or networks do not allow."""
 
 SWITCH = {"topology": "switch", "links": 2, "domain": 4}
 OUTSIDE = {"topology": "switch", "domain": "unlimited"}
@@ -270,16 +270,16 @@ PLAN_KINDS: dict[str, list[Any]] = {
     "optimizer": ["adam", 4, 10.5],
     "micro_batch": [1, 2, 3],
 }
-"""What a plan has of each."""
+"""Sizes of each part of a plan."""
 
 SPELLINGS = ("keys", "names", "of the sweep", "ZeRO", "auto")
-"""How plans are given."""
+"""Forms of plans."""
 
 BESIDE = ("tokens", "prices", "efficiency", "levels", "calibration", "another software", "sizes")
-"""What else a sweep asks for."""
+"""Further keys of a sweep."""
 
 CHIPS = ("one", "no network", "no level", "no dtype", "no capacity", "variant")
-"""What else there is besides a chip that computes the first plan, or what that lacks."""
+"""Further chips besides one that computes the first plan, or lacks something for it."""
 
 KINDS = {
     "family": [*FAMILIES],
@@ -422,7 +422,7 @@ SHARED = ("interleave", *(key for key in PLAN_KINDS if key != "parts"))
 
 
 def asked_beside(kind, sweep, config, sizes):
-    """What a sweep asks for besides, and the fits that it needs."""
+    """Further keys of a sweep, and the fits that it needs."""
     sweep |= {"tokens": 1e12} if kind == "tokens" or flip() else {}
     if kind == "prices":
         sweep["prices"] = some({"provider": "Nobody"}, {"kind": "on demand"})
@@ -509,7 +509,7 @@ def one_by_one():
 
 
 def joined(split, route, own):
-    """Whether the interconnects of a chip join a plan, by some route."""
+    """True if a chip's interconnects join a plan, by some route."""
     plan = plan_of(split)
     for each in routes({"network": route}):
         _, links = network_of(own, each)

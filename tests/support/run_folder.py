@@ -62,7 +62,7 @@ class RunFolder:
         self._out = path.with_name(f"{path.name}.{id(self)}.out")
 
     def targets(self):
-        """What is made by default, below the results."""
+        """Default outputs, below the results."""
         return self.asked
 
     def copied(self, path):
@@ -84,7 +84,7 @@ class RunFolder:
 
     @property
     def command(self):
-        """What a user types."""
+        """Command that a user types."""
         self.write()
         return [*SNAKEMAKE, "--cores", str(self.cores), *self.arguments()]
 

@@ -22,7 +22,7 @@ TALL = 0.76
 """Height of digits and letters that must stay free, without line spacing [em]."""
 
 LEFT = {"left": 0.0, "center": -0.5, "right": -1.0, "start": 0.0, "end": -1.0}
-"""Where a text begins, as a share of its width."""
+"""Start of a text, as a share of its width."""
 
 DOWN = {
     "top": 0.5,
@@ -32,7 +32,7 @@ DOWN = {
     "line-top": 0.5,
     "line-bottom": -0.5,
 }
-"""Where the middle of a text is [em]."""
+"""Middle of a text [em]."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Text:
     role: str
 
     def meets(self, other):
-        """Whether the two rectangles overlap: no line along a side separates them."""
+        """True if two rectangles overlap: no line along a side separates them."""
         for corners in (self.corners, other.corners):
             for start, end in (corners[:2], corners[1:3]):
                 across = ((end - start) * 1j).conjugate()

@@ -26,7 +26,7 @@ KINDS = {
     "interleave": "^interleave is",
     "family": "whose training is not modelled",
 }
-"""What the text of a reason has, by the oracle's name of the reason."""
+"""Words in the text of a reason, by the oracle's name of the reason."""
 
 
 OF_PLAN = ("model", "split")

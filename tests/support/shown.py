@@ -29,7 +29,7 @@ def number_of(text):
 
 
 def rounds_to(text, value, digits=3):
-    """Whether a text is this number, rounded to its digits: integers are whole."""
+    """True if a text is this number, rounded to its digits: integers are whole."""
     seen, half = number_of(text)
     if value == 0:
         return seen == 0

@@ -152,7 +152,7 @@ QUESTIONS = (
 
 
 def same(value, expected, tolerance=TOLERANCE):
-    """Whether two values are the same text, or numbers within the tolerance."""
+    """True if two values are the same text, or numbers within the tolerance."""
     if isinstance(value, int | float) and isinstance(expected, int | float):
         return math.isclose(value, expected, rel_tol=tolerance)
     return value == expected

@@ -98,7 +98,7 @@ class Watcher:
 
 @cache
 def may_unshare(*kinds):
-    """Whether a process may unshare namespaces: the network (default), or mounts."""
+    """True if a process may unshare namespaces: the network (default), or mounts."""
     command = ["unshare", *(kinds or ("--net",)), "true"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 

@@ -27,7 +27,7 @@ DRAWN = {
     "data": "#table[data-drawn]",
     "chips": "#table[data-drawn]",
 }
-"""What pages have when they are drawn."""
+"""Signs of a drawn page."""
 
 PHONE, DESK = {"width": 390, "height": 844}, {"width": 1360, "height": 900}
 """Windows [px]."""

@@ -44,7 +44,7 @@ def factor_on(setting, resource, sizes, chips):
 
 
 NO_SIZE = dict.fromkeys(("critical", "critical_memory", "critical_network", "limit_intensity"))
-"""What thresholds of rates have none of."""
+"""Columns that are null in thresholds of rates."""
 
 
 def thresholds(sweep, chips, dtypes, fits=None, off=0):

@@ -51,7 +51,7 @@ ABOUT = (
     *("bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date"),
     *("sizes", "outside", "elsewhere"),
 )
-"""What a file says of a fit besides its numbers."""
+"""Keys of a fit in a file, besides its numbers."""
 
 
 def fit_in(entry, *, foreign=False):
@@ -240,7 +240,7 @@ def sizes_of(kernel):
 
 
 def beyond_of(sizes, reach):
-    """What sizes are beyond, in words, each with the band there."""
+    """Extrapolations in words, each with its band."""
     if not sizes or reach is None:
         return {}
     inside = all(

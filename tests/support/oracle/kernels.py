@@ -29,7 +29,7 @@ class Collective(NamedTuple):
 
     @property
     def passes(self):
-        """How often what is sent goes round."""
+        """Passes of a collective around the ring."""
         return 2 if self.name == "all-reduce" else 1
 
 

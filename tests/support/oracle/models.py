@@ -241,7 +241,7 @@ def with_drafter(entry):
 
 
 def drafter(entry):
-    """That layer as a model of its own."""
+    """The MTP layer as a model."""
     grown = with_drafter(entry)
     last = {"dense": "mlp", "moe": "moe"}[each_mlp(entry)[-1]]
     alone = {**entry, "layers": 1, "state": None, "mlp": None, "moe": None}
@@ -252,7 +252,7 @@ def drafter(entry):
 
 
 def merging(entry):
-    """What it has besides: norms of a token and of the state before it, a projection, a norm."""
+    """Further tensors: norms of a token and of the state before it, a projection, a norm."""
     width = entry["D"]
     return width + width + 2 * width * width + width
 
@@ -277,7 +277,7 @@ def active(entry):
 
 
 def attends(position, other, window):
-    """Whether the token at a position, from 1, attends to another one."""
+    """True if the token at a position, from 1, attends to another one."""
     if isinstance(window, Chunk):
         return other <= position and (other - 1) // window == (position - 1) // window
     return other <= position and (window is None or position - other < window)

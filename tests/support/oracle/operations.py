@@ -45,7 +45,7 @@ def operation_of(text):
 
 @dataclass(frozen=True)
 class Sharding:
-    """What is split, what is gathered before, what is reduced after."""
+    """Split dimension, gathered operand, reduction."""
 
     name: str
     split: str | None = None

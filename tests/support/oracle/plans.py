@@ -30,7 +30,7 @@ NO_FITS = Fits({"compute": None, "attention": None}, {}, {})
 
 @dataclass(frozen=True)
 class Plan:
-    """How chips share a step."""
+    """Split of a step over chips."""
 
     tp: int = 1
     pp: int = 1
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def shared(self):
-        """How much replicas share, from 0 for nothing to 3 for all."""
+        """States that replicas share, from 0 for none to 3 for all."""
         return SHARDS.index(self.shard)
 
 
@@ -121,7 +121,7 @@ class Stage(NamedTuple):
 
     @property
     def kind(self):
-        """What it does; stages of a kind differ in nothing else."""
+        """Work of a stage; stages of a kind differ in nothing else."""
         return self[:4]
 
     @property

@@ -68,7 +68,7 @@ def entry_of(spec, models):
 
 
 def reasons(case, chip, links):
-    """Why a chip cannot do what a case asks for; empty if it can."""
+    """Reason for a chip that does not support a case; empty if it does."""
     entry, axes, ep = case["entry"], case["axes"], case["ep"]
     experts = (entry.get("moe") or {}).get("E")
     supported = chip["units"].get("matrix", {})
@@ -193,7 +193,7 @@ def steps_of(sweep, phase):
 
 
 def no_step(case_reasons, keys, step):
-    """Why a step of a case is skipped; empty if it is not."""
+    """Reason for a skipped step; empty if it is not skipped."""
     more = [("B", keys["dp"] > step.B), ("T", step.T > step.S)]
     return (*case_reasons, *(reason for reason, holds in more if holds))
 
@@ -299,7 +299,7 @@ OF_POOLS = (
 
 
 def pool_values(server, decode, values, size, request, chips):  # noqa: PLR0913, PLR0917, a question
-    """What servers that prefill take beside those that decode; null without a server.
+    """Prefill servers per decode server; null without a server.
 
     Args:
         server: What prefills.

@@ -115,7 +115,7 @@ def few_heads(entry):
 
 
 def footprints(case, sequences, context):
-    """What a step takes of the memory of one chip."""
+    """Memory of a step on one chip."""
     weights, cache = weights_on_chip(case), cache_of_one(case, context) * sequences / case.dp
     return {
         "weights_footprint_bytes": weights,

@@ -1,4 +1,4 @@
-"""What one chip does in a step of a whole model: kernels, their work and collectives.
+"""Step of a model on one chip: kernels, their work and collectives.
 
 Exact but for the uniformly touched experts of many tokens, or of a fraction of a token: their
 untouched share is a decimal number of 60 digits.
@@ -81,7 +81,7 @@ class Case:
 
 
 def shared_evenly(entry, tp):
-    """Whether this number of chips divides the heads of all mixers."""
+    """True if this number of chips divides the heads of all mixers."""
     kinds = {kind for kind, _ in models.each_mixer(entry)} - {"state"}
     parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
     cached = [(a["N"], a.get("K", 1)) for a in parts]
@@ -239,7 +239,7 @@ def attention_of(a, phase):
 
 
 class Inner(NamedTuple):
-    """What a mixer does between its projections.
+    """Work of a mixer between its projections.
 
     FLOP of all sequences; elements of the cache moved for one, with their bits and heads; elements
     in and out per token, with those in of few heads.
@@ -433,7 +433,7 @@ class OneChip:
 
 
 def kernels(case, step):
-    """What one chip does in a step, group after group."""
+    """Work of one chip in a step, group after group."""
     chip, entry, none = OneChip(case, step), case.entry, Fraction(0)
     embedded = chip.bytes_of(chip.own * entry["D"], "activations")
     mixing = compressed_attentions if entry["attention"].get("kind") == "shared-kv" else attentions

@@ -1,4 +1,4 @@
-"""What a sweep requests: chips, dtypes, networks, splits and sizes."""
+"""Requests of a sweep: chips, dtypes, networks, splits and sizes."""
 
 import copy
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ class Row:
 
 
 class Case(NamedTuple):
-    """What a sweep combines on one chip, without sizes."""
+    """Combinations of a sweep on one chip, without sizes."""
 
     chip: str
     memory: str

@@ -1,4 +1,4 @@
-"""What one chip does in a step of training: layer by layer, pass by pass, and what it holds.
+"""Training step on one chip: layer by layer, pass by pass, and its memory.
 
 Conventions, where the contract leaves a choice:
 
@@ -45,7 +45,7 @@ class Often(NamedTuple):
     more: int
 
     def runs(self, m):
-        """How many runs [1]."""
+        """Number of runs [1]."""
         return self.each * m + self.more
 
 
@@ -92,7 +92,7 @@ class Saved(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What is sent around a kernel in its passes; `inputs` for the gradients of weights."""
+    """Bytes sent around a kernel in its passes; `inputs` for weight gradients."""
 
     forward: list[Collective]
     again: list[Collective]
@@ -147,18 +147,18 @@ class OneChip:
         return self.over("all-gather", self.plan.tp, 1, whole) * times
 
     def between_layers(self, forward, again, backward, inputs):
-        """What tp sends around a kernel, in gathers of all tokens."""
+        """Bytes that tp sends around a kernel, in gathers of all tokens."""
         if self.plan.save == "gathered" and self.plan.recompute != "selective":
             inputs = 0  # they are saved whole
         return Between(*map(self.hidden, (forward, again, backward, inputs)))
 
     @property
     def gathered(self):
-        """How often the inputs that tp gathers are saved."""
+        """Copies of gathered inputs that tp saves."""
         return self.plan.tp if self.plan.save == "gathered" else 1
 
     def context(self, a):
-        """What chips that share a sequence send around attention."""
+        """Bytes that chips with one sequence send around attention."""
         plan, size = self.plan, self.case.bytes_of("activations")
         keys = Fraction(entry_elements(a), min(plan.tp, a.get("K", 1)))
         if plan.context == "ring":
@@ -186,7 +186,7 @@ class OneChip:
         return Between([there, back], [there], [there, back], [])
 
     def shared_by_replicas(self, weights):
-        """What replicas gather of weights in a pass, and scatter of their gradients."""
+        """Weights that replicas gather in a pass, and gradients that they scatter."""
         if weights is None:
             return [], []
         size = self.case.bytes_of
@@ -381,7 +381,7 @@ class OneChip:
         yield from self.passes(work)
 
     def sends(self):
-        """What a stage sends to the next one, and to the one before, in the mean of all.
+        """Bytes that a stage sends to the next one, and to the one before, in the mean.
 
         From run to run of layers, over the inner network where two stages are in one group of it.
         """

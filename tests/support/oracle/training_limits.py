@@ -1,4 +1,4 @@
-"""Whether thresholds of training are right: by evaluation on both sides of them.
+"""Thresholds of training, checked by evaluation on both sides of them.
 
 Conventions, where the contract leaves a choice:
 
@@ -42,7 +42,7 @@ def wrong_threshold(case, row):
 
 
 def same(found, exact):
-    """Whether a value is the exact one, or close to a fraction."""
+    """True if a value is the exact one, or close to a fraction."""
     if isinstance(exact, Fraction) and found is not None:
         return abs(Fraction(found) - exact) <= exact / 10**9
     return found == exact
@@ -55,7 +55,7 @@ def at(case, *, micro_batch=None, **keys):
 
 
 def margin_along(case, row):
-    """What the size grows by, and how far math is ahead of another time at a size."""
+    """Step of the size, and math's lead over another time at a size."""
     plan, axis = case.plan, row["axis"]
     together = plan.dp * plan.micro_batch
     unit = {"B": together, "S": plan.cp, "micro_batch": 1}[axis]
@@ -97,7 +97,7 @@ def wrong_size(case, row):
 
 
 def held(case, batch, length):
-    """What a chip holds of the fullest stage, with as many micro-batches as a batch has."""
+    """Memory of a chip in the fullest stage, with as many micro-batches as a batch has."""
     plan = case.plan
     m = batch // (plan.dp * plan.micro_batch)
     return max(states(case, stage) + saved(case, stage, m, length) for stage in case.stages)

@@ -62,7 +62,7 @@ def dtypes_of(spec, formats):
 
 
 OF_SERVING = (*ESTIMATES, SENT, "kv_cache_bytes")
-"""What is known of serving only."""
+"""Columns of serving only."""
 
 NAMES = {
     "shard": {"none": "zero0", "gradients": "zero2", "weights": "fsdp"},
@@ -86,7 +86,7 @@ def plan_name(plan):
 
 
 def impossible(entry, plan):
-    """Why a model has no such plan; empty if it has."""
+    """Reason for a model without such a plan; empty if it has one."""
     moe = entry.get("moe") or {}
     window = entry.get("window") or {}
     runs, heads = plan.pp * plan.interleave, entry["attention"]["N"]
@@ -345,7 +345,7 @@ def seconds(case, each):
 
 
 def footprints(case, held, length):
-    """What a chip of the fullest stage holds, and what would fit."""
+    """Memory of a chip in the fullest stage, and sizes that would fit."""
     plan = case.plan
     of_states, of_saved = max(held, key=sum)
     found = {

@@ -39,7 +39,7 @@ def layer_values(case, kernel):
 
 
 def bound_of(row, nearly=Fraction(0)):
-    """What takes longest, within a share; a tie goes to compute, then to memory."""
+    """Longest time's resource, within a share; a tie goes to compute, then to memory."""
     least = max(row[n] for n in LABELS) * (1 - nearly)
     return next(LABELS[name] for name in LABELS if row[name] >= least)
 
