@@ -384,13 +384,12 @@ def test_the_offered_plans_a_config_are_offered_besides():
     assert offered_plans(config.model_sweeps.values()) == [*PLANS, own]
 
 
-PURE = ("numbers", "evaluation", "state", "sentences")
+PURE = ("number-formats", "numbers", "evaluation", "state", "sentences")
 """Scripts that need no page."""
 
 
-def test_answers_and_sentences_need_no_page(visit):
-    folder = Path(rooflines.site.__file__).parent / "assets"
-    scripts = [(folder / f"{name}.js").read_text() for name in PURE]
+def test_answers_and_sentences_need_no_page(visit, site):
+    scripts = [(site / "assets" / f"{name}.js").read_text() for name in PURE]
     code = "\n".join(script.replace('"use strict";', "") for script in scripts)
     show(visit.page, {"chips": "h100-sxm,b200", "B": 300})
     text = visit.page.evaluate(

@@ -16,9 +16,8 @@ from rooflines.answers.phrases import (
     Section,
     distinguishable,
     operation_title,
-    percent,
 )
-from rooflines.basics.text import seconds, si, significant
+from rooflines.basics.text import percent, seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, WITHOUT_END
 from rooflines.theory.resources import MATH
 from rooflines.theory.sharding import SHARDS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.text import seconds, si, significant
+from rooflines.basics.text import percent, seconds, si, significant
 from rooflines.dictionary.columns import AXES
 from rooflines.theory.sharding import SHARDS
 
@@ -26,9 +26,6 @@ MAX_GROUPS = 4
 
 MAX_DTYPES = 3
 """Other dtypes named [1]."""
-
-CENTS = 0.1
-"""Prices from here on have cents [USD]."""
 
 UNITS = {"flops": "FLOP"}
 """Units of works that are not of bytes, by column."""
@@ -110,11 +107,6 @@ def work_at_rate(resource: ResourceTime) -> str:
     return f"{si(resource.work, unit)} at {si(resource.per_s, f'{unit}/s')}"
 
 
-def usd(price: float) -> str:
-    """A price in dollars: with cents, or with significant digits where it is below ten cents."""
-    return f"{price:,.2f}" if price >= CENTS else significant(price)
-
-
 def price_notes(chips: Mapping[str, Chip]) -> Iterator[str]:
     """Price for each chip in a table, with provider and month, and the chips without one."""
     prices = {name: chip.lowest_price() for name, chip in chips.items()}
@@ -158,14 +150,6 @@ def beyond_largest_size(threshold: Mapping[str, Any]) -> tuple[str, str]:
 
 
 # ---------------------------------------------------------------- numbers on their side of a bound
-
-
-def percent(share: float) -> str:
-    """A share in percent; less than all is never 100%."""
-    text = significant(100 * share)
-    if text == "100":
-        text = significant(rounded_bound(100 * share, DIGITS + 1, up=False), DIGITS + 1)
-    return f"{text}%"
 
 
 def distinguishable(left: float, right: float) -> tuple[str, str]:

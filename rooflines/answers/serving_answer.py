@@ -14,11 +14,9 @@ from rooflines.answers.phrases import (
     Part,
     Section,
     longest_parts,
-    percent,
-    usd,
 )
 from rooflines.answers.step_answer import StepAnswer
-from rooflines.basics.text import count, counted, seconds, si, significant
+from rooflines.basics.text import count, counted, percent, seconds, si, significant, usd
 from rooflines.dictionary.columns import (
     ALWAYS,
     FOUND,
@@ -228,10 +226,10 @@ class ServingAnswer(StepAnswer):
         return f"{experts['routing']} routing: {share}"
 
     def _costs(self) -> Iterator[str]:
-        """Cost of a million tokens and energy of a token, on the basis."""
+        """Cost per million tokens and energy per token, on the basis."""
         row, least = self.row, "at least " if self.basis is BOUND else ""
         if (price := self.rate("usd_per_mtok")) is not None:
-            yield f"{least}${usd(price)}/Mtok ({self.price_text})"
+            yield f"{least}{usd(price)}/Mtok ({self.price_text})"
         elif row["price_provider"] is None:
             yield "no dated price"
         if (energy := self.rate("j_per_token")) is not None:
@@ -312,7 +310,7 @@ class ServingAnswer(StepAnswer):
         if lever.tokens_per_s_per_chip is not None:
             texts.append(f"{count(lever.tokens_per_s_per_chip)} tokens/s/chip")
         if lever.usd_per_mtok is not None:
-            texts.append(f"${usd(lever.usd_per_mtok)}/Mtok")
+            texts.append(f"{usd(lever.usd_per_mtok)}/Mtok")
         return ", ".join(texts)
 
     def _max_fit(self, threshold: Mapping[str, Any]) -> int | None:

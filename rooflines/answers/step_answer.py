@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
 from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
-from rooflines.answers.phrases import MAX_DTYPES, Line, Section, percent, step_title
-from rooflines.basics.text import count, month, seconds, si
+from rooflines.answers.phrases import MAX_DTYPES, Line, Section, step_title
+from rooflines.basics.text import count, month, percent, seconds, si
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.basis import BOUND
-from rooflines.answers.phrases import Part, Section, longest_parts, percent
+from rooflines.answers.phrases import Part, Section, longest_parts
 from rooflines.answers.step_answer import StepAnswer
-from rooflines.basics.text import count, seconds, si
+from rooflines.basics.text import count, percent, seconds, si, usd
 from rooflines.dictionary.columns import FOUND, NEVER
 from rooflines.solvers.training_limits import DP_TP_MIX
 
@@ -66,7 +66,7 @@ class TrainingAnswer(StepAnswer):
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
         yield "MFU", f"{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
         runs = f"{row['micro_batches']:,} micro-batches"
-        yield "pipeline", f"bubble {row['bubble']:.1%} ({runs})" if row["pp"] > 1 else ""
+        yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
         yield "faster", self._faster_formats()
         yield "fits", self._fit(self._held_memory())
         yield from self._largest_sizes()
@@ -84,7 +84,7 @@ class TrainingAnswer(StepAnswer):
             micro_batch = f"; or micro-batch up to {max_micro_batch:,}" if max_micro_batch else ""
             yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
         if "days" in row:
-            cost = "" if row["usd"] is None else f", ${count(row['usd'])} ({self.price_text})"
+            cost = "" if row["usd"] is None else f", {usd(row['usd'])} ({self.price_text})"
             cost = cost if row["price_provider"] else ", no dated price"
             yield "training", f"{row['days']:,.1f} days, kernels one after another{cost}"
 

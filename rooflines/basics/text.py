@@ -1,31 +1,42 @@
-"""Text for readers: counts, abridged lists, SI prefixes; no formulas in spreadsheets."""
+"""Text for readers: numbers by one table of formats, abridged lists, formulas in spreadsheets."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 MAX_ITEMS_SHOWN = 10
 """Maximum of items in a `repr` or a message [1]."""
 
-PREFIXES = {"Z": 1e21, "E": 1e18, "P": 1e15, "T": 1e12, "G": 1e9, "M": 1e6, "k": 1e3}
+NUMBER_FORMATS: Mapping[str, Any] = json.loads(
+    Path(__file__).with_name("number_formats.json").read_bytes()
+)
+"""Formats of numbers, which the site's scripts have too: default `digits`, `prefixes` with their
+sizes, the largest first, and `formats`.
+
+A format is a list of ranges; the first one whose limit, `below`, exceeds the number's magnitude
+counts. A range has a factor, `scale`; `prefixes`, of which the largest that the number reaches
+counts; significant `digits`, or `decimals` that are all shown, or `cut`, decimals after which the
+number is cut, so that it never rounds up, or an `exponent`; a `sign` before the number, a `space`
+and a `unit` after it.
+"""
+
+PREFIXES: Mapping[str, float] = {
+    prefix: size for prefix, size in NUMBER_FORMATS["prefixes"]["si"].items() if prefix
+}
 """SI prefixes, the largest first."""
 
-TIME_PREFIXES = {"": 1.0, "m": 1e-3, "µ": 1e-6, "n": 1e-9}
+TIME_PREFIXES: Mapping[str, float] = NUMBER_FORMATS["prefixes"]["time"]
 """Prefixes for times up to a second, the largest first."""
 
-DIGITS = 3
+DIGITS: int = NUMBER_FORMATS["digits"]
 """Default number of significant digits [1]."""
-
-MAX_PREFIXED = 1e24
-"""Limit from which quantities have an exponent; the largest prefix is 1e21."""
-
-MAX_PREFIXED_S = 1e6
-"""Limit from which times have an exponent [s]."""
 
 MONTHS = [
     *("January", "February", "March", "April", "May", "June"),
@@ -72,6 +83,33 @@ def significant(value: float, digits: int = DIGITS) -> str:
     return text.rstrip("0").rstrip(".") if decimals else text
 
 
+def format_number(value: float, kind: str, *, unit: str = "", digits: int = DIGITS) -> str:
+    """Number as text in a format of `NUMBER_FORMATS`.
+
+    Args:
+        value: The number, in SI units.
+        kind: Name of the format.
+        unit: Unit without prefix, for a format that has none.
+        digits: Significant digits, for a format that has none [1].
+    """
+    ranges = NUMBER_FORMATS["formats"][kind]
+    form = next(form for form in ranges if abs(value) < form.get("below", math.inf))
+    digits = form.get("digits", digits)
+    scaled, prefix = value * form.get("scale", 1), ""
+    if sizes := NUMBER_FORMATS["prefixes"].get(form.get("prefixes")):
+        prefix, size = _prefix(scaled, sizes, digits)
+        scaled /= size
+    if form.get("exponent"):
+        text = f"{scaled:.{digits}g}"
+    elif "decimals" in form:
+        text = f"{scaled:,.{form['decimals']}f}"
+    elif "cut" in form:
+        text = _cut(scaled, form["cut"])
+    else:
+        text = significant(scaled, digits)
+    return f"{form.get('sign', '')}{text}{form.get('space', '')}{prefix}{form.get('unit', unit)}"
+
+
 def si(value: float, unit: str, digits: int = DIGITS) -> str:
     """Quantity with an SI prefix: 1.97e14 FLOP/s is `197 TFLOP/s`; an exponent beyond all prefixes.
 
@@ -80,30 +118,40 @@ def si(value: float, unit: str, digits: int = DIGITS) -> str:
         unit: The unit without prefix.
         digits: Significant digits shown [1].
     """
-    if abs(value) >= MAX_PREFIXED:
-        return f"{value:.{digits}g} {unit}"
-    prefix, scale = _prefix(value, PREFIXES | {"": 1.0}, digits)
-    return f"{significant(value / scale, digits)} {prefix}{unit}"
+    return format_number(value, "quantity", unit=unit, digits=digits)
 
 
 def seconds(value: float) -> str:
     """Time with a prefix: 4.13e-5 s is `41.3 µs`; an exponent beyond weeks."""
-    if value >= MAX_PREFIXED_S:
-        return f"{value:.{DIGITS}g} s"
-    prefix, scale = _prefix(value, TIME_PREFIXES, DIGITS)
-    return f"{significant(value / scale)} {prefix}s"
+    return format_number(value, "seconds")
 
 
 def count(value: float) -> str:
     """Integer with thousands separators; with a prefix from a million on."""
-    return f"{value:,.0f}" if value < PREFIXES["M"] else si(value, "").replace(" ", "")
+    return format_number(value, "count")
 
 
-def _prefix(value: float, prefixes: dict[str, float], digits: int) -> tuple[str, float]:
+def percent(share: float) -> str:
+    """Share in percent; a share below 1 is never 100%."""
+    return format_number(share, "percent")
+
+
+def usd(price: float) -> str:
+    """Price in dollars: with cents from a dollar on, without them from a hundred on."""
+    return format_number(price, "usd")
+
+
+def _prefix(value: float, prefixes: Mapping[str, float], digits: int) -> tuple[str, float]:
     """Largest prefix that the rounded value reaches, or the smallest prefix."""
     rounding = 1 - 0.5 * 10.0**-digits  # 999.96 GB/s rounds to 1 TB/s
-    fitting = ((name, scale) for name, scale in prefixes.items() if abs(value) >= scale * rounding)
+    fitting = ((name, size) for name, size in prefixes.items() if abs(value) >= size * rounding)
     return next(fitting, list(prefixes.items())[-1])
+
+
+def _cut(value: float, decimals: int) -> str:
+    """Number rounded down to some decimals, without trailing zeros."""
+    shown = math.floor(value * 10**decimals) / 10**decimals
+    return f"{shown:.{decimals}f}".rstrip("0").rstrip(".")
 
 
 def is_formula(text: str) -> bool:

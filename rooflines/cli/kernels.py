@@ -7,7 +7,7 @@ import polars as pl
 
 from rooflines import api
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable, truncate
-from rooflines.basics.text import counted, seconds
+from rooflines.basics.text import counted, percent, seconds
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import limited, picture
 from rooflines.charts.kit.themes import SIZES
@@ -117,7 +117,7 @@ def _text(frame: pl.DataFrame, chip: str) -> str:
     rows = [{**row, "kernel": name} for row, name in zip(shown.to_dicts(), names, strict=True)]
     total, roofline_s = float(frame["seconds"].sum()), float(frame["t_lower_s"].sum())
     kernels = counted(frame.height, "kernel")
-    roofline = f"roofline {seconds(roofline_s)} on {chip} ({roofline_s / total:.1%})"
+    roofline = f"roofline {seconds(roofline_s)} on {chip} ({percent(roofline_s / total)})"
     lines = [f"{kernels}, {seconds(total)} measured; {roofline}"]
     above = frame.filter(frame["roof_share"] > 1).height
     without = int(frame["flops"].null_count())

@@ -16,10 +16,9 @@ import click
 from polars import selectors as cs
 
 from rooflines.answers.name_search import find_chip, search_chip, search_model
-from rooflines.answers.phrases import percent
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
-from rooflines.basics.text import count, seconds, si, significant
+from rooflines.basics.text import count, percent, seconds, si, significant
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_named, is_path

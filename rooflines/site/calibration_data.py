@@ -1,6 +1,7 @@
 """Calibrations as page data: pieces of times, affine in nominal quantities.
 
-No form of a calibrated time is written here, nor in the page: pieces are those of `fits.time_form`.
+Neither this module nor the page has a formula for calibrated times: pieces come from
+`fits.time_form`.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ CHIPS = (PAIR, PAIR + 1, PAIR + 2)
 def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
     """First calibration by chip and compute dtype: the chip entry's, then by order of `SOFTWARE`.
 
-    Software without a name in `SOFTWARE` comes last; variants of a named engine are skipped.
+    Software without a name in `SOFTWARE` comes last; variants with a named engine are skipped.
 
     Args:
         chips: Entries by id.
@@ -53,7 +54,7 @@ def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
 
     Returns:
         By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
-        `bands`, the `range` of its timings with the bands beyond, and `collectives` over the first
+        `bands`, the `range` that was timed with the bands beyond, and `collectives` over the first
         interconnect. A collective without a fit for the software takes the first
         other software's.
     """
@@ -88,7 +89,7 @@ def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
 
 
 def _fit(choice: CalibrationChoice, compute: str) -> JSON:
-    """Calibration of a chip in a compute dtype; it must exist."""
+    """Calibration for a compute dtype, which must exist."""
     fit = choice.fit(compute)
     if fit is None:
         raise LookupError(compute)
@@ -113,7 +114,7 @@ def _fit(choice: CalibrationChoice, compute: str) -> JSON:
 
 
 def _range(fit_range: FitRange) -> JSON:
-    """Sizes of timings, with bands beyond them and for a fit from other software."""
+    """Timed sizes, with bands beyond them and for a fit from other software."""
     other_band = fit_range.other_engine_band if fit_range.from_other_engine else None
     return {
         "sizes": dict(fit_range.sizes),
@@ -129,7 +130,7 @@ def _affine(affine: Affine) -> Terms:
 
 
 def _step_seconds(entry: Chip, numbers: CollectiveNumbers, kind: str) -> Terms:
-    """Time for a collective's steps over the number of chips [s]."""
+    """Time for a collective's steps, as terms in the chip count [s]."""
     link = next(iter(entry.networks.values())).exact
     routes = [Route((link,), (n,)) for n in CHIPS]
     seconds = [Fraction(numbers.hop_s) * ring_steps(route, kind) for route in routes]

@@ -49,7 +49,7 @@ MAX_CHIPS = 500
 
 
 def chip_table(chips: Mapping[str, Chip]) -> JSON:
-    """Table of chips, newest first, variants last; a column has one unit."""
+    """Chip table, newest first, variants last; a column has one unit."""
     ordered = sorted(
         chips, key=lambda chip: (chips[chip].base is not None, -(chips[chip].year or 0))
     )
@@ -75,7 +75,7 @@ def chip_table(chips: Mapping[str, Chip]) -> JSON:
 
 
 def _summary(chip: str, entry: Chip) -> list[str | float | None]:
-    """Row of `COLUMNS` without the id, in SI units."""
+    """Values by `COLUMNS` without the id, in SI units."""
     peak = entry.units.get("matrix", {}).get(MAIN_DTYPE)
     memory = entry.memory.get(MAIN_MEMORY)
     bandwidth, size, label = (
@@ -158,7 +158,7 @@ def _text(number: NumberRecord) -> str:
 
 
 def _number(number: NumberRecord, *, estimate: bool) -> JSON:
-    """Number with its texts and sources; `estimate` marks all numbers of an estimated chip."""
+    """Number with its texts and sources; `estimate`: all numbers of the chip are estimated."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:
@@ -176,14 +176,14 @@ def _number(number: NumberRecord, *, estimate: bool) -> JSON:
 
 
 def with_unit(value: float, unit: str) -> str:
-    """Text of a number with prefix and unit, such as 989 TFLOP/s.
+    """Number as text with prefix and unit, such as 989 TFLOP/s.
 
     Args:
         value: The number [unit].
         unit: Its unit, without prefix; empty for a plain number.
 
     Returns:
-        At most four digits of it; a plain number is written out, a time has a small prefix.
+        At most four digits; a plain number is written out, a time has a small prefix.
     """
     if not unit:
         return f"{value:,.10g}"

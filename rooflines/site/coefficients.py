@@ -1,7 +1,6 @@
 """Sums of products as page JSON: exact numbers, polynomials, and pooled values.
 
-A sum of products is a mapping from a product of extents, such as `B D x`, to its factor; the empty
-product is a constant.
+A sum maps each product, extents such as `B D x`, to its factor; the empty product is a constant.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def coefficients(values: Sequence[Fraction]) -> list[float]:
 
 
 def over_chips(polynomial: Sequence[Fraction], extents: Sequence[str] = ()) -> Terms:
-    """Terms of p(N) / N, for a polynomial p in the number of chips N.
+    """Terms of p(N) / N, for a polynomial p in the chip count N.
 
     Args:
         polynomial: Coefficients for N^0, N^1, ...
@@ -75,7 +74,7 @@ class Pool:
         """The values, in the order of their indices."""
 
     def index(self, value: JSON) -> int:
-        """Index of a value, added if it is new."""
+        """Index in the pool; a new value is added."""
         index = self._indices.setdefault(json.dumps(value), len(self.values))
         if index == len(self.values):
             self.values.append(value)

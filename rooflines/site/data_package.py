@@ -91,7 +91,7 @@ def package_files(
 
     Args:
         chips: Entries by id.
-        formulas: Coefficients of operations and rates of chips.
+        formulas: Coefficients for operations, and chip rates.
         tables: The site's threshold files by name: `thresholds`, perhaps
             `model-thresholds`.
         site: The site's title, author, address and date.
@@ -131,7 +131,7 @@ THRESHOLDS = {
 
 
 def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
-    """One row per number of a chip."""
+    """One row per chip and number."""
     numbers = chip_numbers(chips).rename({"meaning": "quantity"})
     parts = pl.col("path").str.split(".")
     of_unit = parts.list.first() == "units"
@@ -149,7 +149,7 @@ def _resource_of(name: str, title: str, frame: pl.DataFrame, meanings: Meanings)
 
 
 def _layers() -> pl.DataFrame:
-    """Weight matrices of all catalogue models."""
+    """Weight matrices in all catalogue models."""
     rows = [
         (model, layer, *sizes)
         for model in model_entries()

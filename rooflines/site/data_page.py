@@ -84,10 +84,10 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
 
     Args:
         thresholds: All thresholds, as on disk.
-        columns: Records of their columns.
+        columns: Records about their columns.
 
     Returns:
-        `sweep`, `axis`, `counts` of rows on the page, along this axis, and in total; and a table as
+        `sweep`, `axis`, `counts`: rows on the page, along this axis, and in total; and a table as
         from `page_table`, with the outcome in place of a missing number.
     """
     first = _first_table(thresholds)
@@ -159,7 +159,7 @@ LACKING = {WITHOUT_ROW: "a row of the model", WITHOUT_ESTIMATE: "an estimate"}
 
 
 def measured_views() -> list[list[str]]:
-    """Quantiles of measured / predicted time for published timings, as texts of rows."""
+    """Quantiles for published timings, measured / predicted time, as text rows."""
     rows = measured_quantiles().rename({"of": "what"}).to_dicts()
     for row in rows:
         kind = "matmuls"
@@ -171,7 +171,7 @@ def measured_views() -> list[list[str]]:
 
 
 def run_views(errors: Path) -> list[list[str]]:
-    """Quantiles of measured / predicted time for a run's timings, as in `measured_views`.
+    """Quantiles for a run's timings, as in `measured_views`.
 
     Args:
         errors: The quantiles, `measured.csv`.
@@ -198,7 +198,7 @@ def lacking_text(skipped: Path) -> str:
 
 
 def _view(row: Mapping[str, Any]) -> list[str]:
-    """Texts of a row; a null chip, software or dtypes reads "all"."""
+    """Text row; a null chip, software or dtypes reads "all"."""
     software = SOFTWARE.get(row["software"], row["software"])
     return [
         row["what"],

@@ -1,7 +1,7 @@
 """Explorer data: coefficients, chips, layers, steps and timings.
 
-No result is computed here, and the page has no formula of the model: it evaluates the coefficients
-of `formulas` and `steps` in double precision.
+No result is computed here, and the page has no model formula: it evaluates coefficients in double
+precision.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ def explorer_files(
 
     Args:
         chips: All offered chips by id.
-        recipes: Recipes of operation sweeps, model sweeps and timings.
-        cache: File for model steps; the next call reads steps of unchanged chips from it.
+        recipes: Recipes for operation sweeps, model sweeps and timings.
+        cache: File for model steps; the next call reads steps for unchanged chips from it.
 
     Yields:
         Names and data: `explorer` with matmuls, chips, layers and timings; `steps` shared by
@@ -148,7 +148,7 @@ def explorer_files(
 def _matmuls(
     chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
 ) -> JSON:
-    """Matmul data by chip, layers of models, and quantiles of timings."""
+    """Matmul data by chip, model layers, and timing quantiles."""
     plain = matmul_data(chips, dtype_entries())
     page_chips = {record["id"]: chips[record["id"]] for record in plain["chips"]}
     data = {**plain, "fits": first_fits(page_chips, calibrations)}
@@ -172,7 +172,7 @@ def _matmuls(
 
 
 def _measured(data: JSON) -> JSON:
-    """Quantiles of timings by subject (matmul or decode), chip, dtypes, length and over.
+    """Timing quantiles by subject (matmul or decode), chip, dtypes, length and over.
 
     If several engines were timed, the estimate's counts, else the first.
 
@@ -240,7 +240,7 @@ def _configs(
     plans: Sequence[Mapping[str, Any]],
     calibrations: Calibrations,
 ) -> list[ModelSweepConfig]:
-    """Configs of serving steps and of training steps."""
+    """Configs for serving steps and for training steps."""
     forms = {
         name: form if isinstance(form, str) else {"name": name, **form}
         for name, form in FORMATS.items()
@@ -279,7 +279,7 @@ def _steps(
     calibrations: Calibrations,
     cache: Path | None,
 ) -> JSON:
-    """Kernels, footprints, rates and estimates of model steps, from `cache` where possible."""
+    """Model steps: kernels, footprints, rates and estimates, from `cache` where possible."""
     inputs = [
         *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},

@@ -1,8 +1,8 @@
 """Matmul data for the explorer: sums of products that the page evaluates.
 
 Neither this module nor the page has a formula: works come from `theory.kernel`, rates from
-`theory.resources`. A work or time on one of N chips is p(N) / N with a polynomial p on each segment
-from `solvers.chip_limit`.
+`theory.resources`. One chip's work or time on N chips is p(N) / N with a polynomial p on each
+segment from `solvers.chip_limit`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LEVEL = ("seconds_per_byte", "latency_s", "typical_latency_s")
 
 
 def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
-    """Works of a matmul, and rates of chips.
+    """Matmul works, and chip rates.
 
     Args:
         chips: Entries by id.
@@ -83,7 +83,7 @@ def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
 
 
 def _schemes() -> dict[str, Sharding]:
-    """Named shardings of a matmul."""
+    """Named shardings for a matmul."""
     schemes = {}
     for name in NAMED_SHARDINGS:
         with suppress(RooflinesError):
@@ -92,12 +92,12 @@ def _schemes() -> dict[str, Sharding]:
 
 
 def _collective(scheme: Sharding) -> str:
-    """Names of a sharding's collectives, joined by "+"; "" if it has none."""
+    """Collective names in a sharding, joined by "+"; "" if it has none."""
     return "+".join(collective for _, collective in scheme.transfers)
 
 
 def _works(scheme: Sharding) -> JSON:
-    """Collective of a sharding, chips that split the first dimension, and works."""
+    """Collective, chips that split the first dimension, and works under a sharding."""
     row = MATMUL.dims[0]
     spread = [(n, n * Fraction(_workload(scheme, n, "").shards_along(row))) for n in SAMPLES]
     return {
@@ -108,7 +108,7 @@ def _works(scheme: Sharding) -> JSON:
 
 
 def _work(scheme: Sharding, work: str) -> Terms:
-    """Terms of one chip's work in sizes, bytes per element of operands, and chips."""
+    """One chip's work as terms in sizes, bytes per operand element, and chips."""
     terms: Terms = {}
     constants = [_costs(scheme, n, "")[work] for n in SAMPLES]
     for operand in ("", *OPERANDS):
@@ -187,7 +187,7 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
 
 
 def _one_axis(entry: Chip, name: str, before: str = "") -> str:
-    """Display name of an interconnect; in a torus one axis, all that a matmul uses here.
+    """Interconnect's display name; in a torus one axis, all that a matmul uses here.
 
     Args:
         entry: The chip.
@@ -201,7 +201,7 @@ def _one_axis(entry: Chip, name: str, before: str = "") -> str:
 
 
 def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
-    """Interconnect along one axis: limits, and segments of chip counts; the first one counts."""
+    """Interconnect along one axis: limits, and chip-count segments; the first one counts."""
     link = entry.networks[name].exact
     numbers = find_chip_numbers((link,))
     sending = {_collective(scheme): scheme for scheme in schemes.values() if scheme.transfers}
@@ -231,10 +231,10 @@ def _network(entry: Chip, name: str, schemes: Mapping[str, Sharding]) -> JSON:
 
 
 def _levels(entry: Chip, scheme: Sharding, routes: Sequence[Route]) -> list[JSON]:
-    """Terms of a collective on a piece, per network level; levels send concurrently.
+    """Collective terms on a segment, per network level; levels send concurrently.
 
     Returns:
-        By level: `seconds_per_byte` of payload [s/byte], minimum and typical latency [s].
+        By level: payload's `seconds_per_byte` [s/byte], minimum and typical latency [s].
     """
     values: list[dict[tuple[str, ...], Fraction]] = []
     kind, times = scheme.transfers[0][1], len(scheme.transfers)

@@ -1,11 +1,11 @@
-"""Model steps as page data: works of kernels, collectives, footprints and estimates.
+"""Model steps as page data: kernel works, collectives, footprints and estimates.
 
 Neither this module nor the page has a formula: works come from `models.step_kernels`, rates from
-`theory.resources`, estimates from `sweep.calibrated_times`, all as sums of products of extents.
+`theory.resources`, estimates from `sweep.calibrated_times`, all as sums over products.
 Extents and caches are polynomials in S on the pieces between windows, interpolated from
-`models.attention_window`; with chunked attention the pieces of one chunk repeat. Activated experts
+`models.attention_window`; with chunked attention one chunk's pieces repeat. Activated experts
 are an exponential in the tokens, interpolated from `models.groups`. In training, works are for one
-micro-batch, and a kernel's number of runs is a sum of products too.
+micro-batch, and a kernel's run count is a sum over products too.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ Pieces = list[dict[str, Any]]
 
 
 class EarlierSteps:
-    """Steps of an earlier run: kernels, and rates and estimates of unchanged chips.
+    """Steps from an earlier run: kernels, and rates and estimates for unchanged chips.
 
     Args:
-        steps: From `step_data`, as JSON, of sweeps that differ in the numbers of chips alone.
+        steps: From `step_data`, as JSON; sweeps may differ in chip numbers alone.
         chips: The chips whose numbers are the same, each with one memory level and network.
     """
 
@@ -85,7 +85,7 @@ class EarlierSteps:
         }
 
     def step(self, case: StepCase) -> JSON | None:
-        """Step of a case, with its kernels, for any chip; None if there was none."""
+        """Step in a case, with its kernels, for any chip; None if there was none."""
         step = self._steps.get((case.name, case.phase, case.split.name, case.dtypes.label))
         if step is None:
             return None
@@ -93,13 +93,13 @@ class EarlierSteps:
         return {**step, "kernels": [kernels[index] for index in step["kernels"]]}
 
     def estimates(self, case: StepCase) -> list[int] | None:
-        """Places of a case's estimates on one of `chips`; None if a kernel has none."""
+        """Places where a case's estimates are, for `chips`; None if a kernel has none."""
         key = case.name, case.phase, case.split.name, case.dtypes.label
         places: list[int] | None = self._steps[key]["estimates"][self._places[case.chip]]
         return places
 
     def estimate(self, model: str, place: int) -> JSON:
-        """Estimate of a model's kernel by its place."""
+        """Kernel estimate by model and place."""
         estimate: JSON = self._models[model]["estimates"][place]
         return estimate
 
@@ -148,7 +148,7 @@ def _model(
     machines: Machines,
     earlier: EarlierSteps,
 ) -> JSON:
-    """Kernels and footprints of a model by phase, split and dtypes, with their machines.
+    """Model record: kernels and footprints by phase, split and dtypes, with their machines.
 
     Args:
         sweeps: The sweeps.
@@ -188,7 +188,7 @@ def _model(
 
 
 def _step(case: StepCase) -> JSON:
-    """Kernels and footprint of a case, shared by all chips."""
+    """Kernels and footprint in a case, shared by all chips."""
     return {
         "phase": case.phase,
         "split": case.split.name,
@@ -203,10 +203,9 @@ def _step(case: StepCase) -> JSON:
 
 
 def _runs(case: StepCase, index: int) -> JSON:
-    """Terms of a kernel's runs per micro-batch in training; empty for serving steps.
+    """Kernel runs per micro-batch in training, as terms; empty for serving steps.
 
-    The works of the kernel are those of one micro-batch, whose sequences the page chooses: the plan
-    has micro-batches of one.
+    Works are per micro-batch, whose sequences the page chooses: in the plan a micro-batch has one.
     """
     if not isinstance(case, TrainingCase) or case.runs[index].only_stage is not None:
         return {}
@@ -214,12 +213,12 @@ def _runs(case: StepCase, index: int) -> JSON:
 
 
 def _new_tokens(sweep: ModelSweep, phase: str) -> Sequence[int | None]:
-    """Numbers of new tokens in a phase; None: all."""
+    """New tokens in a phase; None: all."""
     return [None] if phase in {PREFILL, TRAIN} else sweep.new_tokens or (1,)
 
 
 def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
-    """Works of a kernel on one chip, for one layer, by extents; `placed` as in `_kind`."""
+    """Kernel works on one chip, for one layer, by extents; `placed` as in `_kind`."""
     works = {
         "math": kernel.work("flops"),
         "memory": MEMORY.kernel_work(kernel),
@@ -240,11 +239,11 @@ def _kernel(kernel: Kernel, *, placed: bool) -> JSON:
 
 
 def _terms(poly: Poly, digits: int = MAX_DIGITS) -> dict[str, float]:
-    """Coefficients by product of extents; spans (tiles) count as rows.
+    """Coefficients by product; spans (tiles) count as rows.
 
     Args:
-        poly: The sum of products.
-        digits: Significant digits of a coefficient [1].
+        poly: The polynomial in extents.
+        digits: Significant digits [1].
     """
     terms = {}
     for product, coefficient in poly.coefficients.items():
@@ -255,12 +254,12 @@ def _terms(poly: Poly, digits: int = MAX_DIGITS) -> dict[str, float]:
 
 
 def _is_spans(name: str) -> bool:
-    """Check that an extent counts whole spans of sizes."""
+    """Check that an extent counts whole spans."""
     return "/" in name and ":" not in name
 
 
 def _extent_name(name: str) -> str:
-    """Name of an extent on the page."""
+    """Extent name on the page."""
     if _is_spans(name):
         sizes, _, span = name.partition("/")
         return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
@@ -270,13 +269,13 @@ def _extent_name(name: str) -> str:
 
 
 def _kind(sent: Transfer, *, placed: bool) -> str:
-    """Key of a collective: kind and chips per axis; for experts also counts and routing.
+    """Collective key: kind and chips per axis; for experts also counts and routing.
 
     Transfers between stages are no whole collective: their key has the share that is sent.
 
     Args:
         sent: The transfer.
-        placed: Whether chips take the fastest axes of a torus: they are then counted together,
+        placed: Whether chips take a torus's fastest axes: they are then counted together,
             since on other chips they have none.
     """
     axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
@@ -301,10 +300,10 @@ def _activated_experts(kernel: Kernel) -> dict[str, float] | None:
 
 
 def _footprint(case: StepCase) -> JSON:
-    """Bytes on a chip: weights, and the KV cache of one of its replica's sequences over S.
+    """Bytes on a chip: weights, and the KV cache per sequence of its replica, over S.
 
-    In training: memory by kind of stage, each stage's share of every kernel, and the pipeline
-    bubble in runs of a stage's layers.
+    In training: memory by stage kind, each stage's kernel shares, and the pipeline bubble in runs
+    through a stage's layers.
     """
     if isinstance(case, TrainingCase):
         plan = case.plan
@@ -335,16 +334,16 @@ def _footprint(case: StepCase) -> JSON:
 
 
 def _share(run: KernelRun, stage: Stage, stages: int) -> float:
-    """Runs of a kernel on a stage / mean runs over all stages [1]."""
+    """Kernel runs on a stage / mean runs over all stages [1]."""
     return double(run.repeats_on(stage) * stages / run.kernel.count)
 
 
 def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
-    """Extents of a sequence as polynomials in S.
+    """Sequence extents as polynomials in S.
 
     Args:
         shape: The model.
-        new: T, new tokens of each sequence; None: all S [1].
+        new: T, new tokens per sequence; None: all S [1].
     """
     tokens = _piece(1, [Fraction(new or 0), Fraction(not new)])
     extents: dict[str, JSON] = {"T": {"pieces": [tokens]}}
@@ -357,7 +356,7 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
         for name in reach.extent_names:
 
             def pairs(context: int, reach: AttentionWindow = reach, name: str = name) -> Fraction:
-                """Number of pairs or entries at a context."""
+                """Pairs or entries at a context."""
                 return Fraction(reach.extents(context, new or context)[name])
 
             end = least + size if reach.chunked else None
@@ -370,19 +369,19 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
 
 
 def _piece(start: int, polynomial: Sequence[Fraction]) -> dict[str, Any]:
-    """Piece of a function from a number on."""
+    """Polynomial piece from a number on."""
     return {"start": start, "coefficients": coefficients(polynomial)}
 
 
 def _pieces(
     function: Callable[[int], Fraction], turns: Iterable[int], end: int | None = None
 ) -> Pieces:
-    """Pieces of a function on whole numbers that is quadratic between turns.
+    """Pieces for a function on whole numbers that is quadratic between turns.
 
     Args:
         function: The function.
-        turns: Starts of its pieces [1].
-        end: End of the last piece; None: open [1].
+        turns: Where pieces start [1].
+        end: Where the last piece ends; None: open [1].
     """
     starts = sorted(turn for turn in set(turns) if end is None or turn < end)
     pieces: Pieces = []
@@ -393,10 +392,10 @@ def _pieces(
 
 
 def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
-    """Add a case's collective times and the band of its phase to a machine.
+    """Add a case's collective times and its phase's band to a machine.
 
-    A collective has, on every network, seconds per byte of payload, and the least time of its hops
-    [s]. A band is p10 and p90 of measured / estimated step time. A training step takes
+    A collective has, on every network, seconds per payload byte, and minimum hop time [s]. A band
+    is p10 and p90: measured / estimated step time. A training step takes
     `slowdown` times its time without overlap, a factor fitted to one software's steps.
     """
     if isinstance(case, TrainingCase):
@@ -426,7 +425,7 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
 
 
 class Estimates:
-    """Distinct estimates of kernels on machines; formats and splits share many.
+    """Distinct kernel estimates on machines; formats and splits share many.
 
     Args:
         earlier: As in `step_data`.
@@ -438,11 +437,11 @@ class Estimates:
         self._earlier_indices: dict[int, int] = {}
 
     def indices(self, case: StepCase, kernels: Sequence[int]) -> list[int] | None:
-        """Indices of the estimates of a case's kernels; None if a kernel has none.
+        """Estimate indices for a case's kernels; None if a kernel has none.
 
         Args:
             case: The case.
-            kernels: Indices of its kernels.
+            kernels: Kernel indices.
         """
         if isinstance(case, TrainingCase):
             return None
@@ -466,14 +465,14 @@ class Estimates:
         return places
 
     def _index(self, model: str, place: int) -> int:
-        """Index of an estimate from the earlier run."""
+        """Index for an estimate from the earlier run."""
         if place not in self._earlier_indices:
             self._earlier_indices[place] = self.pool.index(self._earlier.estimate(model, place))
         return self._earlier_indices[place]
 
 
 def _estimate(estimate: Times) -> JSON:
-    """Terms of a calibrated time: common + max over pieces of min over sums.
+    """Calibrated time as terms: common + max over pieces of min over sums.
 
     A piece has its bound, and its sums by extents.
     """

@@ -1,4 +1,4 @@
-"""Pages of the site, rendered from templates that escape every value."""
+"""Site pages, rendered from templates that escape every value."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def pages(  # noqa: PLR0913, what the pages show
         site: `title`, `author`, `url`, `date` and `tables`, all optional.
         charts: The charts to list, in order, as `charts.js` reads them.
         counts: Thresholds by `sweep`.
-        about: Metadata of the thresholds: sweeps with their chips, and columns.
+        about: Metadata: sweeps with their chips, and columns.
         listed: Thresholds on the data page, from `threshold_data`.
-        downloads: Names of threshold tables.
+        downloads: Threshold tables by name.
         tables: Tables at the site's address `tables`: `sweep`, `rows`, `columns` and `files`.
         config: The site has the config as a file.
         measured: Errors at the run's timings, as in `write_site`.
@@ -105,7 +105,7 @@ def pages(  # noqa: PLR0913, what the pages show
 
 
 def _sweep(recipe: JSON, thresholds: Mapping[str, int]) -> JSON:
-    """Row of the sweep table: the operation, and counts of chips, dtypes and thresholds."""
+    """Sweep as a table row: operation, and counts: chips, dtypes and thresholds."""
     config = recipe["config"]
     shardings = config.get("sharding") or "none"
     named = [sharding if isinstance(sharding, str) else "custom" for sharding in shardings]

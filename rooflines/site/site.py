@@ -1,8 +1,8 @@
-"""Site: a folder of pages, data and downloads, from charts, thresholds and the catalogue.
+"""Site: a folder with pages, data and downloads, from charts, thresholds and the catalogue.
 
 No result is computed here: all numbers come from files, and the explorer evaluates coefficients
 from `matmuls` and `steps`. The pages need no server and no network, and
-run under a content security policy that allows only the scripts of the folder.
+run under a content security policy that allows only the folder's own scripts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import yaml
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_parquet
-from rooflines.basics.text import FORMULA
+from rooflines.basics.text import FORMULA, NUMBER_FORMATS
 from rooflines.basics.version import __version__
 from rooflines.charts.chart_files import SPEC, VIEWS
 from rooflines.charts.frames import NOMINAL
@@ -87,8 +87,8 @@ def write_site(
         spec: From `Plan.spec`: `site` with title, author, addresses and date, `config` as written,
             and `tables` elsewhere.
         folder: The folder to write.
-        inputs: Files and folders: `charts`, the families in the order of the list, each with
-            `index.json`; `thresholds` and `models`, thresholds of operations and of whole models;
+        inputs: Files and folders: `charts`, families in list order, each with
+            `index.json`; `thresholds` and `models`, thresholds for operations and for whole models;
             `measured`, those of `MEASURED_SUMMARIES`, and `timings`, if there are any.
         state: Folder for data that the next run reuses if their inputs are equal; None: none.
     """
@@ -114,7 +114,7 @@ def write_site(
 
 
 class _Writer:
-    """Path and content of the files of a site, part by part.
+    """Paths and contents of a site's files, part by part.
 
     Args:
         spec, inputs: As in `write_site`.
@@ -199,7 +199,7 @@ def used_chips(recipes: Iterable[JSON]) -> dict[str, Chip]:
 
 
 def _charts(folder: Path) -> list[JSON]:
-    """Charts of a family for the page's list, with file paths."""
+    """A family's charts for the page's list, with file paths."""
     listed = json.loads((folder / "index.json").read_text(encoding="utf-8"))
     for chart in listed:
         if not SAFE_NAME.fullmatch(chart["id"]):
@@ -234,6 +234,7 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     """Scripts, styles, the font and licences."""
     for path in sorted((FOLDER / "assets").iterdir()):
         yield f"assets/{path.name}", path.read_bytes()
+    yield "assets/number-formats.js", number_formats_script().encode()
     font = (FOLDER / "vendor" / "inter-latin-wght-normal.woff2").read_bytes()
     source = f"data:font/woff2;base64,{base64.b64encode(font).decode()}"
     face = (
@@ -253,6 +254,12 @@ def _assets() -> Iterator[tuple[str, bytes]]:
     yield "assets/LICENSES.txt", "\n".join(parts).encode()
 
 
+def number_formats_script() -> str:
+    """Number formats as a script."""
+    table = json.dumps(NUMBER_FORMATS, ensure_ascii=False)
+    return f'"use strict";\nconst NUMBER_FORMATS = {table};\n'
+
+
 def _themes() -> dict[str, dict[str, JSON]]:
     """Vega-Lite configs by theme and layout."""
     return {
@@ -262,11 +269,11 @@ def _themes() -> dict[str, dict[str, JSON]]:
 
 
 def _explorer_address(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> str:
-    """Explorer address with the state of a chart's view.
+    """Explorer address with the state that a chart's view shows.
 
     Args:
         values: Chosen options by chart menu.
-        shapes: Shapes of sweeps by name, with their sizes.
+        shapes: Sweep shapes by name, with their sizes.
     """
     subject = "model" if "S" in values else "matmul"
     values_by_menu = {**shapes.get(values.get("shape", ""), {}), **values}

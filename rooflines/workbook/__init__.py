@@ -1,1 +1,1 @@
-"""The workbook of results, for a spreadsheet."""
+"""Results as a workbook, for a spreadsheet."""

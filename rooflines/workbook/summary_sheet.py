@@ -1,4 +1,4 @@
-"""The sheet Summary: the critical sizes of a few shapes and models, a row a chip."""
+"""Sheet Summary: critical sizes for a few shapes and models, a row a chip."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WIDTH, LINES = 22, 7
 
 
 def never_rule(book: Workbook) -> dict[str, object]:
-    """The conditional format of cells that have no size."""
+    """Conditional format for cells without a size."""
     style = book.add_format({"bg_color": "#FEE2E2", "font_color": "#991B1B"})
     return {"type": "cell", "criteria": "==", "value": f'"{NEVER}"', "format": style}
 
@@ -47,7 +47,7 @@ def summary_sheet(
     Args:
         book: The workbook.
         sheet: The sheet.
-        solved: The recipe of every sweep, with its thresholds.
+        solved: Every sweep's recipe, with its thresholds.
     """
     heads, notes = list[str](), list[str]()
     rows: dict[str, dict[str, int | str]] = {}
@@ -86,7 +86,7 @@ def summary_sheet(
 
 
 def _cases(recipe: JSON, frame: pl.LazyFrame) -> pl.DataFrame | str:
-    """The thresholds of a sweep along its first size: case, chip, outcome and critical.
+    """A sweep's thresholds along its first size: case, chip, outcome and critical.
 
     Returns:
         What a case is about is in lines of text; or a sentence: the sweep is solved for no size.
@@ -113,7 +113,7 @@ def _cases(recipe: JSON, frame: pl.LazyFrame) -> pl.DataFrame | str:
 
 
 def _lines(recipe: JSON, columns: Sequence[str], sizes: Sequence[str]) -> Iterator[pl.Expr]:
-    """Column header of a threshold, line by line, without sweep, chip and axis."""
+    """Threshold's column header, line by line, without sweep, chip and axis."""
     split = pl.lit("one chip")
     if "phase" in columns:
         yield from (pl.col(name).cast(pl.String) for name in ("model", "phase"))

@@ -1,6 +1,6 @@
 """Sheet What-if: an operation's times as formulas, for other sizes, peaks and bandwidths.
 
-The formulas are written from the polynomials of `theory.costs`, so they are those of the tables.
+The formulas are written from the polynomials of `theory.costs`, so they agree with the tables.
 Their values are computed by the package, for programs that do not compute formulas.
 """
 
@@ -99,7 +99,7 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
     Args:
         book: The workbook.
         sheet: The sheet.
-        recipes: The recipes of sweeps of operations.
+        recipes: Operation sweeps' recipes.
     """
     untiled = [recipe for recipe in recipes if not recipe["config"]["tile"]]
     if not untiled:
@@ -166,7 +166,7 @@ def _head(book: Workbook, sheet: Worksheet, sweep: Sweep, names: Sequence[str]) 
 
 
 def _colour(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -> None:
-    """Colour shares of the peak by their size, and sizes that do not exist."""
+    """Colour peak shares by their size, and sizes that do not exist."""
     share, critical = names.index("utilization"), names.index("critical")
     scale = {"type": "2_color_scale", "min_type": "num", "max_type": "num"}
     ends = {"min_value": 0, "max_value": 1, "min_color": "#FFFFFF", "max_color": "#93C5FD"}
@@ -177,7 +177,7 @@ def _colour(book: Workbook, sheet: Worksheet, names: Sequence[str], last: int) -
 def _draw_bars(
     book: Workbook, sheet: Worksheet, names: Sequence[str], last: int, *, several: bool
 ) -> None:
-    """Draw the shares of the peak as bars, beside the inputs.
+    """Draw peak shares as bars, beside the inputs.
 
     Args:
         book: The workbook.
@@ -253,12 +253,12 @@ def _rows(sweep: Sweep, shown: Sequence[int]) -> Iterator[tuple[Workload, dict[s
 
 
 def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[str, str]:
-    """The formulas of a row.
+    """Formulas in a row.
 
     Args:
         workload: The costs; its bits are read from cells.
         axis: The dimension whose critical size is computed.
-        cells: The cell of each dimension and of each column.
+        cells: The cell for each dimension and column.
     """
     flops, memory = workload.costs[MATH.work].coefficients, _memory_terms(workload)
     peak = f"{cells['peak']}*{cells['peak_efficiency']}"
@@ -308,6 +308,6 @@ def _along(terms: Terms, axis: str) -> tuple[Terms, Terms]:
 
 
 def _sum(terms: Terms, cells: Mapping[str, str]) -> str:
-    """A sum of products as a formula."""
+    """A polynomial as a formula."""
     products = [[str(value), *map(cells.__getitem__, names)] for names, value in terms.items()]
     return "+".join(map("*".join, products)) or "0"

@@ -57,7 +57,7 @@ def write_workbook(spec: str, path: str | Path) -> None:
     """Write the workbook. Equal results are equal files.
 
     Args:
-        spec: What it depends on, from `Plan.spec`: the files of thresholds beside it, whose
+        spec: What it depends on, from `Plan.spec`: the threshold files beside it, whose
             metadata have the sweeps.
         path: The file to write.
     """
@@ -87,7 +87,7 @@ def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]])
 
     Args:
         book: The workbook.
-        files: Thresholds by the name of their file, and by sweep.
+        files: Thresholds by file name, and by sweep.
     """
     sheet = book.add_worksheet("Thresholds")
     heights = sorted(
@@ -138,8 +138,8 @@ def _table(
         book: The workbook.
         sheet: The sheet.
         frame: The table.
-        row: The row of names, from 0.
-        sentences: Columns of text that is wrapped.
+        row: The row with names, from 0.
+        sentences: Columns whose text is wrapped.
     """
     frame.write_excel(
         book,

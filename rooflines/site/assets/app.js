@@ -81,7 +81,7 @@ const ROOFLINES = (() => {
     return make("label", { class: "control" }, make("span", {}, label), select);
   }
 
-  /** Head and body of a table, from cells of the head, or their texts, and rows. */
+  /** Head and body of a table, from head cells, or their texts, and rows. */
   function tableParts(heads, rows) {
     const cells = heads.map((head) =>
       (typeof head === "string" ? make("th", { scope: "col" }, head) : head));
@@ -94,7 +94,7 @@ const ROOFLINES = (() => {
     return sort === `-${name}` ? "descending" : null;
   }
 
-  /** Head of a column whose button sorts by it: ascending, then descending, then not at all. */
+  /** Column head whose button sorts by it: ascending, then descending, then not at all. */
   function sortingHead({ name, head, meaning, kind }, sort) {
     const direction = sortDirection(sort, name);
     const next = { null: name, ascending: `-${name}`, descending: null }[direction];
@@ -148,7 +148,7 @@ const ROOFLINES = (() => {
     timer ||= setTimeout(() => { timer = 0; action(); }, NAVIGATION_DELAY);
   }
 
-  /** Report settings of the address that the page does not have, as in a link to another version.
+  /** Report settings in the address that the page does not have, as in a link to another version.
 
       `names` are those that the page has; `unavailable` are refused values, { name, value,
       reason }. */

@@ -1,5 +1,5 @@
 "use strict";
-/* The page of the charts: a list, one chart at a time, menus that filter it, and its files. */
+/* The chart page: a list, one chart at a time, menus that filter it, and its files. */
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { $, load, make, refill, makeMenu, readAddress, addressWith } = ROOFLINES;
@@ -29,7 +29,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // --------------------------------------------------------------------------- views and menus
 
-  /** View with most of the settings in the address; earlier menus of the list count more. */
+  /** View that matches most settings in the address; earlier menus count more. */
   function matchingView({ params }, { views }) {
     const names = params.map(({ name }) => name).filter((name) => setting(name) !== null);
     const score = ({ values }) => names.reduce((total, name) =>
@@ -52,7 +52,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     refill($("controls"), ...menus);
   }
 
-  /** Show heading, caption and files of a chart, and title and setting of a view. */
+  /** Show a chart's heading, caption and files, and a view's title and setting. */
   function showTexts({ heading, caption, files }, title, subtitle) {
     const texts = { family: heading, caption, title, setting: subtitle };
     for (const [id, text] of Object.entries(texts)) $(id).textContent = text;
@@ -64,7 +64,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ----------------------------------------------------------------------------------- drawing
 
-  /** Specification of a view in a layout: the chart's, with what differs in the view. */
+  /** View's specification in a layout: the chart's, with what differs in the view. */
   function viewSpec({ spec, layers }, view, layout) {
     const { title, subtitle, looks, layer, datasets } = view;
     const { em, narrow, width, height, padding } = looks[layout];
@@ -95,7 +95,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return view;
   }
 
-  /** Draw the view of a chart that the address asks for; null if another was chosen meanwhile. */
+  /** Draw the chart's view that the address asks for; null if another was chosen meanwhile. */
   async function drawView(chart, isCurrent) {
     const content = await load(`chart/${chart.id}`, chart.spec);
     await document.fonts.load("500 13px Inter"); // labels are measured when they are drawn
@@ -139,7 +139,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     }
   }
 
-  /** Report settings of the address that the chart does not have. */
+  /** Report settings in the address that the chart does not have. */
   function reportSettings(chart, values) {
     const chosen = { chart: chart.id, ...values };
     const unavailable = [...readAddress()]
@@ -148,7 +148,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     reportUnavailable(["chart", ...MENU_NAMES], unavailable);
   }
 
-  /** Show the chart of the address. */
+  /** Show the chart in the address. */
   function showChart() {
     const chart = charts.find(({ id }) => id === setting("chart")) ?? charts[0];
     for (const link of links) {
@@ -162,19 +162,19 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ------------------------------------------------------------------------------------- files
 
-  /** Rows of a view's marks, its longest list, as a table. */
+  /** Mark rows in a view, its longest list, as a table. */
   function viewTable({ datasets }) {
     const rows = Object.values(datasets).reduce((a, b) => (b.length > a.length ? b : a), []);
     const columns = Object.keys(rows[0] ?? {});
     return [columns, ...rows.map((row) => columns.map((name) => row[name]))];
   }
 
-  /** The shown view as Vega-Lite, in the size of the web. */
+  /** The shown view as Vega-Lite, in web size. */
   function standaloneSpec({ content, view }) {
     return JSON.stringify({ ...viewSpec(content, view, "web"), config: themes.light.web });
   }
 
-  /** Files of the shown view by the buttons that save them. */
+  /** Files by the buttons that save them. */
   const VIEW_FILES = {
     png: {
       ending: "png", type: null, content: (vegaView) => vegaView.toImageURL("png", PNG_SCALE),
@@ -188,7 +188,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     },
   };
 
-  /** Save the shown view as a file; pictures have the size of the web. */
+  /** Save the shown view as a file; pictures have web size. */
   async function saveView({ ending, type, content: fileContent }) {
     if (!shown) return;
     const { chart, content, view } = shown;

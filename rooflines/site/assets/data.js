@@ -1,7 +1,7 @@
 "use strict";
-/* The pages of data and of chips: a table with filters and an order, all in the address.
+/* Data page and chip page: a table with filters and an order, all in the address.
 
-   A row of a chip opens: its numbers are loaded then. */
+   A chip's row opens: its numbers are loaded then. */
 
 document.addEventListener("DOMContentLoaded", async () => {
   const { $, load, make, refill, makeMenu, tableParts, sortRows, readAddress } = ROOFLINES;
@@ -18,7 +18,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     column.value = (row) => (isNumber && typeof row[i] !== "number" ? null : row[i]);
   });
 
-  /** Text of a cell. */
+  /** Cell text. */
   function cellText(value) {
     if (value === null) return MISSING;
     return typeof value === "number" ? significant(value, DIGITS) : value;
@@ -38,7 +38,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return rows.filter(matches);
   }
 
-  /** Show the first rows that there is room for, variants of chips last. */
+  /** Show the first rows that there is room for, chip variants last. */
   function showRows(filtered, heads) {
     const cell = (value, i) => (hasDetails && i === 0 ? chipCell(value)
       : make("td", { class: columns[i].kind }, cellText(value)));
@@ -54,7 +54,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // ---------------------------------------------------------------------------- numbers of a chip
 
-  /** First cell of a chip, with the button that opens and closes its numbers. */
+  /** First cell in a chip's row, with the button that opens and closes its numbers. */
   function chipCell(chip) {
     const isOpen = setting("chip") === chip;
     const onclick = () => navigate({ chip: isOpen ? null : chip }, true);
@@ -71,7 +71,7 @@ document.addEventListener("DOMContentLoaded", async () => {
     return make("a", attributes, id);
   }
 
-  /** Row of a chip's number: quantity, value, sources, kind of source, note. */
+  /** Row for a chip's number: quantity, value, sources, confidence, note. */
   function numberRow(number, sources) {
     const links = number.sources.flatMap((id, i) => [i > 0 ? ", " : "", sourceLink(id, sources)]);
     const badge = (text, style) => (text ? [make("span", { class: style }, text)] : []);
@@ -84,7 +84,7 @@ document.addEventListener("DOMContentLoaded", async () => {
       make("td", {}, number.note));
   }
 
-  /** Show the remarks and numbers of the open chip below its row. */
+  /** Show the open chip's remarks and numbers below its row. */
   async function showChip() {
     const button = $("body").querySelector("[aria-expanded=true]");
     if (!button) return;
@@ -104,7 +104,7 @@ document.addEventListener("DOMContentLoaded", async () => {
 
   // -------------------------------------------------------------------------------- filter menus
 
-  /** Menu of a column with its values. */
+  /** Menu with a column's values. */
   function facetMenu(name, values) {
     const options = values.map((value) =>
       ({ value: String(value), text: String(value ?? "none") }));

@@ -1,12 +1,12 @@
 "use strict";
 /* Evaluates kernels: times, thresholds, estimates, memory. No page is needed.
 
-   No formula of the model is here: works, rates and calibrations are sums of products from the
-   page's data, evaluated in doubles.
+   No model formula is here: works, rates and calibrations are sums of products from the page's
+   data, evaluated in doubles.
 
-   A line is a function of B, { slope, intercept }. A kernel has `math`, `memory` and `activation`
-   as lines [s], `expertSeconds` per activated expert [s], and `transfers`: each a list of network
-   levels, { bytes, hops }, two lines [s] of which the larger counts. A workload has kernels, their
+   A line in B is { slope, intercept }. A kernel has `math`, `memory` and `activation`
+   as lines [s], `expertSeconds` per activated expert [s], and `transfers`: each a list with network
+   levels, { bytes, hops }, two lines [s]; the larger one counts. A workload has kernels, their
    `total`, and all else that an evaluation needs but B. */
 
 const EVALUATION = (() => {
@@ -22,9 +22,9 @@ const EVALUATION = (() => {
 
   // ------------------------------------------------------------ sums of products, lines, pieces
 
-  /** Coefficients of a sum of products by axis: of each axis, and of products without any.
+  /** Coefficients by axis, last those of products without any.
 
-      A product counts for the first of `axes` that it has; `extent` gives the other extents. */
+      A product counts for the first axis that it has; `extent` gives the other extents. */
   function coefficientsAlong(terms, extent, ...axes) {
     const coefficients = [...axes, null].map(() => 0);
     for (const [product, factor] of Object.entries(terms ?? {})) {
@@ -36,9 +36,9 @@ const EVALUATION = (() => {
     }
     return coefficients;
   }
-  /** Value of a sum of products. */
+  /** Value of terms. */
   const evaluate = (terms, extent) => coefficientsAlong(terms, extent)[0];
-  /** Sum of products as a line in B. */
+  /** Terms as a line in B. */
   function lineInB(terms, extent) {
     const [slope, intercept] = coefficientsAlong(terms, extent, "B");
     return { slope, intercept };
@@ -64,8 +64,8 @@ const EVALUATION = (() => {
 
   /** Kernel with lines in B, from its works, rates [1/s] and network levels.
 
-      Works that grow with B run once per step. All else runs `runs` times, a sum of products of
-      micro-batches; `microBatches` is their number per sequence of B. */
+      Works that grow with B run once per step. All else runs `runs` times, terms in
+      micro-batches; `microBatches` is their number per sequence. */
   function lineKernel(kernel, { extent, rate, networkLevels, microBatches }) {
     const { name, count, compute, works, transfers, runs } = kernel;
     const [perMicroBatch, once] = runs
@@ -92,7 +92,7 @@ const EVALUATION = (() => {
     };
   }
 
-  /** Workload of kernels: their summed lines as `total`, and `fields`. */
+  /** Workload with kernels: their summed lines as `total`, and `fields`. */
   function makeWorkload(kernels, fields) {
     const transfers = kernels.flatMap((kernel) => kernel.transfers);
     const length = Math.max(0, ...transfers.map((levels) => levels.length));
@@ -109,7 +109,7 @@ const EVALUATION = (() => {
     return { ...fields, kernels, total };
   }
 
-  /** Number of experts that B sequences activate: base + scale · ratio^tokens. */
+  /** Experts that B sequences activate: base + scale · ratio^tokens. */
   function activatedExperts({ activated, tokens }, B) {
     if (!activated) return 0;
     const { base, scale, ratio } = activated;
@@ -118,7 +118,7 @@ const EVALUATION = (() => {
 
   // ------------------------------------------------------------------------------------- times
 
-  /** Network time of levels that send concurrently: the largest of bytes and hops [s]. */
+  /** Network time, levels sending concurrently: the largest line at B [s]. */
   const networkTime = (levels, B) =>
     Math.max(0, ...levels.flatMap(({ bytes, hops }) => [lineAt(bytes, B), lineAt(hops, B)]));
 
@@ -129,7 +129,7 @@ const EVALUATION = (() => {
     [NETWORK]: network,
   });
 
-  /** Times of one kernel by resource with activation traffic, their maximum and bottleneck. */
+  /** Kernel times by resource with activation traffic, their maximum and bottleneck. */
   function kernelTimes(kernel, B, experts) {
     const network = sum(kernel.transfers.map((levels) => networkTime(levels, B)));
     const byResource = resourceTimes(kernel, B, experts, network);
@@ -139,7 +139,7 @@ const EVALUATION = (() => {
     return { ...kernel, byResource, time, bound };
   }
 
-  /** Sum over kernels on the busiest pipeline stage, with its `shares` of them and the bubble. */
+  /** Sum over kernels on the busiest pipeline stage, with its `shares` and the bubble. */
   function busiestStage({ stages, bubbleRuns }, kernels, B, kernelTime) {
     const stageTime = ({ shares }) => sum(kernels.map((kernel, i) => {
       const runs = shares ? shares[i] * (kernel.runs ? 1 + bubbleRuns / B : 1) : 1;
@@ -148,7 +148,7 @@ const EVALUATION = (() => {
     return Math.max(...stages.map(stageTime));
   }
 
-  /** Times of a workload at B [s]: `lower` with full overlap, `serial` without overlap between
+  /** Times at B [s]: `lower` with full overlap, `serial` without overlap between
       kernels, `upper` without any; by resource and by kernel, with the bottleneck. */
   function times(workload, B) {
     const { total } = workload;
@@ -165,7 +165,7 @@ const EVALUATION = (() => {
 
   // -------------------------------------------------------------------------------- thresholds
 
-  /** Lines of memory and network, with their resources. */
+  /** Memory and network lines, with their resources. */
   function limitLines({ memory, levels }) {
     const network = levels.flatMap(({ bytes, hops }) => [bytes, hops]);
     return [
@@ -176,7 +176,7 @@ const EVALUATION = (() => {
 
   /** Critical batch: the smallest B at which math takes longest, times `share`.
 
-      `share` is the share of peak to attain. Outcome `never` has the `limit` and what one more B
+      `share` is the peak share to attain. Outcome `never` has the `limit` and what one more B
       adds [s] to math, `mathSlope`, and to the limit, `limitSlope`. */
   function critical(workload, share = 1) {
     const { total, minBatch } = workload;
@@ -210,7 +210,7 @@ const EVALUATION = (() => {
 
   // --------------------------------------------------------------------------------- estimates
 
-  /** Calibrated time of a kernel [s]: common + max over pieces of min over sums. */
+  /** Kernel's calibrated time [s]: common + max over pieces of min over sums. */
   function kernelEstimate({ count, common, pieces }, extent) {
     const largest = { bound: null, seconds: 0 };
     for (const { bound, sums } of pieces) {
@@ -220,7 +220,7 @@ const EVALUATION = (() => {
     return { time: count * (evaluate(common, extent) + largest.seconds), bound: largest.bound };
   }
 
-  /** Time and bottleneck of a workload by its calibration; null without one. */
+  /** Time and bottleneck by the calibration; null without one. */
   function calibratedTime(workload, B) {
     const { estimates, slowdown } = workload;
     if (estimates) {
@@ -234,7 +234,7 @@ const EVALUATION = (() => {
     return { time: slowdown * upper, bound, kernelSeconds: null };
   }
 
-  /** Estimate [s] with its band, p10 to p90, and times of kernels; null without a calibration.
+  /** Estimate [s] with its band, p10 to p90, and kernel times; null without a calibration.
 
       A training step takes `slowdown` times its time without overlap. */
   function estimate(workload, B) {
@@ -245,7 +245,7 @@ const EVALUATION = (() => {
     return { ...calibrated, band };
   }
 
-  /** Plateau of a matmul's estimate: the `rate` that it tends to [FLOP/s], and the smallest B, as
+  /** Plateau in a matmul's estimate: the `rate` that it tends to [FLOP/s], and the smallest B, as
       `size`, that attains `PLATEAU_SHARE` of it. */
   function plateau(workload) {
     const { span, flops } = workload;
@@ -264,7 +264,7 @@ const EVALUATION = (() => {
 
   // ------------------------------------------------------------------------------------ memory
 
-  /** Memory of the fullest pipeline stage at S and B [byte], `maxBatch` and `maxContext`.
+  /** Memory on the fullest pipeline stage at S and B [byte], `maxBatch` and `maxContext`.
 
       `microBatches` in flight select the cache: a stage's last entry holds for any more. The
       longest context is a multiple of `cp`. */

@@ -1,7 +1,7 @@
 "use strict";
 /* The explorer: its controls, and what follows from the state in the address.
 
-   A form element shows and sets the setting of its `name`; `data-when` has words that a state must
+   A form element shows and sets the setting by its `name`; `data-when` has words that a state must
    match for an element to be shown. */
 
 const EXPLORER = (() => {
@@ -28,7 +28,7 @@ const EXPLORER = (() => {
 
   // ------------------------------------------------------------------------------------ the form
 
-  /** Show the value of an input, unless it has the focus: then it has what is typed. */
+  /** Show an input's value, unless it has the focus: then it has what is typed. */
   function showInput(input, value) {
     if (input.type === "radio") input.checked = input.value === value;
     else if (input === document.activeElement) return;
@@ -113,7 +113,7 @@ const EXPLORER = (() => {
     },
   };
 
-  /** Choose the typed option: the usual chip of that name, or the first option with all words. */
+  /** Choose the typed option: the usual chip by that name, or the first option with all words. */
   function chooseTyped(input) {
     const { options, take } = COMBOS[input.id];
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -139,7 +139,7 @@ const EXPLORER = (() => {
     navigate({ custom: items.join() }, true);
   }
 
-  /** Input of a custom number, with the data sheet's as its placeholder. */
+  /** Input for a custom number, with the data sheet's as its placeholder. */
   function customInput(state, chip, quantity, nominal) {
     const { label, scale, unit } = data.page.custom_numbers[quantity];
     const key = `${chip.id}.${quantity}`;
@@ -186,10 +186,10 @@ const EXPLORER = (() => {
     document.title = `${(lead || unable).split(". ")[0]} – rooflines`;
   }
 
-  /** Rows of the chosen chips. */
+  /** Rows for the chosen chips. */
   const chipRows = (state = readState()) => state.chips.map((chip) => evaluateChip(state, chip));
 
-  /** Rows of the chips that are not chosen and have a time. */
+  /** Rows for chips that are not chosen and have a time. */
   function evaluateUnchosen(state) {
     const unchosen = data.chips
       .filter((chip) => !chip.is_variant && !state.chips.includes(chip));
@@ -226,8 +226,7 @@ const EXPLORER = (() => {
     document.body.dataset.drawn = location.hash;
   }
 
-  /** Set a dragged size: in training a multiple of the global micro-batch, and of the chips that
-      share a sequence. */
+  /** Set a dragged size: in training B is a multiple of the global micro-batch, S of `cp`. */
   function dragSize(name, size) {
     const { isTraining, split, microBatch } = readState();
     const steps = isTraining ? { B: split.dp * microBatch, S: split.cp } : {};
@@ -240,7 +239,7 @@ const EXPLORER = (() => {
 
   const plots = () => [...document.querySelectorAll(".plot svg")];
 
-  /** Take the value of a form element into the state. */
+  /** Take a form element's value into the state. */
   function takeInput({ target }) {
     const { name, type, value, list } = target;
     if (list) chooseTyped(target);

@@ -1,12 +1,12 @@
 "use strict";
-/* Numbers as text, integers from doubles, and order of values. No page is needed. */
+/* Numbers as text, integers from doubles, and order of values. No page is needed.
+
+   NUMBER_FORMATS is the table of formats of rooflines/basics/text.py, whose texts are the same. */
 
 const NUMBERS = (() => {
   const TOLERANCE = 1e-12; // relative rounding error of a double
-  const LARGE_PREFIXES = [
-    ["E", 1e18], ["P", 1e15], ["T", 1e12], ["G", 1e9], ["M", 1e6], ["k", 1e3], ["", 1],
-  ];
-  const TIME_PREFIXES = [["", 1], ["m", 1e-3], ["µ", 1e-6], ["n", 1e-9]];
+  const { digits: DIGITS, prefixes: PREFIXES, formats: FORMATS } = NUMBER_FORMATS;
+  const MAX_DECIMALS = 100; // of Number.toFixed: all that a double of a few digits has
 
   /** Smallest integer that is not below a value, within the rounding error. */
   const ceil = (value) => Math.ceil(value - Math.abs(value) * TOLERANCE);
@@ -39,33 +39,70 @@ const NUMBERS = (() => {
     return descending ? -order : order;
   }
 
-  /** Number with a few significant digits, integers in full. */
-  const significant = (value, digits = 3) => value.toLocaleString("en-US", {
-    maximumSignificantDigits: digits, maximumFractionDigits: 0, roundingPriority: "morePrecision",
-  });
-  /** Quantity with the largest prefix that it reaches. */
-  function prefixed(value, unit, prefixes, digits = 3) {
-    const [prefix, scale] = prefixes.find(([, size]) => value >= size * 0.9995) ?? prefixes.at(-1);
-    return `${significant(value / scale, digits)} ${prefix}${unit}`;
+  const withSeparators = (text) => text.replace(/\B(?<!\.\d*)(?=(\d{3})+(?!\d))/g, ",");
+  const withoutZeros = (text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text);
+
+  /** Decimals of an exact text cut, if they are a tie and what stays is even; else null. */
+  function cutEvenTie(exact, decimals) {
+    const end = exact.indexOf(".") + 1 + decimals;
+    const cut = exact.slice(0, end).replace(/\.$/, "");
+    return /^50*$/.test(exact.slice(end)) && /[02468]$/.test(cut) ? cut : null;
   }
-  const si = (value, unit, digits) => prefixed(value, unit, LARGE_PREFIXES, digits);
-  const seconds = (value) => prefixed(value, "s", TIME_PREFIXES);
-  const integer = (value) => value.toLocaleString("en-US");
-  /** Share in percent; a share below 1 is never 100%. */
-  function percent(value) {
-    const text = significant(100 * value);
-    if (text !== "100" || value >= 1 - TOLERANCE) return `${text}%`;
-    return `${Math.min(Math.floor(1e5 * value) / 1e3, 99.999)}%`;
+  /** Number with some decimals; a tie is rounded to an even digit, as in Python. */
+  function fixed(value, decimals) {
+    const even = cutEvenTie(value.toFixed(MAX_DECIMALS), decimals);
+    return withSeparators(even ?? value.toFixed(decimals));
   }
-  /** Number with a prefix from a thousand on: 12.3k. */
-  const compact = (value) =>
-    (value < 999.5 ? significant(value) : si(value, "").replace(" ", ""));
-  const bytes = (value) =>
-    (value >= 999.5e9 && value < 1e14 ? `${significant(value / 1e9, 4)} GB` : si(value, "B"));
-  function usd(value) {
-    if (value >= 100) return `$${integer(Math.round(value))}`;
-    return `$${value >= 1 ? value.toFixed(2) : significant(value)}`;
+  /** Number with a few significant digits, integers in full; no trailing zeros. */
+  function significant(value, digits = DIGITS) {
+    const magnitude = Number(value.toExponential().split("e")[1]);
+    const decimals = value ? Math.max(digits - 1 - magnitude, 0) : 0;
+    return withoutZeros(fixed(value, decimals));
   }
+  /** Number with an exponent of two digits or more: 1.23e+06. */
+  function exponential(value, digits) {
+    const [exact, exactPower] = value.toExponential(MAX_DECIMALS).split("e");
+    const [rounded, power] = value.toExponential(digits - 1).split("e");
+    const even = cutEvenTie(exact, digits - 1);
+    const text = `${withoutZeros(even ?? rounded)}e${even ? exactPower : power}`;
+    return text.replace(/e([+-])(\d)$/, "e$10$2");
+  }
+  /** Number rounded down to some decimals. */
+  function cutAfter(value, decimals) {
+    return withoutZeros((Math.floor(value * 10 ** decimals) / 10 ** decimals).toFixed(decimals));
+  }
+
+  /** Largest prefix that the rounded value reaches, or the smallest, with its size. */
+  function findPrefix(value, prefixes, digits) {
+    const rounding = 1 - 0.5 * 10 ** -digits; // 999.96 GB/s rounds to 1 TB/s
+    const entries = Object.entries(prefixes);
+    return entries.find(([, size]) => Math.abs(value) >= size * rounding) ?? entries.at(-1);
+  }
+
+  /** Digits of a number in a range of a format. */
+  function digitText(value, range, digits) {
+    if (range.exponent) return exponential(value, digits);
+    if (range.decimals !== undefined) return fixed(value, range.decimals);
+    return range.cut === undefined ? significant(value, digits) : cutAfter(value, range.cut);
+  }
+
+  /** Number as text in a format of the table; `unit` and `digits` are for formats without. */
+  function formatNumber(value, kind, { unit = "", digits: defaultDigits = DIGITS } = {}) {
+    const range = FORMATS[kind].find(({ below = Infinity }) => Math.abs(value) < below);
+    const digits = range.digits ?? defaultDigits;
+    const scaled = value * (range.scale ?? 1);
+    const [prefix, size] =
+      range.prefixes ? findPrefix(scaled, PREFIXES[range.prefixes], digits) : ["", 1];
+    const text = digitText(scaled / size, range, digits);
+    return [range.sign, text, range.space, prefix, range.unit ?? unit].join("");
+  }
+  const si = (value, unit, digits) => formatNumber(value, "quantity", { unit, digits });
+  const seconds = (value) => formatNumber(value, "seconds");
+  const integer = (value) => formatNumber(value, "integer");
+  const percent = (value) => formatNumber(value, "percent");
+  const compact = (value) => formatNumber(value, "compact");
+  const bytes = (value) => formatNumber(value, "memory");
+  const usd = (value) => formatNumber(value, "usd");
   /** Number with its noun, in the plural unless 1: "1 chip", "8 chips". */
   const counted = (number, noun) => `${integer(number)} ${noun}${number === 1 ? "" : "s"}`;
   /** Names as a list in a sentence: "A, B and C". */
@@ -73,7 +110,7 @@ const NUMBERS = (() => {
     (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`);
 
   return {
-    TOLERANCE, ceil, floor, sum, firstInteger, compare, significant, si, seconds, integer, percent,
-    compact, bytes, usd, counted, joinNames,
+    TOLERANCE, ceil, floor, sum, firstInteger, compare, formatNumber, significant, si, seconds,
+    integer, percent, compact, bytes, usd, counted, joinNames,
   };
 })();

@@ -1,7 +1,7 @@
 "use strict";
-/* The two plots of a state: roofline and attained rate, or throughput and step time by kernel.
+/* Two plots: roofline and attained rate, or throughput and step time by kernel.
 
-   A plot has a `note`, and what `SVG.draw` takes, or sentences as `messages` in place of it. */
+   A plot has a `note`, and what `SVG.draw` takes, or sentences instead, `messages`. */
 
 const PLOTS = (() => {
   const { significant, si, seconds, integer, percent, compact, counted, joinNames, sum } = NUMBERS;
@@ -17,11 +17,11 @@ const PLOTS = (() => {
   // ---------------------------------------------------------------------- colours, marks and axes
 
   const chipColour = ({ colours: { light, dark } }) => `light-dark(${light}, ${dark})`;
-  /** Style of an element in which `--c` is the colour of a chip, and a dot in that colour. */
+  /** Style that sets `--c` to a chip's colour, and a dot in that colour. */
   const chipStyle = (chip) => `--c: ${chipColour(chip)}`;
   const swatch = () => make("span", { class: "swatch", "aria-hidden": "true" });
 
-  /** Integers from `min` to `max`, `perOctave` in each factor of two. */
+  /** Integers from `min` to `max`, `perOctave` in each doubling. */
   function octaves(min, max, perOctave) {
     const steps = Math.max(0, Math.ceil(Math.log2(max / min) * perOctave));
     const sizes = Array.from({ length: steps + 1 }, (_, i) =>
@@ -29,21 +29,21 @@ const PLOTS = (() => {
     return [...new Set([...sizes, max])];
   }
 
-  /** Mark of `SVG.draw` in the colour of a chip. */
+  /** Mark for `SVG.draw` in a chip's colour. */
   const chipMark = (kind, chip, points, more = {}) =>
     ({ kind, points, colour: chipColour(chip), ...more });
   /** Vertical rule at a size. */
   const sizeRule = (size, text) => ({ kind: "rule", points: [[size, 1]], text });
-  /** Outline of the area between two lines. */
+  /** Outline around the area between two lines. */
   const outline = (above, below) => [...above, ...below.toReversed()];
 
   const makeAxis = (min, max, title) => ({ min, max, title, format: compact });
-  /** Axis around all points of marks, with factors of margin; `place` is 0 for x, 1 for y. */
+  /** Axis around all mark points, margins as factors; `place` is 0 for x, 1 for y. */
   function axisAround(marks, place, { title, below, above }) {
     const values = marks.flatMap(({ points }) => points.map((point) => point[place]));
     return makeAxis(Math.min(...values) / below, Math.max(...values) * above, title);
   }
-  /** Axis of a matmul's rates. */
+  /** Axis for a matmul's rates. */
   const rateAxis = ({ shards }, marks) => axisAround(marks, 1,
     { title: shards > 1 ? "FLOP/s of a chip" : "FLOP/s", below: 1.6, above: 1.7 });
 
@@ -55,10 +55,10 @@ const PLOTS = (() => {
   const ridge = ({ rates: { peak, memory } }) => peak / memory;
   /** Arithmetic intensity at B [FLOP/byte]. */
   const intensityAt = ({ flops, bytes }, B) => lineAt(flops, B) / lineAt(bytes, B);
-  /** Attained rate of a matmul that takes some seconds [FLOP/s]. */
+  /** Attained rate: FLOPs / time [FLOP/s]. */
   const attainedRate = ({ flops }, B, time) => lineAt(flops, B) / time;
 
-  /** Band below the roofline of a chip in which timed kernels are. */
+  /** Band below a chip's roofline in which timed kernels are. */
   function measuredBand(state, row, intensities) {
     const quantiles = findMeasuredRatio(state, row, true);
     if (!quantiles) return [];
@@ -69,7 +69,7 @@ const PLOTS = (() => {
     return [chipMark("area", row.chip, points, { faint: true, tip })];
   }
 
-  /** Dot of a matmul at its intensity and rate; faint without a time on the chosen basis. */
+  /** Matmul's dot at its intensity and rate; faint without a time on the chosen basis. */
   function matmulDot(state, { chip, workload, time, times }) {
     const intensity = intensityAt(workload, state.B);
     const rate = attainedRate(workload, state.B, time ?? times.lower);
@@ -107,7 +107,7 @@ const PLOTS = (() => {
     : [chipMark("circle", chip, [[size, rate]],
       { tip: `${chip.label}: ${text} from ${integer(size)}` })]);
 
-  /** Line of the attained rate over B by the bound, with a circle where it is compute-bound. */
+  /** Attained rate over B by the bound, with a circle where it is compute-bound. */
   function boundCurve({ basis }, { chip, workload, critical }, boundLine) {
     if (basis === CALIBRATED) {
       return [chipMark("line", chip, boundLine, { label: `${chip.label} (bound)`, faint: true })];
@@ -119,7 +119,7 @@ const PLOTS = (() => {
     ];
   }
 
-  /** Lines of the attained rate of a chip over B: bound, or estimate with its band. */
+  /** A chip's attained rate over B: bound, or estimate with its band. */
   function rateCurves(state, row, sizes) {
     const { chip, workload, estimate, plateau } = row;
     const rateLine = (time) => sizes.map((B, i) => [B, attainedRate(workload, B, time(B, i))]);
@@ -161,7 +161,7 @@ const PLOTS = (() => {
 
   // ------------------------------------------------------------------------- throughput: steps
 
-  /** Axis of a step's size: its `name`, B or in training S, range and title; `fitting` is the
+  /** Axis for a step's size: its `name`, B or in training S, range and title; `fitting` is the
       largest that fits, `at` gives workload and B for a size. */
   function stepAxis(state, { chip, workload, footprint }) {
     const axis = state.isTraining ? {
@@ -178,7 +178,7 @@ const PLOTS = (() => {
     return { ...axis, min, max: Math.max(2 * min, size, largest) };
   }
 
-  /** Pareto front of a chip: rate for a user and of a chip, over batches that fit. */
+  /** Pareto front: tokens/s/user against tokens/s/chip, over batches that fit. */
   function paretoFront(state, { workload, footprint }) {
     const { dp, chips } = state.split;
     const largest = Math.max(dp, Math.min(footprint.maxBatch ?? MAX_BATCH, MAX_BATCH));
@@ -243,7 +243,7 @@ const PLOTS = (() => {
   // ---------------------------------------------------------------- step time by kernel: steps
 
   /** Kernels by the time that they take, the longest first, as { name, indices }; the last ones
-      together. `kernelTimes` are lists of times, one for each size. */
+      together. `kernelTimes` has a list per size. */
   function kernelGroups(kernels, kernelTimes) {
     const length = (i) => kernelTimes[0][i] + kernelTimes.at(-1)[i];
     const order = kernels.map((_, i) => i).filter(length).sort((a, b) => length(b) - length(a));
@@ -254,7 +254,7 @@ const PLOTS = (() => {
     return rest.length ? [...groups, { name: `${rest.length} others`, indices: rest }] : groups;
   }
 
-  /** Areas of kernels' shares of step time, stacked, over some sizes. */
+  /** Kernels' shares in step time as stacked areas, over some sizes. */
   function stackedShares(kernels, sizes, kernelTimes) {
     const totals = kernelTimes.map(sum);
     let top = sizes.map((size) => [size, 0]);
@@ -271,7 +271,7 @@ const PLOTS = (() => {
     });
   }
 
-  /** Basis of the shares, in a state that asks for estimates. */
+  /** Basis for the shares, in a state that asks for estimates. */
   function basisNote({ basis }, isCalibrated) {
     if (isCalibrated) return "Calibrated.";
     return basis === CALIBRATED ? "By the bound." : "";
@@ -319,7 +319,7 @@ const PLOTS = (() => {
 
   // ----------------------------------------------------------------------------------- the figures
 
-  /** Show a plot in its figure; `onDrag` takes the name and value of a dragged size. */
+  /** Show a plot in its figure; `onDrag` takes a dragged size, name and value. */
   function showPlot(id, title, { note = "", messages, draggedSize, ...plot }, onDrag) {
     const [heading, frame, caption] = $(id).children;
     heading.textContent = title;
@@ -337,7 +337,7 @@ const PLOTS = (() => {
     SVG.draw(frame, { ...plot, onDrag: onDragTo });
   }
 
-  /** Draw both plots of a state. */
+  /** Draw both plots. */
   function draw(state, rows, onDrag) {
     const supported = rows.filter(({ unsupported }) => !unsupported);
     if (state.subject === MODEL) {

@@ -1,8 +1,8 @@
 "use strict";
-/* The verdict: sentences about the rows of a state. No page is needed.
+/* The verdict: sentences about a state's rows. No page is needed.
 
    A sentence names its chips; a network only where it moves bytes; a lead only where it is larger
-   than the spread of timings. What cannot run comes first. */
+   than the timings' spread. What cannot run comes first. */
 
 const SENTENCES = (() => {
   const { TOLERANCE, significant, si, seconds, integer, percent, compact, bytes } = NUMBERS;
@@ -17,7 +17,7 @@ const SENTENCES = (() => {
   const rangeText = ({ p10, p90 }) => `${significant(p10)} to ${significant(p90)} times`;
   const chipNames = (rows) => joinNames(rows.map(({ chip }) => chip.label));
 
-  /** Band of an estimate in parentheses. */
+  /** Estimate's band in parentheses. */
   const bandText = ({ band }) => (band ? ` (${band.map(seconds).join(" to ")}, p10 to p90)` : "");
 
   /** Reasons why rows have no numbers; chips with one reason in one sentence. */
@@ -29,7 +29,7 @@ const SENTENCES = (() => {
 
   // ------------------------------------------------------------------------------ which is best
 
-  /** Ranking of the two fastest chips, if the lead exceeds the spread of timings. */
+  /** Ranking of the two fastest chips, if the lead exceeds the timings' spread. */
   function ranking(state, rows) {
     const timed = rows.filter(({ time, fits }) => time && fits !== false)
       .sort((a, b) => a.time - b.time);
@@ -51,7 +51,7 @@ const SENTENCES = (() => {
 
   // ---------------------------------------------------------------------------------- matmuls
 
-  /** Limit of the share of peak as B grows, for a row that is never compute-bound. */
+  /** Limit that the peak share tends to as B grows, for a row that is never compute-bound. */
   const shareLimit = ({ workload, critical: { mathSlope, limitSlope } }) =>
     percent((mathSlope / limitSlope) * workload.mathEfficiency);
 
@@ -65,7 +65,7 @@ const SENTENCES = (() => {
     return `No B makes it compute-bound${slopes}${share}.`;
   }
 
-  /** Critical batch of a row. */
+  /** Critical batch in words. */
   function thresholdText(row) {
     const { critical, critical90, footprint: { maxBatch } } = row;
     if (critical.outcome === ALWAYS) return "Compute-bound from any B.";
@@ -80,7 +80,7 @@ const SENTENCES = (() => {
     return `${start}${isBeyond ? `, more than the ${integer(maxBatch)} that fit` : ""}.`;
   }
 
-  /** Lead of a matmul: share of peak, time and bottleneck. */
+  /** Matmul's lead: peak share, time and bottleneck. */
   function matmulLead(state, row) {
     const { times: { bound, lower }, estimate, plateau } = row;
     const place = chipsText(state.shards, row.chip);
@@ -98,14 +98,14 @@ const SENTENCES = (() => {
       + ` ${estimate.bound}-bound.${plateauText}`;
   }
 
-  /** Collective time of a sharding beside math time. */
+  /** Collective time beside math time. */
   function collectiveLine({ chip, workload, times: { byResource } }) {
     if (!(byResource.network > 0)) return null;
     return `The ${workload.collective} over ${chip.link_name} takes ${seconds(byResource.network)},`
       + ` the math ${seconds(byResource.compute)}.`;
   }
 
-  /** Quantiles of timed kernels over the shown time. */
+  /** Timed kernels over the shown time, in quantiles. */
   function measuredLine(state, { chip, measuredRatio }) {
     const { timed_dtypes: timed, min_long_bound_s: minLong } = state.data.measured;
     if (hasCustomRate(state, chip)) return `${UNKNOWN} no timings for custom numbers.`;
@@ -122,7 +122,7 @@ const SENTENCES = (() => {
       + ` (${timings}, p10 to p90${cached}).`;
   }
 
-  /** Tokens that B counts, where the layer is that of one expert. */
+  /** Tokens that B counts, where the layer is one expert's. */
   function expertLine({ data, D, F }) {
     const layer = data.layers.find((sizes) => sizes.D === D && sizes.F === F);
     return layer?.name.includes("expert")
@@ -131,7 +131,7 @@ const SENTENCES = (() => {
 
   // --------------------------------------------------------------------------------- model steps
 
-  /** Effect of overlap on a training step, and the origin of its estimate. */
+  /** Overlap's effect on a training step, and where its estimate comes from. */
   function overlapLine({ data: { software: names } }, { workload, times: { lower, upper } }) {
     const { slowdown, fitted_steps: steps, software } = workload;
     const overlap = `With full overlap ${seconds(lower)}, without any ${seconds(upper)}.`;
@@ -140,7 +140,7 @@ const SENTENCES = (() => {
       + ` ${counted(steps, "measured step")} (${names[software] ?? software}).`;
   }
 
-  /** Quantiles of served runs over the shown time, for this chip or all; only decode is timed. */
+  /** Served runs over the shown time, in quantiles, for this chip or all; only decode is timed. */
   function servedLine(state, { measuredRatio, times, time }) {
     const { phase, basis } = state;
     const over = basis === BOUND || time === null ? "bound" : "estimate";
@@ -154,7 +154,7 @@ const SENTENCES = (() => {
       : `Served runs take ${rangeText(quantiles)} such estimates ${source} ${overlapped}.`;
   }
 
-  /** Lead of a model's step: its time, and tokens/s or MFU. */
+  /** Model step's lead: its time, and tokens/s or MFU. */
   function modelLead(state, row) {
     const { isTraining, phase, model, format, B, S } = state;
     const { chip, times, estimate, split } = row;
@@ -187,7 +187,7 @@ const SENTENCES = (() => {
     ];
   }
 
-  /** Axes of a torus that chips take, where they take several. */
+  /** Torus axes that chips take, where they take several. */
   const axesLine = ({ workload: { axes } }) =>
     (axes ? `The chips take axes ${axes} of a torus.` : null);
 
@@ -222,7 +222,7 @@ const SENTENCES = (() => {
       + ` ${split.chips > 1 ? "each" : "the"} chip.`;
   }
 
-  /** Sentences about accuracy, thresholds and overlap of a row. */
+  /** Sentences about a row's accuracy, thresholds and overlap. */
   function detailLines(state, row) {
     if (state.subject === MATMUL) {
       return [collectiveLine(row), measuredLine(state, row), expertLine(state)];

@@ -1,7 +1,7 @@
 "use strict";
-/* URL state, and the row of each chip. No page is needed.
+/* URL state, and a row for each chip. No page is needed.
 
-   `data` comes from explorer.py: matmuls, and `steps` of models. */
+   `data` comes from explorer.py: matmuls, and model `steps`. */
 
 const STATE = (() => {
   const { ceil, integer } = NUMBERS;
@@ -18,7 +18,7 @@ const STATE = (() => {
 
   // ----------------------------------------------------------------------- the state's settings
 
-  /** Tell if a state has all words: a subject, serving or training, and a basis of times. */
+  /** Tell if a state has all words: a subject, serving or training, and a time basis. */
   function matchesState(state, words) {
     const use = state.isTraining ? TRAIN : SERVE;
     const matching = [state.subject, state.subject === MODEL ? use : null, state.basis];
@@ -47,7 +47,7 @@ const STATE = (() => {
     return numbers;
   }
 
-  /** Chips by id; the name of a family stands for its usual chip. */
+  /** Chips by id; a family's name stands for its usual chip. */
   function findChips(ids, { chips, default_chips: defaults }, unavailable) {
     const matches = ids.flatMap((id) => {
       const exact = chips.find((chip) => chip.id === id);
@@ -70,9 +70,9 @@ const STATE = (() => {
   const optionId = (option) => option.id ?? option.name ?? option;
   const optionText = (option) => option.label ?? option.name ?? option;
 
-  /** Reader of settings; `menus` collects options, `unavailable` refused values. */
+  /** Settings reader; `menus` collects options, `unavailable` refused values. */
   function settingReader(parameters, menus, unavailable) {
-    /** Option of a menu by its id, by default the first. */
+    /** Menu option by its id, by default the first. */
     function option(name, options, { preferred = options[0], isDisabled = () => false } = {}) {
       const value = parameters.get(name);
       const match = options.find((entry) => optionId(entry) === value);
@@ -87,7 +87,7 @@ const STATE = (() => {
       };
       return chosen;
     }
-    /** Integer that is a multiple of `step`, the nearest one to what the address has. */
+    /** Multiple of `step` that is nearest to the number in the address. */
     function size(name, preferred, { step = 1, min = step, max = MAX_SIZE } = {}) {
       const usual = String(Math.ceil(Math.max(preferred, min) / step) * step);
       const text = parameters.get(name) ?? usual;
@@ -153,13 +153,13 @@ const STATE = (() => {
 
   // ------------------------------------------------------------------------- numbers of a chip
 
-  /** Custom number of a chip; null if there is none. */
+  /** Chip's custom number; null if there is none. */
   const customNumber = ({ custom }, chip, quantity) => custom[`${chip.id}.${quantity}`] ?? null;
   /** Tell if a chip has a custom rate: then no timing applies to it. */
   const hasCustomRate = (state, chip) =>
     ["peak", "memory", "link"].some((quantity) => customNumber(state, chip, quantity));
 
-  /** Numbers of a chip's data sheet in SI units; null if missing. */
+  /** Data-sheet numbers in SI units; null if missing. */
   function dataSheet({ data }, { peaks, memory, network, price }, compute) {
     return {
       peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
@@ -168,9 +168,9 @@ const STATE = (() => {
     };
   }
 
-  /** Rates of a chip, custom numbers in place of its data sheet's: nominal ones, and as attained.
+  /** Chip rates, custom numbers replacing its data sheet's: nominal ones, and as attained.
 
-      `slowdown` multiplies the seconds of a link. Memory bandwidth is multiplied by `gain`. */
+      `slowdown` multiplies a link's seconds. Memory bandwidth is multiplied by `gain`. */
   function chipRates(state, chip, compute, gain) {
     const sheet = dataSheet(state, chip, compute);
     const number = (quantity) => customNumber(state, chip, quantity) ?? sheet[quantity];
@@ -190,11 +190,11 @@ const STATE = (() => {
 
   // ------------------------------------------------------------------------------------ matmuls
 
-  /** Segment of a network's chip counts that has a count; the first one counts. */
+  /** First segment that contains a chip count. */
   const findSegment = (network, shards) => network?.segments.find(({ first, last, step, offset }) =>
     shards >= first && shards <= last && shards % step === offset);
 
-  /** Workload of a matmul on a chip, or the reason why there is none as `unsupported`. */
+  /** Matmul's workload on a chip, or the reason why there is none as `unsupported`. */
   function matmulWorkload(state, chip, gain = 1) {
     const { data, sharding, dtypes, shards, D, F } = state;
     const { compute } = dtypes;
@@ -239,7 +239,7 @@ const STATE = (() => {
     return { ...workload, ...calibration };
   }
 
-  /** Sums of a matmul's calibrated network time, by level; the largest counts. */
+  /** Calibrated network time as sums, by level; the largest counts. */
   function networkSums(terms, collective, networkLevels, evaluate) {
     if (!networkLevels.length) return [];
     if (!collective) {
@@ -251,7 +251,7 @@ const STATE = (() => {
     return [collective.protocols.map(withSteps)];
   }
 
-  /** Calibration of a matmul's workload: estimates, their extents and band, and the software. */
+  /** Matmul's calibration: estimates, their extents and band, and the software. */
   function matmulCalibration(fit, matmul) {
     const { nominal, networkLevels, workLine, evaluate, chip, shards, scheme } = matmul;
     const collective = networkLevels.length ? fit.collectives[scheme.collective] : null;
@@ -287,7 +287,7 @@ const STATE = (() => {
     };
   }
 
-  /** Bands that count for sizes: for another engine, and where a size is out of a fit's range. */
+  /** Bands that count for sizes: for another engine, and where a size is outside a fit's range. */
   function widerBands(range, sizes) {
     const isOutside = Object.entries(sizes).some(([name, size]) => {
       const [min, max] = range.sizes[name] ?? [-Infinity, Infinity];
@@ -296,7 +296,7 @@ const STATE = (() => {
     return [range.other_engine_band, isOutside ? range.out_of_range_band : null];
   }
 
-  /** Band of a fit as a function of bound and B, wider for sizes and payloads out of its range. */
+  /** Fit's band as a function (bound, B), wider for sizes and payloads outside its range. */
   function bandByBound(fit, collective, sizes, transferAt) {
     const fromSizes = fit.range ? widerBands(fit.range, sizes) : [];
     return (bound, B) => {
@@ -312,7 +312,7 @@ const STATE = (() => {
 
   // --------------------------------------------------------------------------------- model steps
 
-  /** Reason why a chip has no step: of the skipped rows that name no other, the first. */
+  /** Reason why a chip has no step: the first skipped row that names no other. */
   function skippedReason({ data: { steps }, model, split, format }, chip, hasMachine) {
     const step = { chip: chip.id, model: model.id, split: split.name, dtypes: format };
     const skipped = steps.skipped.find((row) =>
@@ -320,7 +320,7 @@ const STATE = (() => {
     return skipped?.reason ?? (hasMachine ? "no such step" : "no steps on this page");
   }
 
-  /** Workload of a model's step on a chip, or the reason why there is none as `unsupported`. */
+  /** Model step's workload on a chip, or the reason why there is none as `unsupported`. */
   function stepWorkload(state, chip, gain = 1) {
     const { data: { steps }, phase, model, format, split, S, isTraining, microBatch } = state;
     const globalMicroBatch = split.dp * microBatch;
@@ -361,7 +361,7 @@ const STATE = (() => {
     const bandAt = () => machine.bands[phase];
     const indices = step.estimates[place];
     if (!indices) return { ...workload, ...(isTraining ? machine.training : {}), bandAt };
-    /** Extents at a batch; `tokens:128` counts tokens in whole spans of 128. */
+    /** Extents at a batch; `tokens:128` counts tokens in whole spans, 128 each. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
       const rows = { tokens: B * tokens, sequences: B }[kind];
@@ -384,11 +384,11 @@ const STATE = (() => {
   /** Time on the chosen basis [s]: serialized bound, or estimate; null without a calibration. */
   const timeAt = ({ basis }, workload, B) => (basis === CALIBRATED
     ? EVALUATION.estimate(workload, B)?.time ?? null : EVALUATION.times(workload, B).serial);
-  /** Share of peak that a row attains in a time: math time at the nominal peak / time [1]. */
+  /** Attained peak share: math time at the nominal peak / time [1]. */
   const peakShare = ({ workload, times }, time) =>
     (times.byResource.compute / time) * workload.mathEfficiency;
 
-  /** Row of a chip: everything that the page shows about it. */
+  /** Chip's row: everything that the page shows about it. */
   function evaluateChip(state, chip) {
     const { B, split, shards } = state;
     const isMatmul = state.subject === MATMUL;
@@ -445,7 +445,7 @@ const STATE = (() => {
       { subject: MATMUL, chip: chip.id, dtypes: dtypes.name, length, over });
   }
 
-  /** Row of the verdict: the first that runs, preferably in memory and with a time. */
+  /** Row for the verdict: the first that runs, preferably in memory and with a time. */
   function featuredRow(rows) {
     const supported = rows.filter(({ unsupported }) => !unsupported);
     const fitting = supported.filter(({ fits }) => fits !== false);

@@ -52,7 +52,7 @@ const SVG = (() => {
     return sorted;
   }
 
-  /** Scale of an axis: pixels between `start` and `end`, logarithmic unless it has own ticks. */
+  /** Axis scale: pixels between `start` and `end`, logarithmic unless it has ticks. */
   function makeScale({ min, max, ticks }, start, end) {
     const share = (value) => (ticks ? (value - min) / (max - min)
       : Math.log(value / min) / Math.log(max / min));
@@ -69,7 +69,7 @@ const SVG = (() => {
   const markStyle = ({ colour }) => (colour ? `--c: ${colour}` : null);
   const markTitle = ({ tip }) => (tip ? [make("title", {}, tip)] : []);
 
-  /** Class of a mark: its kind, and `solid` or `faint`. */
+  /** Mark's class: its kind, and `solid` or `faint`. */
   function markClass({ kind, solid, faint }) {
     if (solid) return `${kind} solid`;
     return faint ? `${kind} faint` : kind;
@@ -112,7 +112,7 @@ const SVG = (() => {
     return [circle, make("text", { class: "name", style, ...position }, text)];
   }
 
-  /** Elements of a mark; `frame` has scales, edges and the places of all dots. */
+  /** Mark's elements; `frame` has scales, edges and all dots. */
   function markShapes(mark, frame) {
     if (isClipped(mark)) return pathShape(mark, frame);
     return mark.kind === "rule" ? ruleShapes(mark, frame) : dotShapes(mark, frame);
@@ -150,7 +150,7 @@ const SVG = (() => {
     ];
   }
 
-  /** Labels of marks at the right end. */
+  /** Mark labels at the right end. */
   function labelShapes(labelled, { yScale, right, bottom }) {
     const ends = labelled.map((mark) => ({ ...mark, y: yScale(mark.points.at(-1)[1]) }));
     return spreadLabels(ends, TOP, bottom).map((mark) =>
@@ -208,7 +208,7 @@ const SVG = (() => {
 
   // --------------------------------------------------------------------------------------- files
 
-  /** Copy of a plot with its styles as attributes, for a file. */
+  /** Plot's copy with its styles as attributes, for a file. */
   function standaloneCopy(picture) {
     const { width, height } = picture.viewBox.baseVal;
     const copy = picture.cloneNode(true);

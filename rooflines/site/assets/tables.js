@@ -1,5 +1,5 @@
 "use strict";
-/* The table of chips, and the tables in tabs. */
+/* The chip table, and the tables in tabs. */
 
 const TABLES = (() => {
   const { significant, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
@@ -19,15 +19,15 @@ const TABLES = (() => {
 
   // ------------------------------------------------------------------------- the table of chips
 
-  /** Text of a threshold: a size, "any" or "never". */
+  /** Threshold as text: a size, "any" or "never". */
   function thresholdSize({ outcome, size }) {
     const words = { [ALWAYS]: "any", [NEVER]: "never" };
     return words[outcome] ?? integer(size);
   }
-  /** Function that formats a value, and shows a dash in place of a missing one. */
+  /** Function that formats a value, and shows a dash for a missing one. */
   const orMissing = (format) =>
     (value, state) => (value === null || value === undefined ? MISSING : format(value, state));
-  /** Formats of values by the names that columns have for them. */
+  /** Formats by the names that columns have for them. */
   const FORMATS = {
     seconds, percent, integer, bytes, compact, usd, threshold: thresholdSize, text: String,
     significant: (value) => significant(value),
@@ -44,11 +44,11 @@ const TABLES = (() => {
     quantiles: ({ p50 }) => p50,
   };
 
-  /** Value of a column in a row; null if it has none. */
+  /** Column's value in a row; null if it has none. */
   const fieldValue = (row, { name, field = name }) =>
     field.split(".").reduce((value, key) => value?.[key], row) ?? null;
 
-  /** Columns of a state, with the `cell` of a row, and its `value` for sorting. */
+  /** Columns in a state, with functions from a row: `cell`, and `value` for sorting. */
   function chipColumns(state) {
     const columns = state.data.page.columns.filter(({ when }) => matchesState(state, when));
     return columns.map((column) => {
@@ -66,7 +66,7 @@ const TABLES = (() => {
     });
   }
 
-  /** First cell of a chip's row, with the button that adds or removes it. */
+  /** First cell in a chip's row, with the button that adds or removes it. */
   function chipHead(chip, { chips }, toggleChip) {
     const isChosen = chips.includes(chip);
     const button = make("button", {
@@ -80,7 +80,7 @@ const TABLES = (() => {
     return make("th", attributes, button, swatch(), chip.label);
   }
 
-  /** Row of a chip as an element. */
+  /** Chip's row as an element. */
   function chipRow(row, columns, state, toggleChip) {
     const { chip, fits, bound, unsupported } = row;
     const classes = { fits: fits === false ? "problem" : "", bound: `${bound}-bound` };
@@ -92,7 +92,7 @@ const TABLES = (() => {
       chipHead(chip, state, toggleChip), ...cells);
   }
 
-  /** Columns of the CSV file, { name, value }; quantiles take two. */
+  /** Columns in the CSV file, { name, value }; quantiles take two. */
   function csvColumns(columns) {
     return columns.flatMap((column) => {
       if (column.format !== "quantiles") return { name: column.csv, value: column.value };
@@ -103,7 +103,7 @@ const TABLES = (() => {
     });
   }
 
-  /** Show rows of chips; returns the same as rows of CSV, in SI units with all digits. */
+  /** Show chip rows; returns the same as CSV rows, in SI units with all digits. */
   function showChips(table, state, rows, toggleChip) {
     const columns = chipColumns(state);
     const sorted = sortRows(rows, columns, state.unavailable);
@@ -118,17 +118,17 @@ const TABLES = (() => {
 
   // -------------------------------------------------------------------------- tables of two axes
 
-  /** Function that shades a cell's heat among those of all cells, in percent. */
+  /** Function that shades a cell's heat among all heats, in percent. */
   function heatScale(cells) {
     const heats = cells.flatMap(({ heat }) => heat ?? []);
     const [low, high] = [Math.min(...heats), Math.max(...heats)];
     return (heat) => 100 * (high > low ? (heat - low) / (high - low) : UNIFORM_HEAT);
   }
 
-  /** Table of cells, with `rows` and `columns` as { name, value }.
+  /** Cell table, with `rows` and `columns` as { name, value }.
 
-      `workload` of a row's and a column's value is what a cell shows; `cell` gives its text, kind
-      (a class), tip and heat, the number by which it is shaded. */
+      `workload` takes a row's and a column's value; `cell` takes that workload and gives text, kind
+      (a class), tip and heat, the number that shades it. */
   function cellTable({ caption, corner, rows, columns, workload, cell, note }) {
     const cells = rows.map((row) => columns.map((column) => {
       const shown = workload(row.value, column.value);
@@ -153,7 +153,7 @@ const TABLES = (() => {
   const chipAxis = (chips) => chips.map((chip) => ({ name: chip.label, value: chip }));
   const paragraph = (text) => make("p", {}, text);
   const boundNote = ({ basis }) => (basis === CALIBRATED ? ", by the bound" : "");
-  /** Cell with the letter of a bottleneck. */
+  /** Cell with a bottleneck's letter. */
   const boundCell = (bound, tip) => ({ text: bound[0].toUpperCase(), kind: `${bound}-bound`, tip });
 
   /** Cell with a critical batch, shaded by its logarithm. */
@@ -167,7 +167,7 @@ const TABLES = (() => {
     return { text: thresholdSize(critical), kind: "heat", heat: Math.log(critical.size) };
   }
 
-  /** Tab of critical batches over D and F. */
+  /** Tab: critical batches over D and F. */
   function sizes(state) {
     const { chip, dtypes } = state;
     const workload = matmulWorkload(state, chip);
@@ -180,7 +180,7 @@ const TABLES = (() => {
     });
   }
 
-  /** Tab of critical batches over chips and dtypes. */
+  /** Tab: critical batches over chips and dtypes. */
   function dtypes(state) {
     const { data, showsAllChips, D, F } = state;
     const chips = showsAllChips ? data.chips.filter((chip) => !chip.is_variant) : state.chips;
@@ -195,7 +195,7 @@ const TABLES = (() => {
     });
   }
 
-  /** Tab of bottlenecks over B, and over chips or numbers of chips. */
+  /** Tab: bottlenecks over B, and over chips or chip counts. */
   function bottlenecks(state) {
     const { chip, chips, sharding } = state;
     const isSharded = sharding !== "none";
@@ -219,7 +219,7 @@ const TABLES = (() => {
     });
   }
 
-  /** Tab of bottlenecks over S and B. */
+  /** Tab: bottlenecks over S and B. */
   function context(state) {
     const { chip, model, format, split } = state;
     const lengths = CONTEXTS.filter((S) => !model.context || S <= model.context);
@@ -241,12 +241,12 @@ const TABLES = (() => {
     });
   }
 
-  /** Columns of the tab of kernels: functions from a kernel, with its `estimate`, to a cell. */
+  /** Columns in the kernel tab: functions from a kernel, with its `estimate`, to a cell. */
   function kernelColumns(serial, hasEstimates) {
     const timeCell = (time) => ({ text: time ? seconds(time) : MISSING });
     const resource = (name) => ({ name, value: ({ byResource }) => timeCell(byResource[name]) });
     return [
-      { name: "layers", value: (kernel) => ({ text: integer(kernel.count) }) },
+      { name: "layers", value: (kernel) => ({ text: significant(kernel.count) }) },
       { name: "time", value: ({ time }) => timeCell(time) },
       { name: "share", value: ({ time }) => ({ text: time ? percent(time / serial) : MISSING }) },
       {
@@ -260,7 +260,7 @@ const TABLES = (() => {
     ];
   }
 
-  /** Tab of a step's kernels, the longest first. */
+  /** Tab: a step's kernels, the longest first. */
   function kernels(state) {
     const { chip, basis, B, S } = state;
     const row = evaluateChip(state, chip);
@@ -280,7 +280,7 @@ const TABLES = (() => {
     });
   }
 
-  /** Tab of memory and throughput over chips and splits. */
+  /** Tab: memory and throughput over chips and splits. */
   function splits(state) {
     const { isTraining, microBatch, B, S, chips } = state;
     const roundUp = (size, step) => Math.ceil(size / step) * step;
