@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from benchmarks.first_steps import first_steps
 from benchmarks.measure import CORES, ROOT, RUNTIME
-from benchmarks.sections import again, default_config, growth, rows_into_parquet, solving
+from benchmarks.sections import again, answering, default_config, growth, rows_into_parquet, solving
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,6 +50,7 @@ def sections(rows: float, sizes: list[float]) -> dict[str, Callable[[Path], Any]
         "thresholds": lambda _: solving(),
         "again": lambda folder: again(10 * rows, folder),
         "default": default_config,
+        "answer": answering,
         "first steps": first_steps,
     }
 

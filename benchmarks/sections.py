@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import polars as pl
 from polars.testing import assert_frame_equal
 
 from benchmarks.contenders import CONTENDERS, ESTIMATES
-from benchmarks.measure import Cost, cheapest, demand, run, workflow
+from benchmarks.measure import RUNTIME, Cost, cheapest, demand, run, workflow
 from benchmarks.sweeps import config
 from rooflines import load_config, thresholds
 
@@ -31,7 +33,25 @@ EXACTLY = 1e-12
 TABLES = ("results/parts.csv", "results/thresholds.parquet", "results/skipped.csv")
 """Outputs of a large run: everything but charts and site."""
 
+QUESTION = "explain h100 llama-3.1-70b B=64 S=8k --split tp=8"
+
+ANSWER_ROUNDS = 7
+"""Rounds of an answer, which takes under a second [1]."""
+
 Numbers = dict[str, Any]
+
+
+def answering(folder: Path) -> Numbers:
+    """An answer on the command line, with catalogues from the cache and without a cache."""
+    caches = {"cache": str(folder / "cache"), "no cache": ""}
+
+    def answer(name: str) -> Cost:
+        with patch.dict(os.environ, ROOFLINES_CACHE=caches[name]):
+            return run(["rooflines", *QUESTION.split()], python=RUNTIME)
+
+    demand(answer("cache").said == answer("no cache").said, "the answers differ")
+    costs = cheapest([*caches], answer, ANSWER_ROUNDS)
+    return {name: cost.numbers for name, cost in costs.items()}
 
 
 def rows_into_parquet(rows: float, folder: Path) -> Numbers:
