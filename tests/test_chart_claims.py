@@ -8,6 +8,7 @@ from scenes import struck, texts
 
 import rooflines
 from rooflines import charts
+from rooflines.charts.kinds import attained
 from rooflines.charts.kit.chart_text import chip_label
 
 CHARTS = {chart.chart: chart for chart in charted.loaded().charts}
@@ -167,6 +168,16 @@ def test_a_hollow_point_is_where_a_curve_attains_its_share_of_the_peak():
             assert above.max() >= 0.99 * rate
             found += 1
     assert found > 0
+
+
+def test_a_curve_between_two_points_has_the_times_of_a_line():
+    def rate(size):
+        return 6.0 * size / (5 + 2 * size)  # FLOPs over a time that is affine in the size
+
+    ends = [(1.0, rate(1)), (16.0, rate(16))]
+    drawn = attained.smooth(ends, steps=4)
+    assert [size for size, _ in drawn] == pytest.approx([1, 2, 4, 8, 16])
+    assert [value for _, value in drawn] == pytest.approx([rate(size) for size, _ in drawn])
 
 
 def test_shares_of_layers_add_to_all():

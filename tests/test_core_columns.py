@@ -86,3 +86,14 @@ def test_charts_name_the_columns_that_core_lacks():
     sweep = config_of("core").sweep("mine")
     assert absent(kinds()["roofline"], sweep) == ["memory_intensity", "attained_flops_per_s"]
     assert absent(kinds()["critical"], sweep) == []
+
+
+@pytest.mark.parametrize("columns", [["mfu"], ["t_serial_s", "fits"]])
+def test_a_table_of_training_stores_the_listed_metrics_alone(columns):
+    trains = {**WHOLE, "phase": "train", "splits": {"dp": 2}, "grid": {"B": 2, "S": 128}}
+    config = rooflines.load_config({"model-sweeps": {"mine": {**trains, "columns": columns}}})
+    every = rooflines.load_config({"model-sweeps": {"mine": trains}})
+    stored, whole = (rooflines.rows(each, "mine").collect() for each in (config, every))
+    keys = whole.columns[: whole.columns.index("S") + 1]
+    assert {*stored.columns} == {*keys, *columns}
+    assert_frame_equal(stored, whole.select(stored.columns))

@@ -20,6 +20,7 @@ from transcripts import asked_in
 
 import rooflines
 from rooflines import models
+from rooflines.answers.phrases import Part, longest_parts
 from rooflines.answers.screen import WIDTH
 from rooflines.cli.explain import SHARDINGS
 from rooflines.cli.main import run
@@ -69,6 +70,27 @@ def test_how_a_number_was_read_is_said_once_or_beside_each(bandwidth, capacity, 
     ]
     shown = " ".join(str(replace(found, numbers=numbers)).partition("Sources for")[2].split())
     assert f"hbm 3.35 TB/s{values[0]}, 85.02 GB{values[1]}: a{whole}" in shown
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_one_part_more_than_is_named_is_named_too(number):
+    parts = [Part(f"part-{n}", float(n), "") for n in range(1, number + 1)]
+    labels = [line.label for line in longest_parts(parts, 15, max_parts=2)]
+    longest = [f"part-{n}" for n in range(number, 0, -1)]
+    most = [*longest[:2], f"{number - 2} others"]
+    assert labels == (longest if number <= 3 else most)
+
+
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_the_shortest_time_has_a_bar_too(ascii_only):
+    found = rooflines.explain("h100-sxm", "1x1x1048576", "bf16")
+    assert found.row["t_math_s"] < found.row["t_memory_s"] / 500
+    (line,) = (
+        line
+        for line in found.screen().text(ascii_only=ascii_only).splitlines()
+        if line.startswith("  compute ")
+    )
+    assert ("#" if ascii_only else "▏") in line
 
 
 def test_what_is_offered_makes_it_faster():

@@ -13,6 +13,7 @@ from hf_configs import FAMILIES, config_of, small
 from rooflines import RooflinesError, models
 from rooflines.models.architecture import Shape
 from rooflines.models.hf import rules
+from rooflines.models.hf.config_json import TIED
 from rooflines.models.hf.config_keys import Keys, tables
 from rooflines.models.hf.families import families
 
@@ -145,6 +146,16 @@ def test_what_is_stated_for_the_whole_model_holds_for_its_text_part():
     whole = {"model_type": "mistral3", "text_config": FAMILIES["small"], "torch_dtype": "bfloat16"}
     tied = [models.from_hf({**whole, "tie_word_embeddings": tied}) for tied in (True, False)]
     assert [model.shape.tied for model in tied] == [True, False]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_from_transformers_5_on_the_tie_of_the_whole_model_counts(tied):
+    text = {**FAMILIES["small"], TIED: not tied}
+    whole = {"model_type": "gemma3", "text_config": {**text, "model_type": "gemma3_text"}}
+    newer = {**whole, TIED: tied, "transformers_version": "5.0.1"}
+    assert models.from_hf(newer).shape.tied is tied
+    with pytest.raises(RooflinesError, match=TIED):
+        models.from_hf({**newer, "transformers_version": "4.57.0"})
 
 
 def test_a_path_a_folder_and_a_mapping_are_read(tmp_path):

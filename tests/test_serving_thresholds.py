@@ -181,6 +181,15 @@ def test_thresholds_of_random_sweeps(config):
     check_one(config, check_all)
 
 
+@pytest.mark.parametrize("axes", [[], ["S"], ["B"]])
+def test_targets_are_solved_for_whatever_thresholds_are_asked_for(axes):
+    form = {"models": ["llama-3.1-8b"], "grid": {"B": 1, "S": 128}, "dtypes": ["bf16"]}
+    form |= {"chips": ["h100-sxm"], "thresholds": axes, "targets": {"t_step_s": 0.01}}
+    found = sweep_thresholds(model_sweep(form)).filter(axis="B")
+    assert found["target_s"].to_list() == [0.01]
+    assert found["max_B_latency"].item() > 1
+
+
 def along_sizes(sweep, keys):
     """The keys of the thresholds of a case along batches and contexts: of a decode step these."""
     contexts, news = contexts_of(sweep), sweep["grid"].get("T", [None])

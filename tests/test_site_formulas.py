@@ -10,6 +10,7 @@ from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip, shares_of
+from rooflines.models.memory import cache_on_chip
 from rooflines.site.calibration_data import CHIP_ENTRY, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.model_steps import step_data
@@ -123,3 +124,19 @@ def test_a_stage_waits_for_as_many_runs_of_others_as_a_pipeline_fills_with(inter
     sweep = sweep_on(model, "h100-sxm", "bf16", entries=chip_entries(), **keys)
     ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
     assert (step["pp"], step["bubble_runs"]) == (4, waits)
+
+
+@pytest.mark.parametrize("name", ["gpt-oss-20b", "llama-4-scout", "gemma-3-27b"])
+def test_caches_of_windows_grow_as_those_of_the_model(name):
+    keys = {"grid": {"B": 1, "S": 64}, "splits": [{}], "thresholds": []}
+    sweep = sweep_on(name, "b200", "bf16", entries=chip_entries(), **keys)
+    ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
+    (pieces,) = (cache["pieces"] for cache in step["stages"][0]["cache_bytes"])
+    (case,) = sweep.cases
+    (window,) = (each.tokens for each in case.model.shape.attention_windows if each.tokens)
+    for context in (1, window - 1, window, window + 1, 3 * window + 5):
+        *_, last = (piece["coefficients"] for piece in pieces if piece["start"] <= context)
+        found = sum(factor * context**power for power, factor in enumerate(last))
+        sharing = case.sharing
+        exact = cache_on_chip(case.model.shape, context, sharing.bits, sharing.split)
+        assert found == pytest.approx(float(exact))

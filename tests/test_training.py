@@ -25,6 +25,7 @@ from rooflines.charts.kinds import time
 from rooflines.evaluation.row_frames import KernelTable, StepTable
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.entry_forms import validate_entry
+from rooflines.models.architecture import Gqa
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.every_split import plans_of
 from rooflines.sweep.one_chip import sweep_on
@@ -433,6 +434,18 @@ def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, messa
         (every if "chips" in change else rooflines.train)(**asked)
     assert message in str(caught.value)
     assert f"\n  fix: {fix}" in str(caught.value)
+
+
+@pytest.mark.parametrize(("tp", "cp", "allowed"), [(2, 4, True), (2, 8, False), (4, 4, False)])
+def test_chips_of_tp_and_cp_together_share_query_heads(tp, cp, allowed):
+    attention = Gqa.model_validate({"N": 8, "K": 8, "H": 64})
+    shape = models.load("qwen3-0.6b").shape.model_copy(update={"attention": attention})
+    plan = TrainingPlan.model_validate({"tp": tp, "cp": cp, "context": "heads"})
+    if allowed:
+        plan.check(shape)
+    else:
+        with pytest.raises(RooflinesError, match="with tp does not divide the 8 query heads"):
+            plan.check(shape)
 
 
 def test_a_training_that_does_not_fit_has_no_price_and_no_energy():

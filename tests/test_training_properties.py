@@ -3,6 +3,7 @@
 import random
 from itertools import product
 
+import pytest
 from comparison import wrong_keys, wrong_rows, wrong_skips
 from failing import check_each, check_one
 from oracle import training_table
@@ -49,8 +50,9 @@ def test_every_row_and_kernel_of_every_kind_of_training_is_the_exact_one():
     check_each(configs(), check_rows)
 
 
-def test_plans_of_a_sweep_share_nothing_in_which_they_differ():
-    check_one(one_by_one(), check_rows)
+@pytest.mark.parametrize("network", ["switch", "two"])
+def test_plans_of_a_sweep_share_nothing_in_which_they_differ(network):
+    check_one(one_by_one(network), check_rows)
 
 
 AXES = ("B", "S", "micro_batch", "tp", "dp", "chips")

@@ -484,8 +484,8 @@ def config(**choice):
     return found
 
 
-def one_by_one():
-    """A config of plans each of which differs from the first in one thing.
+def one_by_one(network):
+    """A config of plans over a kind of network, each differing from the first in one thing.
 
     Of four stages the middle ones, which are alike, have two layers.
     """
@@ -499,12 +499,12 @@ def one_by_one():
     ]
     for key, values in PLAN_KINDS.items():
         changes += [{key: value} for value in values[1:] if key != "parts"]
-    own = {"source": "made up", "name": "own", "vendor": "Nobody", **chip("switch")}
+    own = {"source": "made up", "name": "own", "vendor": "Nobody", **chip(network)}
     spec = {**model("shared experts apart", 1), "layers": 6, "V": 100}
     sweep: dict[str, Any] = {"models": [spec], "phase": "train", "chips": ["own"]}
     sweep |= {"dtypes": ["bf16"], "grid": {"B": 24, "S": 64}}
     sweep |= {"splits": [{**first, **each} for each in changes]}
-    sweep |= {"thresholds": [], "network": "inner"}
+    sweep |= {"thresholds": [], "network": ROUTES.get(network, lambda: "inner")()}
     return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}
 
 
