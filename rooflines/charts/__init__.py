@@ -40,8 +40,17 @@ if TYPE_CHECKING:
 
 HOMES = {
     "functions": (
-        *("attained", "chips", "critical", "front", "kernels", "measured", "menus", "roofline"),
-        *("time", "view", "who_binds"),
+        "attained",
+        "chips",
+        "critical",
+        "front",
+        "kernels",
+        "measured",
+        "menus",
+        "roofline",
+        "time",
+        "view",
+        "who_binds",
     ),
     "kit.render": ("enable_theme", "html", "pdf", "png", "spec_of", "svg"),
     "chart_data": ("Results", "of_config", "on_disk"),

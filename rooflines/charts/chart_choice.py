@@ -1,4 +1,4 @@
-"""Choice of charts: those that a config lists, or with `auto` one of each kind that fits it."""
+"""Chart choice: charts that a config lists, or with `auto` one from each kind that fits it."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def choose(
     measurements: Mapping[str, MeasuredSet],
     refused: Collection[str] = (),
 ) -> tuple[Spec, ...]:
-    """Choose the charts of a config.
+    """Choose a config's charts.
 
     Args:
         charts: The config's list; None: `auto`.
-        sweeps: The config's sweeps of operations.
-        model_sweeps: Its sweeps of whole models.
-        measurements: Its sets of timings.
-        refused: Names of sweeps and sets that were refused; charts of them are left out.
+        sweeps: The config's operation sweeps.
+        model_sweeps: Its sweeps over whole models.
+        measurements: Its timing sets.
+        refused: Refused sweeps and sets by name; their charts are left out.
 
     Returns:
         The charts in order, with distinct ids.
@@ -88,7 +88,7 @@ def choose(
 
 
 def _count_names(sweeps: Mapping[str, Sweep]) -> Counter[str]:
-    """Counts of names of chips, dtypes and models in a config."""
+    """Name counts in a config: chips, dtypes and models."""
     counts: Counter[str] = Counter()
     for sweep in sweeps.values():
         chips = sweep.config.chips
@@ -158,7 +158,7 @@ def _check_name(name: object) -> None:
 
 
 def _source_of(config: ChartConfig, kind: Kind, sources: Mapping[str, Mapping[str, Any]]) -> Any:  # noqa: ANN401
-    """Source that a chart of the config names: a sweep or a set of timings."""
+    """Source that a chart in the config names: a sweep or a timing set."""
     key, foreign_key = ("sweep", "measurements")
     if kind.source == "measurements":
         key, foreign_key = foreign_key, key

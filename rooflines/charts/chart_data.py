@@ -55,9 +55,9 @@ class Results:
     """Tables and sweeps behind charts, from a config or a run.
 
     Attributes:
-        rows: The table of a sweep of operations or whole models, for some of its chips.
-        thresholds: The thresholds of a sweep of operations, for some of its chips.
-        sweep: A sweep of operations: its rates, costs and axes.
+        rows: The table from a sweep over operations or whole models, for some chips.
+        thresholds: The thresholds from an operation sweep, for some chips.
+        sweep: An operation sweep: its rates, costs and axes.
         model_sweep: A sweep of whole models.
         joined: A set of timings joined with the model.
         place: The folder or the config that they are from.
@@ -105,7 +105,7 @@ class Results:
         return _kernels(self, sweep, model, chip)
 
     def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
-        """Source of a kind's charts: a sweep, or a set of timings.
+        """Source for a kind's charts: a sweep, or a timing set.
 
         Args:
             kind: `sweeps`, `model_sweeps` or `measurements`.
@@ -262,7 +262,7 @@ def on_disk(results: str | Path) -> Results:
 
 
 def recipes_on_disk(results: str | Path) -> dict[str, JSON]:
-    """Recipes of a run's sweeps by name, from the metadata of its threshold files."""
+    """Recipes for a run's sweeps by name, from its threshold files' metadata."""
     paths = (Path(results) / name for name in (THRESHOLDS_FILE, MODEL_THRESHOLDS_FILE))
     paths = (path for path in paths if path.exists())
     return {recipe["sweep"]: recipe for path in paths for recipe in metadata_of(path)["made_from"]}
@@ -312,7 +312,7 @@ def normalized(frame: pl.LazyFrame, chips: Sequence[str] = ()) -> pl.LazyFrame:
 
 @dataclass(frozen=True)
 class MeasuredRows:
-    """Timings of one set, joined with the model.
+    """Timings in one set, joined with the model.
 
     Attributes:
         name: The set.

@@ -58,13 +58,13 @@ class StoredView(NamedTuple):
 
 
 class StoredViews:
-    """Views of one chart from an earlier run, by a digest of what they show.
+    """One chart's views from an earlier run, by a digest for what they show.
 
     Args:
         shown: Digests of the chart's inputs, from `Plan`.
-        name: The id of the chart.
+        name: The chart's id.
         folder: The earlier run's folder; None: that run did not draw it.
-        keys: The key of each view, in order.
+        keys: The key for each view, in order.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ NOTHING = StoredViews({})
 
 
 def draw(results: Results, spec: Spec) -> View:
-    """Draw the first view of a config's chart, such as one of `Config.charts`.
+    """Draw the first view for a config's chart, such as one in `Config.charts`.
 
     Args:
         results: Source of numbers.

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def menus(kind: str, results: Results, sweep: str, **choices: Option) -> list[Menu]:
-    """Menus of a chart; the first option of each is the default.
+    """Menus for a chart; each one's first option is the default.
 
     Args:
-        kind: The kind of chart, such as `roofline`.
+        kind: The chart kind, such as `roofline`.
         results: Source of numbers.
-        sweep: The sweep, or the set of timings.
+        sweep: The sweep, or the timing set.
         choices: Options already chosen.
     """
     check_choices(kind, kinds(), "no kind of chart")
@@ -48,12 +48,12 @@ def view(
     title: str | None = None,
     **choices: Option,
 ) -> View:
-    """One view of a chart: title, rows behind it, and marks.
+    """One chart view: title, rows behind it, and marks.
 
     Args:
-        kind: The kind of chart, such as `roofline`.
+        kind: The chart kind, such as `roofline`.
         results: Source of numbers.
-        sweep: The sweep, or the set of timings.
+        sweep: The sweep, or the timing set.
         chips: Chips to compare, for kinds that compare several; default: the sweep's first.
         title: Replaces the generated title.
         choices: Options by menu; a missing menu takes its first.

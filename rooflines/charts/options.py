@@ -1,4 +1,4 @@
-"""Menus of charts, and which of their options the gallery shows."""
+"""Chart menus, and the options that the gallery shows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Kinds of charts, from the modules in `kinds`, and replacements for earlier names.
+"""Chart kinds, from the modules in `kinds`, and replacements for earlier names.
 
-`kinds.json` lists both, with the texts of each kind.
+`kinds.json` lists both, with each kind's texts.
 """
 
 from __future__ import annotations

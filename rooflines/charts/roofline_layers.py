@@ -100,9 +100,9 @@ class Roof:
         """Rows for each layer of `roof_layers` except dots.
 
         Args:
-            labels: Labels of dots, placed after the peaks; without regions after the highest only.
+            labels: Dot labels, placed after the peaks; without regions after the highest only.
             dots: The dots, which labels do not cover, and their radii [em].
-            regions: Draw the ridge and the regions left and right of it.
+            regions: Draw the ridge and the regions beside it.
         """
         main = self.path(self.main["bytes_per_s"], self.peak)
         slopes, ceilings = [], []
@@ -145,7 +145,7 @@ class Roof:
         return {**drawn, "labels": placed[: len(flat)], "along": placed[len(flat) :]}
 
     def _region_labels(self) -> Iterator[Label]:
-        """Labels of regions and of the ridge."""
+        """Region labels, and the ridge's."""
         main = self.path(self.main["bytes_per_s"], self.peak)
         for region, (left, right) in zip(REGIONS, pairwise(x for x, _ in main), strict=True):
             middle = (math.sqrt(left * right), self.bottom)
@@ -170,11 +170,11 @@ class Roof:
 
 
 def roof_layers(up: str, dots: Callable[[Layer], Iterable[Layer]]) -> list[Layer]:
-    """Layers of a roof: regions, lines, dots and labels.
+    """Roof layers: regions, lines, dots and labels.
 
     Args:
-        up: Title of the y axis.
-        dots: Builds layers of dots from their position channels.
+        up: Title for the y axis.
+        dots: Builds dot layers from their position channels.
     """
     x = kit.quantitative_channel("x", **kit.log_axis("x", ACROSS, kit.SHORT_LABEL))
     y = kit.quantitative_channel("y", **kit.log_axis("y", up))

@@ -112,9 +112,9 @@ class Spec:
 
     Attributes:
         chart, id: Kind, which is also the folder of its files, and their name.
-        sweep: The sweep or set of timings that it shows.
+        sweep: The sweep or timing set that it shows.
         chips, dtypes: Chips and dtypes that it compares, or offers in menus.
-        given: Options of further menus that the config names.
+        given: Options in further menus that the config names.
         title: Replaces the generated title.
         auto: Chosen by `auto`, and then left out if there is nothing to say.
     """
@@ -149,13 +149,13 @@ class Need(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """A kind of chart; its file defines it as `KIND`.
+    """Chart kind; its file defines it as `KIND`.
 
     Attributes:
         name: Its name in configs.
         heading: Its heading on the site, from `kinds.json`.
         caption: Reading guide, from `kinds.json` too.
-        source: Kind of source: `sweeps`, `model_sweeps` or `measurements`.
+        source: Source kind: `sweeps`, `model_sweeps` or `measurements`.
         menus: Menus for a sweep, given the options already chosen.
         view: Draws one choice, from the results, the sweep or set of timings, the chips to compare,
             and an option for each menu.

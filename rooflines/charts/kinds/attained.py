@@ -123,16 +123,27 @@ def _rows(selection: Selection, axis: str, model: str | None) -> tuple[pl.DataFr
     series = series_of(source, other_dims, MAX_SERIES)
     keys = ["shape", *other_dims]
     rows = table.join(series.lazy(), on=keys, nulls_equal=True).select(
-        *("chip", "dtypes", "sharding", "shards", "series", "shape"),
+        "chip",
+        "dtypes",
+        "sharding",
+        "shards",
+        "series",
+        "shape",
         *selection.dims,
-        *("attained_flops_per_s", "t_lower_s"),
+        "attained_flops_per_s",
+        "t_lower_s",
         *BAND,
         flops_per_s=pl.col("attained_flops_per_s"),
     )
     knees = thresholds.join(series.lazy(), on=keys, nulls_equal=True).select(
-        *("chip", "dtypes", "series", "shape"),
+        "chip",
+        "dtypes",
+        "series",
+        "shape",
         *other_dims,
-        *("share", "critical", "limit"),
+        "share",
+        "critical",
+        "limit",
         exact="critical_exact",
     )
     largest = [True] * len(other_dims)

@@ -42,8 +42,8 @@ class Quotient(NamedTuple):
     """Quantity by which chips are compared.
 
     Attributes:
-        column: The column of `ridge_frame`.
-        axis: The name of the axis.
+        column: The column in `ridge_frame`.
+        axis: The axis name.
         text: A number with its unit.
         detail: Short text of the input behind a row's number.
         caveat: Its description in the subtitle.

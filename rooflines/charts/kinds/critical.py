@@ -147,7 +147,10 @@ def _rows(
     thresholds = rows.filter(share=1.0).select(
         *keys,
         "unit",
-        *("axis", "share", "critical", "limit"),
+        "axis",
+        "share",
+        "critical",
+        "limit",
         exact="critical_exact",
         rule="rule_of_thumb",
     )

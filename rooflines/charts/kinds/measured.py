@@ -256,7 +256,13 @@ def kernels_view(
         for name, part in zip(names, drawn["time_share"], strict=True)
     ]
     dots = drawn.select(
-        *("launches", "flops_per_s", "seconds", "time_share", "roof_share", "bound", "area"),
+        "launches",
+        "flops_per_s",
+        "seconds",
+        "time_share",
+        "roof_share",
+        "bound",
+        "area",
         intensity="memory_intensity",
         kernel=pl.Series(names, dtype=pl.String),
         attainable=pl.col("flops_per_s") / pl.col("roof_share"),

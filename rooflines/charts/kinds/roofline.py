@@ -74,7 +74,7 @@ def menus(sweep: Sweep, choice: Mapping[str, Option]) -> list[Menu]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """Draw the roofline of one chip with points of the sweep, or the rooflines of several chips."""
+    """Draw one chip's roofline with points from the sweep, or several chips' rooflines."""
     chip, dtypes = choice["chip"], choice["dtypes"]
     if chip == ALL:
         return _multi_chip_view(
@@ -108,7 +108,10 @@ def _multi_chip_view(selection: Selection, dtypes: str) -> View:
     ]
     names = at_ends(MULTI_CHIP_MARGINS, plane, rows["flops_per_s"].to_list())
     lines = rows.select(
-        *("chip", "flops_per_s", "bytes_per_s", "ridge"),
+        "chip",
+        "flops_per_s",
+        "bytes_per_s",
+        "ridge",
         overlap_count=pl.Series(overlap_counts(paths, plane), dtype=pl.Int64),
         x=pl.Series([[x for x, _ in path] for path in paths], dtype=pl.List(pl.Float64)),
         y=pl.Series([[y for _, y in path] for path in paths], dtype=pl.List(pl.Float64)),
@@ -180,7 +183,7 @@ def _lines(selection: Selection) -> pl.DataFrame:
 def _bandwidths(
     entry: Chip, rows: Block[OperationCase], case: OperationCase
 ) -> Iterator[dict[str, Any]]:
-    """Bandwidths of memory levels, the case's level first, and of networks.
+    """Bandwidths: memory levels, the case's level first, then networks.
 
     A network used by the sweep's splits has the rate of its largest split, others that of a pair.
     """

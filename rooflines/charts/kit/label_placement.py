@@ -210,7 +210,7 @@ class LabelPlacer:
     """Places labels in one layout of a plot, the most important first.
 
     Args:
-        plot: Width and height of the plot [em].
+        plot: Plot width and height [em].
         plane: Its coordinates.
         lines: Lines to avoid crossing, as data points.
         dots: Data points that stay uncovered, and their radii [em].
@@ -391,7 +391,7 @@ def in_layouts(margins: Margins, places: Callable[[Point], Sequence[Place | None
 
 
 def at_ends(margins: Margins, plane: Plane, heights: Sequence[float]) -> pl.DataFrame:
-    """Places right of the plot for labels of lines that end at these y values, as `in_layouts`."""
+    """Places right of the plot for labels on lines that end at these y values, as `in_layouts`."""
     return in_layouts(
         margins,
         lambda plot: end_places([plane.at(plot, plane.x[1], y)[1] for y in heights], plot[1]),

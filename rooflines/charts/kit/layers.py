@@ -93,12 +93,12 @@ def layer(
     """Layer with one kind of mark.
 
     Args:
-        data: The name of its rows.
-        mark: The kind of mark.
+        data: Its rows by name.
+        mark: The mark's kind.
         style: The style, or several.
         encoding: The channels.
         where: Filter expression for rows.
-        more: Further properties of the mark.
+        more: Further mark properties.
     """
     styles = style if isinstance(style, str) else list(style)
     properties = {**more, "filled": True} if mark == "point" and "filled" not in more else more
@@ -147,7 +147,7 @@ def labels(
 
 
 def heading(text: str) -> Layer:
-    """Name of the plotted quantity, at the place of a y-axis title."""
+    """Name for the plotted quantity, where a y-axis title would be."""
     mark = {"type": "text", "style": "strong", "align": "left", "clip": False, "text": text}
     return {
         "data": {"values": [{}]},
@@ -166,8 +166,8 @@ def axis(
     Args:
         side: `x` or `y`.
         title: Its title.
-        label: The expression of its labels.
-        more: Further properties of the axis.
+        label: The expression for its labels.
+        more: Further axis properties.
     """
     ticks = {"x": "plane.across", "y": "plane.up"}[side]
     ends = [expr(f"plane.{side}[{end}]") for end in (0, 1)]
@@ -211,7 +211,7 @@ def bar_axes(title: str | None, label: str) -> tuple[Layer, Layer]:
 def bar_params(
     names: Sequence[str], room: float, top: float, across: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Parameters of a bar chart.
+    """Bar-chart parameters.
 
     Args:
         names: Row names from the top.
@@ -260,7 +260,7 @@ def powers_of_two(low: float, high: float, max_count: int = 12) -> list[int]:
 
 
 def chip_colour(vendors: Mapping[str, str | None], *, letters: bool = False) -> Layer:
-    """Colour channel of chips, darker for text.
+    """Chip colour channel, darker for text.
 
     Args:
         vendors: Vendors by chip of a chart.

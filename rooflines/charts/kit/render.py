@@ -55,7 +55,7 @@ def register_fonts() -> None:
 
 
 def enable_theme(size: str = "web", *, dark: bool = False) -> None:
-    """Make this package's theme the default of Altair, for example in a notebook.
+    """Make this package's theme Altair's default, for example in a notebook.
 
     Args:
         size: `slide`, `web` or `paper`, for text and lines; the chart itself has the size of `web`
@@ -134,7 +134,7 @@ def png(
         spec: A chart's specification.
         size: One of `SIZES`.
         dark: Whether the background is dark.
-        scale: Pixels per pixel of the size [1].
+        scale: Pixels per pixel in the size [1].
     """
     return encode_png(rasterize(svg(spec, size, dark=dark), scale))
 
