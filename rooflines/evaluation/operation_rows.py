@@ -15,11 +15,13 @@ from rooflines.theory.resources import MATH, NETWORK, RESOURCES
 from rooflines.theory.times import Time
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.evaluation.compiler import RowCompiler
     from rooflines.sweep.cases import Case
     from rooflines.sweep.operation_sweep import OperationCase
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.resources import Resource
     from rooflines.theory.times import Times
 
 Stages = list[dict[str, pl.Expr]]
@@ -66,40 +68,22 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         Works, estimates, times, intensities, utilization. A resource without work in any
         case has zero times, and no intensity.
     """
-    resources = [(resource, [case.work(resource.work) for case in cases]) for resource in RESOURCES]
-    with_work = [resource for resource, polys in resources if any(polys)]
+    polys_by_resource = {
+        resource: [case.work(resource.work) for case in cases] for resource in RESOURCES
+    }
+    with_work = [resource for resource, polys in polys_by_resource.items() if any(polys)]
     works = dict.fromkeys([*cases[0].kernels[0].works, *(resource.work for resource in RESOURCES)])
     stages: Stages = [compiler.works(works)]
     stages += estimate_stages(compiler, [case.kernel_estimates[0] for case in cases])
     seconds = resource_times(compiler, cases)
     times = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in with_work}
-    upper = {**times}
-    if any(len(case.kernels[0].transfers) > 1 for case in cases):
-        serial_collectives = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
-        upper[NETWORK.bound] = compiler.total(compiler.time(serial_collectives))
+    upper = times | _serial_network(compiler, cases)
     lower = pl.max_horizontal(*times.values())
     if any(resource.work in compiler.varying for resource in with_work):
         compiler.varying.add("t_lower_s")
-    peaks = [float(case.peak) for case in cases]
-    attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
-    peak = compiler.named_constant(peaks)
-    useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
-    at_peak = compiler.quotient(pl.col(useful), peak)
-    if peaks == attainable_peaks and useful == MATH.work:  # the time at the peak
-        at_peak = pl.col(f"t_{MATH.name}_s")
-    capacities = [case.machine.level.capacity_bytes for case in cases]
-    capacity = compiler.constant(
-        [None if capacity_bytes is None else float(capacity_bytes) for capacity_bytes in capacities]
-    )
-    intensities = {}
-    for resource, polys in resources:
-        if resource is MATH:
-            continue
-        ratio = compiler.quotient(pl.col(MATH.work), resource.work)
-        if not all(polys):
-            ratio = pl.when(pl.col(resource.work) > 0).then(ratio)
-        no_ratio = pl.lit(None, dtype=pl.Float64)
-        intensities[f"{resource.name}_intensity"] = ratio if resource in with_work else no_ratio
+    peak, at_peak = _peak_and_time(compiler, cases)
+    capacity = _capacity(compiler, cases)
+    intensities = _intensities(compiler, polys_by_resource)
     return [
         *stages,
         seconds,
@@ -112,6 +96,50 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         },
         {"attained_flops_per_s": pl.col("utilization") * pl.col(peak)},
     ]
+
+
+def _serial_network(compiler: RowCompiler, cases: Sequence[OperationCase]) -> dict[str, pl.Expr]:
+    """Network time with collectives one after another, by bound; empty for at most one [s]."""
+    if all(len(case.kernels[0].transfers) <= 1 for case in cases):
+        return {}
+    collectives = [case.kernel_times[0].by_bound[NETWORK.bound] for case in cases]
+    return {NETWORK.bound: compiler.total(compiler.time(collectives))}
+
+
+def _peak_and_time(compiler: RowCompiler, cases: Sequence[OperationCase]) -> tuple[str, pl.Expr]:
+    """Column with the nominal peak [FLOP/s], and time at it, FLOPs without padding / peak [s]."""
+    peaks = [float(case.peak) for case in cases]
+    attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
+    peak = compiler.named_constant(peaks)
+    useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
+    at_peak = compiler.quotient(pl.col(useful), peak)
+    if peaks == attainable_peaks and useful == MATH.work:
+        at_peak = pl.col(f"t_{MATH.name}_s")
+    return peak, at_peak
+
+
+def _capacity(compiler: RowCompiler, cases: Sequence[OperationCase]) -> pl.Expr:
+    """Capacity of the memory level [byte]; null where it is unknown."""
+    capacities = [case.machine.level.capacity_bytes for case in cases]
+    return compiler.constant(
+        [None if capacity_bytes is None else float(capacity_bytes) for capacity_bytes in capacities]
+    )
+
+
+def _intensities(
+    compiler: RowCompiler, polys_by_resource: Mapping[Resource, Sequence[Poly]]
+) -> dict[str, pl.Expr]:
+    """FLOPs over the work of memory and network [FLOP/byte]; null without that work."""
+    intensities = {}
+    for resource, polys in polys_by_resource.items():
+        if resource is MATH:
+            continue
+        ratio = compiler.quotient(pl.col(MATH.work), resource.work)
+        if not all(polys):
+            ratio = pl.when(pl.col(resource.work) > 0).then(ratio)
+        no_ratio = pl.lit(None, dtype=pl.Float64)
+        intensities[f"{resource.name}_intensity"] = ratio if any(polys) else no_ratio
+    return intensities
 
 
 def estimate_stages(compiler: RowCompiler, estimates: Sequence[Times | None]) -> Stages:
