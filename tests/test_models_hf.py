@@ -4,6 +4,8 @@ The configs are rows of tests/cases/families.yaml: published ones, and a small o
 """
 
 import json
+import math
+import random
 from typing import Any
 
 import pytest
@@ -354,3 +356,24 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_name(case, tmp_path):
     with pytest.raises(RooflinesError, match=message) as refused:
         models.from_hf(file)
     assert str(refused.value).startswith(f"{file} ")
+
+
+WRONG_VALUES: tuple[Any, ...] = (
+    *(None, True, 0, -1, 3, 2.5, math.nan, 2**70, "", "x"),
+    *([], [1], [None], [[1]], {}, {"a": 1}),
+)
+"""Values of wrong types or sizes."""
+
+
+def test_a_wrong_value_of_a_key_is_read_or_refused_with_a_message():
+    configs = [each["config"] for each in SAVED.values()]
+    configs += map(small, FAMILIES["families"])
+    for config in configs:
+        for key in ("model_type", *random.choices(sorted(config), k=3)):
+            wrong = {**config, key: random.choice(WRONG_VALUES)}
+            mistakes: list[RooflinesError] = []
+            try:
+                assert models.from_hf(wrong).parameters().total > 0
+            except RooflinesError as error:
+                mistakes.append(error)
+            assert all(str(error).count("fix:") == len(error.errors) for error in mistakes)

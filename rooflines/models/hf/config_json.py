@@ -288,11 +288,13 @@ def _text_part(config: Mapping[str, Any]) -> tuple[Mapping[str, Any], str | None
     part = parts.get(family) if isinstance(family, str) else None
     key = next((key for key in TEXT_CONFIGS if config.get(key) is not None), None)
     text_config = None if key is None else config[key]
-    if family in families() and text_config is None:
+    is_known = isinstance(family, str) and family in families()
+    if is_known and text_config is None:
         return config, None
     if part is None:
         inner = text_config.get("model_type") if isinstance(text_config, Mapping) else None
-        if family in families() or not (inner in parts or inner in families()):
+        inner = inner if isinstance(inner, str) else None
+        if is_known or not (inner in parts or inner in families()):
             return config, None
         part = parts.get(inner, inner)
     if text_config is None or key is None:

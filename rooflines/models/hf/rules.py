@@ -6,6 +6,7 @@ for sizes combine several keys.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -422,7 +423,7 @@ def width_of_lfm2(keys: Keys) -> int:
     factor = keys.get("block_ffn_dim_multiplier", 1.0)
     if not keys.flag("block_auto_adjust_ff_dim", default=True):
         return width
-    if not isinstance(factor, int | float):
+    if not isinstance(factor, int | float) or not math.isfinite(factor):
         raise RooflinesError(
             "block_ffn_dim_multiplier", f"is {quote(factor)}", "write a number", value=factor
         )
@@ -477,10 +478,13 @@ def _read_layer_sizes(keys: Keys, kind: str, target_keys: Mapping[str, str]) -> 
         return
     is_of_kind = [entry == kind for entry in keys.items("layer_types")]
     sizes: Any = next(iter(layer_configs.values())) if isinstance(layer_configs, Mapping) else {}
-    is_uniform = isinstance(sizes, Mapping) and all(
-        entry == sizes for entry in layer_configs.values()
+    is_uniform = (
+        isinstance(layer_configs, Mapping)
+        and isinstance(sizes, Mapping)
+        and all(entry == sizes for entry in layer_configs.values())
     )
-    layers = {int(entry) for entry in layer_configs if str(entry).isdecimal()}
+    names = layer_configs if isinstance(layer_configs, Mapping) else ()
+    layers = {int(entry) for entry in names if str(entry).isdecimal()}
     if (
         not is_uniform
         or set(sizes) - set(target_keys)
