@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from rooflines.answers.name_search import find_chip, find_dtypes, search_chip
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.answers.question_words import WRITTEN_OUT, Question
+from rooflines.answers.word_forms import ROLE_KEYS
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
 from rooflines.config.schema import SweepConfig
@@ -20,6 +21,7 @@ from rooflines.models.architecture import TRAIN
 from rooflines.models.library import find_model
 from rooflines.models.model import Model
 from rooflines.models.split import Split
+from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes, weight_dtypes
 from rooflines.sweep.cases import Skipped
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operation_sweep import Sweep
@@ -265,7 +267,16 @@ def _of_model(
                 f"{key} {form}" for key, form in default_dtypes.items() if isinstance(form, str)
             )
         chosen = "are {}, as the model is published" if published else "default to {}"
-        question.notes.append(f"dtypes {chosen.format(dtypes_text)}")
+        if "weights" not in question.roles:
+            question.notes.append(f"dtypes {chosen.format(dtypes_text)}")
+    if question.roles:
+        with at_path("dtypes"):
+            computed = _common_formats(question.chips, catalogues.chips)
+            by_class = [with_roles(form, question.roles, computed, trains=trains) for form in forms]
+        forms = [*by_class]
+        for named in by_class:
+            text = ", ".join(f"{role} {form}" for role, form in named.items() if role != "name")
+            question.notes.append(f"dtypes are {text}")
     keys = {
         "models": [model.name],
         "grid": grid,
@@ -277,6 +288,12 @@ def _of_model(
         **options,
     }
     return keys, model
+
+
+def _common_formats(names: Iterable[str], chips: Mapping[str, Chip]) -> set[str]:
+    """Formats that the matrix units of all chips compute in."""
+    computed = [{*formats_on(chips[name])} for name in names]
+    return set.intersection(*computed) if computed else set()
 
 
 def _joining(
@@ -429,7 +446,11 @@ def _dtypes(form: object, names: Collection[str], *, of_model: bool = False) -> 
     if not isinstance(form, str):
         return form
     if of_model and "=" in form:
-        return by_key(form, LIST_FORMATS)
+        keys = {ROLE_KEYS.get(key, key): value for key, value in by_key(form, LIST_FORMATS).items()}
+        if keys.keys() >= {"weights", "cache", "activations", "compute"}:
+            return keys
+        weights = keys.get("weights", FORMAT)
+        return with_roles(weights, keys, names, trains=False)
     if not of_model and (match := WRITTEN_OUT.fullmatch(form)):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
     form = find_dtypes(form) or form
@@ -455,6 +476,41 @@ def typed_splits(split: object) -> list[object]:
     if not isinstance(split, list | tuple):
         return [split_of(split) or {}]
     return [split_of(single) or {} for single in split]
+
+
+def with_roles(
+    form: Any,  # noqa: ANN401, as a config has it
+    roles: Mapping[str, str],
+    computed: Collection[str],
+    *,
+    trains: bool,
+) -> dict[str, Any]:
+    """Dtypes with other formats for some classes; the rest follows as engines have it.
+
+    Weights in a narrow format are computed in it; attention over a narrow KV cache is computed in
+    the cache's format where the chips compute in it.
+
+    Args:
+        form: A format, a combination, or dtypes by class.
+        roles: Formats by class.
+        computed: Formats that the chips compute in.
+        trains: Whether the step is of training.
+    """
+    form = roles.get("weights", form)
+    narrow = isinstance(form, str) and form in dtype_entries().formats and not trains
+    parse = training_dtypes if trains else step_dtypes
+    base = parse(weight_dtypes(form) if narrow else form)
+    keys = base.model_dump(exclude_none=True, exclude_defaults=True) | dict(roles)
+    cache = roles.get("cache")
+    if cache in computed and "attention" not in roles and not trains:
+        keys["attention"] = cache
+    typed = {key: value for key, value in roles.items() if key != "weights"}
+    name = " ".join([base.label, *(f"{KEYS_TYPED.get(key, key)}={typed[key]}" for key in typed)])
+    return keys | {"name": name}
+
+
+KEYS_TYPED = {"cache": "kv"}
+"""Words for keys of dtypes that people type otherwise."""
 
 
 def by_key(text: str, fix: str) -> dict[str, str]:

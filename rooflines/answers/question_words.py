@@ -601,8 +601,11 @@ class _Reader:
                 elif keys := {**whole, **single}:
                     question.splits.append(keys)
         if self.checkpoint and not question.dtypes and "weights" not in question.roles:
-            question.dtypes = [self.checkpoint.dtypes]
-            question.roles = {**self.checkpoint.roles, **question.roles}
+            stored = {"weights": self.checkpoint.dtypes, **self.checkpoint.roles}
+            if self.checkpoint.dtypes in dtype_entries().formats:
+                question.roles = {**stored, **question.roles}
+            else:
+                question.dtypes = [self.checkpoint.dtypes]
         if question.product is not None and question.sizes:
             letter, size = next(iter(question.sizes.items()))
             twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"

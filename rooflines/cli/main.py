@@ -38,7 +38,7 @@ COMMANDS = {
     "check": "Find all mistakes of a config, or say what a run makes.",
     "new": "Write a commented config to start from.",
     "compare": "Compare chips: numbers, critical batches, or a model on all.",
-    "list": "List chips, models, dtypes, columns or keys, or show one.",
+    "list": "List chips, models, dtypes, columns, keys or words, or show one.",
     "measured": "Use timings: make, fit, join and judge them.",
     "origin": "Print what made a file, and whether it is unchanged.",
 }
@@ -52,6 +52,7 @@ GROUPS = {
         "dtypes": "List the dtype combinations and their formats.",
         "columns": "Explain the columns of all tables, or of one.",
         "keys": "Explain the keys of a config, or of one place.",
+        "words": "List the words that questions have.",
     },
     "measured": {
         "measure": "Time matmuls on this machine, and describe it as a chip.",

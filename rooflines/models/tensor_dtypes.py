@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated
@@ -147,7 +148,10 @@ TRAINING_CLASSES = ("gradients", "master", "moments", "saved")
 """Tensor classes that only training has."""
 
 WIDE, WIDE_BITS = "bf16", 16
-"""Training format for all but linear kernels, where those have fewer bits [bit]."""
+"""Format for all but linear kernels, where those have fewer bits [bit]."""
+
+STORAGE_ONLY = re.compile(r"int[2-7]|nf4|int8-g")
+"""Formats that engines store weights in, and multiply in `WIDE`."""
 
 STATE_DTYPE = "fp32"
 """Default dtype for gradients and optimizer states."""
@@ -250,6 +254,19 @@ def step_dtypes(form: object) -> StepDtypes:
             "", f"is {quote(form)}, which is no dtypes of a model", fix, value=form
         )
     return validate_entry(StepDtypes, form)
+
+
+def weight_dtypes(form: str) -> dict[str, str]:
+    """Dtypes by class for weights in a format, as checkpoints and engines have them.
+
+    A narrow one is that of linear weights and experts. Token tables, KV cache, activations and
+    attention have `WIDE`, and products too where the format is for storage only.
+    """
+    if dtype_entries().formats[form].bits >= WIDE_BITS:
+        return dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
+    wide_classes = dict.fromkeys(("head", "cache", "activations", "attention"), WIDE)
+    compute = WIDE if STORAGE_ONLY.match(form) else form
+    return {"name": f"{form}-weights", "weights": form, **wide_classes, "compute": compute}
 
 
 def training_dtypes(form: object) -> StepDtypes:

@@ -1,0 +1,102 @@
+"""Questions as newcomers type them: what each is taken for, and the title of its answer."""
+
+import shlex
+
+import pytest
+from case_files import CASES
+from command_line import table
+from transcripts import asked_in
+
+from rooflines.answers.word_forms import WORD_FORMS
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.quantities import MeasuredValue, measured_value, quantity
+from rooflines.cli.main import run
+
+QUESTIONS = asked_in(CASES / "questions.txt")
+
+
+def test_there_are_a_hundred_questions():
+    assert len({question.typed for question in QUESTIONS}) >= 100
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: asked.typed)
+def test_a_question_is_taken_as_was_reviewed(asked, capsys, reviewed):
+    assert run(asked.words) == 0
+    printed = capsys.readouterr()
+    reviewed(asked, f"{printed.err}{printed.out.splitlines()[0]}\n")
+
+
+@pytest.mark.parametrize("form", WORD_FORMS, ids=lambda form: form.name)
+def test_the_example_of_a_form_of_words_is_answered(form, capsys):
+    assert run([form.commands[0], *shlex.split(form.example)]) == 0
+    assert capsys.readouterr().out
+
+
+def test_a_command_without_words_shows_questions_that_are_answered(capsys):
+    assert run(["explain"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    lines = [line.split() for line in shown if line.startswith("  rooflines ")]
+    assert len(lines) == 3
+    for words in lines:
+        assert run(words[1:]) == 0
+
+
+def test_a_dtype_of_one_class_changes_that_class_alone(capsys):
+    question = ("explain", "h100", "llama-3.1-8b", "B=8", "S=8k")
+    (wide,), (cache,), (weights,) = (
+        table(capsys, *question, word) for word in ("bf16", "kv=fp8", "weights=fp8")
+    )
+    assert float(cache["kv_cache_footprint_bytes"]) == float(wide["kv_cache_footprint_bytes"]) / 2
+    assert cache["weights_footprint_bytes"] == wide["weights_footprint_bytes"]
+    assert weights["kv_cache_footprint_bytes"] == wide["kv_cache_footprint_bytes"]
+    share = float(weights["weights_footprint_bytes"]) / float(wide["weights_footprint_bytes"])
+    assert 0.5 < share < 0.6, "embedding and LM head stay wide"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "value"),
+    [
+        ("50ms", "time", 0.05),
+        ("2s", "time", 2),
+        ("0.05", "time", 0.05),
+        ("15T", "tokens", 15 * 10**12),
+        ("50k", "tokens", 50_000),
+        ("4.8TB/s", "bandwidth", 4.8e12),
+        ("80GiB", "bytes", 80 * 2**30),
+        ("1PFLOP/s", "compute", 10**15),
+        ("$2.50/h", "money", 2.5),
+    ],
+)
+def test_a_quantity_is_read_into_its_unit(text, kind, value):
+    assert quantity(text, kind) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "measured"),
+    [
+        ("30ms", MeasuredValue(0.03, "time")),
+        ("250us", MeasuredValue(0.00025, "time")),
+        ("1397tok/s", MeasuredValue(1397, "tokens_per_s")),
+        ("9500tok/s/gpu", MeasuredValue(9500, "tokens_per_s_per_chip")),
+        ("35tok/s/user", MeasuredValue(35, "tokens_per_s_per_user")),
+        ("41%mfu", MeasuredValue(0.41, "mfu")),
+        ("41%mfu full", MeasuredValue(0.41, "mfu", full=True)),
+        ("52% hfu", MeasuredValue(0.52, "hfu")),
+    ],
+)
+def test_a_measured_number_is_read_with_its_kind(text, measured):
+    assert measured_value(text) == measured
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("50GB", "time"), ("15ms", "tokens"), ("x", "time"), ("4.8TB", "bandwidth")]
+)
+def test_a_quantity_of_another_kind_is_refused(text, kind):
+    with pytest.raises(RooflinesError, match="is '"):
+        quantity(text, kind)
+
+
+@pytest.mark.parametrize("text", ["30", "0ms", "-3ms", "30apples", "fast"])
+def test_a_measured_number_without_a_meaning_is_refused(text):
+    with pytest.raises(RooflinesError, match="is '"):
+        measured_value(text)
