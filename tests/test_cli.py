@@ -157,7 +157,7 @@ def test_keys_are_those_of_the_schema(capsys):
     found = {row["key"] for row in every if row["place"] == "config"}
     assert found == {*config_schema()["properties"]}
     one = said(capsys, "list", "keys", "sweeps")
-    assert re.search(r"^shares +\[1\] +shares of the attainable peak", one, re.MULTILINE)
+    assert re.search(r"^shares +\[1\] +shares of attainable peak", one, re.MULTILINE)
 
 
 def test_dtypes_have_the_sources_of_their_formats(capsys):

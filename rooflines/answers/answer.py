@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer_values import Estimate
 from rooflines.answers.assumptions import as_note
-from rooflines.answers.basis import BOUND, ESTIMATE, Basis
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, Basis
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.phrases import (
     BEYOND,
@@ -199,7 +199,7 @@ class Answer(ABC):
         Without an estimate the reason; empty where the bound alone is asked for.
         """
         estimate = self.estimate
-        if self.basis is BOUND and estimate is not None:
+        if self.basis is BOUND_BASIS and estimate is not None:
             return ""
         if estimate is None:
             return self._no_estimate()
@@ -221,7 +221,7 @@ class Answer(ABC):
     def _band(self) -> str:
         """Band of the estimate, with the share of measurements inside; empty on another basis."""
         estimate = self.estimate
-        if self.basis is not ESTIMATE or estimate is None or estimate.p10_s is None:
+        if self.basis is not ESTIMATE_BASIS or estimate is None or estimate.p10_s is None:
             return ""
         low, high = estimate.p10_s, estimate.p90_s
         return "" if high is None else f", {seconds(low)} to {seconds(high)} ({self.band_share})"

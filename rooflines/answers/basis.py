@@ -30,9 +30,9 @@ class Basis:
     noun: str
 
 
-ESTIMATE = Basis("estimate", "t_estimate_s", ESTIMATE_SUFFIX, "estimate", "estimate")
-SERIALIZED = Basis("serialized", "t_serial_s", SERIAL_SUFFIX, "serialized", "serialized time")
-BOUND = Basis("bound", "t_lower_s", "", "at least", "bound")
+ESTIMATE_BASIS = Basis("estimate", "t_estimate_s", ESTIMATE_SUFFIX, "estimate", "estimate")
+SERIALIZED_BASIS = Basis("serialized", "t_serial_s", SERIAL_SUFFIX, "serialized", "serialized time")
+BOUND_BASIS = Basis("bound", "t_lower_s", "", "at least", "bound")
 
 
 def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Basis:
@@ -48,7 +48,9 @@ def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Ba
     """
     listed = [*rows]
     if bound:
-        return BOUND
-    if all(row.get(ESTIMATE.column) is not None for row in listed):
-        return ESTIMATE
-    return SERIALIZED if all(SERIALIZED.column in row for row in listed) else BOUND
+        return BOUND_BASIS
+    if all(row.get(ESTIMATE_BASIS.column) is not None for row in listed):
+        return ESTIMATE_BASIS
+    return (
+        SERIALIZED_BASIS if all(SERIALIZED_BASIS.column in row for row in listed) else BOUND_BASIS
+    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
-from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import (
@@ -187,8 +187,12 @@ def _target_basis(all_splits: ModelSweep, *, bound: bool) -> Basis:
     """Basis of a target: the estimate where every split has one."""
     cases = (case for block in all_splits.blocks for case in block.cases)
     if bound:
-        return BOUND
-    return ESTIMATE if all(None not in case.kernel_estimates for case in cases) else SERIALIZED
+        return BOUND_BASIS
+    return (
+        ESTIMATE_BASIS
+        if all(None not in case.kernel_estimates for case in cases)
+        else SERIALIZED_BASIS
+    )
 
 
 def with_largest_batch(
@@ -415,7 +419,7 @@ def _in_order(rows: pl.DataFrame, basis: Basis, *, by_throughput: bool) -> pl.Da
     if "bubble" in rows.columns:
         rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
         times = {**TIMES, "bubble": "t_bubble_s"}
-        decides = basis.column if basis is BOUND else "t_upper_s"
+        decides = basis.column if basis is BOUND_BASIS else "t_upper_s"
         shown = [*rows.columns, "t_step_s", "bottleneck_vs_best", "excess_s"]
     rows = rows.with_columns(t_step_s=pl.col(decides))
     if "bubble" not in rows.columns:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED, Basis, basis_of
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
 from rooflines.answers.phrases import operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
@@ -64,7 +64,7 @@ def operation_titles(basis: Basis) -> dict[str, str]:
     return {
         basis.column: basis.title,
         BAND: "80% within",
-        BOUND.column: BOUND.title,
+        BOUND_BASIS.column: BOUND_BASIS.title,
         "bound": "bound",
         OF_PEAK: "of peak",
         "compute_bound_from": "compute-bound from",
@@ -77,7 +77,7 @@ def step_titles(basis: Basis) -> dict[str, str]:
     return {
         basis.column: basis.title,
         BAND: "80% within",
-        BOUND.column: BOUND.title,
+        BOUND_BASIS.column: BOUND_BASIS.title,
         "bound": "bound",
         PER_USER: "tokens/s/user",
         f"tokens_per_s_per_chip{basis.suffix}": "tokens/s/chip",
@@ -244,10 +244,10 @@ def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
     values: dict[str, Any] = {}
     low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
-    if basis is ESTIMATE and low is not None and high is not None:
+    if basis is ESTIMATE_BASIS and low is not None and high is not None:
         values[BAND] = f"{seconds(low)} to {seconds(high)}"
     if "utilization" in row:
-        values[OF_PEAK] = row["utilization"] * row[BOUND.column] / row[basis.column]
+        values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
         values[PER_USER] = row[f"tokens_per_s{basis.suffix}"] / row["B"]
     return values
@@ -257,7 +257,7 @@ def _basis_notes(
     sweeps: Iterable[Sweep | ModelSweep], rows: Sequence[Mapping[str, Any]], basis: Basis
 ) -> Iterator[str]:
     """Calibrations behind the estimates; or the cases without one, where others have one."""
-    if basis is ESTIMATE:
+    if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}
         for case in cases:
@@ -265,10 +265,12 @@ def _basis_notes(
             origins.setdefault(software, []).append(case.chip)
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
         yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
-    elif basis is not BOUND or any(row.get(ESTIMATE.column) is not None for row in rows):
-        lacking = [row for row in rows if row.get(ESTIMATE.column) is None]
+    elif basis is not BOUND_BASIS or any(
+        row.get(ESTIMATE_BASIS.column) is not None for row in rows
+    ):
+        lacking = [row for row in rows if row.get(ESTIMATE_BASIS.column) is None]
         names = dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking)
-        if basis is SERIALIZED:
+        if basis is SERIALIZED_BASIS:
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
 
 

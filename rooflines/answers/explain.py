@@ -10,7 +10,7 @@ from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import cases_of, layer_cases, request_cases
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import (
-    NO_CALIBRATION,
+    NO_ESTIMATE,
     catalogues_in,
     model_question,
     question_sweep,
@@ -85,7 +85,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         flops=flops,
         network=network,
         memory=memory,
-        calibration=NO_CALIBRATION if calibration is None else calibration,
+        calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
     )
 
@@ -147,7 +147,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         cache_split=cache_split,
         network=network,
         memory=memory,
-        calibration=NO_CALIBRATION if calibration is None else calibration,
+        calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.basis import BOUND, ESTIMATE, Basis
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, Basis
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.question import formats_on
 from rooflines.evaluation.footprints import Footprint
@@ -80,7 +80,7 @@ def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> 
     levers = [*_faster(DTYPES, dtypes_cases, case, step, basis), *levers]
     if case.phase == DECODE:
         levers += _levers_of(BATCH, [case], replace(step, B=2 * step.B), basis)
-    if basis is ESTIMATE:
+    if basis is ESTIMATE_BASIS:
         levers += _faster(CHIP, _cases(sweep, chips=chips), case, step, basis)
     levers += _draft_levers(case, step, basis)
     return sorted(levers, key=lambda lever: KINDS.index(lever.kind))
@@ -121,9 +121,9 @@ def _cases(sweep: ModelSweep, **keys: list[Any]) -> list[StepCase]:
 def _decisive(case: StepCase, step: Step, basis: Basis) -> float | None:
     """Step time on a basis [s]; None: it has no estimate."""
     times = exact_step_seconds(case, step)
-    if basis is BOUND:
+    if basis is BOUND_BASIS:
         return times.lower
-    return times.estimate if basis is ESTIMATE else times.serial
+    return times.estimate if basis is ESTIMATE_BASIS else times.serial
 
 
 def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -> Iterator[Lever]:

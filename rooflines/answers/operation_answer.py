@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
 from rooflines.answers.answer_values import ONE_AXIS
-from rooflines.answers.basis import ESTIMATE
+from rooflines.answers.basis import ESTIMATE_BASIS
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.phrases import (
     DIGITS,
@@ -68,7 +68,7 @@ class OperationAnswer(Answer):
         """Estimate where there is one, its rate and share of peak; bound and bottleneck."""
         row, least = self.row, f"at least {seconds(self.bound_s)}"
         peak_rate, share = row["attained_flops_per_s"], row["utilization"]
-        if self.basis is not ESTIMATE:
+        if self.basis is not ESTIMATE_BASIS:
             attained = f"at most {si(peak_rate, 'FLOP/s')}, {percent(share)} of peak"
             return f"{least}, {self.bound}-bound; {attained}"
         slower = self.bound_s / self.time_s
@@ -85,7 +85,7 @@ class OperationAnswer(Answer):
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "route", "; ".join(self.routes)
         yield "time", self._times()
-        if self.basis is not ESTIMATE:
+        if self.basis is not ESTIMATE_BASIS:
             yield "measured", self._timings("kernels")
         for resource in self.resources:
             if resource.intensity is not None and resource.needed_intensity is not None:

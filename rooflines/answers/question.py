@@ -44,7 +44,7 @@ NAME = "explain"
 OPERATION, FORMAT = "matmul", "bf16"
 """The operation that sizes without one are of, and the format of what is typed without dtypes."""
 
-NO_CALIBRATION = "none"
+NO_ESTIMATE = "none"
 """Calibration of a question that asks for no estimate; null in a config."""
 
 WEIGHTS_ALONE = ("w4a16", "w-int4-x-fp16")
@@ -166,7 +166,7 @@ def question_sweep(
         for key, value in options.items()
         if value is not None
     }
-    if keys.get("calibration") in (NO_CALIBRATION, [NO_CALIBRATION]):
+    if keys.get("calibration") in (NO_ESTIMATE, [NO_ESTIMATE]):
         keys["calibration"] = None
     if question.model is None:
         return _checked(_of_operation(question, catalogues, **keys), catalogues)

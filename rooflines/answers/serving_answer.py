@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
 from rooflines.answers.chunked_attention import some_contexts
 from rooflines.answers.phrases import (
     BEYOND,
@@ -151,9 +151,9 @@ class ServingAnswer(StepAnswer):
 
     def _on_basis(self, times: StepSeconds) -> float | None:
         """Time on the basis of the answer [s]; None: it has no estimate."""
-        if self.basis is BOUND:
+        if self.basis is BOUND_BASIS:
             return times.lower
-        return times.estimate if self.basis is ESTIMATE else times.serial
+        return times.estimate if self.basis is ESTIMATE_BASIS else times.serial
 
     def _first_token(self) -> str:
         """Time to first token of one prompt on every replica, on idle chips."""
@@ -163,7 +163,7 @@ class ServingAnswer(StepAnswer):
         text = f"for a prompt of {self.sizes['S']:,} tokens on idle chips"
         if time_s is None:
             return f"at least {least} {text}; no estimate of prefill"
-        if self.basis is BOUND:
+        if self.basis is BOUND_BASIS:
             return f"at least {least} {text}"
         return f"{seconds(time_s)} {text}; at least {least}"
 
@@ -172,7 +172,7 @@ class ServingAnswer(StepAnswer):
         if self.next_token is None:
             return ""
         time_s, least = self._on_basis(self.next_token), seconds(self.next_token.lower)
-        if time_s is None or self.basis is BOUND:
+        if time_s is None or self.basis is BOUND_BASIS:
             return f"at least {least} a token after these prompts"
         rate = significant(1 / time_s)
         return (
@@ -200,7 +200,7 @@ class ServingAnswer(StepAnswer):
         prompts = "" if self.decodes else " of prompts"
         room = ", if it fitted" if row["fits"] is False else ""
         most = f"at most {count(row['tokens_per_s'])}"
-        if self.basis is BOUND:
+        if self.basis is BOUND_BASIS:
             return f"{most}{prompts}{room}"
         return f"{count(self.rate('tokens_per_s') or 0.0)}, {most}{prompts}{room}"
 
@@ -227,7 +227,7 @@ class ServingAnswer(StepAnswer):
 
     def _costs(self) -> Iterator[str]:
         """Cost per million tokens and energy per token, on the basis."""
-        row, least = self.row, "at least " if self.basis is BOUND else ""
+        row, least = self.row, "at least " if self.basis is BOUND_BASIS else ""
         if (price := self.rate("usd_per_mtok")) is not None:
             yield f"{least}{usd(price)}/Mtok ({self.price_text})"
         elif row["price_provider"] is None:
@@ -237,7 +237,7 @@ class ServingAnswer(StepAnswer):
 
     def _kernel_lines(self) -> Iterator[Line]:
         """Longest kernels, each with its own critical batch; of the estimate with its parts."""
-        if self.basis is ESTIMATE:
+        if self.basis is ESTIMATE_BASIS:
             yield from self._term_lines()
             return
         parts = []
@@ -250,7 +250,7 @@ class ServingAnswer(StepAnswer):
         yield from longest_parts(parts, self.row["t_serial_s"])
 
     def _kernels_title(self) -> str:
-        if self.basis is not ESTIMATE:
+        if self.basis is not ESTIMATE_BASIS:
             return super()._kernels_title()
         return "Time by kernel, estimated (norms, softmax and rotary are in the engine's share):"
 
@@ -296,7 +296,7 @@ class ServingAnswer(StepAnswer):
 
     def _levers_basis(self) -> str:
         """Basis of the levers' times."""
-        texts = {ESTIMATE: " (estimates)", SERIALIZED: " (kernels one after another)"}
+        texts = {ESTIMATE_BASIS: " (estimates)", SERIALIZED_BASIS: " (kernels one after another)"}
         return texts.get(self.basis, " (bounds)")
 
     def _lever(self, lever: Lever) -> str:

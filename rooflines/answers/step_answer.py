@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
-from rooflines.answers.basis import BOUND, ESTIMATE, SERIALIZED
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
 from rooflines.answers.phrases import MAX_DTYPES, Line, Section, step_title
 from rooflines.basics.text import count, month, percent, seconds, si
 
@@ -69,10 +69,10 @@ class StepAnswer(Answer):
     def _timed_verdict(self) -> str:
         """Time of a step that fits, its band, its bound, and its rates."""
         least = f"at least {seconds(self.bound_s)}"
-        if self.basis is BOUND:
+        if self.basis is BOUND_BASIS:
             return f"{least} {self._per()}, {self.bound}-bound; at most {self._rates()}"
         time = f"{seconds(self.time_s)} {self._per()}{self._band()}"
-        if self.basis is SERIALIZED:
+        if self.basis is SERIALIZED_BASIS:
             time += ", kernels one after another"
         return f"{time}; {least}, {self.bound}-bound; {self._rates()}"
 
@@ -110,7 +110,7 @@ class StepAnswer(Answer):
             yield "peaks", ", ".join(map(_product, self.products))
         yield from self._step_facts()
         yield "bound", self._times()
-        if self.basis is not ESTIMATE:
+        if self.basis is not ESTIMATE_BASIS:
             yield "measured", self._timings("served steps")
 
     @abstractmethod
@@ -139,7 +139,7 @@ class StepAnswer(Answer):
 
     def _kernel_sections(self) -> Iterator[Section]:
         yield Section(self._kernels_title(), list(self._kernel_lines()))
-        if self.fits and self.basis is ESTIMATE:
+        if self.fits and self.basis is ESTIMATE_BASIS:
             yield Section("Calibrations (median held-out error):", [*self._calibration_lines()])
 
     @abstractmethod

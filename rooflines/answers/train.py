@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.answers.explain import single_answer
-from rooflines.answers.question import NO_CALIBRATION, catalogues_in, model_question
+from rooflines.answers.question import NO_ESTIMATE, catalogues_in, model_question
 from rooflines.answers.training_answer import TrainingAnswer
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.models.architecture import TRAIN
@@ -86,6 +86,6 @@ def train(  # noqa: PLR0913, the parts of a question
         routing=routing,
         network=network,
         memory=memory,
-        calibration=NO_CALIBRATION if calibration is None else calibration,
+        calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
     )
