@@ -34,6 +34,20 @@ def refused(path, where=None):
     return str(raised.value)
 
 
+def test_a_column_with_names_of_combinations_stands_for_four(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("chip,B,D,F,dtypes,seconds\nh100-sxm,8,64,64,w8a16,1e-5\n")
+    (row,) = read_timings(path).frame.to_dicts()
+    assert [row[name] for name in ("dtype_x", "dtype_w", "dtype_out", "compute")] == [
+        "bf16",
+        "int8",
+        "bf16",
+        "bf16",
+    ]
+    path.write_text("chip,B,D,F,dtypes,seconds\nh100-sxm,8,64,64,bf61,1e-5\n")
+    assert "close to it: bf16" in refused(path)
+
+
 def test_the_tidy_form_is_read_from_csv_and_parquet(tmp_path):
     frame = tidy().with_columns(mood=pl.lit("good"))
     frame.write_csv(tmp_path / "t.csv")

@@ -167,6 +167,8 @@ class Question:
             later: Mistakes in what the words ask for; those at a place of the former are left out.
         """
         errors = [mistake.error for mistake in self.mistakes]
+        if in_files := [error for error in errors if error.file]:
+            raise RooflinesError.combine(in_files)
         places = {error.where for error in errors}
         errors += [error for error in later if error.where not in places]
         if errors:

@@ -214,6 +214,8 @@ def answered_line(
     try:
         return answer(line, catalogues)
     except RooflinesError as error:
+        if error.file:
+            raise
         correction = corrected_line(
             command_name, line, catalogues.chips, lambda repaired: answer(repaired, catalogues)
         )

@@ -30,6 +30,7 @@ from rooflines.fits.timings import (
     attention_names,
     timed_kind,
 )
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.theory.network import RING_PASSES
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ def read_timings(
         file_columns = frame.columns
         _check_aiconfigurator(file_columns)
         frame, layout_left_out = tidy(frame)
+        frame = _with_combinations(frame)
         left_out = {**left_out, **layout_left_out}
         if (
             otherwise
@@ -187,6 +189,32 @@ def _check_aiconfigurator(columns: Collection[str]) -> None:
         problem = "is a table of aiconfigurator of kernels that are not modelled"
         fix = "give its gemm_perf, nccl_perf, context_attention_perf or generation_attention_perf"
         raise RooflinesError("", problem, fix)
+
+
+NAMES_OF_DTYPES = ("dtypes", "dtype")
+"""Columns with the name of a dtype combination, in place of a column for each operand."""
+
+
+def _with_combinations(frame: pl.DataFrame) -> pl.DataFrame:
+    """Replace the names of dtype combinations by dtypes for operands, result and compute.
+
+    Raises:
+        RooflinesError: A name is no combination.
+    """
+    name = next((name for name in NAMES_OF_DTYPES if name in frame.columns), None)
+    if name is None or {*DTYPES} & {*frame.columns} or not {*MATMUL_SIZES} <= {*frame.columns}:
+        return frame
+    combinations = dtype_entries().combinations
+    with at_path(name):
+        for typed in frame[name].cast(pl.String).unique().sort().to_list():
+            check_choice(typed, combinations, "no dtype combination", "name one such as bf16")
+    columns = {
+        column: pl.col(name)
+        .cast(pl.String)
+        .replace_strict({key: entry.dtypes[part] for key, entry in combinations.items()})
+        for column, part in zip(DTYPES, ("x", "w", "out", "compute"), strict=True)
+    }
+    return frame.with_columns(**columns).drop(name)
 
 
 def _with_dtypes(frame: pl.DataFrame) -> pl.DataFrame:
