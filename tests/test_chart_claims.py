@@ -35,6 +35,18 @@ def test_a_ridge_is_that_of_the_main_memory_wherever_it_is_listed():
     assert rows["ridge"].to_list() == [300, 300]
 
 
+@pytest.mark.parametrize("levels", [["sram", "hbm"], ["hbm", "sram"]])
+def test_a_chart_is_of_the_first_level_of_its_sweep(levels):
+    own = {"source": "made up", "units": {"matrix": {"bf16": {"flops_per_s": 3e14}}}}
+    own["memory"] = {"sram": {"bytes_per_s": 1e14}, "hbm": {"bytes_per_s": 1e12}}
+    sweep = {**SWEEP, "chips": ["own"], "memory": levels}
+    results = charts.of_config(
+        rooflines.load_config({"sweeps": {"s": sweep}, "chips": {"own": own}})
+    )
+    rows = results.select("s", ["own"], ["bf16"]).rows().collect()
+    assert rows["memory"].unique().to_list() == levels[:1]
+
+
 def test_chips_are_compared_by_what_two_of_them_have():
     own = {"base": "h100-sxm", "source": "made up"}
     other: dict[str, object] = {**own, "prices": [], "power": None}

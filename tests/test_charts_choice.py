@@ -80,6 +80,14 @@ def test_a_list_is_drawn_as_it_stands_and_an_empty_one_not_at_all():
     assert plan(none).families() == []
 
 
+def test_chips_that_are_named_most_often_come_first():
+    chips = ["tpu-v5e", "tpu-v6e", "a100-sxm-80gb", "h200-sxm", "mi300x", "mi355x", "b200"]
+    sweeps = {"one": {**SWEEP, "chips": chips}, "two": {**SWEEP, "chips": ["b200", "mi355x"]}}
+    listed = [{"chart": "roofline", "sweep": "one"}]
+    (chart,) = rooflines.load_config({"sweeps": sweeps, "charts": listed}).charts
+    assert chart.chips == ("mi355x", "b200", *chips[:4])
+
+
 def test_every_removed_name_is_told_with_what_shows_the_same():
     for name, instead in REPLACED.items():
         charts = [{"chart": name, "sweep": "mine"}]

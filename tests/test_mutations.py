@@ -1,4 +1,4 @@
-"""`make mutate`: modules that it draws, and the report of survivors."""
+"""How `make mutate` draws modules, and what a person reads of its survivors."""
 
 import random
 from collections import Counter
@@ -76,12 +76,21 @@ def test_lines_are_added_up_over_commits(mutate):
 
 
 def test_survivors_are_a_page_with_the_lines_around_each(mutate):
-    path = "rooflines/theory/__init__.py"
-    first = (PROGRAM.parents[2] / path).read_text(encoding="utf-8").splitlines()[0]
-    tests = ["tests/test_a.py", "tests/test_b.py"]
-    page = mutate.report(7, "abc1234", {"theory": 3, "cli": 2}, [(path, 1, "a -> b", tests)])
+    path, tests = "rooflines/theory/gone.py", ["tests/test_a.py", "tests/test_b.py"]
+    shown = mutate.around("one\ntwo\n\nfour\nfive\nsix\n", 2)
+    assert shown == ["     1 one", ">    2 two", "     3", "     4 four", "     5 five"]
+    page = mutate.report(7, "abc1234", {"theory": 3, "cli": 2}, [(path, 2, shown, "a -> b", tests)])
     assert page.startswith("# 1 of 5 changes were noticed by no test\n")
     assert "mutate.py --seed 7` at abc1234" in page
     assert "| cli | 2 | 0 |\n| theory | 3 | 1 |\n" in page
-    assert f"## {path}:1\n\n`a -> b`\n\n```text\n>    1 {first}\n" in page
+    assert f"## {path}:2\n\n`a -> b`\n\n```text\n     1 one\n>    2 two\n" in page
     assert page.endswith("```\n\ntests/test_a.py, tests/test_b.py\n")
+
+
+@pytest.mark.parametrize(
+    ("path", "test"),
+    [("evaluation/pools.py", "test_pools.py"), ("run/stale.py", "test_stale.py")],
+)
+def test_the_tests_with_the_name_of_a_module_are_nearest(mutate, path, test):
+    found = mutate.nearest(mutate.ROOT / "rooflines" / path, mutate.importers())
+    assert found[0] == f"tests/{test}"

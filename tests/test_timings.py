@@ -11,7 +11,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.repeats import check_repeats
 from rooflines.fits.timing_tables import read_timings
-from rooflines.fits.timings import ROW
+from rooflines.fits.timings import ROW, Timings, medians
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.measured.join import join_timings
 
@@ -260,3 +260,10 @@ def test_another_device_in_a_file_than_the_chip_is_said(chip, note, tmp_path):
     path.write_bytes((LAYOUTS / "nccl-tests.txt").read_bytes())
     notes = read_timings(path, {"chip": chip, "software": "nccl"}).notes
     assert [text for text in notes if text.startswith("the file names")] == ([note] if note else [])
+
+
+def test_repeated_timings_are_merged_into_their_median():
+    frame = pl.DataFrame({"B": [1, 2, 1, 1, 2], "seconds": [1.0, 4.0, 9.0, 2.0, 6.0]})
+    found = medians(Timings("t", frame), ["B"])
+    assert found.frame.rows() == [(1, 2.0), (2, 5.0)]
+    assert found.notes == ("3 repeated timings: their median is taken",)

@@ -487,7 +487,7 @@ def config(**choice):
 def one_by_one(network):
     """A config of plans over a kind of network, each differing from the first in one thing.
 
-    Of four stages the middle ones, which are alike, have two layers.
+    Of four stages the middle ones, which are alike, have two layers. Some allow both contexts.
     """
     first: dict[str, Any] = {"tp": 2, "pp": 2, "dp": 4, "cp": 2, "ep": 2}
     first |= {key: values[0] for key, values in PLAN_KINDS.items() if key != "parts"}
@@ -502,7 +502,7 @@ def one_by_one(network):
     own = {"source": "made up", "name": "own", "vendor": "Nobody", **chip(network)}
     spec = {**model("shared experts apart", 1), "layers": 6, "V": 100}
     sweep: dict[str, Any] = {"models": [spec], "phase": "train", "chips": ["own"]}
-    sweep |= {"dtypes": ["bf16"], "grid": {"B": 24, "S": 64}}
+    sweep |= {"dtypes": ["bf16"], "grid": {"B": 24, "S": [63, 64]}}
     sweep |= {"splits": [{**first, **each} for each in changes]}
     sweep |= {"thresholds": [], "network": ROUTES.get(network, lambda: "inner")()}
     return {"model-sweeps": {"random": sweep}, "chips": {"own": own}, "charts": []}

@@ -1,8 +1,9 @@
 """Mutation tests: changes the package one place at a time and checks that a test fails.
 
 Run by `make mutate`. Sub-packages are drawn in proportion to their lines that changed in the last
-300 commits, and so are the modules of each. A module is tried by the nearest test files: those that
-import it, else those that import what imports it, but for tests that run the workflow or a browser.
+300 commits, and so are the modules of each. A module is tried by the nearest test files: those with
+its name, those that import it, else those that import what imports it, but for tests that run the
+workflow or a browser.
 Each change is tried in a copy of the repository. What no test notices is in `survivors.md`, to be
 read: the change, the lines around it, and the tests that passed.
 
@@ -148,17 +149,20 @@ def dotted(path):
 def nearest(module, known):
     """The test files that are nearest to a module, by imports; the shortest of equals first.
 
-    Those with its name come first, then those that import most of its sub-package; last those of
-    other modules of the sub-package, since some are imported by their names alone.
+    Those with its name come first, whatever they import, then those that import most of its
+    sub-package; last those of other modules of the sub-package, since some are imported by their
+    names alone.
     """
     package = dotted(module).rpartition(".")[0]
 
-    def distance(path):
-        named = any(word.startswith(module.stem.rstrip("s")) for word in path.stem.split("_"))
-        own = sum(name.startswith(f"{package}.") for name in imports(path))
-        return not named, -own, path.stat().st_size
+    def is_named(path):
+        return any(word.startswith(module.stem.rstrip("s")) for word in path.stem.split("_"))
 
-    tests: list[Path] = []
+    def distance(path):
+        own = sum(name.startswith(f"{package}.") for name in imports(path))
+        return not is_named(path), -own, path.stat().st_size
+
+    tests = sorted(filter(is_named, (ROOT / "tests").glob("test_*.py")), key=distance)
     for start in ([module], [each for each in module.parent.glob("*.py") if each != module]):
         front, seen = start, {*start}
         while front and len(tests) < FILES:
@@ -241,13 +245,13 @@ def drawn(modules, lines, number, chance):
 
 
 def report(seed, revision, tried, survivors):
-    """Report for a person: the survivors of a run, with their lines.
+    """What a person reads: the survivors of a run, with their lines.
 
     Args:
         seed: The seed of the run.
         revision: The commit that was changed.
         tried: The number of changes by sub-package.
-        survivors: Path, line, what was changed, and the tests that passed.
+        survivors: Path, line, the lines around it, what was changed, and the tests that passed.
     """
     lost = Counter(package_of(path) for path, *_ in survivors)
     head = [
@@ -259,20 +263,23 @@ def report(seed, revision, tried, survivors):
         "|---|---|---|",
         *(f"| {name} | {count} | {lost[name]} |" for name, count in sorted(tried.items())),
     ]
-    for path, line, said, tests in survivors:
-        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
-        first = max(0, line - 1 - AROUND)
-        shown = [
-            f"{'>' if number == line else ' '} {number:4} {text}".rstrip()
-            for number, text in enumerate(lines[first : line + AROUND], start=first + 1)
-        ]
+    for path, line, shown, said, tests in survivors:
         passed = ", ".join(tests) or "no test is near"
         head += ["", f"## {path}:{line}", "", f"`{said}`", "", "```text", *shown, "```", "", passed]
     return "\n".join([*head, ""])
 
 
+def around(text, line):
+    """The lines around one of a module, which is marked."""
+    first = max(0, line - 1 - AROUND)
+    return [
+        f"{'>' if number == line else ' '} {number:4} {shown}".rstrip()
+        for number, shown in enumerate(text.splitlines()[first : line + AROUND], start=first + 1)
+    ]
+
+
 def git(*words):
-    """Output of git in the repository."""
+    """What git prints in the repository."""
     command = ("git", *words)
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
@@ -292,7 +299,7 @@ def tried(module, chance, options, folder, known):
         seen = noticed(folder, tests)
         end = seen or f"SURVIVED {' '.join(tests)}"
         print(f"{path}:{change.line}: {change.said}: {end}", flush=True)
-        yield seen is not None, (path, change.line, change.said, tests)
+        yield seen is not None, (path, change.line, around(text, change.line), change.said, tests)
     target.write_text(text, encoding="utf-8")
 
 
