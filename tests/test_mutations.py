@@ -1,4 +1,4 @@
-"""How `make mutate` draws modules, and what a person reads of its survivors."""
+"""`make mutate`: modules that it draws, and the report of survivors."""
 
 import random
 from collections import Counter

@@ -12,7 +12,7 @@ from valid_files import PLAIN
 import rooflines
 from rooflines.hardware import chip_catalogue as catalogue
 from rooflines.hardware.chip_parts import NUMBER_KEYS, SPARSE_PEAK, source_in
-from rooflines.hardware.entries import Level, Network, Peak, Power
+from rooflines.hardware.entries import Chip, Level, Network, Peak, Power
 
 
 @pytest.fixture(autouse=True)
@@ -176,3 +176,12 @@ def test_a_chip_with_other_fields_keeps_nothing_of_the_first():
     assert "prices" not in chip.model_copy(update={"prices": None}).plain
     assert level.exact.bytes_per_s != 1e12
     assert level.model_copy(update={"bytes_per_s": 1e12}).exact.bytes_per_s == 1e12
+
+
+@pytest.mark.parametrize("dates", [("2026-01-01", "2025-12-31"), ("2025-12-31", "2026-01-01")])
+def test_of_equal_prices_the_latest_counts(dates):
+    sold = [{"usd_per_hour": 2, "provider": "a", "date": date, "source": "x"} for date in dates]
+    dearer = {"usd_per_hour": 3, "provider": "a", "date": "2026-06-01", "source": "x"}
+    price = Chip.model_validate({**BARE, "prices": [*sold, dearer]}).lowest_price()
+    assert price is not None
+    assert (price.usd_per_hour, price.date) == (2, "2026-01-01")

@@ -496,6 +496,7 @@ def one_by_one(network):
         {},
         {"pp": 4},
         *({key: value} for key, value in others.items()),
+        *({"tp": 1, "cp": 1, "ep": 1, "dp": dp} for dp in (2, 4)),  # stages within an inner domain
     ]
     for key, values in PLAN_KINDS.items():
         changes += [{key: value} for value in values[1:] if key != "parts"]

@@ -245,7 +245,7 @@ def drawn(modules, lines, number, chance):
 
 
 def report(seed, revision, tried, survivors):
-    """What a person reads: the survivors of a run, with their lines.
+    """Report for a person: the survivors of a run, with their lines.
 
     Args:
         seed: The seed of the run.
@@ -279,7 +279,7 @@ def around(text, line):
 
 
 def git(*words):
-    """What git prints in the repository."""
+    """Output of git in the repository."""
     command = ("git", *words)
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
