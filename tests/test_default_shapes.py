@@ -69,13 +69,14 @@ def test_forms_of_shapes():
     assert of({"models": "phi-4"}, operation="BSD,DF->BSF", grid={"B": 1, "S": 8})
 
 
-@pytest.mark.parametrize("own", [None, 3])
-def test_modules_of_all_layers_have_the_weights_of_all_indexers(own):
+@pytest.mark.parametrize("indexer_layers", [None, 3])
+def test_modules_of_all_layers_have_the_weights_of_all_indexers(indexer_layers):
     """Queries from a rank of 24 for two heads of 8; keys and the weights of heads from 64."""
     attention = {"kind": "mla", "N": 4, "q_rank": 24, "kv_rank": 16, "nope": 8, "rope": 4, "v": 8}
-    sparse = {"tokens": 8, "heads": 2, "dim": 8, "layers": 6, "own": own}
+    sparse: dict[str, int | None] = {"tokens": 8, "heads": 2, "dim": 8, "layers": 6}
+    sparse["indexer_layers"] = indexer_layers
     parts = {"attention": attention, "sparse": sparse, "mlp": {"F": 96}}
     shape = Shape.model_validate({"layers": 6, "D": 64, "V": 100, **parts})
     each = modules_of(shape, "full", "dense")
     found = sum(size for name, _, size in each if ".indexer." in name) * 6
-    assert found == (own or 6) * (24 * 16 + 64 * (8 + 2))
+    assert found == (indexer_layers or 6) * (24 * 16 + 64 * (8 + 2))
