@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
-from rooflines.answers.levers import step_levers
+from rooflines.answers.levers import dtypes_bounds, other_dtypes, step_levers
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.answers.routes import routes_of
@@ -30,7 +30,7 @@ from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import routes_joining
-from rooflines.models.architecture import DECODE, TRAIN
+from rooflines.models.architecture import DECODE
 from rooflines.models.groups import StepExtents, activated_experts
 from rooflines.models.step_kernels import token_share
 from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
@@ -104,7 +104,6 @@ def answer_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Answer:
         "resources": list(_resource_times(row, rates, latencies)),
         "thresholds": thresholds,
         "required_rates": list(_required_rates(row, rates, latencies)),
-        "dtypes": _other_dtypes(sweep, row),
         "capacity_bytes": chip.memory[case.memory].capacity_bytes,
         "numbers": numbers,
         "documents": _documents(numbers),
@@ -118,7 +117,8 @@ def answer_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Answer:
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
         (compute,) = _computed(case)
         limits = _limit_shares(sizes, rates, thresholds)
-        return OperationAnswer(compute=compute, limit_shares=limits, **common)
+        dtypes = _other_dtypes(sweep, row)
+        return OperationAnswer(compute=compute, limit_shares=limits, dtypes=dtypes, **common)
     if isinstance(case, TrainingCase):
         return _training_answer(sweep, case, common)
     return _serving_answer(sweep, case, step, common)
@@ -221,11 +221,8 @@ def _other_dtypes(sweep: Sweep | ModelSweep, row: Mapping[str, Any]) -> list[dic
     if isinstance(sweep, Sweep):
         names: list[Any] = [name for name in dtypes_on(chip, sweep.unit) if name != row["dtypes"]]
     else:
-        dtypes_of = training_dtypes if row["phase"] == TRAIN else step_dtypes
-        wanted = [name for name in formats_on(chip) if name != row["dtypes"]]
-        if row["phase"] == TRAIN:
-            wanted = [name for name in wanted if not name.startswith("int")]
-        names = [dtypes_of(name) for name in wanted]
+        formats = [name for name in formats_on(chip) if name != row["dtypes"]]
+        names = [training_dtypes(name) for name in formats if not name.startswith("int")]
         columns.append("fits")
     if not names:
         return []
@@ -372,6 +369,7 @@ def _serving_answer(
         touched = float(activated_experts(moe.E, moe.k, tokens, step.routing))
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     fits = _step_fits(case, kernels)
+    dtypes_cases = other_dtypes(sweep, case)
     return ServingAnswer(
         groups=_groups(case, step, kernels),
         fits=_held_out(fits or {}),
@@ -381,7 +379,8 @@ def _serving_answer(
         prompt_s=None if fits is None else _prompt_time(case, step),
         first_token=_first_token(case, step),
         next_token=_next_token(sweep, step),
-        levers=step_levers(sweep, case, step, common["basis"]),
+        levers=step_levers(sweep, case, step, common["basis"], dtypes_cases),
+        dtypes=dtypes_bounds(dtypes_cases, step),
         experts=experts,
         wider=_smallest_tp_over_more_networks(sweep, chip, common["thresholds"]),
         published=_published(case, chip),
@@ -430,6 +429,7 @@ def _training_answer(
         fits=_held_out(fits),
         products=_products(case, groups),
         context=case.model.shape.context,
+        dtypes=_other_dtypes(sweep, common["row"]),
         **common,
     )
 

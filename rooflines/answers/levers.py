@@ -60,7 +60,30 @@ class Lever:
     accepted: float | None = None
 
 
-def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> list[Lever]:
+def other_dtypes(sweep: ModelSweep, case: StepCase) -> list[StepCase]:
+    """Cases in every other format that the chip computes in."""
+    formats = [name for name in formats_on(case.place.entry) if name != case.dtypes.label]
+    return _cases(sweep, dtypes=[step_dtypes(name) for name in formats])
+
+
+def dtypes_bounds(cases: Iterable[StepCase], step: Step) -> list[dict[str, Any]]:
+    """Bounds by case, the fastest first: `dtypes`, `bound`, `t_lower_s` [s] and `fits`."""
+    rows = []
+    for case in cases:
+        times = case.times.at(case.extents(step))
+        bound = max(times.by_bound, key=times.by_bound.__getitem__)
+        row = {"dtypes": case.dtypes.label, "bound": bound, "t_lower_s": float(times.lower)}
+        rows.append({**row, "fits": _fits(case, step)})
+    return sorted(rows, key=lambda row: row["t_lower_s"])
+
+
+def step_levers(
+    sweep: ModelSweep,
+    case: StepCase,
+    step: Step,
+    basis: Basis,
+    dtypes_cases: Iterable[StepCase],
+) -> list[Lever]:
     """List a serving step's levers, by kind: dtypes, batch, split, chip, draft.
 
     Dtypes and chips are faster by more than `MIN_FACTOR`, the fastest first; splits are over half
@@ -71,12 +94,11 @@ def step_levers(sweep: ModelSweep, case: StepCase, step: Step, basis: Basis) -> 
         case: That case.
         step: Its step.
         basis: Time that decides.
+        dtypes_cases: Cases in other dtypes, as from `other_dtypes`.
     """
-    formats = [name for name in formats_on(case.place.entry) if name != case.dtypes.label]
     fitted = {key.partition("/")[0] for key in sweep.calibrations.calibrations}
     chips = [name for name in sweep.chips if name in fitted - {case.chip}]
     levers = [*_levers_of(SPLIT, _cases(sweep, splits=[*_other_splits(case.split)]), step, basis)]
-    dtypes_cases = _cases(sweep, dtypes=[step_dtypes(name) for name in formats])
     levers = [*_faster(DTYPES, dtypes_cases, case, step, basis), *levers]
     if case.phase == DECODE:
         levers += _levers_of(BATCH, [case], replace(step, B=2 * step.B), basis)
@@ -130,7 +152,7 @@ def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -
     """Levers by case, for cases that fit and have a time on the basis."""
     for case in cases:
         time_s = _decisive(case, step, basis)
-        if time_s is None or not _fits(case, step):
+        if time_s is None or _fits(case, step) is False:
             continue
         chips, draft = case.split.chips, case.place.sweep.config.draft
         tokens = float(step.B * (step.T if draft is None else draft.yielded))
@@ -154,17 +176,17 @@ def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -
         )
 
 
-def _fits(case: StepCase, step: Step) -> bool:
-    """True if weights and KV cache fit, or the capacity is unknown."""
+def _fits(case: StepCase, step: Step) -> bool | None:
+    """True if weights and KV cache fit; None: the capacity is unknown."""
     shape = case.workload.resident_shape
     full, local = (kv_cache_elements(shape, step.S, local=is_local) for is_local in (False, True))
     max_batch = Footprint.from_case(case, case.split).max_batch(full, local)
-    return max_batch is None or max_batch * case.split.dp >= step.B
+    return None if max_batch is None else max_batch * case.split.dp >= step.B
 
 
 def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
     """Draft as a lever: accepted tokens from which it pays."""
-    if step.S <= DRAFTED or not _fits(case, step):
+    if step.S <= DRAFTED or _fits(case, step) is False:
         return
     if case.phase != DECODE or case.place.sweep.config.draft is not None or step.T != 1:
         return
