@@ -13,6 +13,7 @@ from timed_sets import BF16, HEAD, write_timings
 import rooflines
 from rooflines.config.measurement_fields import AboutTimings
 from rooflines.config.schema import SiteConfig
+from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.measured.timing_sets import measured_set_of
 
 CONFIG = {key: case("configs/workflow")[key] for key in ("measurements", "chips")}
@@ -98,6 +99,17 @@ h100-sxm,vllm,decode,bf16,bf16,64,8192,1,32,8,128,1e-3
 h100-sxm,vllm,prefill,bf16,bf16,1,8192,8192,32,8,128,3e-3
 h100-sxm,vllm,decode,bf16,bf17,64,8192,1,32,8,128,1e-3
 """
+
+
+def test_a_job_of_timings_has_the_fits_of_variants_of_their_software(folder):
+    fit = shipped_calibrations().calibrations["b200/trtllm-dynamic"]["fp8"]
+    row = f'b200,trtllm,fp8,fp8,bf16,fp8,1024,8192,8192,2e-4,"{fit.contents}"'
+    text = f"{HEAD.rstrip()},contents\n{row}\n"
+    (folder.path / "timed/grid.csv").write_text(text, encoding="utf-8")
+    one = rooflines.load_config(folder.write()).measurement("grid")
+    rows = one.join().frame
+    assert rows["calibration"].to_list() == ["b200/trtllm-dynamic"]
+    assert_frame_equal(measured_set_of(json.loads(json.dumps(one.recipe()))).join().frame, rows)
 
 
 def test_timings_of_attention_are_a_set(folder, capsys):
