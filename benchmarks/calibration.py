@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
+from threadpoolctl import threadpool_limits
 
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.cli.output import as_table
@@ -41,7 +42,7 @@ from rooflines.fits.nominal import launched_in_graphs, with_nominal_times
 from rooflines.fits.prior import prior_of
 from rooflines.fits.repeats import check_repeats
 from rooflines.fits.timing_tables import read_timings
-from rooflines.fits.timings import ATTENTION, MATMUL_TIMINGS
+from rooflines.fits.timings import ATTENTION, EXPERTS, MATMUL_TIMINGS
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
@@ -65,6 +66,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "engine-all-reduce-launch-half.parquet": {},
     "engine-all-reduce-half.parquet": {"software": "trtllm"},
     "attention-half.parquet": {},
+    "experts-half.parquet": {},
 }
 """The public tables, those with more sizes of one thing first, with the rows that are chosen by
 column. The second table of all-reduces does not tell graphs from eager launches of other engines.
@@ -82,8 +84,20 @@ HEADS = "heads of 128, no window"
 GRAPHS = "launched in CUDA graphs"
 """Contents of collective timings, where their table tells."""
 
+PREFERRED = "min_latency"
+"""Word in the names of kernels that engines take before others where they have them."""
+
 VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
+
+WHOLE = "one scale for a tensor"
+"""Contents of expert timings in fp8 without block scales."""
+
+EXPERTS_VARIANTS = {WHOLE: "-static"}
+"""The same for experts: published checkpoints with experts in fp8 have a scale for each block."""
+
+KIN = {"h800": "h100-sxm", "mi325x": "mi300x"}
+"""Chips without timings, by the chip of the same design whose fits they take where it has some."""
 
 LIBRARY = "/nccl"
 """The end of the key of a library of collectives, which is no engine."""
@@ -115,6 +129,9 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
     """The timings of each fit of a table, by chip and software, and compute dtype or collective."""
     timings = read_timings(path, TABLES.get(Path(path).name))
     name, frame = timings.kind.fit_by, timings.frame
+    if "kernel" in frame.columns:
+        is_fast = pl.col("kernel").str.contains(PREFERRED).fill_null(value=False)
+        frame = frame.filter(is_fast | ~is_fast.any().over("chip", "software", name))
     if "contents" not in frame.columns:
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)
@@ -123,10 +140,17 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         one = launched_in_graphs(replace(timings, frame=part.filter(pl.col("source") == newest)))
         check_repeats(one, path)
         known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
-        contents = next(known, UNSTATED.get((str(software), str(of))))
+        unstated = (
+            UNSTATED.get((str(software), str(of))) if timings.kind is MATMUL_TIMINGS else None
+        )
+        contents = next(known, unstated)
         contents = HEADS if timings.kind is ATTENTION else contents
         contents = GRAPHS if "launch" in frame.columns else contents
-        library = f"{software}{VARIANTS.get(contents or '', '')}"
+        variants = VARIANTS
+        if timings.kind is EXPERTS:
+            variants = EXPERTS_VARIANTS
+            contents = contents or (WHOLE if of == "fp8" else None)
+        library = f"{software}{variants.get(contents or '', '')}"
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
         source = timings_source(metadata_of(Path(path))) if path in OWN else collected
         entry = chip_entries()[str(chip)]
@@ -138,20 +162,21 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
     """The fits of tables, and a row of errors for each; of two of one thing the first counts."""
     content: dict[str, dict[str, dict[str, Any]]] = {}
     rows: list[tuple[str, ...]] = []
-    seen: dict[tuple[str, str], FitRequest] = {}
+    seen: dict[tuple[str, str, str], FitRequest] = {}
     for key, name, request in (one for path in tables for one in groups(path, date)):
-        if (key, name) in seen:
+        kind = request.timings.kind.fits
+        if (kind, key, name) in seen:
             continue
-        seen[key, name] = request
+        seen[kind, key, name] = request
         (result,) = calibrate(request, name)
         rows.append(row(key, result))
         if error_of(result) <= LARGEST_ERROR:
             by_key = content.setdefault(result.entry.KIND, {})
             by_key.setdefault(key, {})[name] = result.entry
     engines = {
-        of: request
-        for of, request in seen.items()
-        if request.source.endswith(DATA) and not of[0].endswith(LIBRARY)
+        (key, name, kind): request
+        for (kind, key, name), request in seen.items()
+        if request.source.endswith(DATA) and not key.endswith(LIBRARY)
     }
     for kind, by_key in content.items():
         for key, entries in by_key.items():
@@ -172,13 +197,12 @@ def elsewhere(
     key: str,
     name: str,
     entry: FittedMatmul | FittedCollective,
-    requests: Mapping[tuple[str, str], FitRequest],
+    requests: Mapping[tuple[str, str, str], FitRequest],
 ) -> tuple[float, float] | None:
     """The band of a fit at other engines' timings of the chip; None without any."""
     chip, _, engine = key.partition("/")
     parts = []
-    for (other, dtype), request in requests.items():
-        fits = request.timings.kind.fits
+    for (other, dtype, fits), request in requests.items():
         same = (request.chip, dtype, fits) == (chip, name, entry.KIND)
         if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
             frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
@@ -215,10 +239,9 @@ def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
         key=pl.format("{}/{}", "chip", "software"),
         kernels_s="t_estimate_s",
         layers=count("layers"),
-        expert_layers=count("moe_layers"),
         sequences=pl.col("estimate_B") / pl.col("dp"),
     ).with_columns(
-        prompts_s=pl.col("ttft_estimate_s") * pl.col("sequences") / pl.col("output_tokens")
+        prompts_s=pl.col("prefill_estimate_s") * pl.col("sequences") / pl.col("output_tokens")
     )
 
 
@@ -242,6 +265,7 @@ def main(arguments: Sequence[str]) -> int:
         help="hold out each quarter of sites of matmuls in turn",
     )
     options = parser.parse_args(arguments)
+    threadpool_limits(1)  # small arrays: threads only wait for each other
     date = datetime.now(tz=UTC).date().isoformat()
     shipped = shipped_calibrations().model_copy(update={"steps": {}})
     tables = options.tables or [*public_tables(), *OWN]
@@ -254,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
         served = public_tables()[0].parents[1] / "models" / "served.csv"
         source = f"runs of InferenceX, collected by {DATA}"
         steps, tested = step_fits(served_runs(served, found), source, date)
-        found = found.model_copy(update={"steps": steps, "training": shipped.training})
+        found = found.model_copy(update={"steps": steps, "training": shipped.training, "kin": KIN})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")

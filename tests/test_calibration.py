@@ -5,6 +5,7 @@ import os
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -21,12 +22,13 @@ from rooflines.fits.calibration_files import (
     CALIBRATIONS_FILE,
     Calibrations,
     FittedAttention,
+    FittedExperts,
     FittedMatmul,
     calibrations_yaml,
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands
+from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands, with_errors
 from rooflines.fits.fitting import COLLECTIVE_FIT, with_estimate_errors
 from rooflines.fits.held_out import held_out, held_out_below, with_folds
 from rooflines.fits.least_squares import Problem
@@ -321,7 +323,7 @@ DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 def test_the_shipped_file_follows_from_the_timings():
     """The fits of torch from the project's own; with the public ones all."""
     again = refitted([*(public_tables() if DATA else ()), *OWN], "2026-01-01")[0]
-    for kind in ("calibrations", "attention", "collectives"):
+    for kind in ("calibrations", "attention", "experts", "collectives"):
         found, stored = getattr(again, kind), getattr(shipped_calibrations(), kind)
         names = {key: list(fits) for key, fits in stored.items() if DATA or key.endswith("/torch")}
         assert {key: list(fits) for key, fits in found.items()} == names
@@ -357,7 +359,7 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
         for phase in ("decode", "prefill")
         for B in (1, 8, 64)
         for S in (64, 512, 2048, 8192)
-        for N in (8, 16, 24, 32, 40, 64)
+        for N in (16, 24, 32, 40, 48, 64)
     ]
     path = tmp_path / "attention.csv"
     pl.DataFrame(attention_by_hand(cases)).write_csv(path)
@@ -366,7 +368,7 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     decode, prefill = calibrate(request)
     assert isinstance(decode.entry, FittedAttention)
     assert isinstance(prefill.entry, FittedAttention)
-    assert [decode.name, prefill.name] == ["decode", "prefill-bf16"]
+    assert [decode.name, prefill.name] == ["decode-bf16", "prefill-bf16-bf16"]
     assert decode.entry.memory == pytest.approx(0.8, rel=0.02)
     assert prefill.entry.math == pytest.approx(0.4, rel=0.02)
     assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
@@ -385,3 +387,59 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     wider = join_timings(replace(named, frame=far), catalogues).frame
     low, high = (wider[f"t_estimate_{end}_s"] / wider["t_estimate_s"] for end in ("p10", "p90"))
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))
+
+
+def experts_by_hand(shapes, per_expert=2e-7):
+    """Experts in fp8 on an H100 at a quarter of its peak and 80 % of its memory rate [s]."""
+    entry = chip_entries()["h100-sxm"]
+    peak, rate = entry.units["matrix"]["fp8"].exact, entry.memory["hbm"].exact.bytes_per_s
+    for (D, Fe, k, E), tokens, (tp, ep) in product(  # noqa: N806, letters of the docs
+        shapes, (1, 8, 64, 512, 4096), ((1, 1), (4, 1), (1, 8))
+    ):
+        weights = 3 * D * Fe / tp
+        activated = E / ep * (1 - (1 - k / E) ** tokens)
+        moved = weights * activated + 2 * 2 * tokens * k / ep * D
+        seconds = 3e-5 + per_expert * activated + 20 * 2 * tokens * D / float(rate)
+        seconds += max(2 * tokens * k / ep * weights / float(peak) * 4, moved / float(rate) / 0.8)
+        sizes = {"D": D, "Fe": Fe, "k": k, "E": E, "tp": tp, "ep": ep, "tokens": tokens}
+        yield {**sizes, "seconds": seconds}
+
+
+def test_routed_experts_have_a_fit_of_their_own(tmp_path):
+    shapes = [(7168, 2048, 8, 256), (3072, 1536, 8, 256), (4096, 1536, 8, 128), (2048, 768, 8, 128)]
+    path = tmp_path / "experts.csv"
+    told = {"chip": "h100-sxm", "dtype": "fp8_block", "kernel": "one"}
+    pl.DataFrame([{**told, **row} for row in experts_by_hand(shapes)]).write_csv(path)
+    timings = read_timings(path, {"software": "mine"})
+    assert set(timings.frame["contents"]) == {"block scales"}
+    request = FitRequest(timings, "h100-sxm", chip_entries()["h100-sxm"], "by hand", "2026-01-01")
+    (found,) = calibrate(request)
+    assert isinstance(found.entry, FittedExperts)
+    assert found.name == "fp8"
+    assert found.entry.math == pytest.approx(0.25, rel=0.1)
+    assert found.entry.memory == pytest.approx(0.8, rel=0.05)
+    assert found.entry.expert_s == pytest.approx(2e-7, rel=0.2)
+    assert found.entry.token_passes > 10
+    assert found.entry.held_out is not None
+    assert found.entry.held_out.n == timings.frame.height  # each shape is left out once
+    assert found.entry.held_out.median < 0.05
+    fits = shipped_calibrations().model_copy(
+        update={"experts": {"h100-sxm/mine": {"fp8": found.entry}}}
+    )
+    rows = join_timings(timings, replace(shipped(), fits=fits)).frame
+    assert with_errors(rows).select("error").median().item() < 0.05
+    assert set(rows["dtypes"]) == {"fp8"}
+
+
+def test_experts_are_without_a_gate_where_a_kernel_says_so(tmp_path):
+    path = tmp_path / "moe_perf.csv"
+    sizes = {"num_tokens": 8, "hidden_size": 2688, "inter_size": 1856, "topk": 6}
+    split = {"num_experts": 128, "moe_tp_size": 1, "moe_ep_size": 1, "latency": 0.1}
+    rows = [
+        {"moe_dtype": "bfloat16", "kernel_source": kernel, **sizes, **split, "hidden_size": width}
+        for kernel, width in (("cutlass", 4096), ("cutlass", 2688), ("nongated", 2688))
+    ]
+    pl.DataFrame(rows).write_csv(path)
+    read = read_timings(path, {"chip": "h100-sxm", "software": "trtllm"}).frame
+    assert read.select("D", "matrices").rows() == [(4096, 3), (2688, 2), (2688, 2)]
+    assert read["seconds"].to_list() == pytest.approx([1e-4] * 3)

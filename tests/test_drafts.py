@@ -135,7 +135,7 @@ def test_an_engine_takes_its_time_for_every_run_of_the_layer_that_drafts():
         calibration=["trtllm"],
     )
     counts = {each["group"]: each["count"] for each in answer.terms}
-    assert (counts["engine-layers"], counts["engine-experts"]) == (61 + 2, 58 + 2)
+    assert counts["engine-layers"] == 61 + 2
 
 
 @pytest.mark.parametrize(("modules", "teraflops"), [(0, 536), (1, 558)])

@@ -305,7 +305,7 @@ def test_a_written_part_stores_what_its_config_asks_for(tmp_path):
     requests = [{"input": 64, "output": 8}]
     given = models_config(columns=["flops"], grid={"B": 8}, requests=requests, phase="decode")
     times = ["ttft_s", "tpot_s", "ttft_serial_s", "tpot_serial_s"]
-    times += ["ttft_estimate_s", "prefill_estimate_s"]
+    times += ["prefill_estimate_s", "prompts_estimate_s"]
     names = rooflines.rows(given, "serve").collect_schema().names()
     assert names == [*keys, "input", "output", *times, "flops"]
     assert plan(given).parts_in("layers") == ()

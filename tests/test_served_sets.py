@@ -112,11 +112,11 @@ def test_the_estimate_of_a_run_is_that_of_a_sweep_of_requests(tmp_path):
     assert (run["estimate_B"], run["estimate_split"]) == (17, "tp2")
     assert run["B"] == 25 * 819 // (512 + 819)
     (row,) = rooflines.rows(both, "steps").collect().to_dicts()
-    for name in ("t_estimate_s", "ttft_estimate_s", "prefill_estimate_s", "t_estimate_p90_s"):
+    for name in ("t_estimate_s", "prefill_estimate_s", "prompts_estimate_s", "t_estimate_p90_s"):
         assert run[name] == row[name]
     step = shipped_calibrations().steps["h200-sxm/vllm"]["decode"]
-    prompts = step.prompts * row["ttft_estimate_s"] * 17 / 1024
-    assert run["prefill_estimate_s"] == pytest.approx(prompts)
+    prompts = step.prompts * row["prefill_estimate_s"] * 17 / 1024
+    assert run["prompts_estimate_s"] == pytest.approx(prompts)
     assert run["t_estimate_s"] > prompts + 80 * step.layer_s + 17 * step.sequence_s
     low, high = step.bands["step"]
     assert run["t_estimate_p10_s"] == pytest.approx(low * run["t_estimate_s"])
@@ -222,7 +222,7 @@ def test_a_public_layout_is_read_without_copies(tmp_path):
 def test_prompts_of_other_servers_are_not_between_tokens(tmp_path):
     runs = (f"{LLAMA},4,8192,1024,64,1,0.02,{apart}" for apart in (0, 1))
     found = rooflines.measurements(config(tmp_path, *runs, head=f"{HEAD},disaggregated"), "runs")
-    (mixed, prompts), (alone, none) = found.select("t_estimate_s", "prefill_estimate_s").rows()
+    (mixed, prompts), (alone, none) = found.select("t_estimate_s", "prompts_estimate_s").rows()
     assert none is None
     assert alone == pytest.approx(mixed - prompts, rel=1e-12)
     high = found["t_estimate_p90_s"] / found["t_estimate_s"]

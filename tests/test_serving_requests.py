@@ -109,8 +109,8 @@ def test_replicas_answer_as_one_of_them_does():
     of_each = rows.filter(pl.col("B") == 4 * pl.col("dp")).collect()
     names = (
         "ttft_s",
-        "ttft_estimate_s",
         "prefill_estimate_s",
+        "prompts_estimate_s",
         "tpot_s",
         "t_serial_s",
         "t_estimate_s",

@@ -237,7 +237,7 @@ def check_batch(case, row):
     assert row["max_B_fit"] == limits.largest_batch_that_fits(case, row["S"])
 
 
-ENGINE = ("layer_s", "experts_layer_s", "sequence_s")
+ENGINE = ("layer_s", "sequence_s")
 NO_ENGINE = dict.fromkeys(ENGINE, 0)
 
 

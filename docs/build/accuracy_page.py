@@ -105,6 +105,7 @@ def kinds_of_estimates() -> Iterator[Sequence[str]]:
         ("one matmul", "a quarter of the sites (D, F)", "calibrations", ""),
         ("attention in decode", "a quarter of the head counts (N, K)", "attention", "decode"),
         ("attention in prefill", "a quarter of the head counts (N, K)", "attention", "prefill"),
+        ("routed experts", "each quarter of the shapes in turn", "experts", ""),
         ("one collective", "a quarter of the payloads", "collectives", ""),
     ):
         medians = [errors.median for _, errors in held_out_fits(kind, prefix)]

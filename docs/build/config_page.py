@@ -13,7 +13,7 @@ from rooflines.basics.yaml_loader import MAX_DEPTH, MAX_NODES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
 from rooflines.evaluation.compiler import TIE_SHARE
-from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL_TIMINGS, SERVED
+from rooflines.fits.timings import ATTENTION, COLLECTIVE, EXPERTS, MATMUL_TIMINGS, SERVED
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
 from rooflines.loading import MAX_MODEL_THRESHOLDS, MAX_THRESHOLDS
@@ -106,6 +106,7 @@ def timings_table() -> str:
     kinds = {
         "matmul": MATMUL_TIMINGS,
         "attention": ATTENTION,
+        "routed experts": EXPERTS,
         "collective": COLLECTIVE,
         "served model": SERVED,
     }

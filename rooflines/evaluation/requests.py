@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Time, Times
 
 
-PREFILL_COLUMN = "prefill_estimate_s"
+PROMPTS_COLUMN = "prompts_estimate_s"
 """Column with the time that prompts add to the estimate of a token [s]."""
 
 
@@ -92,7 +92,7 @@ class RequestCompiler(StepCompiler):
                 "tpot_s": pl.col("t_lower_s"),
                 "tpot_serial_s": pl.col("t_serial_s"),
             },
-            {"t_estimate_s": pl.col("t_estimate_s") + prompts[PREFILL_COLUMN].fill_null(0.0)},
+            {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS_COLUMN].fill_null(0.0)},
             band_columns(),
         ]
 
@@ -232,7 +232,7 @@ class RequestCompiler(StepCompiler):
     def _prompts(self) -> dict[str, pl.Expr]:
         """Columns with the time to first token, case by request: a prompt on every replica.
 
-        Also `PREFILL_COLUMN`, the estimated time that prompts between steps add to a token; null
+        Also `PROMPTS_COLUMN`, the estimated time that prompts between steps add to a token; null
         where prompts have separate servers.
         """
         pairs = list(product(self.cases, self.requests))
@@ -247,8 +247,8 @@ class RequestCompiler(StepCompiler):
         return {
             "ttft_s": self.request_column(lower),
             "ttft_serial_s": self.request_column(serial),
-            "ttft_estimate_s": self.request_column(estimates),
-            PREFILL_COLUMN: self.request_column(prefill_times) * pl.col("B").cast(pl.Float64),
+            "prefill_estimate_s": self.request_column(estimates),
+            PROMPTS_COLUMN: self.request_column(prefill_times) * pl.col("B").cast(pl.Float64),
         }
 
 

@@ -11,12 +11,18 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.fits.calibration_files import ENTRIES, RANGED_SIZES, Errors
 from rooflines.fits.fit_errors import REGIONS, band, bands, errors
-from rooflines.fits.fitting import ATTENTION_PRIOR, COLLECTIVE_FIT, kernel_fit, with_estimate_errors
-from rooflines.fits.held_out import held_out, held_out_below, sites_in
+from rooflines.fits.fitting import (
+    ATTENTION_FIT,
+    COLLECTIVE_FIT,
+    EXPERTS_FIT,
+    kernel_fit,
+    with_estimate_errors,
+)
+from rooflines.fits.held_out import held_out, held_out_below, quarters, sites_in
 from rooflines.fits.least_squares import round_number
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.prior import prior_of
-from rooflines.fits.timings import COLLECTIVE, MATMUL_TIMINGS, MIN_TIMINGS
+from rooflines.fits.timings import ATTENTION, COLLECTIVE, EXPERTS, MATMUL_TIMINGS, MIN_TIMINGS
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import MAX_MEASURED_SHARE
 
@@ -111,24 +117,28 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
     form: FormFit = COLLECTIVE_FIT
     if kind is MATMUL_TIMINGS:
         form = kernel_fit(prior_of(name, request.prior), request.form)
+    elif kind is EXPERTS:
+        form = EXPERTS_FIT
     elif kind is not COLLECTIVE:
-        form = kernel_fit(ATTENTION_PRIOR, "max")
+        form = ATTENTION_FIT
     sizes = {size: [frame[size].min(), frame[size].max()] for size in kind.sizes}
     frame = frame.filter(~pl.col("in_cache"))
-    below = held_out_below(frame)
+    below = 0.0 if kind is EXPERTS else held_out_below(frame)
     train, test = frame.filter(~held_out(below)), frame.filter(held_out(below))
     if train.height < MIN_TIMINGS:
         train, test, below = frame, test.clear(), 0
     result = form.fit(train)
     entry, numbers = ENTRIES[kind.fits], vars(result.numbers.floats)
-    if kind is not COLLECTIVE:
+    if kind is MATMUL_TIMINGS or kind is ATTENTION:
         _check_shares(result.numbers, chip)
     train_errors, test_errors = (
         with_estimate_errors(part, result.numbers) for part in (train, test)
     )
+    if kind is EXPERTS and sites_in(frame) > 1:
+        test_errors = test = _by_fits_to_others(frame, form, result.numbers)
     fields = {
         **{name: number for name, number in numbers.items() if name in entry.model_fields},
-        "bands": bands(train_errors),
+        "bands": bands(test_errors if kind is EXPERTS and test.height else train_errors),
         "held": list(result.at_prior),
         "fitted": errors_of(train_errors),
         "held_out": errors_of(test_errors) if test_errors.height else None,
@@ -148,6 +158,16 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
     )
     notes = (*timings.notes, *_warnings(train, test, len(form.names)))
     return FitReport(name, entry.model_validate(fields), regions, notes)
+
+
+def _by_fits_to_others(frame: pl.DataFrame, form: FormFit, numbers: FormNumbers) -> pl.DataFrame:
+    """Errors where a fit to all other sites estimates each quarter."""
+    folds = frame.with_columns(quarter=quarters())
+    parts = []
+    for at in folds["quarter"].unique().sort():
+        rest, chosen = folds.filter(pl.col("quarter") != at), folds.filter(quarter=at)
+        parts.append(with_estimate_errors(chosen, form.refit(rest, numbers)))
+    return pl.concat(parts).drop("quarter")
 
 
 def _contents(timings: Timings, compute: str) -> str | None:
@@ -175,9 +195,13 @@ def _outside_band(
     ends, min_timings = [], RELIABLE_TIMINGS
     for name in (size for size in RANGED_SIZES if size in frame.columns):
         min_size, max_size = frame[name].min(), frame[name].max()
+        if min_size == max_size:
+            continue
         if name == "shards":  # no fewer than two chips send
             min_size, min_timings = max_size, MIN_TIMINGS
         ends.append(pl.col(name).is_in([min_size, max_size]))
+    if not ends:
+        return None
     outside = pl.any_horizontal(ends)
     inner, outer = frame.filter(~outside), frame.filter(outside)
     one_bound = form is not COLLECTIVE_FIT and inner["bound"].n_unique() == 1

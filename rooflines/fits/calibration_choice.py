@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from rooflines.basics.numbers import exact
-from rooflines.fits.calibration_files import RANGED_SIZES, REFERENCE_DTYPE, attention_name
+from rooflines.fits.calibration_files import (
+    RANGED_SIZES,
+    REFERENCE_DTYPE,
+    attention_name,
+    experts_name,
+)
 from rooflines.fits.time_form import FormNumbers, Numbers
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.theory.operation import MATRIX
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
     from rooflines.theory.operation import Unit
     from rooflines.theory.times import Band
 
+
+WINDOW = "window"
+"""Size with the attention window in tokens; 0: full attention, as fits time it [1]."""
 
 AnyNumbers = TypeVar("AnyNumbers", bound=FormNumbers)
 
@@ -70,14 +78,30 @@ class CalibrationChoice:
         """Calibration for operations in a compute dtype; None without."""
         return self.fit_by_name("calibrations", compute)
 
-    def attention(self, phase: str, compute: str) -> CalibrationFit[Numbers] | None:
-        """Calibration for grouped-query attention; None without.
+    def attention(self, kernel: Kernel) -> CalibrationFit[Numbers] | None:
+        """Calibration for a kernel with grouped-query attention; None without."""
+        name = self._attention_fit(kernel)
+        return self.fit_by_name("attention", name) if name else None
 
-        Args:
-            phase: `decode` or `prefill`.
-            compute: The compute dtype.
+    def _attention_fit(self, kernel: Kernel) -> str | None:
+        """Fit name that applies to grouped-query attention.
+
+        Without one in the cache's dtype it is the one in bf16, and without one for heads that share
+        no KV head it is the one for grouped heads.
         """
-        return self.fit_by_name("attention", attention_name(phase, compute))
+        if kernel.attention_phase is None:
+            return None
+        caches = dict.fromkeys((kernel.cache or REFERENCE_DTYPE, REFERENCE_DTYPE))
+        names = (
+            attention_name(kernel.attention_phase, kernel.compute, cache, shared=shared)
+            for cache in caches
+            for shared in dict.fromkeys((kernel.shares_heads, True))
+        )
+        return next((name for name in names if self.first_fit("attention", name)), None)
+
+    def experts(self, stored: str, compute: str) -> CalibrationFit[Numbers] | None:
+        """Calibration for routed experts in a storage and a compute dtype; None without."""
+        return self.fit_by_name("experts", experts_name(stored, compute))
 
     def collective(self, kind: str) -> CalibrationFit[CollectiveNumbers] | None:
         """Calibration for a collective over the interconnects; None without."""
@@ -110,6 +134,8 @@ class CalibrationChoice:
             return None
         software, fit = match
         sizes = {size: ends for size, ends in fit.sizes.items() if size in RANGED_SIZES}
+        if kind == "attention":  # timings with windows have other kernels
+            sizes[WINDOW] = (0, 0)
         foreign = software != self.softwares[0]
         if kind == "collectives":  # engines call those of libraries unless they have their own
             foreign = foreign and fit.elsewhere is not None
@@ -117,7 +143,7 @@ class CalibrationChoice:
         return CalibrationFit(fit.numbers, bands_of(fit), reach)
 
     def fallback_numbers(self, numbers: Numbers) -> Numbers:
-        """Numbers, form `max`, for kernels without timings, such as experts.
+        """Numbers, form `max`, for kernels without timings, such as latent attention.
 
         Args:
             numbers: Matmul numbers in the compute dtype, whose share of the peak counts.
@@ -158,29 +184,37 @@ class CalibrationChoice:
             matches["steps"] = self._step()
         elif attention_fit := self._attention(kernel):
             matches["attention"] = attention_fit
+        elif experts_fit := self._experts(kernel):
+            matches["experts"] = experts_fit
         else:
             dtypes = [kernel.compute] if kernel.is_matmul else [kernel.compute, REFERENCE_DTYPE]
             matches |= {dtype: self.first_fit("calibrations", dtype) for dtype in dtypes}
         matches |= {
-            sent.kind: self.first_fit("collectives", sent.kind) for sent in kernel.transfers
+            sent.kind: self.first_fit("collectives", sent.kind) for sent in kernel.timed_transfers
         }
         return {f"{match[0]} {fit_name}": match[1] for fit_name, match in matches.items() if match}
 
     def is_timed(self, kernel: Kernel) -> bool:
         """True if a fit has timings of such kernels, not matmuls alone: see `fallback_numbers`."""
-        return kernel.engine or kernel.is_matmul or self._attention(kernel) is not None
+        timed = self._attention(kernel) or self._experts(kernel)
+        return kernel.engine or kernel.is_matmul or timed is not None
 
     def _attention(self, kernel: Kernel) -> tuple[str, Fitted] | None:
         """Fit for a kernel with grouped-query attention."""
-        phase = kernel.attention_phase
-        return (
-            phase and self.first_fit("attention", attention_name(phase, kernel.compute))
-        ) or None
+        name = self._attention_fit(kernel)
+        return self.first_fit("attention", name) if name else None
+
+    def _experts(self, kernel: Kernel) -> tuple[str, Fitted] | None:
+        """Fit for a kernel with routed experts."""
+        name = kernel.experts and experts_name(kernel.experts, kernel.compute)
+        return (name and self.first_fit("experts", name)) or None
 
     def contents(self, computed: Iterable[str]) -> list[str]:
         """Contents besides the matmul in timings behind the fits in these compute dtypes."""
         fits = (self.first_fit("calibrations", dtype) for dtype in computed)
-        return list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
+        contents = list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
+        kin = self.calibrations.by_kin(self.chip)
+        return [*contents, *([f"by timings of {kin}"] if kin and self.softwares else [])]
 
 
 def bands_of(entry: Fitted) -> dict[str, Band]:

@@ -13,7 +13,7 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.fits.held_out import QUARTER
-from rooflines.fits.time_form import CollectiveNumbers, Numbers
+from rooflines.fits.time_form import CollectiveNumbers, ExpertsNumbers, Numbers
 from rooflines.hardware.dtype_catalogue import DTYPES_FILE, dtype_entries
 from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import (
@@ -43,7 +43,7 @@ SAME_NUMBERS = "fp16", "bf16"
 """Compute dtypes with the same width and peak: the first takes the second's fit where it has
 none."""
 
-RANGED_SIZES = ("D", "F", "S", "bytes", "shards")
+RANGED_SIZES = ("D", "F", "Fe", "S", "H", "bytes", "shards")
 """Sizes with a fit range: an estimate beyond their timed minimum and maximum says so."""
 
 REFERENCE_DTYPE = "bf16"
@@ -112,6 +112,7 @@ class FittedMatmul(Fitted):
     """Numbers fitted to matmul timings in one compute dtype; see `time_form.Numbers`."""
 
     KIND = "calibrations"
+    FORM: ClassVar[type[Numbers]] = Numbers
 
     math: MeasuredShare = Field(description="share of the peak that is reached [1]")
     memory: MeasuredShare = Field(description="share of the memory rate that is reached [1]")
@@ -139,15 +140,28 @@ class FittedMatmul(Fitted):
     @cached_property
     def numbers(self) -> Numbers:
         """Fitted numbers, exact."""
-        names = [name for name in Numbers.__dataclass_fields__ if name in type(self).model_fields]
+        fields = self.FORM.__dataclass_fields__
+        names = [name for name in fields if name in type(self).model_fields]
         values = {name: exact(getattr(self, name)) for name in names if name != "tile"}
-        return Numbers(**values, tile=self.tile)
+        return self.FORM(**values, tile=self.tile)
 
 
 class FittedAttention(FittedMatmul):
-    """Numbers, form `max`, fitted to timings with grouped-query attention."""
+    """Numbers fitted to timings with grouped-query attention; depth is the context."""
 
     KIND = "attention"
+
+
+class FittedExperts(FittedMatmul):
+    """Numbers fitted to timings with routed experts; see `time_form.ExpertsNumbers`."""
+
+    KIND = "experts"
+    FORM = ExpertsNumbers
+
+    token_passes: NonNegative = Field(
+        0, description="passes over the tokens of all experts, which are sorted by expert [1]"
+    )
+    expert_s: NonNegative = Field(0, description="time of every activated expert [s]")
 
 
 class FittedCollective(Fitted):
@@ -173,11 +187,12 @@ class FittedCollective(Fitted):
 
 
 ENTRIES: Mapping[str, type[FittedMatmul | FittedCollective]] = {
-    fit_type.KIND: fit_type for fit_type in (FittedMatmul, FittedAttention, FittedCollective)
+    fit_type.KIND: fit_type
+    for fit_type in (FittedMatmul, FittedAttention, FittedExperts, FittedCollective)
 }
 """Fit types by their key in a file."""
 
-STEP_NUMBERS = ("prompts", "layer_s", "experts_layer_s", "sequence_s")
+STEP_NUMBERS = ("prompts", "layer_s", "sequence_s")
 """Numbers in a step fit."""
 
 
@@ -203,10 +218,15 @@ class FittedStep(Fitted):
         description="times the least time to read the prompts that arrive during a step [1]"
     )
     layer_s: NonNegative = Field(description="time of every layer besides its kernels [s]")
-    experts_layer_s: NonNegative = Field(
-        0, description="the same of layers with experts, on top: routing and their order [s]"
-    )
     sequence_s: NonNegative = Field(description="time of every sequence of a replica besides [s]")
+    models: list[Text] = Field(
+        default_factory=list, description="models in the runs: estimates of others are forecasts"
+    )
+    waiting: dict[Text, tuple[Positive, Positive, Positive]] = Field(
+        default_factory=dict,
+        description="p10, median and p90 of measured TTFT over prefill_estimate_s, by requests in "
+        "flight a replica: waiting, which no estimate has",
+    )
 
     @cached_property
     def numbers(self) -> dict[str, Fraction]:
@@ -230,7 +250,13 @@ class Calibrations(Entry):
     )
     attention: dict[Text, dict[Text, FittedAttention]] = Field(
         default_factory=dict,
-        description="by `<chip>/<software>`, then `decode` or `prefill-<compute dtype>`",
+        description="by `<chip>/<software>`, then `decode-<cache dtype>`, with `-mha` where query "
+        "heads share no KV head, or `prefill-<compute dtype>-<cache dtype>`",
+    )
+    experts: dict[Text, dict[Text, FittedExperts]] = Field(
+        default_factory=dict,
+        description="by `<chip>/<software>`, then by the experts' format, with the compute dtype "
+        "where it is another: `fp8`, `mxfp4-bf16`",
     )
     collectives: dict[Text, dict[Text, FittedCollective]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then by collective"
@@ -242,6 +268,11 @@ class Calibrations(Entry):
 
     training: dict[Text, dict[Text, FittedTraining]] = Field(
         default_factory=dict, description="by `<chip>/<software>`, then `train`"
+    )
+    kin: dict[Text, Text] = Field(
+        default_factory=dict,
+        description="chips without timings, by the chip of the same design whose fits hold for "
+        "them: shares, so that their own rates count",
     )
 
     @cached_property
@@ -257,8 +288,19 @@ class Calibrations(Entry):
 
     def softwares_of(self, chip: str) -> list[str]:
         """Software names with a fit on a chip, sorted."""
-        keys = (*self.calibrations, *self.collectives)
-        return sorted({key.partition("/")[2] for key in keys if key.startswith(f"{chip}/")})
+        keys = (*self.calibrations, *self.experts, *self.collectives)
+        chips = self.chips_behind(chip)
+        return sorted({key.partition("/")[2] for key in keys if key.partition("/")[0] in chips})
+
+    def chips_behind(self, chip: str) -> tuple[str, ...]:
+        """Chips whose fits hold for a chip: its own, then its kin's."""
+        return (chip, self.kin[chip]) if chip in self.kin else (chip,)
+
+    def by_kin(self, chip: str) -> str | None:
+        """Chip by whose timings another one is estimated; None: by its own, or by none."""
+        keys = {key.partition("/")[0] for key in (*self.calibrations, *self.collectives)}
+        kin = self.kin.get(chip)
+        return kin if chip not in keys and kin in keys else None
 
     def auto_softwares(self, chip: str, computes: Iterable[str]) -> tuple[str, ...]:
         """Software that `auto` takes: the first engine with fits in all compute dtypes, and NCCL.
@@ -318,9 +360,10 @@ class Calibrations(Entry):
         """
         alias = name.replace(*SAME_NUMBERS)
         for software in softwares:
-            by_name = getattr(self, kind).get(f"{chip}/{software}", {})
-            if entry := by_name.get(name) or by_name.get(alias):
-                return software, entry
+            for behind in self.chips_behind(chip):
+                by_name = getattr(self, kind).get(f"{behind}/{software}", {})
+                if entry := by_name.get(name) or by_name.get(alias):
+                    return software, entry
         return None
 
     def matmul(self, chip: str, softwares: Sequence[str], dtype: str) -> FittedMatmul | None:
@@ -335,13 +378,20 @@ class Calibrations(Entry):
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
         """Engine overhead in decode: on this chip, else on any."""
-        by_phase = self.steps.get(f"{chip}/{engine}") or self.steps.get(str(engine), {})
-        return by_phase.get("decode")
+        keys = [*(f"{behind}/{engine}" for behind in self.chips_behind(chip)), str(engine)]
+        return next((self.steps[key]["decode"] for key in keys if key in self.steps), None)
 
     def subset(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
         """Fits by chip and software, with matmuls in these compute dtypes and `REFERENCE_DTYPE`."""
+        named = [key.partition("/") for key in keys]
+        with_kin = dict.fromkeys(
+            f"{behind}/{software}"
+            for chip, _, software in named
+            for behind in self.chips_behind(chip)
+        )
+        kin = {chip: self.kin[chip] for chip, _, _ in named if chip in self.kin}
         fits: dict[str, dict[str, Any]] = {
-            kind: {key: by_key[key] for key in keys if key in by_key}
+            kind: {key: by_key[key] for key in with_kin if key in by_key}
             for kind in KINDS
             for by_key in [getattr(self, kind)]
         }
@@ -356,10 +406,10 @@ class Calibrations(Entry):
             for key, by_phase in self.steps.items()
             if key.rpartition("/")[2] in engines
         }
-        return Calibrations.model_construct(None, **fits, steps=steps)
+        return Calibrations.model_construct(None, **fits, steps=steps, kin=kin)
 
 
-KINDS = ("calibrations", "attention", "collectives", "training")
+KINDS = ("calibrations", "attention", "experts", "collectives", "training")
 """Keys in a file for fits by chip and software."""
 
 
@@ -369,13 +419,35 @@ def merge_calibrations(parts: Sequence[Calibrations]) -> Calibrations:
     for part in parts:
         for kind, fits in fits_by_kind.items():
             for key, by_name in getattr(part, kind).items():
-                fits[key] = {**fits.get(key, {}), **by_name}
+                fits[key] = by_name if kind == "kin" else {**fits.get(key, {}), **by_name}
     return Calibrations.model_construct(None, **fits_by_kind)  # each was validated
 
 
-def attention_name(phase: str, compute: str) -> str:
-    """Name for an attention fit by phase and compute dtype: `decode`, `prefill-bf16`."""
-    return DECODE if phase == DECODE else f"{phase}-{compute}"
+MULTI_HEAD = "mha"
+"""End in the name of a decode fit to heads that share no KV head: engines have kernels for them."""
+
+
+def attention_name(phase: str, compute: str, cache: str, *, shared: bool = True) -> str:
+    """Name for an attention fit by phase and dtypes: `decode-fp8-mha`, `prefill-bf16-fp8`.
+
+    Args:
+        phase: `decode` or `prefill`.
+        compute: The compute dtype, which decides little in decode.
+        cache: The KV cache dtype.
+        shared: Whether query heads share a KV head, which decides in decode.
+    """
+    if phase != DECODE:
+        return f"{phase}-{compute}-{cache}"
+    return f"{phase}-{cache}" if shared else f"{phase}-{cache}-{MULTI_HEAD}"
+
+
+def experts_name(stored: str, compute: str) -> str:
+    """Name for a fit to experts: `fp8`, `mxfp4-bf16`; groups with a scale have no other kernels."""
+    stored, compute = (
+        stored.partition("-")[0].replace(*SAME_NUMBERS),
+        compute.replace(*SAME_NUMBERS),
+    )
+    return stored if stored == compute else f"{stored}-{compute}"
 
 
 def key_of(chip: str, software: str) -> str:
@@ -408,10 +480,18 @@ def read_calibrations(path: str | Path) -> Calibrations:
 def _check_keys(calibrations: Calibrations) -> None:
     """Refuse keys that are no chip and software, no dtypes or no collectives."""
     formats = dtype_entries().formats
-    phases = dict.fromkeys(attention_name(phase, dtype) for phase in PHASES for dtype in formats)
+    phases = {
+        attention_name(phase, compute, cache, shared=shared)
+        for phase in PHASES
+        for compute in formats
+        for cache in formats
+        for shared in (True, False)
+    }
+    experts = {experts_name(stored, compute) for stored in formats for compute in formats}
     kinds: dict[str, tuple[Mapping[str, Mapping[str, Fitted]], Collection[str], str]] = {
         "calibrations": (calibrations.calibrations, formats, "no dtype"),
         "attention": (calibrations.attention, phases, "no phase of attention"),
+        "experts": (calibrations.experts, experts, "no experts' format"),
         "collectives": (calibrations.collectives, RING_PASSES, "no collective"),
         "training": (calibrations.training, ("train",), "no phase of training"),
     }
@@ -444,7 +524,9 @@ def calibrations_yaml(calibrations: Calibrations, heading: str = "") -> str:
     import yaml  # noqa: PLC0415, estimates do without it
 
     content = {
-        kind: {
+        kind: by_key
+        if kind == "kin"
+        else {
             key: {name: _numbers_first(entry) for name, entry in entries.items()}
             for key, entries in by_key.items()
         }

@@ -1,14 +1,14 @@
 """Engine overhead in decode steps, fitted to runs with served models.
 
-Time per token = kernels_s + prompts * prompts_s + layer_s * layers + experts_layer_s *
-expert_layers + sequence_s * sequences [s]: kernels, prompts read in between, and overhead per
-layer, expert layer and sequence. A chip's fit starts from the engine's fit on all chips, and this
-one from the fit to all engines; both pull strongly, as one model alone does not tell the numbers
-apart.
+Time per token = kernels_s + prompts * prompts_s + layer_s * layers + sequence_s * sequences [s]:
+kernels, prompts read in between, and overhead per layer and sequence. A chip's fit starts from the
+engine's fit on all chips, and this one from the fit to all engines; both pull strongly, as one
+model alone does not tell the numbers apart.
 """
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ import polars as pl
 from rooflines.fits.calibrate import RELIABLE_TIMINGS, errors_of
 from rooflines.fits.calibration_files import ALL_ENGINES, STEP_NUMBERS, FittedStep
 from rooflines.fits.fit_errors import band, with_errors
-from rooflines.fits.least_squares import Problem
+from rooflines.fits.least_squares import Problem, round_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,16 +26,15 @@ if TYPE_CHECKING:
     from rooflines.fits.time_form import Number
 
 PRIOR = dict(
-    zip(STEP_NUMBERS, map(Fraction, ("1.5", "3e-5", "1e-5", "4e-5")), strict=True),
+    zip(STEP_NUMBERS, map(Fraction, ("1.5", "3e-5", "4e-5")), strict=True),
 )
 """Prior for the fit to all engines."""
 
-PULLS = {**dict.fromkeys(STEP_NUMBERS, 3.0), "experts_layer_s": 5.0}
+PULLS = dict.fromkeys(STEP_NUMBERS, 3.0)
 """Residual for a number a factor e from its prior, the fit to the engine or to all engines [1]:
-values, tried from 0.03 to 10, that best estimate models left out. An engine has one or two models
-with experts."""
+values, tried from 0.03 to 10, that best estimate models left out."""
 
-AMOUNTS = ("prompts_s", "layers", "expert_layers", "sequences")
+AMOUNTS = ("prompts_s", "layers", "sequences")
 """Columns in runs that `STEP_NUMBERS` multiply, in order."""
 
 
@@ -97,12 +96,38 @@ def step_fits(
             "held": list(fit.at_prior),
             "fitted": errors_of(fitted_runs.filter(in_fit)),
             "held_out": errors_of(held_out_runs.filter(in_fit)),
+            "models": runs.filter(in_fit)["model"].unique().sort().to_list(),
+            "waiting": waiting(runs.filter(in_fit)),
             "source": source,
             "date": date,
         }
         numbers = {name: float(number) for name, number in fit.numbers.items()}
         entries[key] = {"decode": FittedStep.model_validate({**numbers, **fields})}
     return entries, held_out_runs
+
+
+IN_FLIGHT = {"up to 8": (0, 8), "9 to 64": (8, 64), "more than 64": (64, math.inf)}
+"""Requests in flight a replica, by name: above the first number, up to the second [1]."""
+
+
+def waiting(runs: pl.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """Measured TTFT over the estimated prefill, by requests in flight: p10, median, p90 [1].
+
+    Args:
+        runs: With `ttft_s`, `prefill_estimate_s` [s], `concurrency` and `dp` [1]; else none.
+    """
+    if not {"ttft_s", "prefill_estimate_s", "concurrency", "dp"} <= {*runs.columns}:
+        return {}
+    ratio = pl.col("ttft_s") / pl.col("prefill_estimate_s")
+    in_flight = pl.col("concurrency") / pl.col("dp")
+    ranges = {}
+    for name, (above, to) in IN_FLIGHT.items():
+        chosen = runs.filter(in_flight > above, in_flight <= to).select(ratio=ratio).drop_nulls()
+        if chosen.height >= RELIABLE_TIMINGS:
+            low, high = band(chosen)
+            middle = chosen["ratio"].quantile(0.5, "linear") or 1
+            ranges[name] = (low, float(round_number(middle)), high)
+    return ranges
 
 
 def step_seconds(numbers: Mapping[str, Number]) -> pl.Expr:

@@ -98,7 +98,10 @@ def with_band(
         reach: Sizes that the fit covers: other sizes have a wider band.
     """
     out_of_range = [pl.lit(value=False)]
-    for name, (low, high) in reach.sizes.items() if reach else ():
+    sizes = reach.sizes if reach else {}
+    for name, (low, high) in sizes.items():
+        if name not in frame.columns:  # timings of attention have no window
+            continue
         out_of_range.append(~pl.col(name).is_between(low, high))
     wider = reach.out_of_range_band if reach and reach.out_of_range_band else None
     ends = {}

@@ -15,6 +15,7 @@ from rooflines.fits.nominal import TILES, math_column
 from rooflines.fits.time_form import (
     QUANTITIES,
     CollectiveNumbers,
+    ExpertsNumbers,
     Extremes,
     FormNumbers,
     Numbers,
@@ -177,8 +178,46 @@ COLLECTIVE_FIT = FormFit(
 )
 """Fit for a collective."""
 
-ATTENTION_PRIOR = Numbers(Fraction("0.4"), Fraction("0.7"), Fraction("1.1e-5"))
+ATTENTION_PRIOR = Numbers(
+    Fraction("0.4"),
+    Fraction("0.7"),
+    Fraction("9e-6"),
+    activation_passes=Fraction("0.3"),
+    mixed_math=Fraction(2),
+    mixed_memory=Fraction("1.3"),
+    mixed_activations=Fraction("0.3"),
+    mixed_depth_s=Fraction("1e-9"),
+)
 """Prior for attention: typical numbers on data-center GPUs."""
+
+ATTENTION_FIT = FormFit(
+    ATTENTION_PRIOR,
+    (*SHARES, *MIXED, "mixed_activations"),
+    ({}, {"mixed_depth_s": 0.2, "mixed_activations": 5.0, "mixed_math": 0.6}),
+    NO_FIT,
+)
+"""Fit for attention: all pieces, with the context as depth."""
+
+
+EXPERTS_PRIOR = ExpertsNumbers(
+    Fraction("0.25"),
+    Fraction("0.83"),
+    Fraction("2e-5"),
+    mixed_math=Fraction(2),
+    mixed_memory=Fraction(1),
+    mixed_activations=Fraction("0.5"),
+    token_passes=Fraction("0.5"),
+    expert_s=Fraction("5e-8"),
+)
+"""Prior for experts: typical numbers on data-center GPUs."""
+
+EXPERTS_FIT = FormFit(
+    EXPERTS_PRIOR,
+    (*SHARES, "mixed_math", "mixed_memory", "mixed_activations", "token_passes", "expert_s"),
+    ({}, {"math": 2.0, "mixed_memory": 0.5, "token_passes": 3.0, "expert_s": 4.0}),
+    ExpertsNumbers(Fraction(1), Fraction(1), Fraction(0)),
+)
+"""Fit for routed experts."""
 
 
 def kernel_fit(prior: Numbers, form: Form) -> FormFit:

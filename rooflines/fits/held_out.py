@@ -25,8 +25,11 @@ SPREAD, PLACES = 654_435_761, 2**30
 """Multiplier and modulus: multiples of the first, modulo the second, lie far apart [1]."""
 
 
-SITES = (("D", "F"), ("N", "K"))
-"""Sizes that make a site: of a matmul, of attention."""
+SITES = (("D", "F"), ("N", "K"), ("D", "Fe", "k", "E"))
+"""Sizes that make a site: for a matmul, attention, experts."""
+
+SPLITS = ("tp", "ep")
+"""Sizes that make a site where all experts have one shape."""
 
 
 def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
@@ -35,13 +38,15 @@ def with_folds(frame: pl.DataFrame) -> pl.DataFrame:
     A collective's site is the power of two below its `bytes`: one power in `FOLDS` is held out.
     """
     names = next((site for site in SITES if set(site) <= set(frame.columns)), None)
+    if names == SITES[-1] and frame.select(names).n_unique() == 1:
+        names = SPLITS
     if names is None:
         power = pl.col("bytes").log(2).floor().cast(pl.Int64)
         return frame.with_columns(
             (power % FOLDS + power // FOLDS * SPREAD % PLACES * FOLDS).alias(FOLD)
         )
     sites = frame.select(names).unique(maintain_order=True)
-    digests = [sha256(f"{first}x{second}".encode()).digest() for first, second in sites.iter_rows()]
+    digests = [sha256("x".join(map(str, site)).encode()).digest() for site in sites.iter_rows()]
     hashes = [int.from_bytes(digest[:4], "big") for digest in digests]
     sites = sites.with_columns(pl.Series(FOLD, hashes, dtype=pl.Int64))
     return frame.join(sites, on=names, how="left", maintain_order="left")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
-from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, PARALLEL
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, EXPERTS_SIZES, PARALLEL
 from rooflines.models.architecture import DECODE, PREFILL
 
 PER_MS = 1e-3
@@ -131,6 +131,74 @@ def aiconfigurator_attention(frame: pl.DataFrame) -> Tidy:
     tidy_frame, left_out = attention(_with_source(renamed))
     excluded = frame.height - supported.height
     return tidy_frame, {**left_out, **({"are of another operation": excluded} if excluded else {})}
+
+
+EXPERTS_DTYPES: Mapping[str, tuple[str, str]] = {
+    "bfloat16": ("bf16", "bf16"),
+    "float16": ("fp16", "fp16"),
+    "fp8": ("fp8", "fp8"),
+    "fp8_block": ("fp8", "fp8"),
+    "nvfp4": ("nvfp4", "nvfp4"),
+    "int4_wo": ("int4-g128", "bf16"),
+    "w4a16_mxfp4": ("mxfp4", "bf16"),
+    "w4a8_mxfp4_mxfp8": ("mxfp4", "fp8"),
+}
+"""Storage and compute dtypes for experts by aiconfigurator's `moe_dtype`."""
+
+BLOCKED = "fp8_block"
+"""Its format with a scale for each block."""
+
+GATED, PLAIN, NONGATED = 3, 2, "nongated"
+"""Matrices in an expert with and without a gate, and the word for the second in a kernel's name."""
+
+
+def experts(frame: pl.DataFrame) -> Tidy:
+    """Fused experts from aiconfigurator's collector, selected and in SI units.
+
+    Experts are without a gate wherever a kernel for their shape says so.
+
+    Source: ai-dynamo/aiconfigurator, `moe_perf.parquet` in its systems, columns renamed.
+    """
+    modelled = pl.col("dtype").is_in([*EXPERTS_DTYPES])
+    left_out = {
+        f"are in {name}, which is not modelled": count
+        for name, count in frame.filter(~modelled)["dtype"].value_counts(sort=True).iter_rows()
+    }
+    stored, compute = (
+        {name: dtypes[place] for name, dtypes in EXPERTS_DTYPES.items()} for place in (0, 1)
+    )
+    shape = pl.struct("D", "Fe", "k", "E")
+    plain = frame.filter(pl.col("kernel").str.contains(NONGATED)).select(shape.alias("shape"))
+    return frame.filter(modelled).with_columns(
+        experts=pl.col("dtype").replace_strict(stored, return_dtype=pl.String),
+        compute=pl.col("dtype").replace_strict(compute, return_dtype=pl.String),
+        matrices=pl.when(shape.is_in(plain["shape"].unique().to_list()))
+        .then(pl.lit(PLAIN, pl.Int64))
+        .otherwise(GATED),
+        contents=pl.when(pl.col("dtype") == BLOCKED).then(pl.lit("block scales")),
+    ), left_out
+
+
+def aiconfigurator_experts(frame: pl.DataFrame) -> Tidy:
+    """Fused experts from aiconfigurator's collector: one row per shape [ms].
+
+    Source: ai-dynamo/aiconfigurator, `moe_perf` in its systems.
+    """
+    kernel = "kernel_source" if "kernel_source" in frame.columns else pl.lit(None, pl.String)
+    return experts(
+        _with_source(frame).with_columns(
+            dtype="moe_dtype",
+            kernel=kernel,
+            tokens="num_tokens",
+            D="hidden_size",
+            Fe="inter_size",
+            k="topk",
+            E="num_experts",
+            tp="moe_tp_size",
+            ep="moe_ep_size",
+            seconds=pl.col("latency") * PER_MS,
+        )
+    )
 
 
 def _with_source(frame: pl.DataFrame) -> pl.DataFrame:
@@ -393,6 +461,28 @@ LAYOUTS = (
         ),
         dict.fromkeys(("op_name", "attn_dtype", "kv_cache_dtype"), pl.String()),
         aiconfigurator_attention,
+    ),
+    PublicLayout(
+        frozenset({*EXPERTS_SIZES[:-1], "dtype", "kernel", "seconds"}),
+        dict.fromkeys(("dtype", "kernel"), pl.String()),
+        experts,
+    ),
+    PublicLayout(
+        frozenset(
+            {
+                "moe_dtype",
+                "num_tokens",
+                "hidden_size",
+                "inter_size",
+                "topk",
+                "num_experts",
+                "moe_tp_size",
+                "moe_ep_size",
+                "latency",
+            }
+        ),
+        {"moe_dtype": pl.String()},
+        aiconfigurator_experts,
     ),
     PublicLayout(
         frozenset({"nccl_dtype", "num_gpus", "message_size", "op_name", "latency"}),

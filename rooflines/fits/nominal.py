@@ -26,6 +26,8 @@ from rooflines.fits.timings import (
     COLLECTIVE,
     DTYPES,
     EAGER,
+    EXPERTS,
+    EXPERTS_SIZES,
     GRAPH,
     MATMUL_TIMINGS,
     medians,
@@ -101,12 +103,16 @@ def with_nominal_times(
     chosen = timings.where(kind.fit_by, name)
     if kind is COLLECTIVE:
         chosen = _on_joined_chips(launched_in_graphs(chosen), _link(entry))
-    chosen = medians(chosen, kind.identity)
-    chosen.check_enough()
+    told_apart = [n for n in ("distribution", "kernel") if n in kind.optional]
+    keys = [*kind.identity, *(n for n in told_apart if n in chosen.frame.columns)]
     if kind is ATTENTION:
+        chosen = _in_groups(chosen)
+    chosen = medians(chosen, keys)
+    chosen.check_enough()
+    if kind.stored and kind is not MATMUL_TIMINGS:
         allowed: dict[str, Collection[str]] = {
-            "compute": entry.units.get(MATRIX, {}),
-            "cache": dtype_entries().formats,
+            name: entry.units.get(MATRIX, {}) if name == "compute" else dtype_entries().formats
+            for name in kind.stored
         }
         for column, names in allowed.items():
             with at_path(column):
@@ -124,6 +130,18 @@ def with_nominal_times(
     if kind is MATMUL_TIMINGS:
         _check_regimes(frame)
     return frame, chosen
+
+
+MAX_GROUP = 32
+"""Most query heads that share a KV head in fits to attention: for more, engines have others [1]."""
+
+
+def _in_groups(timings: Timings) -> Timings:
+    """Attention where at most `MAX_GROUP` query heads share a KV head; a note counts the others."""
+    frame = timings.frame.filter(pl.col("N") <= MAX_GROUP * pl.col("K"))
+    larger = timings.frame.height - frame.height
+    why = f"more than {MAX_GROUP} query heads share a KV head"
+    return _with_note(replace(timings, frame=frame), larger, why)
 
 
 def launched_in_graphs(timings: Timings) -> Timings:
@@ -157,9 +175,14 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
     """
     if kind is COLLECTIVE:
         return _collective_times(frame, entry)
-    frame = (
-        _matmul_times(frame, entry) if kind is MATMUL_TIMINGS else _attention_times(frame, entry)
-    )
+    if kind is EXPERTS:
+        frame = _experts_times(frame, entry)
+    else:
+        frame = (
+            _matmul_times(frame, entry)
+            if kind is MATMUL_TIMINGS
+            else _attention_times(frame, entry)
+        )
     of_math = pl.col("math") >= pl.col("memory")
     return frame.with_columns(
         t_lower_s=pl.max_horizontal("math", "memory"),
@@ -247,6 +270,44 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         footprint_bytes="memory_bytes",
         math=pl.col("flops") / peak,
         memory=pl.col("memory_bytes") / rate,
+        x=B * T * read * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
+        out=B * T * written * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
+        depth=S,
+    )
+
+
+def _experts_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
+    """Add works and nominal times to routed experts, where tokens choose at random.
+
+    Tokens are those that choose; on one chip lie E / ep experts, each split over tp chips.
+    """
+    per_s = {dtype: float(peak.exact) for dtype, peak in entry.units.get(MATRIX, {}).items()}
+    formats = dtype_entries().formats
+    byte = {name: float(stored_bits(storage) / BITS_PER_BYTE) for name, storage in formats.items()}
+    tokens, width, expert_width, per_token, experts, tp, ep, matrices = (
+        pl.col(size).cast(pl.Float64) for size in EXPERTS_SIZES
+    )
+    rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
+    missed = (1 - per_token / experts) ** tokens
+    weights = matrices * width * expert_width / tp
+    moved = width * (OUTPUT_BITS / BITS_PER_BYTE)
+    stored = pl.col("experts").replace_strict(byte, return_dtype=pl.Float64)
+    peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
+    routed = tokens * per_token / ep
+    return (
+        frame.with_columns(activated=experts / ep * (1 - missed), x=routed * moved)
+        .with_columns(
+            flops=2 * routed * weights,
+            memory_bytes=pl.col("activated") * weights * stored + 2 * pl.col("x"),
+        )
+        .with_columns(
+            footprint_bytes="memory_bytes",
+            math=pl.col("flops") / peak,
+            memory=pl.col("memory_bytes") / rate,
+            x=pl.col("x") / rate,
+            out=pl.col("x") / rate,
+            inputs=tokens * moved / rate,
+        )
     )
 
 
@@ -286,7 +347,8 @@ def _on_joined_chips(timings: Timings, link: Link) -> Timings:
 def _in_cache(frame: pl.DataFrame, entry: Chip) -> pl.Expr:
     """True if a timing beats the bound, and its operands fit the last-level cache."""
     cache = entry.last_level_cache
-    if cache is None or cache.capacity_bytes is None or "memory_bytes" not in frame.columns:
+    without = "memory_bytes" not in frame.columns or "Fe" in frame.columns  # skewed, not in a cache
+    if cache is None or cache.capacity_bytes is None or without:
         return pl.lit(value=False)
     fits = pl.col("memory_bytes") < cache.capacity_bytes
     return (pl.col("seconds") < pl.col("t_lower_s")) & fits

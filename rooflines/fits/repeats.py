@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MAX_RATIO = 2.0
 """Largest ratio between repeated timings that noise explains [1]."""
 
-MAX_SHARE = 0.2
+MAX_SHARE = 0.4
 """Largest share of repeated keys that may differ by more than `MAX_RATIO` [1]."""
 
 

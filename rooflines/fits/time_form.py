@@ -36,10 +36,10 @@ Number = Fraction | float
 Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
 """Nominal quantity: exact, an expression, or values at many timings."""
 
-QUANTITIES = ("math", "memory", "network", "x", "out", "depth", "hops")
+QUANTITIES = ("math", "memory", "network", "x", "out", "inputs", "activated", "depth", "hops")
 """Nominal quantities, as `Affine.per` names them."""
 
-COUNTED = ("depth", "columns", "context")
+COUNTED = ("depth", "columns", "context", "activated", "width", "expert_width", "head", "window")
 """Sizes among a kernel's fit terms [1]; the others are bytes."""
 
 SUSTAINED_S = Fraction(1, 1000)
@@ -53,7 +53,7 @@ class Affine:
     Attributes:
         bound: The bottleneck where this piece is the largest.
         per: Factors by quantity, a name in `QUANTITIES`: nominal seconds; for `depth` the
-            contracted elements, for `hops` the steps around the ring.
+            contracted elements, for `activated` the experts, for `hops` the steps around the ring.
         constant_s: The constant [s].
     """
 
@@ -150,6 +150,24 @@ class Numbers(FormNumbers):
             factors = {name: factor for name, factor in mixed.items() if factor}
             affines.append(Affine("mixed", factors))
         return tuple((affine,) for affine in affines)
+
+
+@dataclass(frozen=True)
+class ExpertsNumbers(Numbers):
+    """Fitted numbers for routed experts as one fused kernel.
+
+    On top come passes over the tokens, which are sorted by expert, and a time per activated expert.
+    Both are affine in the sizes, like all pieces.
+    """
+
+    token_passes: Number = Fraction(0)
+    expert_s: Number = Fraction(0)
+
+    @property
+    def common(self) -> Affine:
+        """Term on top: overhead_s + token_passes * inputs + expert_s * activated [s]."""
+        per = {"inputs": self.token_passes, "activated": self.expert_s}
+        return Affine("", {**super().common.per, **per}, self.overhead_s)
 
 
 @dataclass(frozen=True)
@@ -253,7 +271,9 @@ def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dic
     peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
     span = tile * kernel.row_shards if tile > 1 else 1
     memory_bytes = total((kernel.work(MEMORY.work), kernel.work(ACTIVATION_BYTES)))
+    depth = {"depth": kernel.fit_terms["context"]} if kernel.attention_phase else {}
     return {
+        **depth,
         MATH.name: (kernel.work(MATH.work) / peak).in_tiles(kernel.rows, span),
         MEMORY.name: memory_bytes / rate,
         **{

@@ -23,11 +23,13 @@ from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
 from rooflines.fits.timings import (
     ATTENTION,
     DTYPES,
+    EXPERTS,
     MATMUL_SIZES,
     MATMUL_TIMINGS,
     ROW,
     Timings,
     attention_names,
+    experts_names,
     timed_kind,
 )
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -128,6 +130,8 @@ def read_timings(
             raise RooflinesError("", "has no timings", "give a table with a row for each timing")
         if kind is ATTENTION:
             frame = frame.with_columns(attention=attention_names())
+        if kind is EXPERTS:
+            frame = frame.with_columns(experts_fit=experts_names())
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
     notes += tuple(f"assumed: {assumption}" for assumption in assumed)
     if "chip" in added and (note := device_note(Path(path), added["chip"])) is not None:

@@ -44,6 +44,9 @@ def _types(*names: str) -> dict[str, pl.DataType]:
 ATTENTION_SIZES = ("B", "S", "T", "N", "K", "H")
 """Sizes in attention: sequences, context and new tokens per sequence, heads and their size."""
 
+EXPERTS_SIZES = ("tokens", "D", "Fe", "k", "E", "tp", "ep", "matrices")
+"""Sizes in a layer with routed experts: tokens, widths, experts per token and in all, chips."""
+
 PARALLEL = ("tp", "attention_dp", "moe_tp", "moe_ep")
 """Parallelism in a run: chips that share its model [1]."""
 
@@ -110,6 +113,16 @@ ATTENTION = TimedKind(
 )
 """Attention: `phase` is decode or prefill, `cache` a storage dtype."""
 
+EXPERTS = TimedKind(
+    _types("chip", "experts", "compute", *EXPERTS_SIZES, "seconds"),
+    ("Fe",),
+    {**OPTIONAL, **_types("kernel", "distribution")},
+    stored=("experts", "compute"),
+    fits="experts",
+    fit_by="experts_fit",
+)
+"""Routed experts as one fused kernel on one chip; `experts` is their storage dtype."""
+
 COLLECTIVE = TimedKind(
     _types("chip", "collective", "shards", "bytes", "seconds"),
     ("collective",),
@@ -129,14 +142,27 @@ SERVED = TimedKind(
 GRAPH, EAGER = "graph", "eager"
 """Values in the column `launch`: a decode step takes collectives from CUDA graphs."""
 
-KINDS = (SERVED, COLLECTIVE, ATTENTION, MATMUL_TIMINGS)
+KINDS = (SERVED, COLLECTIVE, ATTENTION, EXPERTS, MATMUL_TIMINGS)
 """Kinds, in the order in which columns tell them."""
 
 
 def attention_names() -> pl.Expr:
     """Fit name for each attention timing, as in `calibration_files.attention_name`."""
-    phase = pl.col("phase")
-    return pl.when(phase == DECODE).then(phase).otherwise(pl.format("{}-{}", phase, "compute"))
+    phase, cache = pl.col("phase"), pl.col("cache")
+    multi_head = pl.when(pl.col("N") == pl.col("K")).then(pl.lit("-mha")).otherwise(pl.lit(""))
+    decode = pl.format("{}-{}{}", phase, cache, multi_head)
+    return (
+        pl.when(phase == DECODE)
+        .then(decode)
+        .otherwise(pl.format("{}-{}-{}", phase, "compute", cache))
+    )
+
+
+def experts_names() -> pl.Expr:
+    """Fit name for each timing with experts, as in `calibration_files.experts_name`."""
+    stored = pl.col("experts").str.split("-").list.first()
+    same = stored == pl.col("compute")
+    return pl.when(same).then(stored).otherwise(pl.format("{}-{}", stored, "compute"))
 
 
 def timed_kind(columns: Collection[str]) -> TimedKind:

@@ -11,6 +11,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.models.library import model_entries
+from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,8 +30,25 @@ WEIGHT_FORMATS = {
     "fp8": "fp8",
     "fp8_block": "fp8",
     "nvfp4": "nvfp4",
+    "mxfp4": "mxfp4",
+    "int4_wo": "int4-g128",
 }
 """Weight formats of served models by their name in the data; scales for fp8 blocks are left out."""
+
+COMPUTED_IN = {"mxfp4": ("mxfp4", "fp8", UNQUANTIZED), "int4-g128": (UNQUANTIZED,)}
+"""Compute dtypes for formats that are narrower than a chip's math may be, the fastest first."""
+
+
+def compute_of(weights: str, chip: Chip) -> str:
+    """Fastest compute dtype for weights in a format that a chip has a peak in.
+
+    Args:
+        weights: The format, a value in `WEIGHT_FORMATS`.
+        chip: The chip.
+    """
+    peaks = chip.units.get(MATRIX, {})
+    dtypes = COMPUTED_IN.get(weights, (weights,))
+    return next((dtype for dtype in dtypes if dtype in peaks), dtypes[-1])
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.fits.fit_errors import BIN
 from rooflines.fits.time_units import IMPOSSIBLE, check_units, is_possible
-from rooflines.fits.timings import ATTENTION, COLLECTIVE, MATMUL_TIMINGS, OPTIONAL, ROW
+from rooflines.fits.timings import COLLECTIVE, MATMUL_TIMINGS, OPTIONAL, ROW
 from rooflines.measured.kernel_rows import kernel_rows, missing_row_reason, with_dtypes
 from rooflines.measured.served import NO_ROOM, missing_step_reason, served_rows, with_formats
 from rooflines.measured.served_estimates import LACKS, with_estimates
@@ -117,8 +117,8 @@ def _kernels(
     column, missing_reason = missing_row_reason(kind)
     if kind is MATMUL_TIMINGS:
         frame = with_dtypes(frame, catalogues.dtypes)
-    elif kind is ATTENTION:
-        frame = frame.with_columns(dtypes="attention")
+    elif kind is not COLLECTIVE:
+        frame = frame.with_columns(dtypes=kind.fit_by)
     covered, skipped = _split_by_reason(
         frame, ("chip", column), lambda chip, value: missing_reason(chips[chip], value)
     )
@@ -139,7 +139,7 @@ def _kernels(
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
     operands = pl.col("footprint_bytes")
     from_memory = (operands - capacity) / operands * pl.col("t_lower_s")
-    region = {} if kind is ATTENTION else {"region": BIN}
+    region = {"region": BIN} if kind is MATMUL_TIMINGS else {}
     return rows.with_columns(
         fits_cache=operands < capacity, **region, **{EXPLAINED_FLOOR_S: from_memory}
     ), skipped

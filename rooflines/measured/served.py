@@ -14,7 +14,7 @@ from rooflines.fits.fit_errors import BIN
 from rooflines.fits.layouts import chips_of_run
 from rooflines.fits.timings import PARALLEL
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS
+from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS, compute_of
 from rooflines.measured.kernel_rows import NOMINAL_SHARES, missing_bound_reason
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import sweep_on
@@ -109,7 +109,7 @@ def _with_bounds(part: pl.DataFrame, entries: Mapping[str, Chip]) -> pl.DataFram
         "experts": WEIGHT_FORMATS[experts],
         "cache": ONE_BYTE,
         "activations": ONE_BYTE,
-        "compute": WEIGHT_FORMATS[linear],
+        "compute": compute_of(WEIGHT_FORMATS[linear], entries[chip]),
         "attention": ONE_BYTE,
     }
 
@@ -148,9 +148,9 @@ def with_formats(frame: pl.DataFrame) -> pl.DataFrame:
 
 def missing_step_reason(chip: Chip, weights: str) -> str | None:
     """Reason why a chip has no bound for weights in a format; None where it has one."""
-    if reason := missing_bound_reason(chip, WEIGHT_FORMATS[weights]) or missing_bound_reason(
-        chip, ONE_BYTE
-    ):
+    if reason := missing_bound_reason(
+        chip, compute_of(WEIGHT_FORMATS[weights], chip)
+    ) or missing_bound_reason(chip, ONE_BYTE):
         return reason
     if chip.memory[MAIN_MEMORY].capacity_bytes is None:
         return f"no published capacity of memory level {MAIN_MEMORY}"

@@ -14,7 +14,7 @@ from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.timings import PARALLEL
-from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS
+from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS, compute_of
 from rooflines.measured.served import ONE_BYTE, in_decode
 from rooflines.models.library import model_entries, models_of
 from rooflines.sweep.step_sweep import ModelSweep
@@ -31,7 +31,7 @@ SYSTEM = ("model", "chip", "software", "linear", "experts", "tp", "dp", "ep")
 STEP = {"estimate_B": "B", "input_tokens": "input", "output_tokens": "output"}
 """Columns in a run that choose its row in the sweep, and the sweep's columns."""
 
-ESTIMATED = (*ESTIMATES, "ttft_estimate_s", "prefill_estimate_s")
+ESTIMATED = (*ESTIMATES, "prefill_estimate_s", "prompts_estimate_s")
 """Columns in the sweep that a run is joined with [s]."""
 
 LACKS = "estimate_lacks"
@@ -101,10 +101,11 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
         catalogues: Chips, dtypes and calibrations.
     """
     system = part.row(0, named=True)
-    chip, compute = system["chip"], WEIGHT_FORMATS[system["linear"]]
+    chip, weights = system["chip"], WEIGHT_FORMATS[system["linear"]]
+    compute = compute_of(weights, catalogues.chips[chip])
     computed = {compute, UNQUANTIZED}
     dtypes = {
-        "weights": compute,
+        "weights": weights,
         "experts": WEIGHT_FORMATS[system["experts"]],
         "cache": UNQUANTIZED if compute == UNQUANTIZED else ONE_BYTE,
         "activations": UNQUANTIZED,
@@ -174,14 +175,14 @@ def _without_prompts(runs: pl.DataFrame) -> pl.DataFrame:
     """Take prompts out of estimates where other servers read them."""
     if "disaggregated" not in runs.columns:
         return runs
-    is_disaggregated = (pl.col("disaggregated") == 1) & pl.col("prefill_estimate_s").is_not_null()
-    decode_share = 1 - pl.col("prefill_estimate_s") / pl.col("t_estimate_s")
+    is_disaggregated = (pl.col("disaggregated") == 1) & pl.col("prompts_estimate_s").is_not_null()
+    decode_share = 1 - pl.col("prompts_estimate_s") / pl.col("t_estimate_s")
     scaled = {
         name: pl.when(is_disaggregated).then(pl.col(name) * decode_share).otherwise(name)
         for name in ESTIMATES
     }
-    prefill_s = pl.when(~is_disaggregated).then("prefill_estimate_s")
-    return runs.with_columns(**scaled, prefill_estimate_s=prefill_s)
+    prefill_s = pl.when(~is_disaggregated).then("prompts_estimate_s")
+    return runs.with_columns(**scaled, prompts_estimate_s=prefill_s)
 
 
 def _missing_reason(sweep: ModelSweep) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +19,7 @@ from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import DTYPES, MATMUL_TIMINGS
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entry_forms import validate_entry
-from rooflines.measured.catalogues import WEIGHT_FORMATS, Catalogues, in_catalogues
+from rooflines.measured.catalogues import COMPUTED_IN, WEIGHT_FORMATS, Catalogues, in_catalogues
 from rooflines.measured.join import UNEXPLAINED, WITHOUT_ROW, join_timings
 from rooflines.measured.kernel_rows import missing_bound_reason, with_dtypes
 from rooflines.models.library import model_entries
@@ -195,9 +196,8 @@ def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
     chips = frame["chip"].unique().sort()
     keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
     if measured_set.timings.is_served:
-        return fits.subset(keys, {*WEIGHT_FORMATS.values()}).model_copy(
-            update={"steps": fits.steps}
-        )
+        computed = {*WEIGHT_FORMATS.values(), *chain.from_iterable(COMPUTED_IN.values())}
+        return fits.subset(keys, computed).model_copy(update={"steps": fits.steps})
     softwares = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
     used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in softwares]
     return fits.subset(

@@ -124,6 +124,8 @@ class Group:
         attends: The phase, of grouped-query attention; else None.
         context: Tokens per sequence that attention reads; empty for other groups [1].
         tokens: Extents whose product is its token count.
+        gqa: Grouped-query attention; None for other groups.
+        window: Its window in tokens; 0: full attention [1].
     """
 
     name: str
@@ -143,6 +145,8 @@ class Group:
     attends: Phase | None = None
     context: Terms = field(default_factory=dict)
     tokens: tuple[str, ...] = TOKENS
+    gqa: Gqa | None = None
+    window: int = 0
 
     @property
     def depth(self) -> Fraction | None:
@@ -417,6 +421,8 @@ def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Gro
         heads=attention.cache_heads,
         attends=phase if isinstance(attention, Gqa) else None,
         context={(entries,): Fraction(1)},
+        gqa=attention if isinstance(attention, Gqa) else None,
+        window=part.window.tokens or 0,
     )
 
 

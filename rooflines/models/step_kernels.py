@@ -30,9 +30,10 @@ from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
 from rooflines.theory.poly import ACTIVATED, ZERO, Poly, constant, total
+from rooflines.theory.resources import collective_time
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.models.architecture import Phase, Shape
     from rooflines.models.groups import Group, Terms
@@ -51,6 +52,7 @@ class Sharing:
         compute: Compute dtypes: linear kernels, attention.
         cache_split: `heads` or `batch`.
         routing: Routing to experts.
+        formats: Storage dtypes by tensor class, for calibrations by dtype; empty: none applies.
     """
 
     split: Split
@@ -58,6 +60,7 @@ class Sharing:
     compute: tuple[str, str]
     cache_split: str
     routing: str
+    formats: Mapping[str, str] = field(default_factory=dict)
 
     def bytes_of(self, tensors: str, bits: int | None = None) -> Fraction:
         """Bytes per element in a tensor class: bits / 8 [byte].
@@ -205,16 +208,35 @@ class StepKernels:
         if self.fastest_axes:
             axes = resolve_axes(links, axes)
             experts_axes = resolve_axes(links, experts_axes, ALL_TO_ALL)
-        routes = Route(links, axes), Route(links, experts_axes)
+        routes = Routes(
+            Route(links, axes),
+            Route(links, experts_axes),
+            Route(links, axes if split.dp == 1 else experts_axes),
+        )
+        exchanged, reduced = (self._transfers(routes, reduces=reduces) for reduces in (False, True))
+        fewest = min(exchanged, reduced, key=lambda option: _sending_s(self.local_kernels, option))
         for group, kernel in self.local_kernels:
             if kernel in sibling_kernels:
                 yield sibling_kernels[kernel]
                 continue
-            transfers = tuple(_transfers(self.shape, group, self.sharing, *routes))
+            transfers, timed = fewest[group.name], reduced[group.name]
+            if not transfers and not timed:
+                yield kernel
+                continue
             works = {**kernel.works, NETWORK_BYTES: sent_bytes(transfers)}
-            yield replace(kernel, works=works, transfers=transfers) if transfers else kernel
+            engine_transfers = None if fewest is reduced else timed
+            yield replace(
+                kernel, works=works, transfers=transfers, engine_transfers=engine_transfers
+            )
         if self.engine and self.phase == DECODE:
             yield from _engine_kernels(self.shape, self.sharing, self.mtp_tokens)
+
+    def _transfers(self, routes: Routes, *, reduces: bool) -> dict[str, tuple[Transfer, ...]]:
+        """Transfers by group; `reduces` as in `_transfers`."""
+        return {
+            group.name: tuple(_transfers(self.shape, group, self.sharing, routes, reduces=reduces))
+            for group, _ in self.local_kernels
+        }
 
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:
@@ -267,8 +289,14 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         depth = group.depth if group.layout in WHOLE_INPUT else group.depth / split.shards
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * share / depth)
-    if group.attends:
+    shares_heads = True
+    if group.gqa is not None:
         moved["context"] = Poly(group.context)
+        moved["head"], moved["window"] = constant(group.gqa.H), constant(group.window)
+        tp = 1 if sharing.cache_split == BY_BATCH else split.shards
+        shares_heads = group.gqa.N * cache_shards(group.heads, tp) > tp * group.gqa.K
+    if group.moe is not None:
+        moved |= _experts_terms(group, sharing, amount, tokens)
     works = {
         "flops": amount(group.flops, share / split.dp),
         "weight_bytes": weight_bytes,
@@ -288,27 +316,58 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         int(1 / tokens),
         group.count,
         attention_phase=group.attends,
+        cache=sharing.formats.get("cache") if group.attends else None,
+        shares_heads=shares_heads,
+        experts=None if group.moe is None else sharing.formats.get("experts"),
     )
 
 
+def _experts_terms(
+    group: Group,
+    sharing: Sharing,
+    amount: Callable[[Terms, Fraction], Poly],
+    tokens: Fraction,
+) -> dict[str, Poly]:
+    """Terms that experts' calibrations read, see `Kernel.fit_terms`.
+
+    Args:
+        group: The experts.
+        sharing: Split and dtypes.
+        amount: Function from terms and a factor to their polynomial on one chip.
+        tokens: The step's token share that chooses among them [1].
+    """
+    (extents,) = group.weights
+    (routed,) = group.reads.values()
+    parts = sharing.split.parts
+    moe, element_bytes = group.moe, sharing.bytes_of("activations")
+    if moe is None:
+        return {}
+    activated = amount({extents: Fraction(1, parts)}, Fraction(1))
+    if sharing.routing != UNIFORM or moe.k == moe.E:
+        activated = constant(activated_experts(moe.E, moe.k, 1, sharing.routing) / parts)
+    return {
+        "inputs": amount({group.tokens: routed / moe.k}, tokens * element_bytes),
+        "activated": activated,
+        "width": constant(routed / moe.k),
+        "expert_width": constant(moe.expert.F),
+    }
+
+
 def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator[Kernel]:
-    """Engine overheads of a step as kernels: per layer, MoE layer and sequence.
+    """Engine overheads in a step as kernels: per layer and sequence.
 
     Args:
         shape: The model.
         sharing: Split and dtypes.
         mtp_tokens: Runs of the MTP layer, which counts as the last layer [1].
     """
-    experts = shape.moe_layers + mtp_tokens if shape.moe_layers else 0
     once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
     terms = (
         ("engine-layers", {"layer_s": once}, shape.layers + mtp_tokens),
-        ("engine-experts", {"experts_layer_s": once}, experts),
         ("engine-sequences", {"sequence_s": sequences}, 1),
     )
     for name, works, count in terms:
-        if count:
-            yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
+        yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
 
 
 def _is_expert_parallel(group: Group, sharing: Sharing) -> bool:
@@ -316,8 +375,37 @@ def _is_expert_parallel(group: Group, sharing: Sharing) -> bool:
     return group.moe is not None and sharing.split.parts > 1
 
 
+class Routes(NamedTuple):
+    """Routes between chips.
+
+    Attributes:
+        tensors: Between tensor-parallel chips.
+        experts: Between expert-parallel chips, for dispatch and combine.
+        sums: Between the same, for one all-reduce.
+    """
+
+    tensors: Route
+    experts: Route
+    sums: Route
+
+
+def _sending_s(
+    kernels: Iterable[tuple[Group, Kernel]], transfers: Mapping[str, Sequence[Transfer]]
+) -> Fraction:
+    """Time per token to send all transfers, by the slowest network [s]."""
+    return sum(
+        (
+            group.count
+            * sum(collective_time(sent, Fraction(1))[0].coefficients.values(), Fraction(0))
+            for group, _ in kernels
+            for sent in transfers[group.name]
+        ),
+        Fraction(0),
+    )
+
+
 def _transfers(
-    shape: Shape, group: Group, sharing: Sharing, route: Route, expert_route: Route
+    shape: Shape, group: Group, sharing: Sharing, routes: Routes, *, reduces: bool
 ) -> Iterator[Transfer]:
     """Transfers after a kernel; for attention with a KV cache split by batch, around it.
 
@@ -325,11 +413,22 @@ def _transfers(
         shape: The model.
         group: The kernel.
         sharing: Split and dtypes.
-        route: Route between tensor-parallel chips.
-        expert_route: Route between expert-parallel chips.
+        routes: The routes.
+        reduces: Whether experts that tensor-parallel chips share by expert end in one all-reduce,
+            as engines run them, in place of dispatch, combine and an all-gather.
     """
     split, size = sharing.split, sharing.bytes_of("activations")
     is_expert_parallel = _is_expert_parallel(group, sharing)
+    route, expert_route = routes.tensors, routes.experts
+    sums = reduces and split.parts > 1 and split.shards > 1
+    if is_expert_parallel and sums:
+        yield Transfer(
+            "all-reduce",
+            Poly({group.tokens: shape.D * size}),
+            routes.sums,
+            routes.sums.bytes_per_payload_byte("all-reduce"),
+        )
+        return
     if is_expert_parallel and group.moe is not None:
         routing = ExpertRouting(group.moe.E, group.moe.k, sharing.routing)
         bytes_per_payload_byte = expert_route.dispatch_bytes(
@@ -358,6 +457,6 @@ def _transfers(
     if is_expert_parallel:
         yield transfer("all-gather", outputs)
         return
-    with_experts = group.name in SHARED_EXPERTS and split.parts == 1  # one sum for both
+    with_experts = group.name in SHARED_EXPERTS and (sums or split.parts == 1)  # one sum for both
     if group.layout in PARTIAL_SUMS and not with_experts:
         yield transfer("all-reduce", outputs)

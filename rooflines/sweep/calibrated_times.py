@@ -31,10 +31,10 @@ NOMINAL = Fraction(1)
 def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoice) -> Times | None:
     """Estimate a kernel in one layer; None without a calibration for its compute dtype.
 
-    A matmul with weights has all pieces and bands of its calibration. Grouped-query attention has
-    its own where it is fitted. Other kernels have shares and an overhead only, see
-    `CalibrationChoice.fallback_numbers`. Collectives run one after another, each with its own fit.
-    Engine overhead has the times of the step fit; none without.
+    A matmul with weights has all pieces and bands of its calibration. Grouped-query attention and
+    routed experts have their own where they are fitted. Other kernels have shares and an overhead
+    only, see `CalibrationChoice.fallback_numbers`. Collectives run one after another, each with its
+    own fit. Engine overhead has the times of the step fit; none without.
 
     Args:
         kernel: The kernel.
@@ -46,22 +46,24 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
         return None
     if kernel.engine:
         return _engine_times(kernel, choice)
-    attention_fit = kernel.attention_phase and choice.attention(
-        kernel.attention_phase, kernel.compute
-    )
+    own_fit = None
+    if kernel.attention_phase:
+        own_fit = choice.attention(kernel)
+    elif kernel.experts:
+        own_fit = choice.experts(kernel.experts, kernel.compute)
     numbers = choice.fallback_numbers(fit.numbers)
     bands: dict[str, Band] = {}
     ranges: dict[str, SizedRange] = {}
-    if attention_fit or kernel.is_matmul:
-        kernel_fit = attention_fit or fit
+    if own_fit or kernel.is_matmul:
+        kernel_fit = own_fit or fit
         numbers, bands = kernel_fit.numbers, {**kernel_fit.bands}
         if kernel_fit.reach:
             ranges[""] = SizedRange(kernel_fit.reach, _sizes(kernel))
-    kinds = kernel.collectives or [transfer.kind for transfer in kernel.transfers]
+    kinds = kernel.collectives or [transfer.kind for transfer in kernel.timed_transfers]
     collective_fit = choice.collective(kinds[0]) if kernel.is_matmul and len(kinds) == 1 else None
     if collective_fit and collective_fit.reach:
         bands |= collective_fit.bands
-        for transfer in kernel.transfers:
+        for transfer in kernel.timed_transfers:
             sizes = {"bytes": transfer.payload, "shards": constant(prod(transfer.route.axes))}
             ranges["network"] = SizedRange(collective_fit.reach, sizes)
     quantities = nominal_quantities(kernel, machine, numbers.tile)
@@ -70,10 +72,11 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
     for (piece,) in numbers.pieces:
         if piece.bound != "network":
             pieces.setdefault(piece.bound, []).append((_affine_time(piece, quantities),))
-        elif kernel.transfers:
+        elif kernel.timed_transfers:
             share = Fraction(numbers.network)
             network = Time.total(
-                (1, Time((_collective(transfer, share, choice),))) for transfer in kernel.transfers
+                (1, Time((_collective(transfer, share, choice),)))
+                for transfer in kernel.timed_transfers
             )
             pieces[piece.bound] = []
     times = {
@@ -87,10 +90,16 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
 
 def _sizes(kernel: Kernel) -> dict[str, Poly]:
     """Sizes of a kernel whose range its fit knows: depth, columns, context."""
-    names = {"D": "depth", "F": "columns", "S": "context"}
-    return {
-        name: kernel.fit_terms[term] for name, term in names.items() if term in kernel.fit_terms
-    }
+    terms = (
+        ("D", "depth"),
+        ("D", "width"),
+        ("F", "columns"),
+        ("Fe", "expert_width"),
+        ("S", "context"),
+        ("H", "head"),
+        ("window", "window"),
+    )
+    return {name: kernel.fit_terms[term] for name, term in terms if term in kernel.fit_terms}
 
 
 def _engine_times(kernel: Kernel, choice: CalibrationChoice) -> Times:

@@ -268,7 +268,10 @@ class ModelSweep(BaseSweep[StepCase]):
 
     def _decode_workload(self, name: str, split: Split, label: str) -> StepKernels:
         config, computed = self.config, self.combinations[label].compute_dtypes
-        sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
+        formats = self.combinations[label].storage_dtypes
+        sharing = Sharing(
+            split, self.bits[label], computed, config.cache_split, config.routing, formats
+        )
         drafts = config.draft is not None
         named: Collection[str] = config.calibration or ()
         if named == [AUTO_CALIBRATION]:

@@ -74,14 +74,21 @@ class Kernel:
             pays [1].
         transfers: The collectives, one after another.
         fit_terms: Terms that calibrations read: bytes in `x` and `out` [byte]; for a matmul with
-            weights also its `depth` D and `columns` F, for attention the `context` per sequence
-            [1].
+            weights also its `depth` D and `columns` F, for attention the `context` per sequence,
+            the size per `head` and the `window` [1]; for routed experts the bytes in their
+            `inputs`, each token once [byte], the number `activated`, and their `width` D and
+            `expert_width` Fe [1].
         rows: The sizes whose product a calibration rounds up to whole tiles; none for a kernel
             that has tiles already, or is no matmul.
         row_shards: Chips that share these rows [1].
         count: Layers with this kernel [1].
         collectives: Names of an operation's collectives, also on one chip, which sends nothing.
         attention_phase: Phase of grouped-query attention, for its calibrations; None otherwise.
+        cache: Storage dtype in the KV cache that attention reads, for the same; None otherwise.
+        shares_heads: Whether query heads share a KV head on the chip, for the same.
+        experts: Storage dtype for routed experts, for their calibrations; None otherwise.
+        engine_transfers: Collectives that engines call instead, where `transfers` send less,
+            for estimates; None: the same.
         engine: Whether this is engine overhead beside kernels, which only calibrations time.
     """
 
@@ -95,12 +102,21 @@ class Kernel:
     count: int = 1
     collectives: tuple[str, ...] = ()
     attention_phase: str | None = None
+    cache: str | None = None
+    shares_heads: bool = True
+    experts: str | None = None
+    engine_transfers: tuple[Transfer, ...] | None = None
     engine: bool = False
 
     @property
     def is_matmul(self) -> bool:
         """Tell whether this is one matmul with weights, as calibrations time them."""
         return "depth" in self.fit_terms
+
+    @property
+    def timed_transfers(self) -> tuple[Transfer, ...]:
+        """Collectives in estimates: those that engines call."""
+        return self.transfers if self.engine_transfers is None else self.engine_transfers
 
     def work(self, column: str) -> Poly:
         """Work in one layer, by column [FLOP or byte]; zero for an absent column."""

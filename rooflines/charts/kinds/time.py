@@ -57,7 +57,7 @@ FAMILIES = {
     **dict.fromkeys(("experts", "router"), "experts"),
     **dict.fromkeys(("embed", "unembed"), "LM head"),
     "optimizer": OPTIMIZER,
-    **dict.fromkeys(("engine-layers", "engine-experts", "engine-sequences"), ENGINE),
+    **dict.fromkeys(("engine-layers", "engine-sequences"), ENGINE),
 }
 """Family of each kernel, drawn as one; the LM head includes the embedding; all other kernels are
 attention's projections."""

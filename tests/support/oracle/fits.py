@@ -2,8 +2,8 @@
 
 - A kernel with a weight matrix and nothing else is a matmul: it has every number of the fit. Others
   have the shares of the resources and the overhead of their compute dtype's fit, those of memory
-  and the overhead of that of bf16 if there is one, and no band; grouped-query attention has a fit
-  of its own, of decode or of a dtype in prefill. A group without FLOP has the fit of `compute`.
+  and the overhead of that of bf16 if there is one, and no band; grouped-query attention and routed
+  experts have fits of their own. A group without FLOP has the fit of `compute`.
 - Software is of the main memory. A chip's own calibration has shares and an overhead.
 """
 
@@ -41,8 +41,9 @@ class Fits(NamedTuple):
 
     kernels: Mapping[str, Fit | None]
     collectives: Mapping[str, Fit]
-    attention: Mapping[str, Fit]
+    attention: Mapping[bool, Fit]
     wide: Fit | None = None
+    experts: Fit | None = None
 
 
 NO_FITS = Fits({"compute": None}, {}, {})
@@ -59,7 +60,8 @@ def fit_in(entry, *, foreign=False):
     numbers = {name: exact(number) for name, number in entry.items() if name not in ABOUT}
     ends = {bound: tuple(map(exact, band)) for bound, band in entry.get("bands", {}).items()}
     beyond = {name: entry.get(name) for name in ("outside", "elsewhere")}
-    return Fit(numbers, ends, {"sizes": entry.get("sizes") or {}, "foreign": foreign, **beyond})
+    sizes = {**(entry.get("sizes") or {}), "window": (0, 0)}
+    return Fit(numbers, ends, {"sizes": sizes, "foreign": foreign, **beyond})
 
 
 ENGINES = ("vllm", "trtllm", "sglang")
@@ -119,12 +121,26 @@ def fits_of(asked, chip, softwares, files):
     known = asked["memory"] == "hbm" and asked["unit"] == "matrix"
     matmuls, attention = (named(kind) if known else {} for kind in ("calibrations", "attention"))
     first = list(chip.get("networks") or {})[:1]
-    by_phase = {"decode": "decode", "prefill": f"prefill-{units['attention']}"}
+    wide = {"fp16": "bf16"}
+    stored = asked["dtypes"].get("experts") or ""
+    stored = (stored if isinstance(stored, str) else next(iter(stored))).partition("-")[0]
+    stored, computed = wide.get(stored, stored), wide.get(units["compute"], units["compute"])
+    experts = named("experts") if known else {}
+    own = {}
+    for shares in (False, True):
+        ends = ("",) if shares or asked.get("phase") != "decode" else ("-mha", "")
+        caches = (asked["dtypes"].get("cache") or "bf16", "bf16")
+        start = "decode" if asked.get("phase") == "decode" else f"prefill-{units['attention']}"
+        names = (f"{start}-{cache}{end}" for cache in caches for end in ends)
+        name = next((name for name in names if name in attention), None)
+        if name is not None:
+            own[shares] = attention[name]
     return Fits(
         {unit: matmuls.get(dtype) for unit, dtype in units.items()},
         named("collectives") if asked["networks"] == first else {},
-        {phase: attention[name] for phase, name in by_phase.items() if name in attention},
+        own,
         matmuls.get("bf16"),
+        experts.get(stored if stored == computed else f"{stored}-{computed}"),
     )
 
 
@@ -135,7 +151,7 @@ def attention_fit(case, kernel):
     latent = not own and case.entry["attention"].get("kind") in ("mla", "shared-kv")
     if latent or not name.startswith("attention") or case.fits.kernels[kernel.unit] is None:
         return None
-    return case.fits.attention.get(case.phase)
+    return case.fits.attention.get(kernel.fused.shares)
 
 
 def fit_of(case, kernel):
@@ -143,7 +159,10 @@ def fit_of(case, kernel):
     fit = case.fits.kernels[kernel.unit]
     if fit is None or kernel.matmul is not None:
         return fit
-    if own := attention_fit(case, kernel):
+    own = attention_fit(case, kernel)
+    if kernel.name.removeprefix("draft-") == "experts":
+        own = case.fits.experts
+    if own is not None:
         return own
     numbers = {name: fit.numbers[name] for name in fit.numbers.keys() & {*SHARES}}
     if wide := case.fits.wide:
@@ -176,8 +195,11 @@ def pieces(machine, kernel, fit):
     share = fit.get("network", Fraction(1))
     network = [
         fitted_collective_s(machine.links, each, share, machine.fits.collectives.get(each.name))
-        for each in kernel.collectives
+        for each in kernel.timed
     ]
+    if fused := kernel.fused:
+        activations_s = (fused.inputs + fused.outputs) / machine.memory_rate
+        depth = fused.depth
     compute_s = math_s / fit["math"]
     return [
         ("compute", compute_s),
@@ -210,8 +232,12 @@ def estimate(machine, kernel):
     largest = max(time for _, time in times)
     bound = next(name for name, time in times if time >= largest * (1 - NEARLY_TIED))
     total = numbers["overhead_s"] + largest
-    if kernel.matmul is not None:
-        total += numbers.get("activation_passes", 0) * kernel.matmul.inputs / machine.memory_rate
+    read = kernel.matmul or kernel.fused
+    if read is not None:
+        total += numbers.get("activation_passes", 0) * read.inputs / machine.memory_rate
+    if fused := kernel.fused:
+        total += numbers.get("token_passes", 0) * fused.once / machine.memory_rate
+        total += numbers.get("expert_s", 0) * fused.activated
     low, high = bands.get(bound, (None, None))
     found = [beyond_of(sizes_of(kernel), fit.reach)]
     if of_network and bound == "network":
@@ -236,7 +262,7 @@ def sizes_of(kernel):
     """The sizes of a kernel that fits reach to."""
     if kernel.matmul is not None:
         return {"D": kernel.matmul.depth, "F": kernel.matmul.columns}
-    return {} if kernel.context is None else {"S": kernel.context}
+    return {} if kernel.fused is None else kernel.fused.sizes
 
 
 def beyond_of(sizes, reach):

@@ -33,6 +33,22 @@ class Collective(NamedTuple):
         return 2 if self.name == "all-reduce" else 1
 
 
+class Fused(NamedTuple):
+    """Attention or routed experts, as fits of their own time them.
+
+    Bytes in and out, and of each token once; the depth of a fit's mixed piece; activated experts;
+    sizes that fits reach to. Whether query heads share a KV head of the chip.
+    """
+
+    inputs: Fraction
+    outputs: Fraction
+    sizes: Mapping[str, Fraction | int]
+    depth: Fraction | int = 0
+    once: Fraction = Fraction(0)
+    activated: Fraction = Fraction(0)
+    shares: bool = True
+
+
 class Matmul(NamedTuple):
     """A kernel that is one matrix: rows, None where no tile counts; bytes in and out; D and F."""
 
@@ -47,7 +63,8 @@ class Matmul(NamedTuple):
 class Kernel:
     """Work of one chip, and its collectives; `activation_bytes` are those of inputs and outputs.
 
-    `context` is what each sequence attends to, of attention.
+    `context` is what each sequence attends to, of attention. `engine_collectives` are those that
+    engines call where others send less.
     """
 
     name: str
@@ -60,6 +77,13 @@ class Kernel:
     unit: str = "compute"
     matmul: Matmul | None = None
     context: Fraction | int | None = None
+    fused: Fused | None = None
+    engine_collectives: Sequence[Collective] | None = None
+
+    @property
+    def timed(self):
+        """The collectives that engines call, which estimates are of."""
+        return self.collectives if self.engine_collectives is None else self.engine_collectives
 
 
 def sent(links, collective):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from oracle import models
 from oracle.fits import Fits
-from oracle.kernels import Collective, Kernel, Matmul
+from oracle.kernels import Collective, Fused, Kernel, Matmul, levels_s
 from oracle.network import Link
 
 STORED = ("weights", "experts", "head", "lm_head", "cache", "activations", "combine")
@@ -254,6 +254,9 @@ class Inner(NamedTuple):
     outside: int
     context: Fraction | int | None = None
     few_inside: list[tuple[int, int]] = []  # noqa: RUF012, never changed
+    head: int | None = None  # of grouped-query attention, with its query heads and its window
+    queries: int = 0
+    window: int | None = None
 
 
 class OneChip:
@@ -324,7 +327,10 @@ class OneChip:
             context += Fraction(entries_moved(step.S, step.T, far), part["tokens"])
         flops, moved, heads = of_pair * step.B * couples, entry_elements(a) * context, a.get("K", 1)
         bits = bits_of_entry(a, self.bits["cache"])
-        return Inner(name, flops, moved, bits, heads, inside, outside, context)
+        of = Inner(name, flops, moved, bits, heads, inside, outside, context)
+        if a.get("kind", "gqa") != "gqa":
+            return of
+        return of._replace(head=a["H"], queries=a["N"], window=window)
 
     def entry_indexer(self, part):
         """The heads of an indexer, to every compressed entry."""
@@ -381,7 +387,21 @@ class OneChip:
             flops, shared = flops * case.tp, [each * case.tp for each in shared]
         both = self.bytes_of(sum(shared, Fraction(0)), "activations")
         works = Fraction(0), flops, moved * of.bits / 8, both
-        return Kernel(of.name, count, *works, collectives, "attention", context=of.context)
+        fused = None
+        if of.head is not None:
+            inside, outside = (self.bytes_of(each, "activations") for each in shared)
+            tp = 1 if by_batch else case.tp
+            sizes = {"S": of.context, "H": of.head, "window": of.window or 0}
+            fused = Fused(
+                inside,
+                outside,
+                sizes,
+                depth=of.context,
+                shares=of.queries * min(tp, of.heads) > tp * of.heads,
+            )
+        return Kernel(
+            of.name, count, *works, collectives, "attention", context=of.context, fused=fused
+        )
 
     def experts(self, count):
         """The routed experts."""
@@ -389,12 +409,14 @@ class OneChip:
         inner = moe.get("latent") or width
         one = (3 if moe.get("gated", True) else 2) * inner * moe["Fe"]
         flops = 2 * self.tokens * moe["k"] * one / case.chips
+        reduced, once = None, self.own if case.ep == 1 else self.tokens
+        activated = touched(moe["E"], moe["k"], once, case.routing) / case.ep
         if case.ep == 1:
-            read = touched(moe["E"], moe["k"], self.own, case.routing) * one / case.tp
+            read = activated * one / case.tp
             moved = self.own * moe["k"] * inner
             collectives = self.all_reduce()
         else:
-            read = touched(moe["E"], moe["k"], self.tokens, case.routing) * one / case.ep
+            read = activated * one
             own = self.tokens * inner / case.chips
             moved = own * moe["k"]
             parts = [n for n in range(1, case.ep + 1) if case.ep % n == 0]
@@ -403,8 +425,42 @@ class OneChip:
                 Collective("all-to-all", case.ep_axes, self.bytes_of(own, tensors), needed)
                 for tensors in ("activations", "combine")
             ] + self.over_tp("all-gather", self.own * width)
+            if case.tp > 1:
+                axes = case.axes if case.dp == 1 else case.ep_axes
+                size = self.bytes_of(self.tokens * width, "activations")
+                reduced = [Collective("all-reduce", axes, size)]
+                if self.sums_send_less(reduced, collectives):
+                    collectives, reduced = reduced, None
         weights, both = self.bytes_of(read, "experts"), self.bytes_of(2 * moved, "activations")
-        return Kernel("experts", count, weights, flops, Fraction(0), both, collectives)
+        one_way = self.bytes_of(moved, "activations")
+        fused = Fused(
+            one_way,
+            one_way,
+            {"D": inner, "Fe": moe["Fe"]},
+            once=self.bytes_of(once * inner, "activations"),
+            activated=activated,
+        )
+        return Kernel(
+            "experts",
+            count,
+            weights,
+            flops,
+            Fraction(0),
+            both,
+            collectives,
+            fused=fused,
+            engine_collectives=reduced,
+        )
+
+    def sums_send_less(self, reduced, exchanged):
+        """True if one all-reduce of all experts sends for no longer than an exchange."""
+        links, shared = self.case.links, self.case.entry["moe"].get("shared")
+        others = [*exchanged, *(self.all_reduce() if shared else [])]
+        sums, parts = (
+            sum(max(send for send, _ in levels_s(links, each, 1)) for each in collectives)
+            for collectives in (reduced, others)
+        )
+        return sums <= parts
 
     def shared_experts(self, count):
         """The experts of every token: split along their width, read and written whole."""
@@ -412,8 +468,17 @@ class OneChip:
         weights = moe["shared"] * (3 if moe.get("gated", True) else 2) * width * moe["Fe"]
         kernel = self.linear(count, ("shared", weights, width, width, "out"))
         both = self.bytes_of(2 * self.own * width, "activations")
-        collectives = [] if self.case.ep == 1 else self.all_reduce()
-        return replace(kernel, activation_bytes=both, collectives=collectives, matmul=None)
+        routed = self.experts(count)
+        alone = self.case.ep > 1 and self.case.tp > 1
+        summed = alone and [each.name for each in routed.collectives] == ["all-reduce"]
+        collectives = self.all_reduce() if alone and not summed else []
+        return replace(
+            kernel,
+            activation_bytes=both,
+            collectives=collectives,
+            matmul=None,
+            engine_collectives=[] if collectives else None,
+        )
 
     def unembed(self):
         """The unembedding of one token of each sequence, or of all that a draft proposed."""
@@ -475,7 +540,10 @@ def drafting(case, step):
             for name in ("flops", "kv_cache_bytes", "context")
             if getattr(run[0], name) is not None
         }
-        name = f"draft-{run[0].name}"
+        name, fused = f"draft-{run[0].name}", run[0].fused
+        if fused is not None and "context" in means:
+            context = means["context"]
+            means["fused"] = fused._replace(depth=context, sizes={**fused.sizes, "S": context})
         yield replace(run[0], name=name, count=runs, **means)
 
 

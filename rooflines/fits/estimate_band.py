@@ -1,0 +1,108 @@
+"""An estimate's band, and what it rests on: for screens that say both beside a time.
+
+A band comes from timings that the fit has not seen where there are some: for decode steps from runs
+with each model left out in turn. It holds for the chips, engines and sizes that were timed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from rooflines.fits.calibration_files import ALL_ENGINES
+from rooflines.models.architecture import DECODE, TRAIN
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from rooflines.fits.calibration_files import Calibrations, FittedStep, FittedTraining
+
+Basis = Literal["models left out", "fitted runs"]
+Scope = Literal["chip and engine", "chip's kin and engine", "engine", "all engines", "chip"]
+
+
+class EstimateBand(NamedTuple):
+    """Band for a kind of step.
+
+    Attributes:
+        low, high: p10 and p90 for measured / estimated time [1].
+        median: Median error |estimate / measured - 1| on the same runs [1].
+        runs: Runs behind it [1].
+        basis: Whether the fit left out these runs' models, or saw them.
+        scope: What the runs share with the estimate: `engine` where the chip has no runs.
+        untimed: Compute dtypes in which the engine has no matmul timings on the chip: their
+            kernels are estimated by another engine, and the band does not cover that.
+        source: Where the runs come from.
+    """
+
+    low: float
+    high: float
+    median: float
+    runs: int
+    basis: Basis
+    scope: Scope
+    untimed: tuple[str, ...]
+    source: str
+
+
+def estimate_band(
+    fits: Calibrations,
+    chip: str,
+    engine: str | None,
+    dtypes: Collection[str] = (),
+    kind: str = DECODE,
+) -> EstimateBand | None:
+    """Find the band for an estimate, and its basis; None where no run judges it.
+
+    Args:
+        fits: The calibrations.
+        chip: The chip's id.
+        engine: The engine or, for training, the stack; None: any.
+        dtypes: Compute dtypes in the step.
+        kind: `decode`, `prefill`, which no run times alone, or `train`.
+    """
+    name = (engine or "").partition("-")[0]
+    untimed = tuple(dtype for dtype in dtypes if fits.matmul(chip, [engine or ""], dtype) is None)
+    if kind == TRAIN:
+        fit = fits.training_of(chip, [engine or ""])
+        return None if fit is None else _band(fit, "chip", (), left_out=False)
+    if kind != DECODE:
+        return None
+    timed, *kin = fits.chips_behind(chip)
+    keys: tuple[tuple[str, Scope], ...] = (
+        (f"{timed}/{name}", "chip and engine"),
+        *((f"{behind}/{name}", "chip's kin and engine") for behind in kin),
+        (name, "engine"),
+        (ALL_ENGINES, "all engines"),
+    )
+    for key, scope in keys:
+        step = fits.steps.get(key, {}).get("decode")
+        if step is not None:
+            return _band(step, scope, untimed, left_out=step.held_out is not None)
+    return None
+
+
+def waiting_of(
+    fits: Calibrations, chip: str, engine: str | None
+) -> dict[str, tuple[float, float, float]]:
+    """Measured TTFT over the estimated prefill, by requests in flight a replica.
+
+    Returns:
+        p10, median and p90 by a range in words, on the chip or else by the engine; empty where no
+        run tells. It never enters an estimate: TTFT is at least its bound.
+    """
+    name = (engine or "").partition("-")[0]
+    for key in (f"{chip}/{name}", name):
+        step = fits.steps.get(key, {}).get("decode")
+        if step is not None and step.waiting:
+            return dict(step.waiting)
+    return {}
+
+
+def _band(
+    fit: FittedStep | FittedTraining, scope: Scope, untimed: tuple[str, ...], *, left_out: bool
+) -> EstimateBand:
+    """Band in a fit, which has one."""
+    ((low, high),) = list(fit.bands.values())[:1]
+    errors = (fit.held_out or fit.fitted) if left_out else fit.fitted
+    basis: Basis = "models left out" if left_out else "fitted runs"
+    return EstimateBand(low, high, errors.median, errors.n, basis, scope, untimed, fit.source)
