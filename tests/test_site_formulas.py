@@ -84,7 +84,7 @@ def test_networks_are_those_of_the_model(data):
 def test_a_fitted_chip_without_a_network_sends_nothing():
     lone = chip_entries()["h100-sxm"].model_copy(update={"networks": {}})
     fit = first_fits({"h100-sxm": lone}, shipped_calibrations())["h100-sxm"]["bf16"]
-    assert fit["software"] == "trtllm"
+    assert fit["software"] == "vllm"
     assert fit["collectives"] == {}
 
 
@@ -95,6 +95,7 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
     assert set(found) == {"odd", "h100-sxm"}
     assert found["odd"]["bf16"] == {
         "software": CHIP_ENTRY,
+        "calibration": "auto",
         "tile": 1,
         "common": {"": "1/500000"},
         "pieces": [
@@ -108,9 +109,9 @@ def test_calibrations_are_those_of_the_chip_and_of_software():
     }
     assert {each["software"] for each in found["h100-sxm"].values()} <= {*SOFTWARE}
     first = found["h100-sxm"]["bf16"]
-    assert first["software"] == "trtllm"
+    assert first["software"] == "vllm"
     sent = first["collectives"]["all-reduce"]
-    hop_s = shipped_calibrations().collectives["h100-sxm/trtllm"]["all-reduce"].numbers.hop_s
+    hop_s = shipped_calibrations().collectives["h100-sxm/vllm"]["all-reduce"].numbers.hop_s
     for chips in (2, 5, 8):
         assert value(sent["step_seconds"], chips) == 2 * (chips - 1) * hop_s
 

@@ -18,7 +18,7 @@ from rooflines.theory.operation import MATRIX
 from rooflines.theory.times import FitRange
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from rooflines.fits.calibration_files import Calibrations, Fitted, FittedStep
     from rooflines.fits.time_form import CollectiveNumbers
@@ -47,6 +47,22 @@ class CalibrationFit(Generic[AnyNumbers]):
     numbers: AnyNumbers
     bands: Mapping[str, Band] = field(default_factory=dict)
     reach: FitRange | None = None
+
+
+def auto_softwares(
+    calibrations: Calibrations, chip: str, entry: Chip, computes: Collection[str]
+) -> Sequence[str]:
+    """Software that `auto` takes; empty: the chip's own calibration, which may be none.
+
+    Args:
+        calibrations: By chip and software.
+        chip: The chip's id.
+        entry: Its entry, whose own calibration counts where it covers the compute dtypes.
+        computes: The compute dtypes of one step or operation.
+    """
+    if (entry.calibration or {}).keys() >= {*computes}:
+        return ()
+    return calibrations.auto_softwares(chip, computes)
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ Neither this module nor the page has a formula for calibrated times: pieces come
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.fits.calibration_choice import CalibrationChoice, auto_softwares
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, AUTO_COLLECTIVES
 from rooflines.fits.time_form import ring_steps
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.site.coefficients import Terms, json_number, over_chips
@@ -19,7 +19,7 @@ from rooflines.theory.network import PAIR, RING_PASSES, Route
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.fits.calibration_files import Calibrations
@@ -31,60 +31,58 @@ CHIP_ENTRY = "own"
 """Name of the calibration in a chip's entry, beside names of software."""
 
 SOFTWARE = {
+    "vllm": "vLLM",
     "trtllm": "TensorRT-LLM",
     "sglang": "SGLang",
-    "vllm": "vLLM",
     "nccl": "NCCL",
     "megatron": "Megatron",
 }
-"""Software of estimates, the preferred first, with display names."""
+"""Display names of software."""
 
 CHIPS = (PAIR, PAIR + 1, PAIR + 2)
 """Chip counts that determine a collective's number of steps [1]."""
 
 
-def first_fits(chips: Mapping[str, Chip], calibrations: Calibrations) -> JSON:
-    """First calibration by chip and compute dtype: the chip entry's, then by order of `SOFTWARE`.
-
-    Software without a name in `SOFTWARE` comes last; variants with a named engine are skipped.
+def first_fits(
+    chips: Mapping[str, Chip], calibrations: Calibrations, run_softwares: Sequence[str] = ()
+) -> JSON:
+    """Calibration by chip and compute dtype: that of `auto`, else the run's.
 
     Args:
         chips: Entries by id.
         calibrations: By chip and software.
+        run_softwares: Software that the run's sweeps name.
 
     Returns:
-        By chip and compute dtype: the `software`, the `tile`, what is `common`, the `pieces`, the
-        `bands`, the `range` that was timed with the bands beyond, and `collectives` over the first
-        interconnect. A collective without a fit for the software takes the first
-        other software's.
+        By chip and compute dtype: the `software`, `calibration`, which asks a command for it, the
+        `tile`, what is `common`, the `pieces`, the `bands`, the `range` that was timed with the
+        bands beyond, and `collectives` over the first interconnect.
     """
-    order = {name: place for place, name in enumerate(SOFTWARE)}
-    named = [
-        name
-        for name in calibrations.softwares
-        if name in SOFTWARE or name.partition("-")[0] not in SOFTWARE
-    ]
-    named.sort(key=lambda name: order.get(name, len(order)))
     fits: dict[str, dict[str, JSON]] = {}
     for chip, entry in chips.items():
-        for software in (CHIP_ENTRY, *named):
-            fallbacks = [name for name in calibrations.softwares if name != software]
-            choice = CalibrationChoice(
-                calibrations,
-                [] if software == CHIP_ENTRY else [software, *fallbacks],
-                chip,
-                entry,
-                MATRIX,
-                MAIN_MEMORY,
-                tuple(entry.networks)[:1],
-            )
-            exact_choice = (
-                choice if software == CHIP_ENTRY else replace(choice, softwares=[software])
-            )
-            for compute in entry.units.get(MATRIX, {}):
-                if compute not in fits.get(chip, {}) and exact_choice.fit(compute):
-                    fit = {"software": software, **_fit(choice, compute)}
+        for compute in entry.units.get(MATRIX, {}):
+            choices = {AUTO_CALIBRATION: auto_softwares(calibrations, chip, entry, [compute])}
+            choices |= {name: (name, AUTO_COLLECTIVES) for name in run_softwares}
+            for name, softwares in choices.items():
+                choice = CalibrationChoice(
+                    calibrations,
+                    softwares,
+                    chip,
+                    entry,
+                    MATRIX,
+                    MAIN_MEMORY,
+                    tuple(entry.networks)[:1],
+                )
+                if choice.fit(compute):
+                    calibration = name if name == AUTO_CALIBRATION else ",".join(softwares)
+                    software = softwares[0] if softwares else CHIP_ENTRY
+                    fit = {
+                        "software": software,
+                        "calibration": calibration,
+                        **_fit(choice, compute),
+                    }
                     fits.setdefault(chip, {})[compute] = fit
+                    break
     return fits
 
 

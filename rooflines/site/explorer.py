@@ -21,7 +21,12 @@ import polars as pl
 from rooflines.basics.text import FORMULA, counted
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.config.model_fields import ModelSweepConfig
-from rooflines.fits.calibration_files import merge_calibrations, shipped_calibrations
+from rooflines.fits.calibration_files import (
+    AUTO_CALIBRATION,
+    AUTO_ENGINES,
+    merge_calibrations,
+    shipped_calibrations,
+)
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.timing_errors import (
     ESTIMATE,
@@ -97,9 +102,6 @@ and `when`, words that a state must match."""
 ON_DEMAND = ("steps", "kernels", "estimates", "extents")
 """Per-model data, loaded when a model is chosen."""
 
-MATCHED = ("trtllm", "nccl")
-"""Software whose calibrations estimate steps."""
-
 MAX_ADDED = 8
 """Maximum models, chips and training plans that a config adds to the page [1]."""
 
@@ -135,10 +137,16 @@ def explorer_files(
             :MAX_ADDED
         ]
     )
-    yield MATMULS, _matmuls(chips, calibrations, models)
+    named = dict.fromkeys(
+        software
+        for recipe in listed
+        for software in recipe.get("config", {}).get("calibration") or ()
+        if software not in (AUTO_CALIBRATION, *AUTO_ENGINES)
+    )
+    yield MATMULS, _matmuls(chips, calibrations, [*named], models)
     served_on = [*SERVING, *dict.fromkeys(served[:MAX_ADDED])]
     offered_chips = [chip for chip in served_on if chip in chips]
-    configs = _configs(models, offered_chips, offered_plans(model_sweeps), calibrations)
+    configs = _configs(models, offered_chips, offered_plans(model_sweeps))
     steps = _steps(models, configs, chips, calibrations, cache)
     for index, model in enumerate(steps["models"]):
         yield f"steps-{index}", {key: model.pop(key) for key in ON_DEMAND}
@@ -146,12 +154,15 @@ def explorer_files(
 
 
 def _matmuls(
-    chips: Mapping[str, Chip], calibrations: Calibrations, models: Mapping[str, Model]
+    chips: Mapping[str, Chip],
+    calibrations: Calibrations,
+    run_softwares: Sequence[str],
+    models: Mapping[str, Model],
 ) -> JSON:
     """Matmul data by chip, model layers, and timing quantiles."""
     plain = matmul_data(chips, dtype_entries())
     page_chips = {record["id"]: chips[record["id"]] for record in plain["chips"]}
-    data = {**plain, "fits": first_fits(page_chips, calibrations)}
+    data = {**plain, "fits": first_fits(page_chips, calibrations, run_softwares)}
     return {
         **data,
         "default_chips": DEFAULT_CHIPS,
@@ -190,9 +201,9 @@ def _measured(data: JSON) -> JSON:
         key = "/".join(
             [subject, *(row[name] or "" for name in ("chip", "dtypes", "length", "over"))]
         )
-        fit = data["fits"].get(row["chip"], {}).get(compute.get(row["dtypes"]), {})
-        fitted = fit.get("software") if row["of"] == MATMUL else MATCHED[0]
-        if key not in quantiles or row["software"] == fitted:
+        name = row["dtypes"] or ""
+        fit = data["fits"].get(row["chip"], {}).get(compute.get(name, name), {})
+        if key not in quantiles or row["software"] == fit.get("software"):
             names = ("over", "length", "p10", "p50", "p90")
             quantiles[key] = {"timings": timed_text(row), **{name: row[name] for name in names}}
     matmuls = measured_quantiles().filter(of=MATMUL)
@@ -238,7 +249,6 @@ def _configs(
     models: Iterable[str],
     where: Sequence[str],
     plans: Sequence[Mapping[str, Any]],
-    calibrations: Calibrations,
 ) -> list[ModelSweepConfig]:
     """Configs for serving steps and for training steps."""
     forms = {
@@ -255,7 +265,7 @@ def _configs(
         "phase": ["decode", "prefill"],
         "dtypes": list(forms.values()),
         "splits": list(SPLITS),
-        "calibration": list(MATCHED),
+        "calibration": AUTO_CALIBRATION,
     }
     parsed = [TrainingPlan.model_validate(plan) for plan in plans]
     grid = {
@@ -267,7 +277,7 @@ def _configs(
         "grid": grid,
         "dtypes": [forms[name] for name in TRAINED],
         "splits": list(plans),
-        "calibration": calibrations.softwares,
+        "calibration": AUTO_CALIBRATION,
     }
     return [ModelSweepConfig.model_validate(plain | fields) for fields in (serves, trains)]
 
@@ -334,7 +344,6 @@ def _as_page(steps: JSON, configs: Sequence[ModelSweepConfig]) -> JSON:
             name: form if isinstance(form, str) else form["compute"]
             for name, form in FORMATS.items()
         },
-        "calibration": ",".join(MATCHED),
         "models": [_model(form) for form in steps["models"]],
     }
 

@@ -392,24 +392,24 @@ def _pieces(
 
 
 def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
-    """Add a case's collective times and its phase's band to a machine.
+    """Add a case's collective times and its band to a machine.
 
     A collective has, on every network, seconds per payload byte, and minimum hop time [s]. A band
-    is p10 and p90: measured / estimated step time. A training step takes
+    is p10 and p90: measured / estimated step time, by phase and dtypes. A training step takes
     `slowdown` times its time without overlap, a factor fitted to one software's steps.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
             training_fit = case.choice.calibrations.training_of
             software = next(name for name in case.softwares if training_fit(case.chip, [name]))
-            machine["bands"][case.phase] = case.band
+            machine["bands"][f"{case.phase} {case.dtypes.label}"] = case.band
             machine["training"] = {
                 "slowdown": fit.times,
                 "fitted_steps": fit.fitted.n,
                 "software": software,
             }
     elif case.engine:
-        machine["bands"][case.phase] = case.band
+        machine["bands"][f"{case.phase} {case.dtypes.label}"] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
         kind = _kind(sent, placed=case.place.sweep.fastest_axes)
         if kind not in machine["collectives"]:
@@ -433,7 +433,7 @@ class Estimates:
 
     def __init__(self, earlier: EarlierSteps) -> None:
         self.pool, self._earlier = Pool(), earlier
-        self._indices: dict[tuple[str, str, str | None, int, str | None], int | None] = {}
+        self._indices: dict[tuple[Any, ...], int | None] = {}
         self._earlier_indices: dict[int, int] = {}
 
     def indices(self, case: StepCase, kernels: Sequence[int]) -> list[int] | None:
@@ -452,7 +452,8 @@ class Estimates:
         for index, kernel in zip(kernels, case.kernels, strict=True):
             # what the page has not
             variant = case.split.name if kernel.engine else kernel.attention_phase
-            key = case.chip, case.memory, case.network, index, variant
+            software = tuple(case.choice.softwares or ())
+            key = case.chip, case.memory, case.network, index, variant, software
             if key not in self._indices:
                 estimate = calibrated_times(kernel, case.machine, case.choice)
                 self._indices[key] = (

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 from rooflines.basics.errors import at_path, check_choices
 from rooflines.config.sweep_fields import ALL_COLUMNS
 from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
-from rooflines.fits.calibration_choice import CalibrationChoice
+from rooflines.fits.calibration_choice import CalibrationChoice, auto_softwares
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.support import (
     interconnects,
@@ -107,9 +107,7 @@ class ChipPlace:
         named: Sequence[str] | None = self.sweep.config.calibration
         if named != [AUTO_CALIBRATION]:
             return named
-        if (self.entry.calibration or {}).keys() >= {*computes}:
-            return ()
-        return self.sweep.calibrations.auto_softwares(self.chip, computes)
+        return auto_softwares(self.sweep.calibrations, self.chip, self.entry, computes)
 
     def times(self, kernel: Kernel) -> Times:
         """A kernel's nominal times in one layer, collectives one after another."""

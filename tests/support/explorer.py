@@ -15,7 +15,7 @@ from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import MAIN_MEMORY, Chip
 from rooflines.hardware.timing_errors import MIN_LONG_BOUND_S, measured_quantiles
-from rooflines.site.explorer import FORMATS, MATCHED, MODELS, PLANS, SERVING, SPLITS, TRAINED
+from rooflines.site.explorer import FORMATS, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.solvers.plateau import PLATEAU_SHARE
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.sharding import NAMED_SHARDINGS
@@ -28,6 +28,9 @@ MANY = 2**40
 
 OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 """Own numbers, in SI units."""
+
+BASES = ["bound", "calibrated", None]
+"""Bases of a state; None: that by default, calibrated where there is an estimate."""
 
 SHARDINGS = [name for name in NAMED_SHARDINGS if name != "none"]
 
@@ -44,7 +47,7 @@ NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
   limit: row.critical.outcome === "never" ? row.critical.limit : null,
   binds: row.bound ?? row.times.bound,
   states: row.footprint.fixedBytes, saved: row.footprint.cacheBytes,
-  longest: row.footprint.maxContext,
+  longest: row.footprint.maxContext, first: row.firstToken,
 })"""
 """Values of each chip on the page."""
 
@@ -86,7 +89,7 @@ def random_matmul():
         **{dim: random_size(16) for dim in "BDF"},
         "sharding": random.choice(SHARDINGS) if split else "none",
         "shards": random.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
-        "basis": random.choice(["bound", "calibrated"]),
+        "basis": random.choice(BASES),
         "custom": random_own(chip),
     }
 
@@ -105,7 +108,7 @@ def random_step():
         "phase": random.choice(["decode", "prefill"]),
         "B": max(dp, random_size(12)),
         "S": random_size(16),
-        "basis": random.choice(["bound", "calibrated"]),
+        "basis": random.choice(BASES),
         "custom": random_own(chip),
     }
 
@@ -119,8 +122,8 @@ def random_training():
     split: State = dict(random.choice(PLANS))
     micro_batch = random.choice([1, 1, 2, 3, 8])
     chip = random.choice([*SERVING, *(["b200"] * 6)])
-    basis, own = random.choice(["bound", "calibrated"]), random_own(chip)
-    if basis == "calibrated":
+    basis, own = random.choice(BASES), random_own(chip)
+    if basis != "bound":
         own.pop("capacity", None)  # fits are of chips of the catalogue
     return {
         "subject": "model",
@@ -141,7 +144,8 @@ def address_of(state):
     """The state as the address has it."""
     chip = state["chips"]
     own = ",".join(f"{chip}.{name}:{value:.12g}" for name, value in state["custom"].items())
-    return {**{name: value for name, value in state.items() if name != "custom"}, "custom": own}
+    asked = {name: value for name, value in state.items() if value is not None}
+    return {**asked, "custom": own}
 
 
 def chip_of(state):
@@ -208,17 +212,9 @@ def in_common(row, time, *, calibrated):
     }
 
 
-def _softwares(state):
-    """The software of the estimate first, then those whose collectives may count."""
-    shipped = shipped_calibrations()
-    names = [
-        name
-        for name in ("trtllm", "sglang", "vllm")
-        if shipped.matmul(state["chips"], [name], _compute(state))
-    ]
-    if not names or state["basis"] == "bound":
-        return None
-    return [names[0], *(name for name in shipped.softwares if name != names[0])]
+def is_calibrated(state, estimate):
+    """True for a state whose times are estimates: by choice, or by default where there are any."""
+    return state["basis"] == "calibrated" or (state["basis"] is None and estimate is not None)
 
 
 def _asked(state):
@@ -230,7 +226,6 @@ def _asked(state):
         state["dtypes"],
         sharding=state["sharding"] if split else None,
         shards=state["shards"],
-        calibration=_softwares(state),
         config=QuestionCatalogues(chip_of(state)),
     )
 
@@ -238,7 +233,7 @@ def _asked(state):
 def _matmul(state):
     found = _asked(state)
     row = found.row
-    calibrated = state["basis"] == "calibrated"
+    calibrated = is_calibrated(state, row["t_estimate_s"])
     time = row["t_estimate_s"] if calibrated else row["t_lower_s"]
     along = {each["share"]: each for each in found.thresholds if each["axis"] == "B"}
     peak = row["attained_flops_per_s"] / row["utilization"]
@@ -263,13 +258,6 @@ def _of_many(state):
     return times, row["t_estimate_s"] and row["flops"] / row["t_estimate_s"]
 
 
-def _matched(state):
-    """True for a calibrated step time on a chip with a calibration."""
-    shipped = shipped_calibrations()
-    fit = shipped.matmul(state["chips"], list(MATCHED), _compute(state))
-    return state["basis"] == "calibrated" and bool(fit)
-
-
 def _step(state):
     split = {"dp": 8, "ep": 8} if "dp" in state["split"] else {"tp": int(state["split"][2:])}
     found = explain_model(
@@ -280,15 +268,15 @@ def _step(state):
         dtypes=FORMATS[state["format"]],
         split=split,
         phase=state["phase"],
-        calibration=list(MATCHED) if _matched(state) else None,
         config=QuestionCatalogues(chip_of(state)),
     )
     row = found.row
-    calibrated = state["basis"] == "calibrated"
     altered = state["custom"].keys() - {"capacity"}
-    time = row["t_serial_s"]
-    if calibrated:
-        time = None if altered else row["t_estimate_s"]
+    estimate = None if altered else row["t_estimate_s"]
+    calibrated = is_calibrated(state, estimate)
+    time = estimate if calibrated else row["t_serial_s"]
+    prompt = found.first_token
+    first = prompt and (prompt.estimate if calibrated else prompt.serial)
     along = [each for each in found.thresholds if each["axis"] == "B"]
     tokens = state["B"] * (1 if state["phase"] == "decode" else state["S"])
     return in_common(row, time, calibrated=calibrated) | {
@@ -298,6 +286,7 @@ def _step(state):
         "all": along[0]["critical"],
         "outcome": along[0]["outcome"],
         "most": row["max_B"],
+        "first": None if calibrated and altered else first,
         "rate": None if time is None else tokens / time / row["chips"],
         "cost": cost_of(state, row["chips"], time, tokens),
     }
@@ -305,8 +294,7 @@ def _step(state):
 
 def _training(state):
     plans = {TrainingPlan.model_validate(each).name: each for each in PLANS}
-    own, shipped = chip_of(state)[state["chips"]], shipped_calibrations()
-    calibrated = state["basis"] == "calibrated"
+    own = chip_of(state)[state["chips"]]
     row = train(
         state["chips"],
         state["model"],
@@ -316,10 +304,11 @@ def _training(state):
         dtypes=FORMATS[state["format"]],
         micro_batch=state["micro_batch"],
         network=[*own.networks][:1] or None,
-        calibration=shipped.softwares,
         config=QuestionCatalogues({state["chips"]: own}),
     ).table_row()
-    most, time = row["max_micro_batch"], row["t_estimate_s"] if calibrated else row["t_serial_s"]
+    estimate = None if state["custom"].keys() - {"capacity"} else row["t_estimate_s"]
+    calibrated = is_calibrated(state, estimate)
+    most, time = row["max_micro_batch"], estimate if calibrated else row["t_serial_s"]
     return in_common(row, time, calibrated=calibrated) | {
         "answer": row,
         "bound": row["bound"],
@@ -333,6 +322,10 @@ def _training(state):
     }
 
 
+BAND_SHARE = 0.8
+"""Measurements inside a band, which is from p10 to p90 [1]."""
+
+
 def behind(value):
     """The data behind a verdict: the answer, what follows from it, and the timings it names."""
     state = value["state"]
@@ -343,7 +336,7 @@ def behind(value):
         of=of,
     )
     timed = timed if state.get("phase", "decode") == "decode" else timed.clear()
-    yield value, timed.to_dicts()
+    yield value, timed.to_dicts(), BAND_SHARE
     yield chip_of(state)[state["chips"]].memory[MAIN_MEMORY].capacity_bytes
     if state["subject"] == "matmul":
         yield MIN_LONG_BOUND_S, PLATEAU_SHARE, _of_many(state)

@@ -198,11 +198,12 @@ const EXPLORER = (() => {
 
   /** Show the state in the address. */
   async function show() {
-    const state = readState();
-    if (state.subject === MODEL && !state.model.steps) {
-      const index = data.steps.models.indexOf(state.model);
-      Object.assign(state.model, await load(`steps-${index}`, `data/steps-${index}.js`));
+    const { subject, model } = readState();
+    if (subject === MODEL && !model.steps) {
+      const index = data.steps.models.indexOf(model);
+      Object.assign(model, await load(`steps-${index}`, `data/steps-${index}.js`));
     }
+    const state = readState();
     const rows = chipRows(state);
     const { chip: featured } = featuredRow(rows);
     if (!readAddress().has("chip")) {

@@ -6,10 +6,10 @@
 
 const SENTENCES = (() => {
   const { TOLERANCE, significant, si, seconds, integer, percent, compact, bytes } = NUMBERS;
-  const { counted, joinNames } = NUMBERS;
+  const { counted, joinNames, usd } = NUMBERS;
   const { ALWAYS, NEVER } = EVALUATION;
-  const { BOUND, MATMUL, hasCustomRate, featuredRow, measuredQuantiles, evaluateChip } = STATE;
-  const { peakShare, tokensAt } = STATE;
+  const { BOUND, DECODE, MATMUL, hasCustomRate, featuredRow, measuredQuantiles } = STATE;
+  const { evaluateChip, peakShare, tokensAt } = STATE;
   const UNKNOWN = "Accuracy unknown:";
   const MIN_LEAD = 1.2; // smallest lead of bounds that counts, where there are no timings
 
@@ -17,8 +17,21 @@ const SENTENCES = (() => {
   const rangeText = ({ p10, p90 }) => `${significant(p10)} to ${significant(p90)} times`;
   const chipNames = (rows) => joinNames(rows.map(({ chip }) => chip.label));
 
-  /** Estimate's band in parentheses. */
-  const bandText = ({ band }) => (band ? ` (${band.map(seconds).join(" to ")}, p10 to p90)` : "");
+  /** Measurements that an estimate's band has inside. */
+  function bandShare({ subject, isTraining }) {
+    if (subject === MATMUL) return "80% of the timings";
+    return isTraining ? "80% of held-out steps" : "80% of held-out runs";
+  }
+  /** Estimate with its band, and the bound. */
+  function estimateText(state, { estimate: { time, band }, times: { lower } }) {
+    const bandText = band ? ` (${band.map(seconds).join(" to ")}, ${bandShare(state)})` : "";
+    return `${seconds(time)}${bandText}, at least ${seconds(lower)}`;
+  }
+  /** Noun for the shown times. */
+  function basisNoun({ basis, subject }) {
+    if (basis !== BOUND) return "estimate";
+    return subject === MATMUL ? "bound" : "serialized time";
+  }
 
   /** Reasons why rows have no numbers; chips with one reason in one sentence. */
   function unsupportedReasons(rows) {
@@ -45,8 +58,7 @@ const SENTENCES = (() => {
         + ` times apart, and timings of one chip spread more.`;
     }
     if (lead <= MIN_LEAD) return `${names} differ by a factor of ${factor}: no lead.`;
-    const basis = state.basis === BOUND ? "bound" : "estimate";
-    return `By ${basis} alone, without timings of both, ${claim}`;
+    return `By ${basisNoun(state)} alone, without timings of both, ${claim}`;
   }
 
   // ---------------------------------------------------------------------------------- matmuls
@@ -91,11 +103,10 @@ const SENTENCES = (() => {
       return `On ${place} ${shareText} of peak at ${size}: ${bound}-bound, at least`
         + ` ${seconds(lower)}. ${thresholdText(row)}`;
     }
-    const time = `${seconds(estimate.time)}${bandText(estimate)}`;
     const plateauText = plateau.size ? ` 90% of its plateau of ${si(plateau.rate, "FLOP/s")}`
       + ` from ${counted(plateau.size, "token")}.` : "";
-    return `On ${place} about ${percent(row.share)} of peak at ${size}: ${time},`
-      + ` ${estimate.bound}-bound.${plateauText}`;
+    return `On ${place} about ${percent(row.share)} of peak at ${size}:`
+      + ` ${estimateText(state, row)}, ${estimate.bound}-bound.${plateauText}`;
   }
 
   /** Collective time beside math time. */
@@ -141,38 +152,49 @@ const SENTENCES = (() => {
   }
 
   /** Served runs over the shown time, in quantiles, for this chip or all; only decode is timed. */
-  function servedLine(state, { measuredRatio, times, time }) {
+  function servedLine(state, { measuredRatio, time }) {
     const { phase, basis } = state;
     const over = basis === BOUND || time === null ? "bound" : "estimate";
     const quantiles = measuredRatio ?? measuredQuantiles(state, { subject: phase, over });
-    const overlapped = `With full overlap ${seconds(times.lower)}`;
-    if (!quantiles) return `${UNKNOWN} no timings of ${phase}. ${overlapped}.`;
+    if (!quantiles) return `${UNKNOWN} no timings of ${phase}.`;
     const source =
       `(median ${significant(quantiles.p50)}; ${quantiles.timings}, p10 to p90).`;
-    return over === "bound"
-      ? `${overlapped}; served runs take ${rangeText(quantiles)} such a bound ${source}`
-      : `Served runs take ${rangeText(quantiles)} such estimates ${source} ${overlapped}.`;
+    const divisor = over === "bound" ? "such a bound" : "such estimates";
+    return `Served runs take ${rangeText(quantiles)} ${divisor} ${source}`;
   }
 
-  /** Model step's lead: its time, and tokens/s or MFU. */
+  /** Step that a lead is about. */
+  function stepText({ isTraining, phase, model, format, B, S }) {
+    const named = `${model.name} in ${format}`;
+    const tokens = `of ${integer(S)} tokens`;
+    if (isTraining) {
+      return `a step of training of ${named} over ${counted(B, "sequence")} ${tokens}`;
+    }
+    return phase === DECODE ? `a token (TPOT) of ${named}`
+      : `the first token (TTFT) of ${counted(B, "prompt")} ${tokens} by ${named}`;
+  }
+
+  /** Rates, cost and time to first token on the shown basis. */
+  function ratesText(state, { split, cost, firstToken, ...row }, time) {
+    const { B, isTraining, phase } = state;
+    const chipRate = `${compact(tokensAt(state, B) / time / split.chips)} tokens/s/chip`;
+    const userRate = `${significant(tokensAt(state, 1) / time)} tokens/s/user`;
+    const price = cost ? `, ${usd(cost)}/Mtok` : "";
+    if (isTraining) return `${chipRate}, ${percent(peakShare(row, time))} MFU${price}`;
+    if (phase !== DECODE) return `${chipRate}${price}`;
+    const first = firstToken
+      ? `; TTFT ${seconds(firstToken)} for a prompt on idle chips` : "";
+    return `${userRate}, ${chipRate}${price}${first}`;
+  }
+
+  /** Model step's lead: its time, tokens/s and cost. */
   function modelLead(state, row) {
-    const { isTraining, phase, model, format, B, S } = state;
     const { chip, times, estimate, split } = row;
-    const noun = phase === "prefill" ? "a step" : "a token";
-    const sequences = counted(B, "sequence");
-    const subject = isTraining
-      ? `a step of training of ${model.name} in ${format} over ${sequences} of ${integer(S)} tokens`
-      : `${noun} of ${model.name} in ${format}`;
-    const start = `On ${chipsText(split.chips, chip)} ${subject} takes`;
+    const start = `On ${chipsText(split.chips, chip)} ${stepText(state)} takes`;
     const time = row.time ?? times.serial;
-    const chipRate = compact(tokensAt(state, B) / time / split.chips);
-    const userRate = significant(tokensAt(state, 1) / time);
-    const rates = isTraining
-      ? `${chipRate} tokens/s a chip, ${percent(peakShare(row, time))} MFU`
-      : `${userRate} tokens/s for each of ${sequences}, ${chipRate} a chip`;
-    if (estimate) return `${start} about ${seconds(time)}${bandText(estimate)}: ${rates}.`;
-    return `${start} at least ${seconds(time)}, serialized: ${times.bound}-bound.`
-      + ` That is at most ${rates}.`;
+    const timeText = estimate ? `about ${estimateText(state, row)}`
+      : `${seconds(time)}, kernels one after another, at least ${seconds(times.lower)}`;
+    return `${start} ${timeText}, ${times.bound}-bound: ${ratesText(state, row, time)}.`;
   }
 
   /** Context that a model is not made for, and format that it is not published in. */
@@ -222,6 +244,14 @@ const SENTENCES = (() => {
       + ` ${split.chips > 1 ? "each" : "the"} chip.`;
   }
 
+  /** Chips without a calibration, where bounds are shown for them. */
+  function lackingLine({ lacking, subject }) {
+    if (!lacking.length) return null;
+    const names = joinNames(lacking.map(({ label }) => label));
+    const shown = subject === MATMUL ? "bounds" : "times of kernels one after another";
+    return `Shown are ${shown}: no calibration of ${names} for this.`;
+  }
+
   /** Sentences about a row's accuracy, thresholds and overlap. */
   function detailLines(state, row) {
     if (state.subject === MATMUL) {
@@ -248,7 +278,7 @@ const SENTENCES = (() => {
     if (nothingRuns) return { unable, lead: "", lines: [] };
     const uncalibrated = supported.filter(({ time }) => time === null);
     const lines = [
-      ...detailLines(state, featured),
+      ...detailLines(state, featured), lackingLine(state),
       uncalibrated.length ? `Without a calibration: ${chipNames(uncalibrated)}.` : null,
       ranking(state, supported),
     ];

@@ -7,21 +7,24 @@ const STATE = (() => {
   const { ceil, integer } = NUMBERS;
   const { PLATEAU_SHARE } = EVALUATION;
   const [MATMUL, MODEL, SERVE, TRAIN] = ["matmul", "model", "serve", "train"];
+  const [DECODE, PREFILL] = ["decode", "prefill"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
   const [MAX_CHIPS, MAX_SIZE, MAX_COUNT] = [8, 2 ** 24, 4096];
   const BANDWIDTH_GAIN = 1.1; // a tenth more memory bandwidth
   const MILLION = 1e6;
   const SECONDS_PER_HOUR = 3600;
-  const CHIP_ENTRY = "own"; // calibration in a chip's entry, which commands use by default
+  const AUTO = "auto"; // calibration that commands take by default
   /** Settings that a choice resets, since the next choice may not have them. */
   const RESETS = { subject: { B: null, tab: null, sort: null }, model: { format: null } };
 
   // ----------------------------------------------------------------------- the state's settings
 
-  /** Tell if a state has all words: a subject, serving or training, and a time basis. */
+  /** Tell if a state has all words: a subject, serving or training, a phase and a time basis. */
   function matchesState(state, words) {
+    const isModel = state.subject === MODEL;
     const use = state.isTraining ? TRAIN : SERVE;
-    const matching = [state.subject, state.subject === MODEL ? use : null, state.basis];
+    const matching =
+      [state.subject, isModel ? use : null, isModel ? state.phase : null, state.basis];
     return words.split(" ").filter(Boolean).every((word) => matching.includes(word));
   }
 
@@ -127,7 +130,7 @@ const STATE = (() => {
     const microBatch = isTraining ? size("micro_batch", 1, { max: MAX_COUNT }) : 1;
     const globalMicroBatch = subject === MODEL ? split.dp * microBatch : 1;
     const sharding = optionId(option("sharding", shardings));
-    return {
+    const state = {
       subject, chips, model, split, sharding, menus, phase, isTraining, splits, microBatch,
       custom: parseCustomNumbers(parameters.get("custom") ?? "", data, unavailable),
       shards: sharding === "none" ? 1 : size("shards", 8, { max: MAX_COUNT }),
@@ -142,13 +145,26 @@ const STATE = (() => {
         { step: isTraining ? globalMicroBatch : 1, min: globalMicroBatch }),
       D: size("D", defaults.D), F: size("F", defaults.F),
       S: size("S", defaults.S, { step: split.cp }),
-      basis: option("basis", [BOUND, CALIBRATED]),
+      measured: parameters.get("measured") ?? "",
       tab: option("tab", tabs[isTraining ? TRAIN : subject]),
       chip: option("chip", chips),
       sort: parameters.get("sort") ?? "",
       showsAllChips: option("rows", ["chosen", "all"]) === "all",
       unavailable, data,
     };
+    const lacking = subject === MODEL && !model.steps ? [] : chipsWithoutEstimate(state);
+    const basis = option("basis", [BOUND, CALIBRATED],
+      { preferred: lacking.length ? BOUND : CALIBRATED });
+    const isLacking = basis === BOUND && !parameters.has("basis");
+    return { ...state, basis, lacking: isLacking ? lacking : [] };
+  }
+
+  /** Chosen chips that can run what is asked, and have no calibration of it. */
+  function chipsWithoutEstimate(state) {
+    return state.chips.filter((chip) => {
+      const { unsupported, estimates, slowdown } = buildWorkload(state, chip);
+      return !unsupported && !estimates && !slowdown;
+    });
   }
 
   // ------------------------------------------------------------------------- numbers of a chip
@@ -279,10 +295,9 @@ const STATE = (() => {
       D: EVALUATION.lineAt(lines.depth, 1), F: EVALUATION.lineAt(workLine("columns"), 1),
     };
     const transferAt = (B) => ({ shards, bytes: EVALUATION.lineAt(payload, B) });
-    const isFromChip = fit.software === CHIP_ENTRY;
     return {
       estimates: [{ count: 1, common: fit.common, pieces }], span, extentsAt,
-      software: shards > 1 && !isFromChip ? `${fit.software},nccl` : fit.software,
+      calibration: fit.calibration,
       bandAt: bandByBound(fit, collective, sizes, transferAt),
     };
   }
@@ -358,7 +373,7 @@ const STATE = (() => {
         memoryPlan, S, isTraining ? globalMicroBatch : B, B / globalMicroBatch),
     });
     if (hasCustomRate(state, chip)) return workload;
-    const bandAt = () => machine.bands[phase];
+    const bandAt = () => machine.bands[`${phase} ${format}`];
     const indices = step.estimates[place];
     if (!indices) return { ...workload, ...(isTraining ? machine.training : {}), bandAt };
     /** Extents at a batch; `tokens:128` counts tokens in whole spans, 128 each. */
@@ -371,7 +386,7 @@ const STATE = (() => {
     };
     const estimates = parts.map((kernel, i) =>
       ({ count: kernel.count, ...model.estimates[indices[i]] }));
-    return { ...workload, estimates, software: steps.calibration, extentsAt, bandAt };
+    return { ...workload, estimates, calibration: AUTO, extentsAt, bandAt };
   }
 
   // --------------------------------------------------------------------------- the row of a chip
@@ -380,10 +395,17 @@ const STATE = (() => {
     (state.subject === MATMUL ? matmulWorkload : stepWorkload)(state, ...rest);
   /** Tokens that one execution handles: in decode a sequence is one token. */
   const tokensAt = ({ subject, phase, S }, B) =>
-    B * (subject === MODEL && phase !== "decode" ? S : 1);
+    B * (subject === MODEL && phase !== DECODE ? S : 1);
   /** Time on the chosen basis [s]: serialized bound, or estimate; null without a calibration. */
   const timeAt = ({ basis }, workload, B) => (basis === CALIBRATED
     ? EVALUATION.estimate(workload, B)?.time ?? null : EVALUATION.times(workload, B).serial);
+  /** Time to first token: a prompt on each replica, idle chips [s]; null outside decode. */
+  function firstTokenTime(state, chip) {
+    if (state.subject === MATMUL || state.phase !== DECODE) return null;
+    const prefill = { ...state, phase: PREFILL };
+    const workload = stepWorkload(prefill, chip);
+    return workload.unsupported ? null : timeAt(prefill, workload, state.split.dp);
+  }
   /** Attained peak share: math time at the nominal peak / time [1]. */
   const peakShare = ({ workload, times }, time) =>
     (times.byResource.compute / time) * workload.mathEfficiency;
@@ -406,6 +428,7 @@ const STATE = (() => {
       critical90: isMatmul ? EVALUATION.critical(workload, PLATEAU_SHARE) : null,
       plateau: isMatmul && estimate ? EVALUATION.plateau(workload) : null,
       share: null, bandwidthGain: null, userRate: null, chipRate: null, cost: null,
+      firstToken: firstTokenTime(state, chip),
     };
     row.measuredRatio = findMeasuredRatio(state, row);
     if (time === null) return row;
@@ -457,24 +480,23 @@ const STATE = (() => {
     const { data: { steps }, model, dtypes, format, shards, split, phase, sharding } = state;
     const { B, D, F, S, microBatch } = state;
     const isModel = state.subject === MODEL;
-    const { software } = buildWorkload(state, chip);
+    const { calibration, slowdown } = buildWorkload(state, chip);
     const words = ["rooflines explain", chip.id];
     if (isModel) {
       words.push(model.id, `B=${B}`, `S=${S}`, steps.formats[format], "--split", split.option);
-      if (phase !== "decode") words.push("--phase", phase);
+      if (phase !== DECODE) words.push("--phase", phase);
       if (microBatch > 1) words.push("--micro-batch", microBatch);
     } else {
       words.push(`${B}x${D}x${F}`, dtypes.name);
       if (shards > 1) words.push("--shards", shards, "--sharding", sharding);
     }
-    if (software && state.basis === CALIBRATED && software !== CHIP_ENTRY) {
-      words.push("--calibration", software);
-    }
+    if (state.basis === BOUND && (calibration || slowdown)) words.push("--bound");
+    else if (calibration && calibration !== AUTO) words.push("--calibration", calibration);
     return words.join(" ");
   }
 
   return {
-    MATMUL, MODEL, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState, parseNumber,
+    MATMUL, MODEL, DECODE, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState, parseNumber,
     dataSheet, hasCustomRate, matmulWorkload, stepWorkload, evaluateChip, timeAt, tokensAt,
     peakShare, findMeasuredRatio, measuredQuantiles, featuredRow, explainCommand,
   };

@@ -5,7 +5,7 @@ const TABLES = (() => {
   const { significant, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
   const { ALWAYS, NEVER } = EVALUATION;
   const { CALIBRATED, matchesState, matmulWorkload, stepWorkload, evaluateChip } = STATE;
-  const { peakShare, tokensAt } = STATE;
+  const { peakShare, timeAt, tokensAt } = STATE;
   const { unsupportedReasons, shareLimit } = SENTENCES;
   const { octaves, chipStyle, swatch } = PLOTS;
   const { make, refill, tableParts, sortRows } = ROOFLINES;
@@ -230,8 +230,9 @@ const TABLES = (() => {
         return { text: "full", kind: "never", tip: "does not fit" };
       }
       const { bound, serial } = EVALUATION.times(workload, B);
-      const rate = tokensAt({ ...state, S: workload.S }, B) / serial / split.chips;
-      return boundCell(bound, `${seconds(serial)}, ${compact(rate)} tokens/s a chip`);
+      const time = timeAt(state, workload, B) ?? serial;
+      const rate = tokensAt({ ...state, S: workload.S }, B) / time / split.chips;
+      return boundCell(bound, `${seconds(time)}, ${compact(rate)} tokens/s/chip`);
     };
     return cellTable({
       caption: `${model.name} in ${format} on ${split.name} of ${chip.label}: context × batch`,
@@ -290,9 +291,9 @@ const TABLES = (() => {
       return evaluateChip({ ...state, split, ...sizes }, chip);
     };
     const cell = (row, split) => {
-      const { times, bound, fits, chipRate, footprint } = row;
+      const { times, time, bound, fits, chipRate, footprint } = row;
       const fixed = `${bytes(footprint.fixedBytes)} of ${isTraining ? "states" : "weights"}`;
-      const tip = `${seconds(times.serial)} a step, ${bound}-bound, ${fixed} on a chip`;
+      const tip = `${seconds(time ?? times.serial)} a step, ${bound}-bound, ${fixed} on a chip`;
       const first =
         isTraining ? bytes(footprint.bytes) : orMissing(integer)(footprint.maxBatch);
       if (fits === false) return { text: `${first} · full`, kind: "never", tip };
@@ -301,7 +302,7 @@ const TABLES = (() => {
     };
     const first = isTraining ? "Memory of a chip" : "Largest batch";
     return cellTable({
-      caption: `${first} · tokens/s of a chip at B = ${integer(B)}`, corner: "chip",
+      caption: `${first} · tokens/s/chip at B = ${integer(B)}`, corner: "chip",
       rows: chipAxis(chips),
       columns: state.splits.map((split) => ({ name: split.name, value: split })),
       workload: splitRow, cell,
