@@ -33,7 +33,7 @@ from rooflines.fits.calibration_files import (
     key_of,
     shipped_calibrations,
 )
-from rooflines.fits.engine_overhead import step_fits
+from rooflines.fits.engine_overhead import step_fits, wider
 from rooflines.fits.fit_errors import band
 from rooflines.fits.fit_errors import errors as regions_of
 from rooflines.fits.fitting import kernel_fit, with_estimate_errors
@@ -95,6 +95,9 @@ WHOLE = "one scale for a tensor"
 
 EXPERTS_VARIANTS = {WHOLE: "-static"}
 """The same for experts: published checkpoints with experts in fp8 have a scale for each block."""
+
+MIN_BAND_RUNS = 30
+"""Fewest runs with other models on the same chip and engine for a band; else all others' [1]."""
 
 KIN = {"h800": "h100-sxm", "mi325x": "mi300x"}
 """Chips without timings, by the chip of the same design whose fits they take where it has some."""
@@ -280,6 +283,7 @@ def main(arguments: Sequence[str]) -> int:
         steps, tested = step_fits(served_runs(served, found), source, date)
         found = found.model_copy(update={"steps": steps, "training": shipped.training, "kin": KIN})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
+        rows += left_out_rows(tested)
         rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
     names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
@@ -317,6 +321,34 @@ def step_row(key: str, errors: Errors | None) -> tuple[str, ...]:
         return key, "steps", "0", "-", "-", "-"
     shown = (f"{100 * error:.1f}" for error in (errors.median, errors.p90))
     return key, "steps", f"{errors.n:,}", "-", *shown
+
+
+def left_out_rows(runs: pl.DataFrame) -> Iterator[tuple[str, ...]]:
+    """Errors by model, chip, engine and weight format where the run's model was left out.
+
+    Args:
+        runs: From `step_fits`, with errors.
+
+    Yields:
+        A line of the table; behind the p90 the share of runs within a band from other models.
+    """
+    parts = []
+    for (key, model), part in runs.group_by("key", "model", maintain_order=True):
+        others = runs.filter(pl.col("model") != model)
+        same = others.filter(key=key)
+        low, high = wider(band(same if same.height >= MIN_BAND_RUNS else others), band(others))
+        parts.append(part.with_columns(covered=pl.col("ratio").is_between(low, high)))
+    judged = pl.concat(parts)
+    for column in ("model", "chip", "engine", "dtypes"):
+        shares = judged.group_by(column).agg(
+            n=pl.len(),
+            median=100 * pl.col("error").median(),
+            p90=100 * pl.col("error").quantile(0.9, "linear"),
+            covered=100 * pl.col("covered").mean(),
+        )
+        for name, n, middle, worst, covered in shares.sort(column).iter_rows():
+            errors = (f"{middle:.1f}", f"{worst:.1f}, {covered:.0f} % in band")
+            yield f"{column} {name}", "left out", f"{n:,}", "-", *errors
 
 
 def pair_row(pairs: Mapping[str, Any]) -> tuple[str, ...]:

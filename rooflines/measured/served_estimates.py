@@ -13,6 +13,7 @@ import polars as pl
 from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.evaluation.row_frames import StepTable
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS, compute_of
 from rooflines.measured.served import ONE_BYTE, in_decode
@@ -127,7 +128,7 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
             "requests": part.select(input="input_tokens", output="output_tokens")
             .unique(maintain_order=True)
             .to_dicts(),
-            "calibration": softwares or None,
+            "calibration": softwares or [AUTO_CALIBRATION],
         }
     )
     models = models_of(config.models)
