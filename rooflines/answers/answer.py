@@ -15,6 +15,7 @@ from rooflines.answers.answer_values import Estimate
 from rooflines.answers.assumptions import as_note
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, Basis
 from rooflines.answers.claims import MIN_FACTOR
+from rooflines.answers.measured_number import dtypes_order, measured_section
 from rooflines.answers.phrases import (
     BEYOND,
     DIGITS,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.answer_values import RequiredRate, ResourceTime
+    from rooflines.answers.measured_number import MeasuredNumber
     from rooflines.hardware.chip_parts import NumberRecord
 
 
@@ -62,6 +64,7 @@ class Answer(ABC):
         basis: Time that the headline, rates and cost are of.
         measured: Timings of the chip in these dtypes over the bound: `software`, `n`, `p10`, `p50`,
             `p90` [1]; None: no published timings of such a case.
+        measured_number: Number in the question, judged; None: none was asked about.
     """
 
     kind: ClassVar[str]
@@ -89,6 +92,7 @@ class Answer(ABC):
     contents: Sequence[str]
     basis: Basis
     measured: Mapping[str, Any] | None
+    measured_number: MeasuredNumber | None = None
 
     @property
     def chip(self) -> str:
@@ -142,8 +146,9 @@ class Answer(ABC):
         return [*map(as_note, self.assumptions.items())]
 
     def table_row(self) -> Mapping[str, Any]:
-        """Row with its assumptions, as a table of cases has them."""
-        return self.row
+        """Row with its assumptions, as a table of cases has them, and with a measured number."""
+        number = self.measured_number
+        return {**self.row, **(number.columns() if number else {})}
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as JSON: mappings, lists, texts, numbers and null; `kind` names the type."""
@@ -159,6 +164,7 @@ class Answer(ABC):
             title=self.title,
             calibration=self._calibration(),
             verdict=self.verdict(),
+            measured=self._measured_section(),
             bound=self.bound,
             resources=self.resources,
             facts=[Line(label, "", text) for label, text in self._facts() if text],
@@ -238,6 +244,33 @@ class Answer(ABC):
         timings = f"{self.measured['n']:,} {subject}, {self.measured['software']}"
         below = "; below 1 from cache" if self.measured["p10"] < 1 else ""
         return f"{low} to {high} times the bound, p10 to p90 ({timings}){below}"
+
+    def _measured_section(self) -> Section | None:
+        """Measured number in words; None: none was asked about."""
+        number = self.measured_number
+        if number is None:
+            return None
+        return measured_section(
+            number,
+            per=self._per(),
+            band_share=self.band_share,
+            levers="; ".join(self._faster_than(number)),
+            trains="recompute" in self.row,
+        )
+
+    def _per(self) -> str:
+        """Phrase for what takes the time; empty: an operation."""
+        return ""
+
+    def _faster_than(self, number: MeasuredNumber) -> Iterator[str]:
+        """Changes that take less than a measured time, with their times."""
+        if number.estimate_s is not None and number.estimate_s < number.time_s:
+            software = ", ".join(self.softwares) or "the calibration"
+            yield f"as {software} runs it, {seconds(number.estimate_s)}"
+        faster = [dtypes for dtypes in self._faster_dtypes() if dtypes["t_lower_s"] < number.time_s]
+        if faster:
+            dtypes = min(faster, key=dtypes_order)
+            yield f"dtypes {dtypes['dtypes']}, at least {seconds(dtypes['t_lower_s'])}"
 
     @property
     def per_chip(self) -> str:

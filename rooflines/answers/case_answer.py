@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
+from rooflines.answers.faster_than_bound import FasterInputs, reasons_for
 from rooflines.answers.levers import dtypes_bounds, other_dtypes, step_levers
+from rooflines.answers.measured_number import judged_number, rate_works
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.answers.routes import routes_of
@@ -42,12 +44,15 @@ from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.operation import MATRIX
-from rooflines.theory.resources import MATH, RATES, RESOURCES
+from rooflines.theory.resources import MATH, MEMORY, RATES, RESOURCES
+from rooflines.training.training_kernels import all_pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.answer import Answer
+    from rooflines.basics.quantities import MeasuredValue
+    from rooflines.evaluation.measured_times import RateWorks
     from rooflines.fits.calibration_files import Fitted
     from rooflines.hardware.chip_parts import NumberRecord
     from rooflines.hardware.entries import Chip
@@ -67,15 +72,19 @@ LEFT_OUT = "steps of a model left out"
 """Held-out group behind the error in a training fit."""
 
 
-def answer_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Answer:
+def answer_of(
+    sweep: Sweep | ModelSweep, *, bound: bool = False, measured: MeasuredValue | None = None
+) -> Answer:
     """Answer for the only row in a sweep: an operation, a serving step or a training step.
 
     Args:
         sweep: Sweep with one row.
         bound: True to lead with the bound where there is an estimate, too.
+        measured: Measured number to judge; None: none.
 
     Raises:
-        RooflinesError: Software is named that has no calibration of the chip and a compute dtype.
+        RooflinesError: Software is named that has no calibration of the chip and a compute dtype,
+            or the row has no rate such as the measured one.
     """
     ((case,),) = (block.cases for block in sweep.blocks)
     check_calibration(sweep, case)
@@ -114,14 +123,24 @@ def answer_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Answer:
         "basis": basis_of([row], bound=bound),
         "measured": _timed(case, row),
     }
+    answer: Answer
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
         (compute,) = _computed(case)
         limits = _limit_shares(sizes, rates, thresholds)
         dtypes = _other_dtypes(sweep, row)
-        return OperationAnswer(compute=compute, limit_shares=limits, dtypes=dtypes, **common)
-    if isinstance(case, TrainingCase):
-        return _training_answer(sweep, case, common)
-    return _serving_answer(sweep, case, step, common)
+        answer = OperationAnswer(compute=compute, limit_shares=limits, dtypes=dtypes, **common)
+    elif isinstance(case, TrainingCase):
+        answer = _training_answer(sweep, case, common)
+    else:
+        answer = _serving_answer(sweep, case, step, common)
+    if measured is None:
+        return answer
+    works = _rate_works(case, row, extents)
+    number = judged_number(measured, row, works)
+    if number.beats_bound:
+        inputs = _faster_inputs(sweep, case, answer, works)
+        number = replace(number, reasons=(*reasons_for(number, inputs),))
+    return replace(answer, measured_number=number)
 
 
 def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
@@ -142,6 +161,53 @@ def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
 def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
     """Compute dtypes in a case."""
     return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
+
+
+# ---------------------------------------------------------------- a measured number
+
+
+def _rate_works(
+    case: OperationCase | StepCase,
+    row: Mapping[str, Any],
+    extents: Mapping[str, int | Fraction],
+) -> RateWorks:
+    """Works behind rates of a measured number; of a serving step with all token pairs, too."""
+    efficiency = {name: float(share) for name, share in case.machine.efficiency.items()}
+    full_s = None
+    if isinstance(case, StepCase) and not isinstance(case, TrainingCase):
+        polys, _ = case.time_terms(MATH)
+        full_s = float(sum(poly.renamed(all_pairs).at(extents) for poly in polys))
+        full_s *= efficiency[MATH.name]
+    return rate_works(row, efficiency[MEMORY.name], full_s)
+
+
+def _faster_inputs(
+    sweep: Sweep | ModelSweep,
+    case: OperationCase | StepCase,
+    answer: Answer,
+    works: RateWorks,
+) -> FasterInputs:
+    """Numbers that reasons for a time below the bound are checked against."""
+    row, chip = answer.row, sweep.chips[case.chip]
+    relatives = [
+        name
+        for name, entry in sweep.chips.items()
+        if entry.generation is not None
+        and (entry.vendor, entry.generation) == (chip.vendor, chip.generation)
+        and name != case.chip
+    ]
+    keys = {"chips": relatives, "network": None, "thresholds": []}
+    rows = rows_of(_changed(sweep, keys)) if relatives else []
+    units = chip.units[row.get("unit", MATRIX)]
+    return FasterInputs(
+        row=row,
+        chip=chip,
+        resources=answer.resources,
+        peaks=[units[compute] for compute in _computed(case)],
+        dtypes=answer.dtypes,
+        chips={chip_row["chip"]: chip_row["t_lower_s"] for chip_row in rows},
+        works=works,
+    )
 
 
 # ---------------------------------------------------------------- resources and rates

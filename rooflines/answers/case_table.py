@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
+from rooflines.answers.measured_number import (
+    judged_number,
+    measured_section,
+    rate_works,
+    several_measured,
+)
 from rooflines.answers.phrases import operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
@@ -23,9 +29,11 @@ from rooflines.theory.resources import MEMORY
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.answers.phrases import Title
+    from rooflines.answers.measured_number import MeasuredNumber
+    from rooflines.answers.phrases import Section, Title
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
+    from rooflines.basics.quantities import MeasuredValue
     from rooflines.sweep.cases import Skipped
     from rooflines.sweep.step_sweep import ModelSweep
 
@@ -103,6 +111,7 @@ class Cases:
         basis: Time that rates and cost are of.
         notes: What was left out, and what binds.
         shown: How many of the rows a screen has, the first ones [1]; None: all.
+        number: Number in the question, judged; None: none was asked about.
     """
 
     question: str
@@ -112,10 +121,24 @@ class Cases:
     basis: Basis
     notes: Sequence[str] = ()
     shown: int | None = None
+    number: MeasuredNumber | None = None
+
+    def measured(self) -> Section | None:
+        """Measured number in words; None: none was asked about."""
+        if self.number is None:
+            return None
+        levers = ""
+        if self.number.estimate_s is not None and self.number.estimate_s < self.number.time_s:
+            levers = f"as calibrated, {seconds(self.number.estimate_s)}"
+        return measured_section(
+            self.number, per="a token (TPOT)", band_share="80% of held-out runs", levers=levers
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON."""
+        measured = {} if self.number is None else {"measured_number": asdict(self.number)}
         return {
+            **measured,
             "question": self.question,
             "axis": self.axis,
             "basis": self.basis.key,
@@ -274,17 +297,30 @@ def _basis_notes(
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
 
 
-def request_cases(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
+def request_cases(
+    sweep: Sweep | ModelSweep, *, bound: bool = False, measured: MeasuredValue | None = None
+) -> Cases:
     """Answer requests: TTFT, TPOT, tokens/s and tokens/s/user in every case.
 
     The basis is the estimate where every case has one, else serialized kernels; the bounds stand
     beside it.
 
+    Args:
+        sweep: The sweep.
+        bound: True to show the bound where there are estimates, too.
+        measured: Measured number to judge: a TPOT or a rate; None: none.
+
     Raises:
-        RooflinesError: There are too many cases.
+        RooflinesError: There are too many cases, or several beside a measured number.
     """
     _check(sweep)
     rows = rows_of(sweep)
+    number = None
+    if measured is not None:
+        if len(rows) != 1:
+            raise several_measured(measured, f"the question has {len(rows)} cases")
+        number = judged_number(measured, rows[0], rate_works(rows[0]))
+        rows[0] |= number.columns()
     sizes = ("input", "output", "B")
     basis = basis_of(rows, bound=bound)
     for row in rows:
@@ -312,7 +348,7 @@ def request_cases(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
     words = {"input": "isl", "output": "osl"}
     head = _head(rows, ("B",), varied, step_title)
     same = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in varied]
-    return Cases(" · ".join([head, *same]), rows, columns, "B", basis, notes)
+    return Cases(" · ".join([head, *same]), rows, columns, "B", basis, notes, number=number)
 
 
 def _skipped_note(skipped: Skipped) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import cases_of, layer_cases, request_cases
+from rooflines.answers.measured_number import several_measured
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import (
     NO_ESTIMATE,
@@ -18,7 +19,8 @@ from rooflines.answers.question import (
 from rooflines.answers.question_words import Question
 from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.typed_options import typed_options
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.quantities import MeasuredValue, measured_value
 from rooflines.config.model_fields import AUTO
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 
@@ -47,6 +49,7 @@ def explain(  # noqa: PLR0913, the parts of a question
     memory: str | None = None,
     calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
     bound: bool = False,
+    measured: str | None = None,
     config: HasCatalogues | None = None,
 ) -> OperationAnswer:
     """Explain one operation on one chip: what binds it, and what would make it compute-bound.
@@ -65,6 +68,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         calibration: Software that the estimate is calibrated to, or several in order; `auto`: the
             chip's own calibration, else the first engine with a fit; None: no estimate.
         bound: True to lead with the bound where there is an estimate, too.
+        measured: Measured number to judge, such as `250us` or `41%mfu`; None: none.
         config: Chips and calibrations, such as `load_config(path)`; None: those of the package.
 
     Raises:
@@ -87,6 +91,7 @@ def explain(  # noqa: PLR0913, the parts of a question
         memory=memory,
         calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
+        measured=measured,
     )
 
 
@@ -107,6 +112,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     memory: str | None = None,
     calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
     bound: bool = False,
+    measured: str | None = None,
     config: HasCatalogues | None = None,
 ) -> ServingAnswer:
     """Explain a serving step of a model on chips: its time, what binds it, and whether it fits.
@@ -130,6 +136,8 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         memory: The memory level of weights and caches; None: hbm.
         calibration: As in `explain`.
         bound: As in `explain`.
+        measured: A number such as `30ms`, `1397tok/s` of all chips, `175tok/s/gpu`,
+            `45tok/s/user` or `41%mfu`; None: none.
         config: As in `explain`.
 
     Raises:
@@ -149,6 +157,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         memory=memory,
         calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
+        measured=measured,
     )
 
 
@@ -168,6 +177,10 @@ def answered(
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
     options = typed_options(question, catalogues.chips, options)
+    typed = options.pop("measured", None)
+    measured = typed if isinstance(typed, MeasuredValue) else None
+    if measured is not None:
+        _check_one_case(measured, question, options)
     if question.model is None and "split" in options:
         split = options.pop("split")
         return layer_cases(question, catalogues, split=split, bound=bound, **options)
@@ -177,10 +190,24 @@ def answered(
         question, options = with_largest_batch(question, catalogues, options, bound=bound)
     sweep = question_sweep(question, catalogues, **options)
     if "requests" in options:
-        return request_cases(sweep, bound=bound)
+        return request_cases(sweep, bound=bound, measured=measured)
     if sweep.rows == 1 and not sweep.skipped:
-        return answer_of(sweep, bound=bound)
+        return answer_of(sweep, bound=bound, measured=measured)
+    if measured is not None:
+        raise several_measured(measured, f"the question has {sweep.rows} cases")
     return cases_of(sweep, bound=bound)
+
+
+def _check_one_case(
+    measured: MeasuredValue, question: Question, options: Mapping[str, object]
+) -> None:
+    """Refuse a measured number beside a search over splits, batches or a layer's two matmuls."""
+    if options.get("split") == AUTO or "chips" in options:
+        raise several_measured(measured, "`auto` compares every split")
+    if "within" in options:
+        raise several_measured(measured, "a limit on the time asks for the largest batch")
+    if question.model is None and "split" in options:
+        raise several_measured(measured, "a layer has two matmuls")
 
 
 def single_answer(
@@ -189,6 +216,7 @@ def single_answer(
     catalogues: QuestionCatalogues,
     *,
     bound: bool = False,
+    measured: str | None = None,
     **options: object,
 ) -> Kind:
     """Answer to a question with one case.
@@ -198,6 +226,7 @@ def single_answer(
         question: What it names.
         catalogues: What can be named.
         bound: True to lead with the bound where there is an estimate, too.
+        measured: Measured number to judge; None: none.
         **options: As of `question_sweep`.
 
     Raises:
@@ -207,11 +236,15 @@ def single_answer(
     if options.get("split") == AUTO:
         fix = "call `rooflines.best_splits` with the number of chips, for training phase='train'"
         raise RooflinesError("split", "is 'auto', which is many splits", fix, value=AUTO)
+    value = None
+    if measured is not None:
+        with at_path("measured"):
+            value = measured_value(measured)
     sweep = question_sweep(question, catalogues, **options)
     if sweep.rows != 1:
         fix = "explain one at a time, or compute `rooflines.rows` of a config"
         raise RooflinesError("the question", f"has {sweep.rows} cases", fix)
-    answer = answer_of(sweep, bound=bound)
+    answer = answer_of(sweep, bound=bound, measured=value)
     if not isinstance(answer, kind):
         phase = answer.row.get("phase")
         problem = f"is {quote(phase)}, which is not served"

@@ -32,7 +32,7 @@ from rooflines.answers.word_forms import (
 )
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
-from rooflines.basics.quantities import SCALES_BY_KIND, quantity_kind
+from rooflines.basics.quantities import MFU, SCALES_BY_KIND, is_measured_rate, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
@@ -64,6 +64,9 @@ WHOLE = re.compile(r"\d+")
 
 LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
 """A word that follows a key: batch 32, within 50ms, ctx 8k."""
+
+FULL = "full"
+"""Word after an MFU that counts all token pairs."""
 
 MAX_NAME_WORDS = 6
 """Words in the longest name that is typed unquoted [1]."""
@@ -269,6 +272,8 @@ def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
 def _keyed(words: Sequence[str]) -> tuple[int, str]:
     """A key with its value, `batch 32` or `M = 128`, as for `_longest`."""
     first, second, third, *_ = [*words, "", ""]
+    if second.lower() == FULL and first.lower().endswith(MFU):
+        return 2, f"{first} {second}"
     if second == "=" and third:
         return 3, f"{first}={third}"
     if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
@@ -488,10 +493,16 @@ class _Reader:
         return True
 
     def _quantity(self, word: str) -> bool:
-        """Take a time such as 50ms as the limit on the step time."""
-        is_time = word[:1].isdigit() and quantity_kind(word) == "time"
+        """Take 50ms as the limit on the step time, in training as measured; a rate as measured."""
+        if not word[:1].isdigit():
+            return False
+        if is_measured_rate(word):
+            self.question.keep("options", "measured", word)
+            return True
+        is_time = quantity_kind(word) == "time"
         if is_time:
-            self.question.keep("options", "within", word)
+            key = "measured" if self.command == TRAIN else "within"
+            self.question.keep("options", key, word)
         return is_time
 
     def _product(self, word: str) -> bool:

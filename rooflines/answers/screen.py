@@ -79,6 +79,7 @@ class Screen:
         title: Question in words.
         calibration: Calibration behind the times, or its absence; may be empty.
         verdict: First sentence.
+        measured: Statements on a measured number; None: none was asked about.
         bound: Bottleneck.
         resources: Times by resource, a bar each.
         facts: Labelled statements without values.
@@ -90,6 +91,7 @@ class Screen:
     title: str
     calibration: str
     verdict: str
+    measured: Section | None
     bound: str
     resources: Sequence[ResourceTime]
     facts: Sequence[Line]
@@ -110,10 +112,11 @@ class Screen:
 
         lines = [
             *self._head(paint),
+            *self._measured(paint),
             *self._bars(paint, ascii_only=ascii_only),
             *self._facts(),
             "",
-            *self._sections(paint),
+            *(line for section in self.sections for line in section_lines(section, paint)),
             "",
             *self._origins(paint),
         ]
@@ -144,15 +147,10 @@ class Screen:
         for line in self.facts:
             yield from _labelled(f"{INDENT}{line.label:<9} ", line.text)
 
-    def _sections(self, paint: Paint) -> Iterator[str]:
-        for section in self.sections:
-            lines = section.lines
-            yield paint(section.title, BOLD) if lines else section.title
-            label = max((len(line.label) for line in lines), default=0)
-            value = max((len(line.value) for line in lines), default=0)
-            for line in lines:
-                short = f"{line.value:<{value}}  " if line.value else ""
-                yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
+    def _measured(self, paint: Paint) -> Iterator[str]:
+        """Statements on a measured number, between two empty lines."""
+        if self.measured is not None:
+            yield from ("", *section_lines(self.measured, paint), "")
 
     def _origins(self, paint: Paint) -> Iterator[str]:
         """Numbers used, by chip part, with their sources."""
@@ -178,6 +176,18 @@ class Screen:
             if len(noted) > MAX_NOTE_LINES:
                 noted = [*noted[: MAX_NOTE_LINES - 1], noted[MAX_NOTE_LINES - 1][: WIDTH - 1] + "…"]
             yield from (paint(line, DIM) for line in (*_labelled(head, of_part), *noted))
+
+
+def section_lines(section: Section, paint: Paint = lambda text, _: text) -> Iterator[str]:
+    """Statements under their title, labels and short answers in columns."""
+    lines = section.lines
+    for line_of_title in _labelled("", section.title):
+        yield paint(line_of_title, BOLD) if lines else line_of_title
+    label = max((len(line.label) for line in lines), default=0)
+    value = max((len(line.value) for line in lines), default=0)
+    for line in lines:
+        short = f"{line.value:<{value}}  " if line.value else ""
+        yield from _labelled(f"{INDENT}{line.label:<{label}}  {short}", line.text)
 
 
 def as_ascii(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
 from rooflines.answers.chunked_attention import some_contexts
+from rooflines.answers.levers import CHIP, DTYPES, SPLIT
 from rooflines.answers.phrases import (
     BEYOND,
     DIGITS,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.levers import Lever
+    from rooflines.answers.measured_number import MeasuredNumber
     from rooflines.sweep.exact_times import StepSeconds
 
 MIN_TERM_SHARE = 0.05
@@ -154,6 +156,17 @@ class ServingAnswer(StepAnswer):
         if self.basis is BOUND_BASIS:
             return times.lower
         return times.estimate if self.basis is ESTIMATE_BASIS else times.serial
+
+    def _faster_than(self, number: MeasuredNumber) -> Iterator[str]:
+        """Calibrated software, then the fastest lever of each kind for the same work."""
+        if number.estimate_s is not None and number.estimate_s < number.time_s:
+            software = ", ".join(self.softwares) or "the calibration"
+            yield f"as {software} runs it, {seconds(number.estimate_s)}"
+        for kind in (DTYPES, SPLIT, CHIP):
+            levers = [lever for lever in self.levers if lever.kind == kind]
+            fastest = min(levers, key=lambda lever: lever.time_s, default=None)
+            if fastest is not None and fastest.time_s < min(self.time_s, number.time_s):
+                yield f"{kind} {fastest.change}, {seconds(fastest.time_s)}"
 
     def _first_token(self) -> str:
         """Time to first token of one prompt on every replica, on idle chips."""

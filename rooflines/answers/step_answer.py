@@ -55,7 +55,7 @@ class StepAnswer(Answer):
 
     def table_row(self) -> Mapping[str, Any]:
         """Row with its assumptions, `note`, as a table of cases has them."""
-        return {**self.row, "note": " ".join(self.notes) or None}
+        return {**super().table_row(), "note": " ".join(self.notes) or None}
 
     def verdict(self) -> str:
         """Time on the basis, its band and rates, bound and bottleneck; or that it does not fit."""

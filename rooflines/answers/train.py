@@ -37,6 +37,7 @@ def train(  # noqa: PLR0913, the parts of a question
     memory: str | None = None,
     calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
     bound: bool = False,
+    measured: str | None = None,
     config: HasCatalogues | None = None,
 ) -> TrainingAnswer:
     """Explain a training step of a model on chips: its time, what binds it, and whether it fits.
@@ -64,6 +65,8 @@ def train(  # noqa: PLR0913, the parts of a question
         memory: As in `explain_model`.
         calibration: As in `explain`; `auto` takes the first software with a fit of training.
         bound: As in `explain`.
+        measured: A number such as `9500tok/s/gpu`, tokens trained, `41%mfu`, `'41%mfu full'` or
+            `2.1s` a step; None: none.
         config: As in `explain`.
 
     Raises:
@@ -88,4 +91,5 @@ def train(  # noqa: PLR0913, the parts of a question
         memory=memory,
         calibration=NO_ESTIMATE if calibration is None else calibration,
         bound=bound,
+        measured=measured,
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.question_sizes import MODEL_SIZES, values_of
 from rooflines.answers.question_words import AUTO
 from rooflines.basics.errors import RooflinesError, at_path, quote
-from rooflines.basics.quantities import quantity
+from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.theory.network import TORUS, axes_text, parse_axes
 from rooflines.training.parallel_plan import TrainingPlan
@@ -57,6 +57,9 @@ def typed_options(
     for key in merged.keys() & QUANTITIES.keys():
         with at_path(f"--{key}"):
             merged[key] = quantity(merged[key], QUANTITIES[key])
+    if "measured" in merged:
+        with at_path("--measured"):
+            merged["measured"] = measured_value(merged["measured"])
     if isinstance(merged.get("calibration"), str):
         merged["calibration"] = merged["calibration"].split(",")
     splits = _splits(question, merged.pop("split", None))

@@ -121,6 +121,13 @@ WORD_FORMS = (
         SERVING,
     ),
     WordForm(
+        "measured",
+        "1397tok/s  9500tok/s/gpu  41%mfu  '41%mfu full'  measured=30ms",
+        "a measured number to judge: a time, a rate of tokens, a share of peak",
+        "h100 128x8192x8192 measured=250us",
+        (EXPLAIN, TRAIN),
+    ),
+    WordForm(
         "calibration",
         "vllm  trtllm  sglang  calibration=vllm",
         "software that the estimate is calibrated to",
@@ -206,5 +213,5 @@ def is_key(text: str) -> bool:
         key in SIZE_KEYS
         or key in REQUEST_KEYS
         or key in COUNT_KEYS
-        or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price")
+        or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price", "measured")
     )

@@ -101,8 +101,20 @@ def quantity(value: object, kind: Kind) -> int | float:
         raise RooflinesError("", unit_problem, f"write {EXAMPLES[kind]}")
     if not unit:
         return number(digits)
+    return _scaled(digits, scale)
+
+
+def _scaled(digits: str, scale: Fraction) -> int | float:
+    """Number times a scale, rounded once; exponents beyond floats stay floats."""
+    plain = number(digits)
+    if plain == 0 or not MIN_EXACT < abs(plain) < 1 / MIN_EXACT:
+        return plain * float(scale)
     scaled = Fraction(digits.replace("_", "")) * scale
     return int(scaled) if scaled.denominator == 1 else float(scaled)
+
+
+MIN_EXACT = 1e-100
+"""Limit on numbers that are scaled as fractions; those of huge exponents would fill the memory."""
 
 
 def split_unit(value: object) -> tuple[str, str] | None:
@@ -126,62 +138,124 @@ def quantity_kind(value: object) -> Kind | None:
 
 # ---------------------------------------------------------------- measured values
 
-MeasuredKind = Literal["time", "tokens_per_s", "tokens_per_s_per_chip", "tokens_per_s_per_user"]
+TIME, TOKENS_PER_S, PER_CHIP, PER_USER = (
+    "time",
+    "tokens_per_s",
+    "tokens_per_s_per_chip",
+    "tokens_per_s_per_user",
+)
+FLOPS_PER_S = "flops_per_s"
+MFU, HFU, MBU = "mfu", "hfu", "mbu"
 
-RATES: Mapping[str, MeasuredKind] = {
-    **dict.fromkeys(("tok/s", "tokens/s", "tps", "toks/s"), "tokens_per_s"),
-    **{
-        f"{tokens}/s/{unit}": "tokens_per_s_per_chip"
-        for tokens in ("tok", "tokens")
-        for unit in ("gpu", "chip", "tpu")
-    },
-    **{f"{tokens}/s/user": "tokens_per_s_per_user" for tokens in ("tok", "tokens")},
-}
+RATES: Mapping[str, str] = {
+    f"{tokens}/s{over}": kind
+    for tokens in ("tok", "toks", "token", "tokens")
+    for over, kind in {
+        "": TOKENS_PER_S,
+        **dict.fromkeys(("/gpu", "/chip", "/tpu", "/device"), PER_CHIP),
+        "/user": PER_USER,
+    }.items()
+} | {"tps": TOKENS_PER_S, "t/s": TOKENS_PER_S}
 """Kinds of measured rates by unit."""
 
-UTILIZATION = re.compile(r"%\s*(mfu|hfu|mbu)\s*(full)?|(mfu|hfu|mbu)\s*(full)?")
+FLOPS_UNITS: Mapping[str, Fraction] = {
+    unit.lower(): scale for unit, scale in SCALES_BY_KIND["compute"].items() if unit
+}
+"""Scales of attained FLOP/s by unit in lower case."""
+
+UTILIZATION = re.compile(r"(%?)\s*(mfu|hfu|mbu)(?:[\s-]*(full))?")
 """Unit of a measured utilization: 41%mfu, or 0.41mfu; full: attention without the causal mask."""
+
+THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(?=\D)")
+"""Digits in groups of three, before a unit."""
+
+MEASURED_FIX = (
+    "write 30ms, 250us, 1397tok/s (of all chips), 9500tok/s/gpu, 45tok/s/user, 41%mfu, "
+    "'41%mfu full' or 41%hfu, of an operation also 620TFLOP/s"
+)
 
 
 class MeasuredValue(NamedTuple):
-    """Measured number for a step.
+    """Measured number for an operation or a step.
 
     Attributes:
-        value: In its SI unit: s, tokens/s, or a share.
-        kind: `time`, an output token rate, `mfu`, `hfu` or `mbu`.
+        value: In its SI unit: s, tokens/s, FLOP/s, or a share [1].
+        kind: `time`, `tokens_per_s`, `tokens_per_s_per_chip`, `tokens_per_s_per_user`,
+            `flops_per_s`, `mfu`, `hfu` or `mbu`.
         full: Whether a utilization counts attention without its causal mask.
+        text: Text as typed.
+        rounding: Half a unit in the last typed digit, over the value [1].
     """
 
     value: float
     kind: str
     full: bool = False
+    text: str = ""
+    rounding: float = 0.0
 
 
-def measured_value(text: str) -> MeasuredValue:
-    """Parse a measured number: 30ms, 250us, 1397tok/s, 9500tok/s/gpu, 35tok/s/user, 41%mfu.
+def measured_value(typed: object) -> MeasuredValue:
+    """Parse a measured number: 30ms, 250us, 1397tok/s, 9500tok/s/gpu, 45tok/s/user, 41%mfu.
 
     Raises:
         RooflinesError: It is no such number.
     """
-    fix = "write 30ms, 250us, 1397tok/s (all chips), 9500tok/s/gpu, 35tok/s/user or 41%mfu"
-    split = split_unit(text)
-    if split is None or not split[1]:
-        raise RooflinesError("", f"is {quote(text)}, which has no unit of a measured number", fix)
+    text = typed.strip() if isinstance(typed, str) else typed
+    split = split_unit(
+        THOUSANDS.sub(lambda match: match[0].replace(",", ""), text, count=1)
+        if isinstance(text, str)
+        else text
+    )
+    if not isinstance(text, str) or split is None:
+        raise RooflinesError("", f"is {quote(typed)}, which is no number with a unit", MEASURED_FIX)
     digits, unit = split[0], split[1].lower()
-    prefix = unit[0] if unit[:1] == "k" else ""
-    if kind := RATES.get(unit.removeprefix(prefix)):
-        value = float(Fraction(digits.replace("_", "")) * SCALES[prefix])
-        return _positive(MeasuredValue(value, kind), text, fix)
+    if unit in ("", "%"):
+        lacking = "a share, but of what is not said" if unit else "which has no unit"
+        raise RooflinesError("", f"is {quote(text)}, {lacking}", MEASURED_FIX)
+    scale, kind, full = _measured_unit(unit)
+    if kind is None:
+        problem = f"is {quote(text)}, whose unit {quote(split[1])} is unknown"
+        raise RooflinesError("", problem, MEASURED_FIX)
+    value = float(_scaled(digits, scale))
+    if not 1 / MAX_MEASURED < value < MAX_MEASURED:
+        size = "not above zero" if value <= 0 else "no number that is measured"
+        raise RooflinesError("", f"is {quote(text)}, which is {size}", MEASURED_FIX)
+    if kind in (MFU, HFU, MBU) and value > 1:
+        problem = f"is {quote(text)}, a share above 100%"
+        raise RooflinesError("", problem, "write a share of the peak, such as 41%mfu")
+    return MeasuredValue(value, kind, full, text, _half_unit(digits))
+
+
+def is_measured_rate(text: str) -> bool:
+    """Check for a measured number that is no time, such as 1397tok/s or 41%mfu."""
+    try:
+        return measured_value(text).kind != TIME
+    except RooflinesError:
+        return False
+
+
+MAX_MEASURED = 1e18
+"""Limit on a measured number in its SI unit, and on its inverse [s, 1/s or 1]."""
+
+
+def _measured_unit(unit: str) -> tuple[Fraction, str | None, bool]:
+    """Scale, kind, and whether all token pairs count, by unit in lower case; kind None: unknown."""
     if match := UTILIZATION.fullmatch(unit):
-        share = float(Fraction(digits.replace("_", "")) / (100 if match[1] else 1))
-        full = bool(match[2] or match[4])
-        return _positive(MeasuredValue(share, match[1] or match[3], full), text, fix)
+        if match[3] and match[2] != MFU:
+            return Fraction(1), None, False
+        return Fraction(1, 100 if match[1] else 1), match[2], bool(match[3])
     if unit in SCALES_BY_KIND["time"]:
-        return _positive(MeasuredValue(quantity(text, "time"), "time"), text, fix)
-    raise RooflinesError("", f"is {quote(text)}, whose unit {quote(unit)} is unknown", fix)
+        return SCALES_BY_KIND["time"][unit], TIME, False
+    if unit in FLOPS_UNITS:
+        return FLOPS_UNITS[unit], FLOPS_PER_S, False
+    for prefix in ("", "k", "m"):
+        if unit.startswith(prefix) and (kind := RATES.get(unit.removeprefix(prefix))):
+            return SCALES[prefix.upper()], kind, False
+    return Fraction(1), None, False
 
 
-def _positive(measured: MeasuredValue, text: str, fix: str) -> MeasuredValue:
-    if not measured.value > 0:
-        raise RooflinesError("", f"is {quote(text)}, which is not above zero", fix)
-    return measured
+def _half_unit(digits: str) -> float:
+    """Half a unit in the last digit of a number above zero, over the number [1]."""
+    mantissa, _, _ = digits.lower().replace("_", "").partition("e")
+    _, _, decimals = mantissa.partition(".")
+    return float(Fraction(1, 2 * 10 ** len(decimals)) / abs(Fraction(mantissa)))

@@ -15,7 +15,7 @@ from rooflines.answers.corrections import CommandLine, corrected_line, with_corr
 from rooflines.answers.explain import answered
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
-from rooflines.answers.screen import as_ascii
+from rooflines.answers.screen import as_ascii, section_lines
 from rooflines.answers.word_forms import EXPLAIN
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
@@ -96,6 +96,10 @@ OF_BOTH = {
     "calibration": (
         "NAME: Software that the estimate is calibrated to, such as trtllm, or several in order; "
         "auto, the default: the first engine with a fit; none: no estimate."
+    ),
+    "measured": (
+        "NUMBER: A number that was measured, to judge: 30ms, 250us, 1397tok/s (all chips), "
+        "175tok/s/gpu, 45tok/s/user, 41%mfu, '41%mfu full' (all token pairs) or 41%hfu."
     ),
 }
 """Options of questions about operations, about models, and about either: metavar, then help."""
@@ -291,6 +295,8 @@ def _screen(answer: Answer | Cases) -> str:
         colour = sys.stdout.isatty() and not plain
         return answer.screen().text(colour=colour, ascii_only=not utf8)
     notes = ["", *answer.notes] if answer.notes else []
+    if (measured := answer.measured()) is not None:
+        notes += ["", *section_lines(measured)]
     shown = table(answer.columns, answer.rows[: answer.shown])
     text = "\n".join([answer.question, "", shown, *notes])
     return text if utf8 else as_ascii(text)

@@ -206,7 +206,7 @@ class StepExtents(dict[str, int | Fraction]):
             elements = 1
             for size in sizes.split("*"):
                 elements *= getattr(step, size)
-            value = Fraction(-(-elements // int(span)))
+            value = Fraction(-(-elements // int(span or 1)))
         self[name] = value
         return value
 

@@ -146,7 +146,7 @@ class KernelRuns:
         )
 
 
-def _all_pairs(extent: str) -> str:
+def all_pairs(extent: str) -> str:
     """Extent with attended pairs replaced by all pairs, T * S."""
     return "T*S" if extent.startswith(WINDOWED_EXTENTS[0]) else extent
 
@@ -469,7 +469,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
         model_works = (
             {}
             if pass_name == REPEATED_FORWARD
-            else {MODEL.work: model_flops, ALL_PAIRS.work: model_flops.renamed(_all_pairs)}
+            else {MODEL.work: model_flops, ALL_PAIRS.work: model_flops.renamed(all_pairs)}
         )
         math = model_flops * shards
         works = {
