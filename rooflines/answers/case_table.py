@@ -43,6 +43,13 @@ MAX_CASES = 500
 KEYS = ("chip", "memory", "network", "dtypes", "split")
 """Keys in which cases can differ, besides sizes."""
 
+FIRST_TOKEN = {
+    BOUND_BASIS: "ttft_s",
+    SERIALIZED_BASIS: "ttft_serial_s",
+    ESTIMATE_BASIS: "prefill_estimate_s",
+}
+"""Columns with the time to the first token, by basis."""
+
 OF_REQUESTS = {
     "ttft_basis_s": "TTFT ({})",
     "tpot_basis_s": "TPOT ({})",
@@ -326,7 +333,7 @@ def request_cases(
     for row in rows:
         row |= {
             "basis": basis.key,
-            "ttft_basis_s": row[f"ttft{basis.suffix}_s"],
+            "ttft_basis_s": row[FIRST_TOKEN[basis]],
             "tpot_basis_s": row[basis.column],
             "output_tokens_per_s": row[f"tokens_per_s{basis.suffix}"],
             "tokens_per_s_per_user": 1 / row[basis.column],
