@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.measured_number import MeasuredNumber, Reason, dtypes_order
+from rooflines.answers.measured_number import FasterReason, MeasuredNumber, dtypes_order
 from rooflines.basics.quantities import MFU, PER_CHIP, TIME, TOKENS_PER_S
 from rooflines.basics.text import seconds, si, significant
 from rooflines.evaluation.measured_times import MFU_FULL
@@ -49,7 +49,7 @@ class FasterInputs:
     works: RateWorks
 
 
-def reasons_for(number: MeasuredNumber, inputs: FasterInputs) -> Iterator[Reason]:
+def reasons_for(number: MeasuredNumber, inputs: FasterInputs) -> Iterator[FasterReason]:
     """Reasons why a measured time can be below the bound, those with numbers first.
 
     Args:
@@ -70,7 +70,7 @@ def reasons_for(number: MeasuredNumber, inputs: FasterInputs) -> Iterator[Reason
         "hops": _hops(inputs.resources) if NETWORK.name in beaten else "",
         "timer": "a clock that is read before the work has ended" if number.kind == TIME else "",
     }
-    yield from (Reason(subject, text) for subject, text in texts.items() if text)
+    yield from (FasterReason(subject, text) for subject, text in texts.items() if text)
 
 
 def _other_dtypes(number: MeasuredNumber, inputs: FasterInputs) -> str:

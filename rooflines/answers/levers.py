@@ -59,6 +59,11 @@ class Lever:
     usd_per_mtok: float | None = None
     accepted: float | None = None
 
+    @property
+    def is_same_work(self) -> bool:
+        """True for a step with the same sequences and tokens."""
+        return self.kind not in (BATCH, DRAFT)
+
 
 def other_dtypes(sweep: ModelSweep, case: StepCase) -> list[StepCase]:
     """Cases in every other format that the chip computes in."""

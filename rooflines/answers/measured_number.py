@@ -22,8 +22,8 @@ from rooflines.evaluation.measured_times import (
     MFU_FULL,
     RateWorks,
     amount_kind,
+    measured_rates,
     measured_seconds,
-    rates_at,
 )
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.theory.resources import RESOURCES
@@ -44,7 +44,7 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True)
-class Reason:
+class FasterReason:
     """Reason why a measured time can be below the bound.
 
     Attributes:
@@ -104,7 +104,7 @@ class MeasuredNumber:
     busy: Mapping[str, float]
     fits: bool | None
     outside_kernels: bool
-    reasons: Sequence[Reason] = field(default=())
+    reasons: Sequence[FasterReason] = field(default=())
 
     @property
     def beats_bound(self) -> bool:
@@ -212,7 +212,7 @@ def judged_number(
         upper_s=row["t_upper_s"],
         above_bound_s=time_s - bound_s,
         above_estimate_s=None if estimate_s is None else time_s - estimate_s,
-        rates=rates_at(time_s, works),
+        rates=measured_rates(time_s, works),
         busy=busy,
         fits=row["fits"],
         outside_kernels=max(bound_s / time_s, *busy.values()) < MIN_BUSY,

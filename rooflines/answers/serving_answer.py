@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
 from rooflines.answers.chunked_attention import some_contexts
-from rooflines.answers.levers import CHIP, DTYPES, SPLIT
 from rooflines.answers.phrases import (
     BEYOND,
     DIGITS,
@@ -162,11 +161,15 @@ class ServingAnswer(StepAnswer):
         if number.estimate_s is not None and number.estimate_s < number.time_s:
             software = ", ".join(self.softwares) or "the calibration"
             yield f"as {software} runs it, {seconds(number.estimate_s)}"
-        for kind in (DTYPES, SPLIT, CHIP):
-            levers = [lever for lever in self.levers if lever.kind == kind]
-            fastest = min(levers, key=lambda lever: lever.time_s, default=None)
-            if fastest is not None and fastest.time_s < min(self.time_s, number.time_s):
-                yield f"{kind} {fastest.change}, {seconds(fastest.time_s)}"
+        fastest_first = sorted(self.levers, key=lambda lever: lever.time_s)
+        quickest = {
+            lever.kind: lever
+            for lever in fastest_first[::-1]
+            if lever.is_same_work and lever.time_s < min(self.time_s, number.time_s)
+        }
+        for lever in self.levers:
+            if lever is quickest.get(lever.kind):
+                yield f"{lever.kind} {lever.change}, {seconds(lever.time_s)}"
 
     def _first_token(self) -> str:
         """Time to first token of one prompt on every replica, on idle chips."""

@@ -78,7 +78,7 @@ def measured_seconds(measured: MeasuredValue, works: RateWorks) -> Any:  # noqa:
     return None if amount is None else amount / measured.value
 
 
-def rates_at(time_s: Any, works: RateWorks) -> dict[str, Any]:  # noqa: ANN401, a number or a column
+def measured_rates(time_s: Any, works: RateWorks) -> dict[str, Any]:  # noqa: ANN401, a number or a column
     """Rates and utilizations at a time, by kind: amount / time, as `measured_seconds` has them.
 
     Args:
