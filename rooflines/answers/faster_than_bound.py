@@ -120,7 +120,7 @@ def _counted_otherwise(number: MeasuredNumber, inputs: FasterInputs) -> str:
             return (
                 f"MFU counted with all token pairs, type '{number.typed} full': {seconds(full_s)}"
             )
-    if number.kind in (TOKENS_PER_S, PER_CHIP, MFU_FULL, MFU):
+    if "phase" in row and number.kind in (TOKENS_PER_S, PER_CHIP, MFU_FULL, MFU):
         extra = {TRAIN: "padding or masked tokens", DECODE: "prompt or drafted tokens"}
         return f"{extra.get(row['phase'], 'cached prompts')} counted, too"
     return ""

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.basics import quantities
+from rooflines.basics.quantities import HFU, MBU, MFU, measured_value
 from rooflines.basics.text import FORMULA, counted
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.config.model_fields import ModelSweepConfig
@@ -176,6 +178,7 @@ def _matmuls(
             for layer, (depth, columns) in layers_of(library_model.shape).items()
         ],
         "software": SOFTWARE,
+        "measured_scales": measured_scales(),
         "measured": _measured(data),
         "formula_pattern": FORMULA,
         "page": PAGE,
@@ -226,6 +229,23 @@ def timed_text(row: JSON) -> str:
     source = chip_label(row["chip"])
     source = source if row["of"] == MATMUL else f"{source} in {row['dtypes']}"
     return f"{source}, {SOFTWARE.get(row['software'], row['software'])}, {n}"
+
+
+def measured_scales() -> JSON:
+    """Scales by kind and unit for measured numbers, as commands read them.
+
+    Utilizations with all token pairs are left out: the page counts causal attention alone.
+    """
+    names = [*quantities.SCALES_BY_KIND["time"], MFU, HFU, MBU]
+    flops_units = quantities.FLOPS_UNITS.items()
+    names += [unit for unit, scale in flops_units if scale < quantities.MAX_MEASURED]
+    names += [f"%{name}" for name in (MFU, HFU, MBU)]
+    names += [f"{prefix}{rate}" for rate in quantities.RATES for prefix in ("", "k", "m")]
+    scales: dict[str, dict[str, float]] = {}
+    for name in filter(None, names):
+        value = measured_value(f"1{name}")
+        scales.setdefault(value.kind, {})[name] = value.value
+    return scales
 
 
 def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:

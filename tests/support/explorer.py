@@ -9,6 +9,7 @@ from shown import rounds_to, unexplained
 
 from rooflines import RooflinesError, explain, explain_model, train
 from rooflines.answers.question import QuestionCatalogues
+from rooflines.basics.quantities import PER_USER, measured_value
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -32,6 +33,10 @@ OWN = {"peak": 3.3e14, "memory": 2.4e12, "capacity": 5e10, "link": 3.1e10}
 BASES = ["bound", "calibrated", None]
 """Bases of a state; None: that by default, calibrated where there is an estimate."""
 
+MEASURED = [None, "250us", "41ms", "3 s", "41%mfu", "0.2mbu", "7%hfu", "12,000tok/s", "2ktok/s/gpu"]
+MEASURED += ["31tok/s/user", "320TFLOP/s"]
+"""Measured numbers of a state, some of which its subject lacks."""
+
 SHARDINGS = [name for name in NAMED_SHARDINGS if name != "none"]
 
 NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
@@ -48,6 +53,8 @@ NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
   binds: row.bound ?? row.times.bound,
   states: row.footprint.fixedBytes, saved: row.footprint.cacheBytes,
   longest: row.footprint.maxContext, first: row.firstToken,
+  measured: row.measured && [row.measured.time, row.measured.boundShare,
+    row.measured.estimateRatio, row.measured.place],
 })"""
 """Values of each chip on the page."""
 
@@ -90,6 +97,7 @@ def random_matmul():
         "sharding": random.choice(SHARDINGS) if split else "none",
         "shards": random.choice([1, 2, 3, 4, 6, 8, 16, 64]) if split else 1,
         "basis": random.choice(BASES),
+        "measured": random.choice(MEASURED),
         "custom": random_own(chip),
     }
 
@@ -109,6 +117,7 @@ def random_step():
         "B": max(dp, random_size(12)),
         "S": random_size(16),
         "basis": random.choice(BASES),
+        "measured": random.choice(MEASURED),
         "custom": random_own(chip),
     }
 
@@ -136,6 +145,7 @@ def random_training():
         "B": split.get("dp", 1) * micro_batch * random_size(8),
         "S": split.get("cp", 1) * random_size(16),
         "basis": basis,
+        "measured": random.choice(MEASURED),
         "custom": own,
     }
 
@@ -191,6 +201,26 @@ def cost_of(state, chips, time, tokens):
     return min(price.usd_per_hour for price in prices) * chips * time / 3600 / tokens * 1e6
 
 
+def judged(number, *, has_estimate):
+    """A measured number as the page has it; None: a rate that the subject lacks."""
+    if number is None:
+        return None
+    beside = (number.estimate_ratio, number.place) if has_estimate else (None, None)
+    return [number.time_s, number.bound_share, *beside]
+
+
+def typed(state):
+    """The measured number of a state, where Python has such a rate."""
+    text = state.get("measured")
+    if text is None:
+        return None
+    kind = measured_value(text).kind
+    if state["subject"] == "matmul":
+        return text if kind in ("time", "mfu", "mbu", "flops_per_s") else None
+    lacking = {"decode": [], "prefill": [PER_USER], "train": [PER_USER, "hfu"]}
+    return None if kind in ("flops_per_s", *lacking[state["phase"]]) else text
+
+
 def _beyond_one_axis(state):
     """Test for more chips than one axis of a torus has: the page takes one, Python several."""
     networks = [*chip_entries()[state["chips"]].networks.values()]
@@ -226,6 +256,7 @@ def _asked(state):
         state["dtypes"],
         sharding=state["sharding"] if split else None,
         shards=state["shards"],
+        measured=typed(state),
         config=QuestionCatalogues(chip_of(state)),
     )
 
@@ -246,13 +277,15 @@ def _matmul(state):
         "most": along[0.9]["critical"],
         "outcome": along[1]["outcome"],
         "limit": along[1]["limit"] if along[1]["outcome"] == "never" else None,
+        "measured": judged(found.measured_number, has_estimate=row["t_estimate_s"] is not None),
         "saturates": along[1]["plateau_estimate"] if time and calibrated else None,
     }
 
 
 def _of_many(state):
     """Time that each token adds to a matmul, and the limit of its estimated rate."""
-    row, twice = (_asked({**state, "B": times * MANY}).row for times in (1, 2))
+    large = {**state, "measured": None}
+    row, twice = (_asked({**large, "B": times * MANY}).row for times in (1, 2))
     seconds = ("t_math_s", "t_memory_s", "t_network_s")
     times = [(twice[name] - row[name]) / MANY for name in seconds]  # halves are rounded either way
     return times, row["t_estimate_s"] and row["flops"] / row["t_estimate_s"]
@@ -268,6 +301,7 @@ def _step(state):
         dtypes=FORMATS[state["format"]],
         split=split,
         phase=state["phase"],
+        measured=typed(state),
         config=QuestionCatalogues(chip_of(state)),
     )
     row = found.row
@@ -286,6 +320,7 @@ def _step(state):
         "all": along[0]["critical"],
         "outcome": along[0]["outcome"],
         "most": row["max_B"],
+        "measured": judged(found.measured_number, has_estimate=estimate is not None),
         "first": None if calibrated and altered else first,
         "rate": None if time is None else tokens / time / row["chips"],
         "cost": cost_of(state, row["chips"], time, tokens),
@@ -295,7 +330,7 @@ def _step(state):
 def _training(state):
     plans = {TrainingPlan.model_validate(each).name: each for each in PLANS}
     own = chip_of(state)[state["chips"]]
-    row = train(
+    found = train(
         state["chips"],
         state["model"],
         B=state["B"],
@@ -304,8 +339,10 @@ def _training(state):
         dtypes=FORMATS[state["format"]],
         micro_batch=state["micro_batch"],
         network=[*own.networks][:1] or None,
+        measured=typed(state),
         config=QuestionCatalogues({state["chips"]: own}),
-    ).table_row()
+    )
+    row = found.table_row()
     estimate = None if state["custom"].keys() - {"capacity"} else row["t_estimate_s"]
     calibrated = is_calibrated(state, estimate)
     most, time = row["max_micro_batch"], estimate if calibrated else row["t_serial_s"]
@@ -315,6 +352,7 @@ def _training(state):
         "share": time and row["mfu_serial"] * row["t_serial_s"] / time,
         "most": None if most is None else most * row["dp"],
         "longest": row["max_S"],
+        "measured": judged(found.measured_number, has_estimate=estimate is not None),
         "states": row["state_bytes"],
         "saved": row["saved_bytes"],
         "cost": cost_of(state, row["chips"], time, state["B"] * state["S"]),
@@ -346,6 +384,8 @@ def behind(value):
             value["time"] or row["t_serial_s"]
         )
         yield rate, rate * state["B"] / row["chips"]
+    if value["measured"]:
+        yield 1 / value["measured"][1]
     if state.get("phase") == "train":
         shipped = shipped_calibrations()
         fit = shipped.training_of(state["chips"], shipped.softwares)
@@ -357,7 +397,7 @@ def verdict(page, value):
     text = page.evaluate(WORDS)
     for name in (value["state"]["chips"], value["state"].get("model")):
         text = text.replace(chip_label(name), "") if name else text
-    return text
+    return text.replace(value["state"].get("measured") or "(", "(")
 
 
 TIE_SHARE = 1e-6

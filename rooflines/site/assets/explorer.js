@@ -32,7 +32,7 @@ const EXPLORER = (() => {
   function showInput(input, value) {
     if (input.type === "radio") input.checked = input.value === value;
     else if (input === document.activeElement) return;
-    else if (input.type === "number") input.value = value;
+    else if (["number", "text"].includes(input.type)) input.value = value;
     else input.value = Math.round(Math.log2(value) * STEPS_PER_OCTAVE);
   }
 

@@ -6,7 +6,8 @@
 const PLOTS = (() => {
   const { significant, si, seconds, integer, percent, compact, counted, joinNames, sum } = NUMBERS;
   const { FOUND, NEVER, PLATEAU_SHARE, lineAt } = EVALUATION;
-  const { BOUND, CALIBRATED, MODEL, findMeasuredRatio, stepWorkload, timeAt, tokensAt } = STATE;
+  const { BOUND, CALIBRATED, MODEL, featuredRow, findMeasuredRatio, stepWorkload } = STATE;
+  const { timeAt, tokensAt } = STATE;
   const { unsupportedReasons, rangeText, thresholdText } = SENTENCES;
   const { $, make } = ROOFLINES;
   const MAX_KERNELS = 6; // named in the plot of step time, the longest; the rest is one
@@ -46,6 +47,15 @@ const PLOTS = (() => {
   /** Axis for a matmul's rates. */
   const rateAxis = ({ shards }, marks) => axisAround(marks, 1,
     { title: shards > 1 ? "FLOP/s of a chip" : "FLOP/s", below: 1.6, above: 1.7 });
+
+  /** Dot for the measured number, on the chip that the verdict is about. */
+  function measuredDot(rows, position) {
+    const { chip, measured } = featuredRow(rows);
+    if (!measured) return [];
+    const tip = `${chip.label}, measured: ${seconds(measured.time)}`;
+    return [{ kind: "dot", points: [position(featuredRow(rows))], colour: "var(--ink)",
+      text: "measured", tip }];
+  }
 
   // ------------------------------------------------------------------------- roofline: matmuls
 
@@ -89,7 +99,11 @@ const PLOTS = (() => {
         [intensity, rooflineAt(row.workload, intensity)]);
       return chipMark("line", row.chip, points, { label: row.chip.label });
     });
-    const dots = rows.map((row) => matmulDot(state, row));
+    const dots = [
+      ...rows.map((row) => matmulDot(state, row)),
+      ...measuredDot(rows, ({ workload, measured }) => [
+        intensityAt(workload, state.B), attainedRate(workload, state.B, measured.time)]),
+    ];
     const dotNote =
       state.shards > 1 ? "A dot below its roof is bound by the network." : "Dots: this matmul.";
     const names = joinNames(rows.map(({ chip }) => chip.label));
@@ -148,7 +162,11 @@ const PLOTS = (() => {
     const smallest = Math.min(B, ...sizes.map((size) => size / 32));
     const largest = Math.max(B, 100, ...sizes.map((size) => size * 4));
     const [min, max] = [Math.max(1, decade(Math.floor, smallest)), decade(Math.ceil, largest)];
-    const marks = rows.flatMap((row) => rateCurves(state, row, octaves(min, max, 4)));
+    const marks = [
+      ...rows.flatMap((row) => rateCurves(state, row, octaves(min, max, 4))),
+      ...measuredDot(rows, ({ workload, measured }) =>
+        [B, attainedRate(workload, B, measured.time)]),
+    ];
     return {
       note: isCalibrated
         ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
@@ -194,16 +212,19 @@ const PLOTS = (() => {
     const lines = rows.map((row) =>
       chipMark("line", row.chip, paretoFront(state, row).toReversed()));
     const dots = rows.map(({ chip, userRate, chipRate }) => {
-      const rates = `${compact(chipRate)} tokens/s a chip, ${significant(userRate)} for a user`;
+      const rates = `${compact(chipRate)} tokens/s/chip, ${significant(userRate)} tokens/s/user`;
       return chipMark("dot", chip, [[userRate, chipRate]],
         { text: chip.label, tip: `${chip.label}: ${rates}` });
     });
-    const marks = [...lines, ...dots];
+    const measured = measuredDot(rows, (row) => [
+      tokensAt(state, 1) / row.measured.time,
+      tokensAt(state, state.B) / row.measured.time / state.split.chips]);
+    const marks = [...lines, ...dots, ...measured];
     return {
       note: `Dots: B = ${integer(state.B)}. A line ends at the largest batch that fits`,
-      label: "Tokens/s of a chip against tokens/s of a user; those of this batch are in the table",
-      x: axisAround(marks, 0, { title: "tokens/s for a user", below: 1.3, above: 1.2 }),
-      y: axisAround(marks, 1, { title: "tokens/s of a chip", below: 1.3, above: 1.5 }),
+      label: "Tokens/s/chip over tokens/s/user; those of this batch are in the table",
+      x: axisAround(marks, 0, { title: "tokens/s/user", below: 1.3, above: 1.2 }),
+      y: axisAround(marks, 1, { title: "tokens/s/chip", below: 1.3, above: 1.5 }),
       marks,
     };
   }
@@ -219,12 +240,15 @@ const PLOTS = (() => {
         });
       return chipMark("line", row.chip, points, { label: row.chip.label });
     });
+    const measured = measuredDot(rows, (row) =>
+      [S, tokensAt(state, state.B) / row.measured.time / split.chips]);
+    const marks = [...lines, ...measured];
     return {
       note: "A line ends at the longest context that fits",
-      label: "Tokens/s of a chip over S; those of this S are in the table",
+      label: "Tokens/s/chip over S; those of this S are in the table",
       x: axisAround(lines, 0, { title: "S, tokens of a sequence", below: 1, above: 1 }),
-      y: axisAround(lines, 1, { title: "tokens/s of a chip", below: 1.3, above: 1.3 }),
-      marks: [...lines, sizeRule(S, `S = ${integer(S)}`)],
+      y: axisAround(marks, 1, { title: "tokens/s/chip", below: 1.3, above: 1.3 }),
+      marks: [...marks, sizeRule(S, `S = ${integer(S)}`)],
     };
   }
 
@@ -277,6 +301,10 @@ const PLOTS = (() => {
     return basis === CALIBRATED ? "By the bound." : "";
   }
 
+  /** Measured time over the shown one, whose shares the plot has. */
+  const measuredNote = ({ measured }, time) => (measured
+    ? ` Measured: ${seconds(measured.time)}, ${significant(measured.time / time)} times it.` : "");
+
   /** Rule at the critical batch, where the axis has it. */
   function criticalRule({ isTraining, basis, B }, { critical: { outcome, size } }, max) {
     const isShown = !isTraining && basis === BOUND && outcome === FOUND && size <= max;
@@ -309,7 +337,7 @@ const PLOTS = (() => {
     const exceeds = fitting !== null && size > fitting;
     return {
       note: exceeds ? `More than ${counted(fitting, noun)} do not fit.`
-        : basisNote(state, isCalibrated),
+        : `${basisNote(state, isCalibrated)}${measuredNote(row, time)}`.trim(),
       label: `Shares of kernels over ${name}; the numbers are in the tab of kernels`,
       x: makeAxis(min, max, title), draggedSize: name,
       y: { min: 0, max: 1.06, ticks: SHARE_TICKS, title: "share of step time", format: percent },
@@ -343,7 +371,7 @@ const PLOTS = (() => {
     if (state.subject === MODEL) {
       const { isTraining, chip } = state;
       const throughputTitle = isTraining
-        ? "Tokens/s of a chip in training over S" : "Tokens/s/chip over tokens/s/user";
+        ? "Tokens/s/chip in training over S" : "Tokens/s/chip over tokens/s/user";
       showPlot("left", throughputTitle, throughputPlot(state, supported), onDrag);
       const title = `Step time by kernel over ${isTraining ? "S" : "B"} on ${chip.label}`;
       const row = rows.find((candidate) => candidate.chip === chip);

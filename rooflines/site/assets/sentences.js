@@ -10,6 +10,7 @@ const SENTENCES = (() => {
   const { ALWAYS, NEVER } = EVALUATION;
   const { BOUND, DECODE, MATMUL, hasCustomRate, featuredRow, measuredQuantiles } = STATE;
   const { evaluateChip, peakShare, tokensAt } = STATE;
+  const { TIME, BELOW, INSIDE, ABOVE } = MEASUREMENT;
   const UNKNOWN = "Accuracy unknown:";
   const MIN_LEAD = 1.2; // smallest lead of bounds that counts, where there are no timings
 
@@ -59,6 +60,43 @@ const SENTENCES = (() => {
     }
     if (lead <= MIN_LEAD) return `${names} differ by a factor of ${factor}: no lead.`;
     return `By ${basisNoun(state)} alone, without timings of both, ${claim}`;
+  }
+
+  // -------------------------------------------------------------------------- a measured number
+
+  /** Measured time over the bound. */
+  function besideBound({ boundShare, beatsBound, lower }) {
+    const bound = `the bound of ${seconds(lower)}`;
+    if (beatsBound) {
+      return `${significant(boundShare)} times as fast as ${bound}, which no run can be: other`
+        + " dtypes, smaller sizes, operands in cache, sparsity or another count of tokens may"
+        + " explain it";
+    }
+    if (boundShare >= 1) return `as fast as ${bound}, within the digits typed`;
+    return `${significant(1 / boundShare)} times ${bound}, ${percent(boundShare)} of its speed`;
+  }
+
+  /** Measured time over the estimate, and its place in the band. */
+  function besideEstimate({ estimate, estimateRatio, place }) {
+    if (!estimate) return "";
+    const places = {
+      [BELOW]: ", faster than its band", [INSIDE]: ", inside its band",
+      [ABOVE]: ", above its band",
+    };
+    const band = place ? `${places[place]} (${estimate.band.map(seconds).join(" to ")})` : "";
+    return `; ${significant(estimateRatio)} times the estimate of ${seconds(estimate.time)}${band}`;
+  }
+
+  /** Measured number beside bound and estimate. */
+  function numberLine(state, { chip, split, measured }) {
+    const { measurement, shards } = state;
+    if (!measurement) return null;
+    const { text, kind } = measurement;
+    if (!measured) return `${text} is no rate of this: type its time, or a share of peak.`;
+    const chips = state.subject === MATMUL ? shards : split.chips;
+    const typed = kind === TIME ? "" : ` (${text})`;
+    return `Measured ${seconds(measured.time)}${typed} on ${chipsText(chips, chip)}:`
+      + ` ${besideBound(measured)}${besideEstimate(measured)}.`;
   }
 
   // ---------------------------------------------------------------------------------- matmuls
@@ -278,7 +316,7 @@ const SENTENCES = (() => {
     if (nothingRuns) return { unable, lead: "", lines: [] };
     const uncalibrated = supported.filter(({ time }) => time === null);
     const lines = [
-      ...detailLines(state, featured), lackingLine(state),
+      numberLine(state, featured), ...detailLines(state, featured), lackingLine(state),
       uncalibrated.length ? `Without a calibration: ${chipNames(uncalibrated)}.` : null,
       ranking(state, supported),
     ];

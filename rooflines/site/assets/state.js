@@ -15,7 +15,9 @@ const STATE = (() => {
   const SECONDS_PER_HOUR = 3600;
   const AUTO = "auto"; // calibration that commands take by default
   /** Settings that a choice resets, since the next choice may not have them. */
-  const RESETS = { subject: { B: null, tab: null, sort: null }, model: { format: null } };
+  const RESETS = {
+    subject: { B: null, tab: null, sort: null, measured: null }, model: { format: null },
+  };
 
   // ----------------------------------------------------------------------- the state's settings
 
@@ -68,6 +70,16 @@ const STATE = (() => {
     }
     if (!distinct.length) return findChips(defaults, { chips }, unavailable);
     return distinct.slice(0, MAX_CHIPS);
+  }
+
+  /** Measured number in the address; null without one. */
+  function readMeasurement(text, { measured_scales: scales }, unavailable) {
+    const measurement = text ? MEASUREMENT.parse(text, scales) : null;
+    if (text && !measurement) {
+      const reason = "no number above 0 with a unit, such as 30ms, 9500tok/s/gpu or 41%mfu";
+      unavailable.push({ name: "measured", value: text, reason });
+    }
+    return measurement;
   }
 
   const optionId = (option) => option.id ?? option.name ?? option;
@@ -146,6 +158,7 @@ const STATE = (() => {
       D: size("D", defaults.D), F: size("F", defaults.F),
       S: size("S", defaults.S, { step: split.cp }),
       measured: parameters.get("measured") ?? "",
+      measurement: readMeasurement(parameters.get("measured"), data, unavailable),
       tab: option("tab", tabs[isTraining ? TRAIN : subject]),
       chip: option("chip", chips),
       sort: parameters.get("sort") ?? "",
@@ -244,6 +257,7 @@ const STATE = (() => {
     const memoryPlan = { stages, dp: 1, cp: 1, capacity: rates.capacity };
     const workload = EVALUATION.makeWorkload([kernel], {
       chip, stages, minBatch: 1, rates: rates.attained, mathEfficiency: rates.mathEfficiency,
+      memoryEfficiency: rates.attained.memory / rates.nominal.memory,
       collective: scheme.collective, flops: workLine("flops"), bytes: workLine("memory_bytes"),
       footprint: (B) => EVALUATION.footprint(memoryPlan, 1, B),
     });
@@ -346,7 +360,8 @@ const STATE = (() => {
       return { chip, unsupported: skippedReason(state, chip, place >= 0) };
     }
     const machine = steps.machines[place];
-    const { rate, capacity, slowdown } = chipRates(state, chip, steps.compute[format], gain);
+    const compute = steps.compute[format];
+    const { rate, capacity, slowdown, ...rates } = chipRates(state, chip, compute, gain);
     const [pieces] = Object.values(model.extents[phase]);
     const extents = Object.fromEntries(Object.entries(pieces).map(([name, piecewise]) =>
       [name, EVALUATION.piecewiseAt(piecewise, S)]));
@@ -366,7 +381,9 @@ const STATE = (() => {
     const chipCounts = parts.flatMap(({ transfers }) =>
       transfers.map(({ collective }) => collective.split(" ")[1]));
     const workload = EVALUATION.makeWorkload(kernels, {
-      chip, activated, tokens, minBatch: split.dp, mathEfficiency: 1, stages: step.stages,
+      chip, activated, tokens, minBatch: split.dp, stages: step.stages,
+      mathEfficiency: rates.mathEfficiency,
+      memoryEfficiency: rates.attained.memory / rates.nominal.memory,
       axes: chipCounts.map((chips) => machine.axes?.[chips]).find(Boolean),
       bubbleRuns: step.bubble_runs * globalMicroBatch,
       footprint: (B) => EVALUATION.footprint(
@@ -410,6 +427,24 @@ const STATE = (() => {
   const peakShare = ({ workload, times }, time) =>
     (times.byResource.compute / time) * workload.mathEfficiency;
 
+  /** Amounts by kind; amount / measured number is a time. */
+  function measuredAmounts(state, { workload, split, times: { byResource } }) {
+    const shares = {
+      mfu: byResource.compute * workload.mathEfficiency,
+      mbu: byResource.memory * workload.memoryEfficiency,
+    };
+    if (state.subject === MATMUL) {
+      return { ...shares, flops_per_s: EVALUATION.lineAt(workload.flops, state.B) };
+    }
+    const tokens = tokensAt(state, state.B);
+    const amounts = {
+      ...shares, tokens_per_s: tokens, tokens_per_s_per_chip: tokens / split.chips,
+    };
+    if (!state.isTraining) amounts.hfu = shares.mfu; // attention is computed again in training
+    if (state.phase === DECODE) amounts.tokens_per_s_per_user = tokens / state.B;
+    return amounts;
+  }
+
   /** Chip's row: everything that the page shows about it. */
   function evaluateChip(state, chip) {
     const { B, split, shards } = state;
@@ -431,6 +466,8 @@ const STATE = (() => {
       firstToken: firstTokenTime(state, chip),
     };
     row.measuredRatio = findMeasuredRatio(state, row);
+    row.measured = state.measurement && MEASUREMENT.judge(state.measurement,
+      measuredAmounts(state, row), times.lower, EVALUATION.estimate(workload, B));
     if (time === null) return row;
     if (isMatmul || !estimate) {
       const faster = buildWorkload(state, chip, BANDWIDTH_GAIN);
