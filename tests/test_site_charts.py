@@ -150,7 +150,7 @@ def test_a_view_of_a_step_opens_the_step():
     address = _explorer_address({**choice, "model": "llama-3.1-8b", "basis": "nominal"}, {})
     asked = dict(parse_qsl(address.partition("#")[2]))
     model = {"subject": "model", "model": "llama-3.1-8b", "format": "fp8"}
-    assert asked == {**model, "chips": "b200", "split": "tp4", "S": "1024"}
+    assert asked == {**model, "chips": "b200", "split": "tp4", "S": "1024", "basis": "bound"}
 
 
 @IN_BOTH

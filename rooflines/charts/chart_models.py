@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rooflines.charts.frames import dtypes_by_chip
+from rooflines.charts.frames import BASES, CALIBRATED, NOMINAL, dtypes_by_chip
 from rooflines.charts.kit.chart_text import chip_label
 from rooflines.charts.views import Need
 from rooflines.models.library import model_entries
@@ -26,6 +26,36 @@ STEP_NEEDS = (
 
 FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)}
 """Layers contained in a fused one, by names of `models.layer_matrices`."""
+
+
+def step_bases(sweep: ModelSweep, choice: Mapping[str, Any]) -> tuple[str, ...]:
+    """Bases of steps, the default first: calibrated where all chips have an estimate.
+
+    Args:
+        sweep: The sweep.
+        choice: Options chosen so far; those of chip, model, dtypes, split and phase count.
+
+    Returns:
+        Without any estimate the nominal basis alone.
+    """
+    estimated: dict[str, bool] = {}
+    for case in (case for block in sweep.blocks for case in block.cases):
+        names = {
+            "chip": case.chip,
+            "model": case.name,
+            "dtypes": case.dtypes.label,
+            "split": case.split.name,
+            "phase": case.phase,
+        }
+        if case.machine.level.capacity_bytes is None or any(
+            choice.get(menu, name) != name for menu, name in names.items()
+        ):
+            continue
+        if not estimated.get(case.chip):
+            estimated[case.chip] = case.choice.fits(case.computes) and case.estimate is not None
+    if not any(estimated.values()):
+        return (NOMINAL,)
+    return (CALIBRATED, NOMINAL) if all(estimated.values()) else BASES
 
 
 def layers_by_model(shapes: Sequence[NamedShape]) -> dict[str, dict[str, str]]:

@@ -94,6 +94,10 @@ class CalibrationChoice:
         """Calibration for operations in a compute dtype; None without."""
         return self.fit_by_name("calibrations", compute)
 
+    def fits(self, computes: Iterable[str]) -> bool:
+        """Check for a calibration in all of these compute dtypes."""
+        return all(self.fit(compute) is not None for compute in computes)
+
     def attention(self, kernel: Kernel) -> CalibrationFit[Numbers] | None:
         """Calibration for a kernel with grouped-query attention; None without."""
         name = self._attention_fit(kernel)

@@ -278,7 +278,9 @@ def _explorer_address(values: Mapping[str, Any], shapes: Mapping[str, JSON]) -> 
     subject = "model" if "S" in values else "matmul"
     values_by_menu = {**shapes.get(values.get("shape", ""), {}), **values}
     state = {name: values_by_menu.get(menu) for menu, name in IN_EXPLORER[subject].items()}
-    state_set = {name: value for name, value in state.items() if value not in (None, ALL, NOMINAL)}
+    state_set = {name: value for name, value in state.items() if value not in (None, ALL)}
+    if state_set.get("basis") == NOMINAL:
+        state_set["basis"] = "bound"
     return f"index.html#{urlencode({'subject': subject, **state_set})}"
 
 

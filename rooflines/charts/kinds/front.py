@@ -8,8 +8,8 @@ from rooflines.answers.claims import MIN_FACTOR, Ranking, Sentence, first_true
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import counted, significant
 from rooflines.charts import frames
-from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in
-from rooflines.charts.frames import BASES, NOMINAL, dtypes_by_chip
+from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in, step_bases
+from rooflines.charts.frames import NOMINAL, dtypes_by_chip
 from rooflines.charts.kit import label_placement
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label, with_value
@@ -45,16 +45,17 @@ FRONT = 2
 """State of a point on the front; 1: fits, 0: does not fit."""
 
 
-def menus(sweep: ModelSweep, _: Mapping[str, Option]) -> list[Menu]:
+def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     """Menus: model, dtypes, context, and the basis of the numbers."""
     offered = set().union(*dtypes_by_chip(sweep).values())
-    calibrated = bool(sweep.config.calibration)
-    return [
+    first = [
         Menu("model", tuple(sweep.models)),
         Menu("dtypes", tuple(name for name in sweep.combinations if name in offered)),
         Menu("S", tuple(sweep.contexts)),
-        *([Menu("basis", BASES)] if calibrated else []),
     ]
+    chosen = {menu.name: choice.get(menu.name, menu.options[0]) for menu in first if menu.options}
+    bases = step_bases(sweep, {**chosen, "phase": DECODE})
+    return [*first, *([Menu("basis", bases)] if len(bases) > 1 else [])]
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
@@ -233,7 +234,7 @@ def _subtitle(
 ) -> str:
     """Subtitle: model, dtypes, context, basis and routing."""
     model, dtypes, context = case
-    times = "bounds, serialized" if basis == NOMINAL else "calibrated"
+    times = "kernels one after another" if basis == NOMINAL else "estimates"
     moe = sweep.models[model].shape.moe is not None
     experts = f" Experts: {sweep.config.routing} routing." if moe else ""
     published = published_in(sweep, model, dtypes)
@@ -280,12 +281,13 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
     if at_target:
         low, high = significant(min(at_target.values())), significant(max(at_target.values()))
         few = len(at_target) < len(chips)
-        whole = f"{len(at_target)} of {len(chips)} chips" if few else f"All {len(chips)} chips"
-        text = f"{whole} reach {TARGET} tokens/s/user, with {low} to {high} tokens/s/chip"
+        every_chip = "both chips" if len(chips) == 2 else f"all {len(chips)} chips"  # noqa: PLR2004
+        whole = f"{len(at_target)} of {len(chips)} chips" if few else every_chip
+        by = "By bounds" if basis == NOMINAL else "By estimates"
+        text = f"{by} {whole} reach {TARGET} tokens/s/user, with {low} to {high} tokens/s/chip"
         if len(chips) == 1:
-            text = (
-                f"{chip_label(chips[0])} reaches {TARGET} tokens/s/user, with {low} tokens/s/chip"
-            )
+            chip = chip_label(chips[0])
+            text = f"{by} {chip} reaches {TARGET} tokens/s/user, with {low} tokens/s/chip"
         yield Sentence(text=text, **about)
     yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=published)
 

@@ -10,8 +10,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.lazy import pl
 from rooflines.basics.text import seconds
 from rooflines.charts import frames, grid
-from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in
-from rooflines.charts.frames import BAND, BASES, NOMINAL, TIMES, dtypes_by_chip
+from rooflines.charts.chart_models import STEP_NEEDS, named_model, published_in, step_bases
+from rooflines.charts.frames import BAND, NOMINAL, TIMES, dtypes_by_chip
 from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import chip_label, on_chips, width_em
 from rooflines.charts.kit.label_placement import LAYOUTS
@@ -84,9 +84,7 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     dtypes = offered.get(str(choice.get("chip", next(iter(offered), ""))), set())
     batches = sweep.batches
     middle = [batches[len(batches) // 2], *batches]
-    trains = TRAIN in sweep.config.phase
-    calibrated = by == KERNEL and bool(sweep.config.calibration) and not trains
-    return [
+    first = [
         Menu("by", (KERNEL, RESOURCE)),
         Menu("model", tuple(sweep.models)),
         Menu("chip", tuple(offered)),
@@ -94,9 +92,14 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
         Menu("split", tuple(split.name for split in sweep.config.splits)),
         Menu("phase", tuple(sweep.config.phase)),
         Menu("S", tuple(sweep.contexts)),
-        *([Menu("basis", BASES)] if calibrated else []),
-        *([Menu("B", tuple(dict.fromkeys(middle)))] if by == RESOURCE else []),
     ]
+    if by == RESOURCE:
+        return [*first, Menu("B", tuple(dict.fromkeys(middle)))]
+    if TRAIN in sweep.config.phase:
+        return first
+    chosen = {menu.name: choice.get(menu.name, menu.options[0]) for menu in first if menu.options}
+    bases = step_bases(sweep, chosen)
+    return [*first, *([Menu("basis", bases)] if len(bases) > 1 else [])]
 
 
 def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, Any]) -> View:
@@ -113,7 +116,8 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
         sizes = frames.few_sizes(sorted(parts["B"].unique().to_list()), MAX_ROWS)
         rows = rows.filter(pl.col("B").is_in(sizes))
         drawn, params, marks = _stacks(parts.filter(pl.col("B").is_in(sizes)), sizes)
-        sentences = _kernel_sentences(parts, on, [{"chip": chip}])
+        about = f"{on}, {'bounds' if basis == NOMINAL else 'estimates'}"
+        sentences = _kernel_sentences(parts, about, [{"chip": chip}])
     else:
         rows = rows.filter(B=choice["B"])
         if rows.is_empty():
@@ -329,10 +333,10 @@ def _subtitle(rows: pl.DataFrame, filters: Mapping[str, Option], by: str, basis:
     if by == RESOURCE:
         return f"{setting}. Full colour: the longest; serialized {seconds(least)}."
     if basis != NOMINAL:
-        return f"{setting}. Calibrated; kernels include their collectives."
+        return f"{setting}. Estimates; kernels include their collectives."
     exposed = "; collectives: exposed time"
     sent = bool(float(rows["t_network_s"].sum()))
-    return f"{setting}. Bounds, serialized{exposed * sent}."
+    return f"{setting}. Bounds of kernels, one after another{exposed * sent}."
 
 
 def _kernel_sentences(
