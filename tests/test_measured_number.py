@@ -159,6 +159,8 @@ def test_reasons_for_an_unbelievable_number_are_checked():
     assert "fp8" in reasons(dense)["dtypes"]
     too_fast = rooflines.explain("h100-sxm", "4096x4096x4096", "bf16", measured="10us")
     assert "sparsity" not in reasons(too_fast)
+    share = rooflines.explain("h100-sxm", "64x4096x4096", "bf16", measured="90%mfu")
+    assert "count" not in reasons(share)  # an operation has no tokens
     counted = decode(measured="2000tok/s/gpu")
     assert "of all 4 chips" in reasons(counted)["count"]
     assert "'80%mfu full'" in reasons(training(measured="80%mfu"))["count"]
