@@ -11,9 +11,10 @@ import pytest
 from command_line import refused, said
 
 import rooflines
-from rooflines.answers.measured_number import judged_number, rate_works
+from rooflines.answers.measured_number import judged_number
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import measured_value
+from rooflines.evaluation.measured_times import rate_works
 from rooflines.hardware.chip_catalogue import chip_entries
 
 TYPED = {
@@ -237,3 +238,98 @@ def test_json_and_csv_have_the_number(capsys):
 def test_one_number_is_of_one_case(capsys, words):
     typed = ["explain", "h100", "llama-3.1-8b", "S=8k", *words.split(), "--measured", "9ms"]
     assert "measured is '9ms', one number, but" in refused(capsys, *typed)
+
+
+SWEEPS = """
+sweeps:
+  kernels:
+    operation: matmul
+    grid: {B: [1, 128, 4096], D: 8192, F: 8192}
+    dtypes: bf16
+    chips: h100-sxm
+    measured: [90us, 700TFLOP/s, 41%mfu]
+model-sweeps:
+  served:
+    models: llama-3.1-8b
+    grid: {B: [1, 8], S: [4096, 8192]}
+    dtypes: bf16
+    chips: h100-sxm
+    measured: [9ms, 90tok/s/user, 700tok/s, 50%mbu]
+  trained:
+    models: llama-3.1-8b
+    phase: train
+    grid: {B: [64, 128], S: 8192}
+    dtypes: bf16
+    chips: h100-sxm
+    splits: {dp: 64}
+    network: [[nvlink, infiniband]]
+    shard: weights
+    measured: [9500tok/s/gpu, 41%mfu full]
+"""
+"""Sweeps with a measured number for each row."""
+
+
+def config_in(tmp_path, text):
+    path = tmp_path / "measured.yaml"
+    path.write_text(text)
+    return rooflines.load_config(path)
+
+
+def test_tables_have_a_number_for_each_row(tmp_path):
+    config = config_in(tmp_path, SWEEPS)
+    kernels = rooflines.rows(config, "kernels").collect()
+    by_hand = [90e-6, 2 * 128 * 8192**2 / 700e12, 2 * 4096 * 8192**2 / 989e12 / 0.41]
+    assert kernels["measured_s"].to_list() == pytest.approx(by_hand, rel=1e-13)
+    served = rooflines.rows(config, "served").collect()
+    traffic_s = served["t_memory_s"][3]
+    assert served["measured_s"].to_list() == pytest.approx(
+        [9e-3, 1 / 90, 8 / 700, traffic_s / 0.5], rel=1e-13
+    )
+    trained = rooflines.rows(config, "trained").collect()
+    tokens = 128 * 8192
+    full_s = trained["mfu_full"][1] * trained["t_lower_s"][1] / 0.41
+    assert trained["measured_s"].to_list() == pytest.approx(
+        [64 * 8192 / 64 / 9500, full_s], rel=1e-13
+    )
+    assert trained["measured_tokens_per_s"][1] == pytest.approx(tokens / full_s)
+    for table in (kernels, served, trained):
+        over = table["measured_s"] / table["t_lower_s"]
+        assert table["measured_over_bound"].to_list() == pytest.approx(over.to_list())
+        estimated = table["measured_over_estimate"] * table["t_estimate_s"]
+        if table is not trained:
+            assert estimated.to_list() == pytest.approx(table["measured_s"].to_list())
+        names = [name for name in table.columns if name.startswith("measured_")]
+        described = {column.name for column in config.sweeps["kernels"].columns}
+        assert {"measured_s", "measured_mfu"} <= {*names} & described
+    assert trained["measured_over_estimate"].null_count() == 2
+
+
+def test_a_table_has_the_numbers_of_answers(tmp_path):
+    table = rooflines.rows(config_in(tmp_path, SWEEPS), "trained").collect()
+    sizes: dict[str, Any] = {"B": 128, "S": 8192, "split": "dp64", "shard": "weights"}
+    answer = rooflines.train("h100-sxm", "llama-3.1-8b", **sizes, measured="41%mfu full")
+    number = answer.measured_number
+    assert number is not None
+    expected = number.columns()
+    row = table.row(1, named=True)
+    for name in (name for name in row if name.startswith("measured_")):
+        assert row[name] == (expected[name] and pytest.approx(expected[name], rel=1e-13))
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said_of_it"),
+    [
+        ("[90us, 250us]", "has 2 numbers, but the sweep 3 rows"),
+        ("[90us, 250us, 300]", "no number with a unit"),
+        ("[90us, 250us, '300']", "has no unit"),
+        ("[90us, 250us, 45tok/s]", "a rate that the rows do not have"),
+        ("[90us, 250us, 41%mfu full]", "a rate that the rows do not have"),
+        ("[90us, 250us, 0ms]", "not above zero"),
+        ("{}", "measured"),
+    ],
+)
+def test_wrong_numbers_of_a_config_are_refused(tmp_path, numbers, said_of_it):
+    text = SWEEPS.replace("[90us, 700TFLOP/s, 41%mfu]", numbers)
+    with pytest.raises(RooflinesError, match="measured") as error:
+        config_in(tmp_path, text)
+    assert said_of_it in str(error.value)

@@ -14,7 +14,7 @@ from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
 from rooflines.answers.faster_than_bound import FasterInputs, reasons_for
 from rooflines.answers.levers import dtypes_bounds, other_dtypes, step_levers
-from rooflines.answers.measured_number import judged_number, rate_works
+from rooflines.answers.measured_number import judged_number
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import OPERATION, as_published, dtypes_on, formats_on
 from rooflines.answers.routes import routes_of
@@ -24,6 +24,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_SIZE, first
 from rooflines.config.model_fields import Request
 from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
+from rooflines.evaluation.measured_times import rate_works
 from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION

@@ -11,7 +11,6 @@ from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thr
 from rooflines.answers.measured_number import (
     judged_number,
     measured_section,
-    rate_works,
     several_measured,
 )
 from rooflines.answers.phrases import operation_title, price_notes, step_title
@@ -21,6 +20,7 @@ from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import counted, seconds
 from rooflines.config.model_fields import SERVING_AXES
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
+from rooflines.evaluation.measured_times import rate_works
 from rooflines.models.architecture import DECODE
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import TrainingSweep

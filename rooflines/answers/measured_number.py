@@ -25,7 +25,7 @@ from rooflines.evaluation.measured_times import (
     measured_rates,
     measured_seconds,
 )
-from rooflines.models.architecture import DECODE, TRAIN
+from rooflines.models.architecture import TRAIN
 from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
@@ -145,34 +145,6 @@ class MeasuredNumber:
         if trains:
             yield f"HFU {percent(rates[HFU])}, including recomputation"
         yield f"MBU {percent(rates[MBU])}"
-
-
-def rate_works(
-    row: Mapping[str, Any], memory_efficiency: float = 1.0, mfu_full_s: float | None = None
-) -> RateWorks:
-    """Works behind rates in a row, from its rates at the bound: amount = rate * t_lower.
-
-    Args:
-        row: Row of an operation, a step or a request.
-        memory_efficiency: Share of the nominal bandwidth behind the times of an operation [1].
-        mfu_full_s: FLOPs with all token pairs over the peak, where the row has none [s].
-    """
-    bound_s = row["t_lower_s"]
-    if "tokens_per_s" not in row:
-        at_peak_s, memory_s = row["utilization"] * bound_s, row["t_memory_s"] * memory_efficiency
-        flops = row["attained_flops_per_s"] * bound_s
-        return RateWorks(None, None, row["shards"], flops, at_peak_s, None, None, memory_s)
-    tokens, mfu_s = row["tokens_per_s"] * bound_s, row["mfu"] * bound_s
-    return RateWorks(
-        tokens=tokens,
-        tokens_per_user=tokens / row["B"] if row["phase"] == DECODE else None,
-        chips=row["chips"],
-        flops=None,
-        mfu=mfu_s,
-        mfu_full=row["mfu_full"] * bound_s if "mfu_full" in row else mfu_full_s,
-        hfu=row["hfu"] * bound_s if "hfu" in row else mfu_s,
-        mbu=row["mbu"] * bound_s,
-    )
 
 
 def judged_number(

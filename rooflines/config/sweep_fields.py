@@ -15,6 +15,7 @@ from pydantic import (
 
 from rooflines.basics.errors import RooflinesError, check_choices, close_to, quote
 from rooflines.basics.numbers import whole
+from rooflines.basics.quantities import measured_value
 from rooflines.config.lists import (
     COUNT_SCHEMA,
     NETWORK_SCHEMA,
@@ -59,10 +60,21 @@ def _auto_alone(names: list[str] | None) -> list[str] | None:
     return names
 
 
+def _measured_number(text: object) -> object:
+    """Measured number as typed, with a known unit."""
+    measured_value(text)
+    return text
+
+
 def _list_metrics(schema: dict[str, Any], sweep: type[SweepKeys]) -> None:
     """Put the names of the metrics that a table can have into the JSON Schema."""
     metrics = {"type": "array", "items": {"enum": sweep.metrics}, "uniqueItems": True}
     schema["properties"]["columns"]["anyOf"] = [{"enum": list(COLUMN_SETS)}, metrics]
+
+
+MeasuredNumbers = Annotated[
+    str, BeforeValidator(_measured_number), WithJsonSchema({"type": "string"})
+]
 
 
 class SweepKeys(Entry):
@@ -116,6 +128,14 @@ class SweepKeys(Entry):
             "one for the chip and compute dtype, or collective; auto: the chip's own calibration, "
             f"else the first of {', '.join(AUTO_ENGINES)} with a fit for the chip and all compute "
             "dtypes, with its all-reduce, other collectives by NCCL; null: no estimates"
+        ),
+    )
+    measured: Annotated[list[MeasuredNumbers] | None, Listed()] = Field(
+        None,
+        description=(
+            "measured numbers to judge, one for each row, in the order of rows: 250us, 1397tok/s, "
+            "9500tok/s/gpu, 41%mfu; the table then has them as times, over the bound and the "
+            "estimate, and the MFU"
         ),
     )
     on_unsupported: Literal["skip", "error"] = Field(

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.quantities import measured_value
 from rooflines.dictionary.columns import SKIPPED
 from rooflines.evaluation.compiler import RowCompiler
+from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
 from rooflines.evaluation.pools import PoolCompiler
 from rooflines.evaluation.requests import RequestCompiler
@@ -87,6 +89,10 @@ class SweepTable(ABC, Generic[SweepT]):
             The columns. Times, intensities and works are Float64, exact to a few roundings.
         """
         names = [column.name for column in self.columns] if columns is None else columns
+        computed = names
+        if numbers := measured_names(names):
+            inputs = measured_inputs([column.name for column in self.columns])
+            computed = [*dict.fromkeys([*(name for name in names if name not in numbers), *inputs])]
         groups = [(group, self.count_rows(group)) for group in self.groups()]
         end = sum(rows for _, rows in groups) if stop is None else stop
         pieces = [
@@ -94,10 +100,14 @@ class SweepTable(ABC, Generic[SweepT]):
             for group, low, high in slice_units(groups, start, end)
         ]
         texts = enum_types(compiler.texts for compiler, *_ in pieces) if enums else {}
-        return pl.concat(
-            compiler.frame(stages, low, high, texts).select(names)
+        rows = pl.concat(
+            compiler.frame(stages, low, high, texts).select(computed)
             for compiler, stages, low, high in pieces
         )
+        if not numbers:
+            return rows
+        values = [*map(measured_value, self.sweep.config.measured)][start:end]
+        return with_measured(rows, computed, values).select(names)
 
     def stored_frame(self) -> pl.LazyFrame:
         """Compute all rows, with the stored columns."""

@@ -9,6 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import MAX_COUNT
+from rooflines.basics.quantities import (
+    FLOPS_PER_S,
+    HFU,
+    MBU,
+    MFU,
+    PER_CHIP,
+    PER_USER,
+    TIME,
+    TOKENS_PER_S,
+    measured_value,
+)
+from rooflines.basics.text import counted
 from rooflines.dictionary.columns import LEVEL_METRICS
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MAX_PARTS, check_dim
@@ -104,6 +116,31 @@ def check_rows(sweep: AnySweep) -> None:
         problem = f"makes {rows:,} rows, in more than {MAX_PARTS:,} parts of {per_part:,}"
         fix = "choose a larger number, or fewer sizes, chips or dtypes"
         raise RooflinesError("rows_per_part", problem, fix)
+
+
+OPERATION_KINDS = (TIME, FLOPS_PER_S, MFU)
+STEP_KINDS = (TIME, TOKENS_PER_S, PER_CHIP, MFU, HFU, MBU)
+"""Kinds of measured numbers that an operation, or a step, has."""
+
+
+def check_measured(sweep: AnySweep) -> None:
+    """Refuse measured numbers without a row each, and rates that the rows do not have."""
+    texts = sweep.config.measured
+    if texts is None:
+        return
+    if len(texts) != sweep.rows:
+        problem = f"has {counted(len(texts), 'number')}, but the sweep {counted(sweep.rows, 'row')}"
+        raise RooflinesError("measured", problem, "write one for each row, in the order of rows")
+    kinds = OPERATION_KINDS if isinstance(sweep, Sweep) else STEP_KINDS
+    if isinstance(sweep, ModelSweep) and sweep.config.phase == [DECODE]:
+        kinds = (*kinds, PER_USER)
+    with Mistakes() as mistakes:
+        for index, text in enumerate(texts):
+            value = measured_value(text)
+            if value.kind not in kinds or (value.full and not isinstance(sweep, TrainingSweep)):
+                problem = f"is {quote(text)}, a rate that the rows do not have"
+                fix = "write a time such as 30ms, or a share of peak such as 41%mfu"
+                mistakes.add(RooflinesError(("measured", index), problem, fix))
 
 
 def check_skipped(sweep: AnySweep) -> None:
@@ -248,11 +285,12 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
             check_columns,
             check_sizes,
             check_rows,
+            check_measured,
         ]
     ],
     ModelSweep: [
         [check_step_sizes, attrgetter("supported")],
-        [check_rows, check_skipped],
+        [check_rows, check_skipped, check_measured],
     ],
 }
 CHECKS = {**CHECKS, TrainingSweep: CHECKS[ModelSweep]}

@@ -251,7 +251,8 @@ class Sweep(BaseSweep[OperationCase]):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns in order."""
-        return columns_of("table", self.op.dims, axes=self.has_axes, levels=self.has_levels)
+        has = {"axes": self.has_axes, "levels": self.has_levels}
+        return columns_of("table", self.op.dims, **has, measured=self.config.measured is not None)
 
     def rows_by_chip(self) -> dict[str, int]:
         """Count rows by chip, for chips with rows, in order [1]."""

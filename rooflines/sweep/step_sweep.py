@@ -329,6 +329,7 @@ class ModelSweep(BaseSweep[StepCase]):
             new_tokens=self.new_tokens is not None,
             requests=bool(self.config.requests),
             pools=self.config.pools is not None,
+            measured=self.config.measured is not None,
         )
 
     @cached_property

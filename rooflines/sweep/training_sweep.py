@@ -194,7 +194,8 @@ class TrainingSweep(ModelSweep):
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Columns in order."""
-        return columns_of("training", tokens=self.config.tokens is not None)
+        has = {"tokens": self.config.tokens is not None}
+        return columns_of("training", **has, measured=self.config.measured is not None)
 
     @cached_property
     def layer_columns(self) -> tuple[Column, ...]:
