@@ -15,7 +15,10 @@ from rooflines.answers.measured_number import judged_number
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import measured_value
 from rooflines.evaluation.measured_times import rate_works
+from rooflines.evaluation.row_frames import table_of
 from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.run.table_parts import parts_of
+from rooflines.sweep.recipes import recipe_of, sweep_of
 
 TYPED = {
     "tokens_per_s": "{!r}tok/s",
@@ -314,6 +317,48 @@ def test_a_table_has_the_numbers_of_answers(tmp_path):
     row = table.row(1, named=True)
     for name in (name for name in row if name.startswith("measured_")):
         assert row[name] == (expected[name] and pytest.approx(expected[name], rel=1e-13))
+
+
+SEVERAL = """
+sweeps:
+  kernels:
+    operation: matmul
+    grid: {B: [1, 128], D: 8192, F: 8192}
+    dtypes: bf16
+    chips: [h100-sxm, v100-sxm2-32gb, b200]
+    rows_per_part: 3
+    measured: [90us, 250us, 41%mfu, 7ms]
+model-sweeps:
+  served:
+    models: [llama-3.1-8b, qwen3-8b]
+    grid: {B: [1, 8], S: 4096}
+    dtypes: bf16
+    chips: [h100-sxm, b200]
+    rows_per_part: 3
+    measured: [1ms, 2ms, 3ms, 4ms, 5ms, 6ms, 7ms, 8ms]
+"""
+"""Sweeps with several parts, and with a chip that has no bf16."""
+
+
+@pytest.mark.parametrize(("name", "folder"), [("kernels", "tables"), ("served", "models")])
+def test_parts_of_a_table_have_the_numbers_of_their_rows(tmp_path, name, folder):
+    config = config_in(tmp_path, SEVERAL)
+    parts = []
+    for part in parts_of((config.sweeps | config.model_sweeps)[name], folder):
+        spec = json.loads(part.spec)
+        parts.append(table_of(sweep_of(spec)).frame(spec["start"], spec["stop"]).collect())
+    assert len(parts) > 1
+    rows = rooflines.rows(config, name).collect()
+    together = [value for part in parts for value in part["measured_s"].to_list()]
+    assert together == rows["measured_s"].to_list()
+    assert len({*together}) == rows.height
+
+
+def test_rows_of_some_chips_have_no_measured_numbers(tmp_path):
+    sweep = config_in(tmp_path, SEVERAL).sweeps["kernels"]
+    some = sweep_of(recipe_of(sweep, chips=["b200"]))
+    assert "measured_s" not in {column.name for column in some.columns}
+    assert "measured_s" in {column.name for column in sweep_of(recipe_of(sweep)).columns}
 
 
 @pytest.mark.parametrize(

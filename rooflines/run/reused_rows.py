@@ -112,8 +112,11 @@ def rows_kept(part: Output, results: Path) -> int:
 
 
 def _changed_chips(recipe: JSON, old: JSON) -> list[str] | None:
-    """The chips of a recipe that an earlier one lacks or had otherwise; None: more has changed."""
-    if without_chips(recipe) != without_chips(old):
+    """The chips of a recipe that an earlier one lacks or had otherwise; None: more has changed.
+
+    Measured numbers belong to all rows in their order, so that all are made again.
+    """
+    if without_chips(recipe) != without_chips(old) or recipe["config"].get("measured"):
         return None
     chips: list[str] = recipe["config"]["chips"]
     return [chip for chip in chips if recipe["chips"][chip] != old["chips"].get(chip)]

@@ -43,6 +43,9 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
         models, chips = {unit.model for unit in part_units}, {unit.chip for unit in part_units}
         first = sum(unit.rows for unit in earlier)
         recipe = recipe_of(sweep, models=models, chips=chips)
+        if sweep.config.measured is not None and folder != LAYERS_FOLDER:  # numbers of all rows
+            recipe = recipe_of(sweep)
+            models, chips = {unit.model for unit in units}, {unit.chip for unit in units}
         offset = sum(u.rows for u in earlier if u.model in models and u.chip in chips) - first
         by_chip = _rows_within(part_units, start - first, stop - first)
         rows = sum(by_chip.values())

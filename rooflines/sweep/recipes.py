@@ -71,13 +71,15 @@ def recipe_of(
             named = sweep.calibrations.softwares
         keys = [key_of(*chip_and_software) for chip_and_software in product(used_chips, named)]
         fits = fits_recipe(sweep.calibrations.subset(keys, compute))
-    model_keys = {"models": list(models_json)} if models_json else {}
+    included: dict[str, object] = {"models": list(models_json)} if models_json else {}
+    if models is not None or chips is not None:  # measured numbers belong to all rows
+        included["measured"] = None
     all_chips = [*used_chips]
     if isinstance(sweep, ModelSweep) and sweep.config.pools is not None:
         all_chips.append(sweep.config.pools.prefill.chip)
     return {
         "sweep": sweep.name,
-        "config": {**sweep.config_json, **model_keys, "chips": used_chips},
+        "config": {**sweep.config_json, **included, "chips": used_chips},
         **({"models": models_json} if models_json else {}),
         **entries_of(sweep.chips, all_chips, sweep.dtypes, formats, named_forms),
         **fits,

@@ -213,6 +213,7 @@ def _one_size(recipe: JSON) -> Sweep:
         "thresholds": [sweep.first_solved or sweep.op.dims[0]],
         "memory": [sweep.blocks[0].place.memory],
         "calibration": None,
+        "measured": None,
     }
     alone = {"shapes": None, "sharding": ["none"], "shards": [1], "network": None, "shares": [1]}
     base: Sweep = sweep_of({**recipe, "config": {**config, **alone}})
