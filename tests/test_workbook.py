@@ -15,7 +15,7 @@ from key_sets import key_differences
 from lots import of
 from random_sweeps import check
 from sheets import column_widths, read_workbook, table_of
-from spreadsheet import METRICS, QUESTIONS, computed, same, written
+from spreadsheet import METRICS, QUESTIONS, columns_of, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
@@ -208,6 +208,27 @@ def test_what_if_begins_with_the_numbers_of_the_table(book):
             assert shown_as(expected[name], row[name])
     for address, value in computed(cells, {}).items():
         assert same(value, cells[address].plain)
+
+
+def test_estimates_lead_in_what_if_until_an_input_is_changed(tmp_path):
+    sizes = {"B": 256, "D": 4096, "F": 14336}
+    sweep = {"operation": "matmul", "grid": sizes, "dtypes": ["bf16"]}
+    sweep["chips"] = ["h100-sxm", "tpu-v5e"]
+    config = {"sweeps": {"layers": sweep}, "charts": []}
+    cells = read_workbook(written(tmp_path / "results", config))["What-if"]
+    fitted, unfitted = table_of(cells, 8)
+    row = rooflines.explain("h100-sxm", sizes, "bf16").row
+    estimates = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+    assert [*fitted][:6] == ["chip", "dtypes", *estimates, "t_lower_s"]
+    assert [fitted[name] for name in estimates] == pytest.approx([row[name] for name in estimates])
+    assert [unfitted[name] for name in estimates] == [None, None, None]
+    assert "Estimates" in cells["A2"].value
+    same_inputs = computed(cells, {})
+    assert [same_inputs[f"{column}9"] for column in "CDE"] == [fitted[name] for name in estimates]
+    for changed in ({"A5": 512.0}, {f"{columns_of(cells)['peak']}9": 1e15}):
+        values = computed(cells, changed)
+        assert [values[f"{column}9"] for column in "CDE"] == ["other inputs"] * 3
+        assert values["F9"] > 0
 
 
 def test_what_if_has_every_chip_where_it_has_not_every_dtypes(tmp_path, monkeypatch):

@@ -58,7 +58,15 @@ INPUTS = {
 }
 """The numbers of a chip and its dtypes that can be changed, with their units and formats."""
 
+ESTIMATES = ("t_estimate_s", "t_estimate_p10_s", "t_estimate_p90_s")
+"""The estimate and its band: they stand before the bound where a row has them. Their formulas have
+the table's values at its sizes and inputs, and no value elsewhere."""
+
+OTHER_INPUTS = "other inputs"
+"""Text in place of an estimate whose sizes or inputs are changed."""
+
 FORMATS = {
+    **dict.fromkeys(ESTIMATES, SCIENTIFIC),
     "flops": INTEGER,
     "memory_bytes": INTEGER,
     "memory_intensity": NUMBER,
@@ -107,8 +115,11 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
         return
     sweep = _one_size(max(untiled, key=lambda recipe: len(recipe["config"]["chips"])))
     op, shown = sweep.op, _shown(sweep)
-    names = ["chip", "dtypes", *ANSWERS, *INPUTS, *CHART_COLUMNS]
-    names += [name for name in FORMATS if name not in ANSWERS]
+    rows = [*_rows(sweep, shown)]
+    has_estimates = any(values[ESTIMATES[0]] is not None for _, values in rows)
+    answers = [*(ESTIMATES if has_estimates else ()), *ANSWERS]
+    names = ["chip", "dtypes", *answers, *INPUTS, *CHART_COLUMNS]
+    names += [name for name in FORMATS if name not in (*ESTIMATES, *ANSWERS)]
     sizes = _head(book, sheet, sweep, names)
     formats = {
         name: book.add_format({"num_format": form, **RIGHT}) if form else book.add_format(INDENTED)
@@ -117,9 +128,12 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
     inputs = {
         name: book.add_format({**YELLOW, "num_format": form}) for name, (_, form) in INPUTS.items()
     }
-    for row, (workload, values) in enumerate(_rows(sweep, shown), start=FIRST_ROW):
+    for row, (workload, values) in enumerate(rows, start=FIRST_ROW):
         cells = {name: xl_rowcol_to_cell(row, column) for column, name in enumerate(names)}
         formulas = _formulas(workload, sweep.solved[0], {**sizes, **cells})
+        unchanged = {sizes[dim]: float(sweep.size_columns[dim][0]) for dim in op.dims}
+        unchanged |= {cells[name]: values[name] for name in INPUTS}
+        formulas |= _estimate_formulas(values, unchanged)
         for column, name in enumerate(names):
             if name in formulas:
                 formula = f"={formulas[name]}"
@@ -136,7 +150,9 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
             sheet.set_column(column, column, len(name) + 2)
     title = f"{op.x},{op.w}->{op.out} on one chip, as in sweep {sweep.name}"
     sheet.write_string(0, 0, title, book.add_format({"bold": True, "font_size": 14}))
-    notes = ["Change the yellow cells: all other numbers, and the chart beside them, follow."]
+    notes = ["Change the yellow cells: bounds, and the chart beside them, follow."]
+    if has_estimates:
+        notes += ["Estimates, with 80% of the timings from p10 to p90, are of the first inputs."]
     if len(shown) < sweep.rows:
         notes += [f"Shown are {len(shown)} of {sweep.rows:,} rows: the first dtypes of a chip."]
     sheet.write_string(1, 0, " ".join(notes))
@@ -212,7 +228,6 @@ def _one_size(recipe: JSON) -> Sweep:
         "grid": {dim: int(values[len(values) // 2]) for dim, values in sizes.items()},
         "thresholds": [sweep.first_solved or sweep.op.dims[0]],
         "memory": [sweep.blocks[0].place.memory],
-        "calibration": None,
         "measured": None,
     }
     alone = {"shapes": None, "sharding": ["none"], "shards": [1], "network": None, "shares": [1]}
@@ -284,6 +299,21 @@ def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[s
         "utilization": f"{cells['attained_flops_per_s']}/{cells['peak']}",
         "critical_exact": f"IF({growth}>0,MAX(0,({rest})/({growth})),{never})",
         "critical": f'IF(ISNUMBER({exact}),MAX(1,ROUNDUP({exact}*{ROUNDING},0)),"{NEVER}")',
+    }
+
+
+def _estimate_formulas(values: Mapping[str, Any], unchanged: Mapping[str, float]) -> dict[str, str]:
+    """Formulas with a row's estimates, as long as no size and no input is changed.
+
+    Args:
+        values: The row.
+        unchanged: Sizes and inputs by cell.
+    """
+    same = ",".join(f"{cell}<={value!r},{cell}>={value!r}" for cell, value in unchanged.items())
+    return {
+        name: f'IF(AND({same}),{values[name]!r},"{OTHER_INPUTS}")'
+        for name in ESTIMATES
+        if values[name] is not None
     }
 
 
