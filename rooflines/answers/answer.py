@@ -255,7 +255,7 @@ class Answer(ABC):
             per=self._per(),
             band_share=self.band_share,
             levers="; ".join(self._faster_than(number)),
-            trains="recompute" in self.row,
+            phase=self.row.get("phase"),
         )
 
     def _per(self) -> str:

@@ -138,7 +138,11 @@ class Cases:
         if self.number.estimate_s is not None and self.number.estimate_s < self.number.time_s:
             levers = f"as calibrated, {seconds(self.number.estimate_s)}"
         return measured_section(
-            self.number, per="a token (TPOT)", band_share="80% of held-out runs", levers=levers
+            self.number,
+            per="a token (TPOT)",
+            band_share="80% of held-out runs",
+            levers=levers,
+            phase=DECODE,
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from rooflines.evaluation.measured_times import (
     measured_rates,
     measured_seconds,
 )
-from rooflines.models.architecture import TRAIN
+from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ class MeasuredNumber:
         if trains:
             yield f"HFU {percent(rates[HFU])}, including recomputation"
         yield f"MBU {percent(rates[MBU])}"
+        yield "peaks nominal and dense"
 
 
 def judged_number(
@@ -235,8 +236,16 @@ def _no_such_rate(measured: MeasuredValue, row: Mapping[str, Any]) -> tuple[str,
 # ---------------------------------------------------------------- in words
 
 
+COUNTED_TOKENS: Mapping[str | None, str] = {
+    DECODE: "of output",
+    PREFILL: "of prompts",
+    TRAIN: "trained",
+}
+"""Tokens behind rates, by phase."""
+
+
 def measured_section(
-    number: MeasuredNumber, *, per: str, band_share: str, levers: str, trains: bool = False
+    number: MeasuredNumber, *, per: str, band_share: str, levers: str, phase: str | None = None
 ) -> Section:
     """A measured number in words: shares, place in the band, utilizations, what is left.
 
@@ -245,7 +254,7 @@ def measured_section(
         per: Phrase for what takes the time, such as `a step`; empty: an operation.
         band_share: Measurements inside the band.
         levers: Changes that take less time; empty: none.
-        trains: Whether recomputation is told apart.
+        phase: Phase of a step, whose tokens are counted; None: an operation.
     """
     typed = "" if number.kind == TIME else f", typed {number.typed}"
     title = " ".join(filter(None, ["Measured", seconds(number.time_s), per])) + f"{typed}:"
@@ -257,8 +266,9 @@ def measured_section(
         text = f"{times} times {seconds(number.serial_s)}, kernels one after another"
         lines.append(Line("kernels", "", text))
     if rates := ", ".join(number.rate_texts()):
-        lines.append(Line("rates", "", rates))
-    lines.append(Line("of peak", "", "; ".join(number.utilization_texts(trains=trains))))
+        counted_tokens = COUNTED_TOKENS.get(phase, "")
+        lines.append(Line("rates", "", f"{rates} {counted_tokens}".rstrip()))
+    lines.append(Line("of peak", "", "; ".join(number.utilization_texts(trains=phase == TRAIN))))
     if number.beats_bound:
         lines += [Line(reason.subject, "", reason.text) for reason in number.reasons]
         return Section(title, lines)

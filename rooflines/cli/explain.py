@@ -193,6 +193,7 @@ def command(
         rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
         rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
         rooflines explain h100 128x8192x8192 bf16 --memory all
+        rooflines explain h100 128x8192x8192 bf16 --measured 250us
         rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
     """
     if not words:

@@ -74,6 +74,7 @@ def command(
 
     Examples:
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --shard weights
+        rooflines train 64xh100 llama-3.1-8b B=128 S=8k dp64 fsdp --measured 9500tok/s/gpu
         rooflines train b200 deepseek-v3 B=1024 S=4k --split pp=16,dp=64,ep=64
         rooflines train h100 llama-3.1-70b B=128 S=8k --split auto --chips 64
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --recompute full --json
