@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.answers.name_search import find_chip, find_dtypes
 from rooflines.answers.question import formats_on
 from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
-from rooflines.answers.question_words import AUTO, PRODUCT, SIGNS, parse_words
+from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, parse_words
 from rooflines.answers.word_forms import (
     COMPARE,
     EXPLAIN,
     OPTION_KEYS,
     REQUEST_KEYS,
     SIZE_KEYS,
-    TRAIN,
+    TRAIN_COMMAND,
     key_name,
 )
 from rooflines.basics.errors import RooflinesError
@@ -105,7 +105,7 @@ class _Repair:
     """
 
     def __init__(self, command: str, line: CommandLine, chips: Mapping[str, Chip]) -> None:
-        self.chips, self.trains = chips, command == TRAIN
+        self.chips, self.trains = chips, command == TRAIN_COMMAND
         self.question: Question = parse_words(line.words, chips, command)
         self.words = [*self.question.tokens]
         self.options = dict(line.options)
@@ -263,7 +263,7 @@ class _Repair:
             if TrainingPlan.keys_of(word)
             or all(TrainingPlan.keys_of(part) for part in word.split(","))
             or key_name(word.partition("=")[0]) in TrainingPlan.model_fields
-            or word.lower() == AUTO
+            or word.lower() == EVERY_SPLIT
         ]
         self.words = [word for word in self.words if word not in current]
         typed = [*current, self.options.pop("split", "")]

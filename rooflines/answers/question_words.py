@@ -21,12 +21,12 @@ from rooflines.answers.word_forms import (
     EXPLAIN,
     NETWORK_SOFTWARE,
     OPTION_KEYS,
-    PHASES,
+    PHASE_WORDS,
     REQUEST_KEYS,
     ROLE_KEYS,
     SIZE_KEYS,
     SPOKEN,
-    TRAIN,
+    TRAIN_COMMAND,
     is_key,
     key_name,
 )
@@ -34,6 +34,7 @@ from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.quantities import MFU, SCALES_BY_KIND, is_measured_rate, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.models.architecture import TRAIN
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan
@@ -75,7 +76,7 @@ BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, 
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
 
-AUTO = "auto"
+EVERY_SPLIT = "auto"
 """Every split."""
 
 
@@ -371,7 +372,7 @@ class _Reader:
         self.question.mistakes.append(Mistake(error, word, instead))
 
     def _phase(self, word: str) -> bool:
-        phase = PHASES.get(word.lower())
+        phase = PHASE_WORDS.get(word.lower())
         if phase is not None:
             self.question.keep("options", "phase", phase)
         return phase is not None
@@ -455,7 +456,7 @@ class _Reader:
 
     def _split(self, word: str) -> bool:
         if word.lower() in AUTO_WORDS:
-            self.question.add("splits", AUTO)
+            self.question.add("splits", EVERY_SPLIT)
             return True
         keys = TrainingPlan.keys_of(word)
         if keys:
@@ -624,7 +625,7 @@ class _Reader:
             twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"
             fix = f"leave one of them out, {quote(question.product)} or all with ="
             self.mistake(RooflinesError("sizes", twice, fix), question.product)
-        trains = self.command == TRAIN or question.options.get("phase") == TRAIN
+        trains = self.command == TRAIN_COMMAND or question.options.get("phase") == TRAIN
         if (
             any("shard" in keys for keys in question.splits if isinstance(keys, dict))
             and not trains

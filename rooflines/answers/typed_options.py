@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.question_sizes import MODEL_SIZES, values_of
-from rooflines.answers.question_words import AUTO
+from rooflines.answers.question_words import EVERY_SPLIT
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
@@ -71,10 +71,10 @@ def typed_options(
     phase = merged.get("phase", DECODE)
     if question.request:
         merged |= _request(question, phase)
-    if splits == [AUTO] or (question.count and not splits and _searches(merged, phase)):
+    if splits == [EVERY_SPLIT] or (question.count and not splits and _searches(merged, phase)):
         if question.count is not None:
             merged.setdefault("chips", question.count)
-        return {**merged, "split": AUTO}
+        return {**merged, "split": EVERY_SPLIT}
     chip = chips.get(question.chips[0]) if len(question.chips) == 1 else None
     filled = [_filled(question, keys, chip, trains=phase == TRAIN) for keys in splits or [{}]]
     if splits or question.count:
@@ -101,8 +101,8 @@ def _splits(question: Question, option: object) -> list[Any]:
         raise RooflinesError("split", twice, "leave out one of them")
     if not isinstance(option, str):
         return [option]
-    if option.lower() == AUTO:
-        return [AUTO]
+    if option.lower() == EVERY_SPLIT:
+        return [EVERY_SPLIT]
     names = option.split(",")
     if len(names) > 1 and all(TrainingPlan.keys_of(name) for name in names):
         return [TrainingPlan.keys_of(name) for name in names]

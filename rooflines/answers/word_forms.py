@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EXPLAIN, TRAIN, COMPARE = "explain", "train", "compare"
+EXPLAIN, TRAIN_COMMAND, COMPARE = "explain", "train", "compare"
 """Commands whose words are a question."""
 
-EVERY = (EXPLAIN, TRAIN, COMPARE)
+EVERY = (EXPLAIN, TRAIN_COMMAND, COMPARE)
 SERVING = (EXPLAIN, COMPARE)
 
 
@@ -111,7 +111,7 @@ WORD_FORMS = (
         "fsdp  zero3  zero1",
         "in training, states that replicas share",
         "h100 llama-3.1-8b B=64 S=4k dp64 fsdp",
-        (TRAIN,),
+        (TRAIN_COMMAND,),
     ),
     WordForm(
         "within",
@@ -125,7 +125,7 @@ WORD_FORMS = (
         "1397tok/s  9500tok/s/gpu  41%mfu  '41%mfu full'  measured=30ms",
         "a measured number to judge: a time, a rate of tokens, a share of peak",
         "h100 128x8192x8192 measured=250us",
-        (EXPLAIN, TRAIN),
+        (EXPLAIN, TRAIN_COMMAND),
     ),
     WordForm(
         "calibration",
@@ -138,7 +138,7 @@ WORD_FORMS = (
         "tokens=15T  price=2.5  network=nvlink",
         "options of the command, also without the dashes",
         "h100 llama-3.1-8b B=64 S=4k dp8 tokens=15T",
-        (TRAIN, EXPLAIN),
+        (TRAIN_COMMAND, EXPLAIN),
     ),
 )
 """Every form, in reading order for people."""
@@ -178,7 +178,7 @@ OPTION_KEYS: Mapping[str, str] = {
 }
 """Options by key."""
 
-PHASES: Mapping[str, str] = {
+PHASE_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("decode", "decoding", "generate", "generation"), "decode"),
     **dict.fromkeys(("prefill", "prefilling"), "prefill"),
     **dict.fromkeys(("train", "training", "pretrain", "pretraining"), "train"),
