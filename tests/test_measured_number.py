@@ -197,7 +197,7 @@ def test_a_number_is_read_as_people_type_it(typed, value, kind, full):
 @pytest.mark.parametrize(
     "typed",
     ["", "30", "41%", "fast", "-3ms", "0ms", "30 parsecs", "130%mfu", "41%hfu full", "nanms",
-     "1e999999999ms", "1e-999999999ms", "12,34tok/s", "tok/s", 30, None, ["30ms"]],
+     "1e999999999ms", "1e-999999999ms", "1e308ms", "12,34tok/s", "tok/s", 30, None, ["30ms"]],
 )  # fmt: skip
 def test_what_is_no_measured_number_is_refused(typed):
     with pytest.raises(RooflinesError) as error:
@@ -221,6 +221,19 @@ def test_a_rate_that_an_answer_does_not_have_is_refused():
     ]:
         with pytest.raises(RooflinesError, match="measured is"):
             asked(measured=typed)
+
+
+def test_every_kind_of_question_has_reasons(capsys):
+    for words in (
+        "train b200 deepseek-v3 B=1024 S=4k pp16-dp64-ep64 1Mtok/s/gpu",
+        "explain gb200 deepseek-v3 B=64 S=4k ep32 --measured 1us",
+        "explain tpu-v5e llama-3.1-8b B=8 S=4k tp4 --measured 1us",
+        "explain h100 128x8192x28672 --shards 8 --sharding column/gather-x --measured 1us",
+        "explain h100 llama-3.1-8b isl=8192 osl=1024 concurrency=16 100ktok/s",
+    ):
+        text = said(capsys, *words.split())
+        _, _, reasons_text = text.partition("by a reason below")
+        assert "\n  sizes " in reasons_text, words
 
 
 def test_json_and_csv_have_the_number(capsys):

@@ -248,7 +248,9 @@ def _check_searched(question: Question, options: Mapping[str, Any]) -> None:
         raise RooflinesError("within", problem, "leave it out, and write B=64")
     if "B" in {letter.upper() for letter in question.sizes}:
         problem = "is given, but --within searches for the batch"
-        raise RooflinesError("B", problem, "leave out B, or --within")
+        raise RooflinesError(
+            "B", problem, "leave out B, or --within; a time that was measured is --measured"
+        )
 
 
 def _interleaved(sweep: ModelSweep, runs: object) -> ModelSweep:

@@ -198,7 +198,8 @@ def _faster_inputs(
         and name != case.chip
     ]
     keys = {"chips": relatives, "network": None, "thresholds": []}
-    rows = rows_of(_changed(sweep, keys)) if relatives else []
+    elsewhere = _changed(sweep, keys)
+    rows = rows_of(elsewhere) if elsewhere.blocks else []
     units = chip.units[row.get("unit", MATRIX)]
     return FasterInputs(
         row=row,

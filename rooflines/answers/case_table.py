@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
+from rooflines.answers.faster_than_bound import request_reasons
 from rooflines.answers.measured_number import (
     judged_number,
     measured_section,
@@ -331,6 +332,8 @@ def request_cases(
         if len(rows) != 1:
             raise several_measured(measured, f"the question has {len(rows)} cases")
         number = judged_number(measured, rows[0], rate_works(rows[0]))
+        if number.beats_bound:
+            number = replace(number, reasons=request_reasons(rows[0]))
         rows[0] |= number.columns()
     sizes = ("input", "output", "B")
     basis = basis_of(rows, bound=bound)

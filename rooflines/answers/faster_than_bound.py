@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.measured_number import FasterReason, MeasuredNumber, dtypes_order
 from rooflines.basics.quantities import MFU, PER_CHIP, TIME, TOKENS_PER_S
-from rooflines.basics.text import seconds, si, significant
+from rooflines.basics.text import percent, seconds, si
 from rooflines.evaluation.measured_times import MFU_FULL
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.theory.resources import MATH, MEMORY, NETWORK
@@ -71,6 +71,12 @@ def reasons_for(number: MeasuredNumber, inputs: FasterInputs) -> Iterator[Faster
         "timer": "a clock that is read before the work has ended" if number.kind == TIME else "",
     }
     yield from (FasterReason(subject, text) for subject, text in texts.items() if text)
+
+
+def request_reasons(row: Mapping[str, Any]) -> tuple[FasterReason, ...]:
+    """Reasons why a request's measured time can be below the bound."""
+    counted = FasterReason("count", "prompt or drafted tokens counted, too")
+    return counted, FasterReason("sizes", _smaller(row))
 
 
 def _other_dtypes(number: MeasuredNumber, inputs: FasterInputs) -> str:
@@ -156,5 +162,5 @@ def _clocked(chip: Chip) -> str:
 def _hops(resources: Sequence[ResourceTime]) -> str:
     """Latency in the network time, and fewer bytes by reduction in the switch."""
     (network,) = (resource for resource in resources if resource.resource == NETWORK.name)
-    share = significant(network.latency_s / network.time_s) if network.latency_s else "0"
+    share = percent(network.latency_s / network.time_s)
     return f"hop latency is {share} of the network time; other algorithms have fewer hops or bytes"

@@ -139,9 +139,8 @@ class MeasuredNumber:
             trains: Whether recomputation is told apart.
         """
         rates = self.rates
-        full = rates.get(MFU_FULL, rates[MFU])
-        pairs = f", {percent(full)} counting all token pairs" if full > rates[MFU] else ""
-        yield f"MFU {percent(rates[MFU])}{pairs}"
+        mfu, full = percent(rates[MFU]), percent(rates.get(MFU_FULL, rates[MFU]))
+        yield f"MFU {mfu}" if mfu == full else f"MFU {mfu}, {full} counting all token pairs"
         if trains:
             yield f"HFU {percent(rates[HFU])}, including recomputation"
         yield f"MBU {percent(rates[MBU])}"
@@ -321,7 +320,10 @@ def _left(number: MeasuredNumber) -> Iterator[str]:
 def _outside(number: MeasuredNumber) -> str:
     """Places of the time while no resource is busy."""
     busiest = max(number.busy, key=number.busy.__getitem__)
-    share = f"{busiest}, the busiest resource, needs {percent(number.busy[busiest])} of this time"
+    bottleneck = next(resource.bound for resource in RESOURCES if resource.name == busiest)
+    share = (
+        f"{bottleneck}, the busiest resource, needs {percent(number.busy[busiest])} of this time"
+    )
     where = "host, launches, input pipeline, waiting for others"
     if number.serial_s is None:
         where = "launch and host in the timing, waiting, or a kernel made for other shapes"

@@ -216,7 +216,10 @@ def measured_value(typed: object) -> MeasuredValue:
     if kind is None:
         problem = f"is {quote(text)}, whose unit {quote(split[1])} is unknown"
         raise RooflinesError("", problem, MEASURED_FIX)
-    value = float(_scaled(digits, scale))
+    try:
+        value = float(_scaled(digits, scale))
+    except RooflinesError:
+        value = MAX_MEASURED
     if not 1 / MAX_MEASURED < value < MAX_MEASURED:
         size = "not above zero" if value <= 0 else "no number that is measured"
         raise RooflinesError("", f"is {quote(text)}, which is {size}", MEASURED_FIX)
