@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from case_files import case
 from catalogues import NOMINAL
-from command_line import refused
+from command_line import refused, said
 from polars.testing import assert_frame_equal
 
 import rooflines
@@ -166,6 +166,18 @@ def test_the_calibration_of_a_config_counts_first(tmp_path):
     (row,) = rooflines.measurements(runs, "runs").to_dicts()
     assert row["calibration"] == "slow"
     assert row["t_estimate_s"] > 2 * row["t_lower_s"]
+
+
+@pytest.mark.parametrize(("chips", "typed"), [((8,), "tp=8 (chips is 8)"), ((4, 8), "a column tp")])
+def test_runs_with_chips_alone_are_asked_for_their_parallelism(tmp_path, capsys, chips, typed):
+    head = "model,chip,software,chips,input_tokens,output_tokens,concurrency,ttft_s,tpot_s"
+    runs = [f"llama-3.1-70b,h200-sxm,vllm,{number},1024,1024,8,0.1,0.02" for number in chips]
+    file = tmp_path / "runs.csv"
+    file.write_text("\n".join([head, *runs]) + "\n", encoding="utf-8")
+    assert f"add {typed}" in refused(capsys, "measured", "join", str(file))
+    alike = said(capsys, "measured", "join", str(file), "--where", "tp=8", "--where", "linear=fp8")
+    assert "shards=8" in alike
+    assert " 0 below the bound" in alike
 
 
 def test_a_chip_without_a_capacity_has_no_row():

@@ -38,7 +38,7 @@ COMMANDS = {
     "check": "Find all mistakes of a config, or say what a run makes.",
     "new": "Write a commented config to start from.",
     "compare": "Compare chips: numbers, critical batches, or a model on all.",
-    "list": "List chips, models, dtypes, columns, keys or words, or show one.",
+    "list": "List chips, models, dtypes, prices and more, or show one.",
     "measured": "Use timings: make, fit, join and judge them.",
     "origin": "Print what made a file, and whether it is unchanged.",
 }
@@ -53,6 +53,8 @@ GROUPS = {
         "columns": "Explain the columns of all tables, or of one.",
         "keys": "Explain the keys of a config, or of one place.",
         "words": "List the words that questions have.",
+        "prices": "List the lowest dated price for each chip.",
+        "operations": "List the named operations.",
     },
     "measured": {
         "measure": "Time matmuls on this machine, and describe it as a chip.",
@@ -78,6 +80,16 @@ INSTEAD = {
     "type it as a word, such as llama-3.1-70b": "--model",
 }
 """Fixes for options that questions do not have."""
+
+ANSWERED_BY = {
+    "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its line `cost` has USD per "
+    "million tokens, `rooflines list prices` the prices": "cost price pricing tco",
+    "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its line `fits` has memory and "
+    "the largest batch": "fit fits memory",
+    "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its first lines have MFU, and "
+    "--measured 30ms judges a measured number": "mfu mbu",
+}
+"""Fixes for words that people type as commands."""
 
 ASKING = ("explain", "train")
 """Commands whose words are a question."""
@@ -163,8 +175,11 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
             name, group = error.command_name, context.command if context else commands
             assert isinstance(group, Commands)  # noqa: S101, for types
             fix = f"use one of {', '.join(group.summaries)}"
-            problem = f"has no command {quote(name)}"
-            return RooflinesError(path, problem, fix, close=close_to(name, group.known))
+            problem, close = f"has no command {quote(name)}", close_to(name, group.known)
+            typed = (text for text, words in ANSWERED_BY.items() if name.lower() in words.split())
+            if group is commands and (answered := next(typed, None)):
+                fix, close = answered, []
+            return RooflinesError(path, problem, fix, close=close)
         case click.NoSuchOption():
             options = [
                 option

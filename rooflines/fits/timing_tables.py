@@ -26,7 +26,9 @@ from rooflines.fits.timings import (
     EXPERTS,
     MATMUL_SIZES,
     MATMUL_TIMINGS,
+    PARALLEL,
     ROW,
+    SERVED,
     Timings,
     attention_names,
     experts_names,
@@ -117,6 +119,8 @@ def read_timings(
         frame = _with_dtypes(_with_software(frame))
         assumed = _assumptions(frame, given_kind)
         kind = timed_kind(frame.columns)
+        if kind is SERVED:
+            _check_parallelism(frame)
         schema, optional = kind.columns, kind.optional
         columns = {ROW, *schema, *optional}
         unread = (
@@ -257,6 +261,16 @@ def _assumptions(frame: pl.DataFrame, kind: FileKind | None) -> tuple[str, ...]:
     if "linear" not in frame.columns:
         return ("weights in bf16; of others add --where linear=fp8",)
     return ()
+
+
+def _check_parallelism(frame: pl.DataFrame) -> None:
+    """Refuse served runs with `chips` but no parallelism: without it a run is on one chip."""
+    if "chips" not in frame.columns or {*PARALLEL} & {*frame.columns}:
+        return
+    numbers = frame["chips"].unique().sort().to_list()
+    typed = f"tp={numbers[0]} (chips is {numbers[0]})" if len(numbers) == 1 else "a column tp"
+    fix = f"add {typed}; for all rows alike, --where tp= of `rooflines measured join` does"
+    raise RooflinesError("", f"has chips, but none of {', '.join(PARALLEL)}", fix)
 
 
 def _check_separator(text: str) -> None:
