@@ -1,9 +1,13 @@
 """Bands of estimates with what they rest on, waiting beside TTFT, and fits of a chip's kin."""
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 import rooflines
+from rooflines.basics.text import significant
+from rooflines.cli import main as cli
 from rooflines.fits.calibration_files import ALL_ENGINES, shipped_calibrations
 from rooflines.fits.engine_overhead import waiting, wider
 from rooflines.fits.estimate_band import estimate_band, waiting_of
@@ -73,3 +77,56 @@ def test_a_chip_without_timings_takes_its_kins_shares_and_says_so():
     answer = rooflines.explain("h800", (64, 8192, 8192), "bf16", calibration="vllm")
     assert answer.row["t_estimate_s"] is not None
     assert "by timings of h100-sxm" in " ".join(str(answer).split())
+
+
+def screen(chip, model, **options):
+    return " ".join(str(rooflines.explain_model(chip, model, B=64, S=4096, **options)).split())
+
+
+def test_a_screen_says_what_its_band_rests_on():
+    timed = screen("h100-sxm", "llama-3.1-70b", split="tp8", calibration="vllm")
+    assert "(80% of held-out runs)" in timed
+    assert "may not hold" not in timed
+    by_kin = screen("h800", "llama-3.1-70b", split="tp8", calibration="vllm")
+    assert "on h800, by timings of h100-sxm, in bf16; no runs on h800" in by_kin
+    assert "the band is of runs on h100-sxm" in by_kin
+    elsewhere = screen("b300", "llama-3.1-70b", split="tp8", calibration="vllm")
+    assert "no runs on b300, the band is of the engine's runs on other chips" in elsewhere
+    windows = screen("h100-sxm", "gpt-oss-120b", split="tp2", calibration="vllm")
+    assert "beyond the timed sizes, so the band may not hold" in windows
+
+
+def test_a_band_of_runs_in_the_fit_is_called_one():
+    answer = rooflines.explain_model(
+        "h100-sxm", "llama-3.1-70b", B=64, S=4096, split="tp8", calibration="vllm"
+    )
+    assert answer.band is not None
+    seen = {**answer.band, "basis": "fitted runs", "untimed": ("nvfp4",)}
+    text = " ".join(str(replace(answer, band=seen)).split())
+    assert "(80% of fitted runs)" in text
+    assert "no matmuls timed in nvfp4, so the band may not hold" in text
+
+
+@pytest.mark.parametrize(("batch", "in_flight"), [(16, "up to 8"), (17, "9 to 64")])
+def test_the_waiting_measured_stands_beside_an_idle_prompt(batch, in_flight):
+    low, _, high = waiting_of(shipped_calibrations(), "b200", "vllm")[in_flight]
+    answer = rooflines.explain_model(
+        "b200", "llama-3.1-70b", B=batch, S=4096, split="tp4-dp2", calibration="vllm"
+    )
+    times = f"{significant(low)} to {significant(high)} times that"
+    said = f"{times} in runs of vllm ({in_flight} in flight a replica); at least"
+    assert said in " ".join(str(answer).split())
+    bounds = rooflines.explain_model(
+        "b200", "llama-3.1-70b", B=batch, S=4096, split="tp4-dp2", calibration="vllm", bound=True
+    )
+    assert "in runs of" not in str(bounds)
+
+
+@pytest.mark.parametrize(("basis", "says"), [([], True), (["--bound"], False)])
+def test_requests_say_the_waiting_measured_and_ttft_of_the_bound_alone(basis, says, capsys):
+    words = "explain h100-sxm llama-3.1-70b isl=4096 osl=512 B=16,64 tp=8 --calibration vllm"
+    assert cli.run([*words.split(), *basis]) == 0
+    text = capsys.readouterr().out
+    assert ("prefill, idle (estimate)" in text) == says
+    assert ("Waiting: measured TTFT over prefill of vllm on h100-sxm: 1.54 to" in text) == says
+    assert "TTFT (estimate)" not in text

@@ -65,13 +65,11 @@ class Answer(ABC):
         measured: Timings of the chip in these dtypes over the bound: `software`, `n`, `p10`, `p50`,
             `p90` [1]; None: no published timings of such a case.
         measured_number: Number in the question, judged; None: none was asked about.
+        kin: Chip by whose timings this one is estimated; None: by its own.
     """
 
     kind: ClassVar[str]
     """Key `kind` in JSON."""
-
-    band_share: ClassVar[str]
-    """Measurements that fall into the band of an estimate."""
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {}
     """Short answer and text by outcome, for axes whose threshold is a largest size."""
@@ -93,6 +91,7 @@ class Answer(ABC):
     basis: Basis
     measured: Mapping[str, Any] | None
     measured_number: MeasuredNumber | None = None
+    kin: str | None = None
 
     @property
     def chip(self) -> str:
@@ -210,11 +209,17 @@ class Answer(ABC):
         if estimate is None:
             return self._no_estimate()
         contents = "".join(f"; timings include {content}" for content in estimate.contents)
-        beyond = ""
-        if estimate.extrapolated:
-            beyond = f"; {BEYOND[estimate.extrapolated]}, so the band is wider"
         origin = ", ".join(estimate.softwares) or "the measurements of the chip's entry"
-        return f"calibrated to {origin} on {self.chip} in {self._computes()}{contents}{beyond}"
+        origin += f" on {self.chip}"
+        if self.kin is not None:
+            origin += f", by timings of {self.kin},"
+        outside = "".join(f"; {text}" for text in self._outside_timings(estimate))
+        return f"calibrated to {origin} in {self._computes()}{contents}{outside}"
+
+    def _outside_timings(self, estimate: Estimate) -> Iterator[str]:
+        """Respects in which the case lies outside the timings behind its estimate."""
+        if estimate.extrapolated:
+            yield f"{BEYOND[estimate.extrapolated]}, so the band is wider"
 
     @abstractmethod
     def _no_estimate(self) -> str:
@@ -230,7 +235,11 @@ class Answer(ABC):
         if self.basis is not ESTIMATE_BASIS or estimate is None or estimate.p10_s is None:
             return ""
         low, high = estimate.p10_s, estimate.p90_s
-        return "" if high is None else f", {seconds(low)} to {seconds(high)} ({self.band_share})"
+        return "" if high is None else f", {seconds(low)} to {seconds(high)} ({self._band_share()})"
+
+    @abstractmethod
+    def _band_share(self) -> str:
+        """Measurements that fall into the band of the estimate."""
 
     def _timings(self, subject: str) -> str:
         """Published timings over the bound; empty without any.
@@ -253,7 +262,7 @@ class Answer(ABC):
         return measured_section(
             number,
             per=self._per(),
-            band_share=self.band_share,
+            band_share=self._band_share(),
             levers="; ".join(self._faster_than(number)),
             phase=self.row.get("phase"),
         )

@@ -28,6 +28,7 @@ from rooflines.evaluation.measured_times import rate_works
 from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.fits.estimate_band import estimate_band, in_flight_range, waiting_of
 from rooflines.hardware import timing_errors
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.hardware.chip_parts import number_records
@@ -123,6 +124,7 @@ def answer_of(
         "contents": case.choice.contents(_computed(case)),
         "basis": basis_of([row], bound=bound),
         "measured": _timed(case, row),
+        "kin": _kin(sweep, case),
     }
     answer: Answer
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
@@ -444,6 +446,8 @@ def _serving_answer(
         products=_products(case, kernels),
         context=case.model.shape.context,
         terms=[] if fits is None else _terms(kernels),
+        band=_band(sweep, case, common["softwares"]),
+        waiting=_waiting(sweep, case, step, common["softwares"]),
         prompt_s=None if fits is None else _prompt_time(case, step),
         first_token=_first_token(case, step),
         next_token=_next_token(sweep, step),
@@ -461,6 +465,36 @@ def _serving_answer(
         },
         **common,
     )
+
+
+def _kin(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> str | None:
+    """Chip by whose timings this one is estimated; None: by its own, or there is no estimate."""
+    return sweep.calibrations.by_kin(case.chip) if case.choice.softwares else None
+
+
+def _band(sweep: ModelSweep, case: StepCase, softwares: Sequence[str]) -> dict[str, Any] | None:
+    """Basis for the band of an estimate; None: no band."""
+    if case.band[0] is None or not softwares:
+        return None
+    band = estimate_band(
+        sweep.calibrations, case.chip, softwares[0], case.computes, kind=case.phase
+    )
+    return None if band is None else band._asdict()
+
+
+def _waiting(
+    sweep: ModelSweep, case: StepCase, step: Step, softwares: Sequence[str]
+) -> dict[str, Any] | None:
+    """Measured TTFT over an estimated prefill, with as many requests in flight a replica."""
+    if not softwares or case.engine is None:
+        return None
+    ranges = waiting_of(sweep.calibrations, case.chip, softwares[0])
+    in_flight = in_flight_range(Fraction(step.B, case.split.dp))
+    if in_flight not in ranges:
+        return None
+    p10, _, p90 = ranges[in_flight]
+    engine = softwares[0].partition("-")[0]
+    return {"engine": engine, "in_flight": in_flight, "p10": p10, "p90": p90}
 
 
 def _first_token(case: StepCase, step: Step) -> StepSeconds | None:
@@ -497,6 +531,7 @@ def _training_answer(
         fits=_held_out(fits),
         products=_products(case, groups),
         context=case.model.shape.context,
+        band=_band(sweep, case, common["softwares"]),
         dtypes=_other_dtypes(sweep, common["row"]),
         **common,
     )

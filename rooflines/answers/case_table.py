@@ -18,10 +18,11 @@ from rooflines.answers.phrases import operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
-from rooflines.basics.text import counted, seconds
+from rooflines.basics.text import counted, seconds, significant
 from rooflines.config.model_fields import SERVING_AXES
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.measured_times import rate_works
+from rooflines.fits.estimate_band import waiting_of
 from rooflines.models.architecture import DECODE
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -70,6 +71,9 @@ UP_AND_DOWN = ("column", "contracting/all-reduce")
 
 TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
+
+IDLE_PREFILL = "prefill, idle (estimate)"
+"""Column title for the estimated time of one prompt without waiting."""
 
 BAND, PER_USER, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
@@ -141,7 +145,7 @@ class Cases:
         return measured_section(
             self.number,
             per="a token (TPOT)",
-            band_share="80% of held-out runs",
+            band_share="80% of runs",
             levers=levers,
             phase=DECODE,
         )
@@ -309,6 +313,27 @@ def _basis_notes(
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
 
 
+def _waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
+    """Measured TTFT over the estimated prefill, by engine and requests in flight a replica."""
+    if basis is not ESTIMATE_BASIS or isinstance(sweep, Sweep):
+        return
+    noted = set()
+    for case in (case for block in sweep.blocks for case in block.cases):
+        for software in [*(case.choice.softwares or ())][:1]:
+            ranges = waiting_of(sweep.calibrations, case.chip, software)
+            key = case.chip, software.partition("-")[0]
+            if ranges and key not in noted:
+                noted.add(key)
+                texts = (
+                    f"{significant(low)} to {significant(high)} with {name} in flight a replica"
+                    for name, (low, _, high) in ranges.items()
+                )
+                yield (
+                    f"Waiting: measured TTFT over prefill of {key[1]} on {case.chip}: "
+                    f"{', '.join(texts)}."
+                )
+
+
 def request_cases(
     sweep: Sweep | ModelSweep, *, bound: bool = False, measured: MeasuredValue | None = None
 ) -> Cases:
@@ -354,7 +379,9 @@ def request_cases(
         for name, title in OF_REQUESTS.items()
         if any(row.get(name) is not None for row in rows)
     }
-    notes = [*_basis_notes([sweep], rows, basis)]
+    if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
+        columns["ttft_basis_s"] = IDLE_PREFILL
+    notes = [*_basis_notes([sweep], rows, basis), *_waiting_notes(sweep, basis)]
     notes += dict.fromkeys(map(_skipped_note, sweep.skipped))
     notes += [*map(as_note, assumptions_of(sweep).items())]
     notes += [f"Route: {route}." for route in routes_of(sweep)]

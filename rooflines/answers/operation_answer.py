@@ -40,7 +40,6 @@ class OperationAnswer(Answer):
     """
 
     kind: ClassVar[str] = "operation"
-    band_share: ClassVar[str] = "80% of the timings"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         SHARDS: {
@@ -75,6 +74,9 @@ class OperationAnswer(Answer):
         rate = f"{si(peak_rate * slower, 'FLOP/s')}, {percent(share * slower)} of peak"
         most = f"at most {percent(share)}"
         return f"{seconds(self.time_s)}{self._band()}; {least}, {self.bound}-bound; {rate}, {most}"
+
+    def _band_share(self) -> str:
+        return "80% of the timings"
 
     def _no_estimate(self) -> str:
         return f"no calibration of {self.chip} in {self._computes()}: the bound alone"

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
 from rooflines.answers.chunked_attention import some_contexts
 from rooflines.answers.phrases import (
-    BEYOND,
     DIGITS,
     Line,
     Part,
     Section,
     longest_parts,
 )
-from rooflines.answers.step_answer import StepAnswer
+from rooflines.answers.step_answer import MIN_TERM_SHARE, StepAnswer
 from rooflines.basics.text import count, counted, percent, seconds, si, significant, usd
 from rooflines.dictionary.columns import (
     ALWAYS,
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
     from rooflines.answers.measured_number import MeasuredNumber
     from rooflines.sweep.exact_times import StepSeconds
 
-MIN_TERM_SHARE = 0.05
-"""Share of an estimate from which on a term is named [1]."""
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ServingAnswer(StepAnswer):
@@ -51,9 +47,6 @@ class ServingAnswer(StepAnswer):
     kernel is compute-bound by itself.
 
     Attributes:
-        terms: Parts of the estimate: `group`, `count`, `t_estimate_s` of one layer and
-            `collectives_estimate_s` of its collectives alone [s], `estimate_bound`,
-            `estimate_extrapolated` and `calibration`, the names of its fits; empty: no estimate.
         prompt_s: Time for a prompt of S tokens that is read between decode steps [s]; None without
             an engine's fit of steps.
         first_token: In decode, times of a prompt of S tokens on every replica by itself; None in
@@ -72,11 +65,13 @@ class ServingAnswer(StepAnswer):
         draft: Tokens proposed and `accepted` in a decode step; None without a draft.
         per_sequence_s: Time that every further sequence adds to compute, to memory (by its cache)
             and to the network (by what is sent), by bottleneck [s].
+        waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
+            flight: `engine`, `p10` and `p90` [1]; None: no run tells.
     """
 
     kind: ClassVar[str] = "serving"
     footprint: ClassVar[str] = "weights and KV cache"
-    band_share: ClassVar[str] = "80% of held-out runs"
+    judged: ClassVar[str] = "runs"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "S": {
@@ -86,7 +81,6 @@ class ServingAnswer(StepAnswer):
         }
     }
 
-    terms: Sequence[Mapping[str, Any]]
     prompt_s: float | None
     first_token: StepSeconds | None
     next_token: StepSeconds | None
@@ -98,6 +92,7 @@ class ServingAnswer(StepAnswer):
     cache_split: str
     draft: Mapping[str, float] | None
     per_sequence_s: Mapping[str, float]
+    waiting: Mapping[str, Any] | None
 
     @property
     def decodes(self) -> bool:
@@ -181,7 +176,16 @@ class ServingAnswer(StepAnswer):
             return f"at least {least} {text}; no estimate of prefill"
         if self.basis is BOUND_BASIS:
             return f"at least {least} {text}"
-        return f"{seconds(time_s)} {text}; at least {least}"
+        return f"{seconds(time_s)} {text}{self._waiting()}; at least {least}"
+
+    def _waiting(self) -> str:
+        """Range of measured TTFT, which includes waiting; empty on another basis."""
+        waiting = self.waiting
+        if waiting is None or self.basis is not ESTIMATE_BASIS:
+            return ""
+        low, high = significant(waiting["p10"]), significant(waiting["p90"])
+        load = f"{waiting['in_flight']} in flight a replica"
+        return f", {low} to {high} times that in runs of {waiting['engine']} ({load})"
 
     def _next_token(self) -> str:
         """Time per output token after the prompts."""
@@ -282,8 +286,6 @@ class ServingAnswer(StepAnswer):
                 text = f", at least {seconds(least_s)}, {group['bound']}-bound{_from_batch(group)}"
             if str(term["calibration"]).startswith(UNTIMED_PREFIX):
                 text += f"; {UNTIMED_PREFIX}"
-            if extrapolated := term["estimate_extrapolated"]:
-                text += f", {BEYOND[extrapolated]}"
             name, time_s = f"{term['group']}{layers}", term["count"] * term["t_estimate_s"]
             parts.append(Part(name, time_s, text))
         large = sum(part.time_s >= MIN_TERM_SHARE * total_s for part in parts)

@@ -8,11 +8,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
-from rooflines.answers.phrases import MAX_DTYPES, Line, Section, step_title
+from rooflines.answers.phrases import BEYOND, MAX_DTYPES, Line, Section, step_title
 from rooflines.basics.text import count, month, percent, seconds, si
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.answers.answer_values import Estimate
+
+LEFT_OUT = "models left out"
+"""Basis of a band from runs that no fit has seen."""
+
+ELSEWHERE = {
+    "chip's kin and engine": "runs on {kin}",
+    "engine": "the engine's runs on other chips",
+    "all engines": "all engines' runs on other chips",
+}
+"""Runs behind a band where none are of the chip, by scope."""
+
+MIN_TERM_SHARE = 0.05
+"""Share of an estimate from which on a term is named [1]."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -26,7 +41,14 @@ class StepAnswer(Answer):
         products: FLOPs, rate and time in every compute dtype: `compute`, `flops` [FLOP], `per_s`
             [FLOP/s], `time_s` [s].
         context: Longest context that the model is made for [1]; None: not stated.
+        terms: Parts of the estimate: `group`, `count`, `t_estimate_s` of one layer and
+            `collectives_estimate_s` of its collectives alone [s], `estimate_bound`,
+            `estimate_extrapolated` and `calibration`, the names of its fits; empty: no estimate.
+        band: Basis for the band of the estimate, as in `EstimateBand`; None: no band.
     """
+
+    judged: ClassVar[str]
+    """Measurements that a band rests on, in the plural."""
 
     footprint: ClassVar[str]
     """Contents of a chip's memory."""
@@ -35,6 +57,8 @@ class StepAnswer(Answer):
     fits: Mapping[str, Mapping[str, Any]]
     products: Sequence[Mapping[str, Any]]
     context: int | None
+    terms: Sequence[Mapping[str, Any]] = ()
+    band: Mapping[str, Any] | None = None
 
     @property
     def chips(self) -> int:
@@ -89,6 +113,35 @@ class StepAnswer(Answer):
     def _per(self) -> str:
         """Phrase for one step."""
         return "a step"
+
+    def _band_share(self) -> str:
+        """Share of measured runs in the band: held out by model, or seen by the fit."""
+        band = self.band
+        kind = "held-out" if band is not None and band["basis"] == LEFT_OUT else "fitted"
+        return f"80% of {kind} {self.judged}"
+
+    def _outside_timings(self, estimate: Estimate) -> Iterator[str]:
+        """Kernels beyond the timed sizes or engines, and what the band's runs do not share."""
+        band, texts = self.band, []
+        for extrapolated, beyond in BEYOND.items():
+            terms_s = {
+                term["group"]: term["count"] * term["t_estimate_s"]
+                for term in self.terms
+                if term["estimate_extrapolated"] == extrapolated
+            }
+            least_s = MIN_TERM_SHARE * estimate.time_s
+            large = [group for group, time_s in terms_s.items() if time_s >= least_s]
+            if sum(terms_s.values()) >= least_s:
+                small = "small kernels" if len(large) < len(terms_s) else ""
+                texts.append(f"{', '.join(filter(None, [*large, small]))} {beyond}")
+        if band is not None:
+            if band["scope"] in ELSEWHERE:
+                runs = ELSEWHERE[band["scope"]].format(kin=self.kin or "its kin")
+                yield f"no runs on {self.chip}, the band is of {runs}"
+            if band["untimed"]:
+                texts.append(f"no matmuls timed in {', '.join(band['untimed'])}")
+        for text in texts:
+            yield text if band is None else f"{text}, so the band may not hold"
 
     def _computes(self) -> str:
         return ", ".join(product["compute"] for product in self.products)

@@ -37,7 +37,7 @@ class TrainingAnswer(StepAnswer):
 
     kind: ClassVar[str] = "training"
     footprint: ClassVar[str] = "states and activations"
-    band_share: ClassVar[str] = "80% of held-out steps"
+    judged: ClassVar[str] = "steps"
 
     upper_limits: ClassVar[Mapping[str, Mapping[str, tuple[str, str]]]] = {
         "tp": {

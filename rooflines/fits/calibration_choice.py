@@ -232,9 +232,7 @@ class CalibrationChoice:
     def contents(self, computed: Iterable[str]) -> list[str]:
         """Contents besides the matmul in timings behind the fits in these compute dtypes."""
         fits = (self.first_fit("calibrations", dtype) for dtype in computed)
-        contents = list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
-        kin = self.calibrations.by_kin(self.chip)
-        return [*contents, *([f"by timings of {kin}"] if kin and self.softwares else [])]
+        return list(dict.fromkeys(fit[1].contents for fit in fits if fit and fit[1].contents))
 
 
 def bands_of(entry: Fitted) -> dict[str, Band]:

@@ -8,7 +8,6 @@ model alone does not tell the numbers apart.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +15,7 @@ import polars as pl
 
 from rooflines.fits.calibrate import RELIABLE_TIMINGS, errors_of
 from rooflines.fits.calibration_files import ALL_ENGINES, STEP_NUMBERS, FittedStep
+from rooflines.fits.estimate_band import IN_FLIGHT
 from rooflines.fits.fit_errors import band, with_errors
 from rooflines.fits.least_squares import Problem, round_number
 
@@ -104,10 +104,6 @@ def step_fits(
         numbers = {name: float(number) for name, number in fit.numbers.items()}
         entries[key] = {"decode": FittedStep.model_validate({**numbers, **fields})}
     return entries, held_out_runs
-
-
-IN_FLIGHT = {"up to 8": (0, 8), "9 to 64": (8, 64), "more than 64": (64, math.inf)}
-"""Requests in flight a replica, by name: above the first number, up to the second [1]."""
 
 
 def waiting(runs: pl.DataFrame) -> dict[str, tuple[float, float, float]]:

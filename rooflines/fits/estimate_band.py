@@ -6,6 +6,7 @@ with each model left out in turn. It holds for the chips, engines and sizes that
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rooflines.fits.calibration_files import ALL_ENGINES
@@ -13,8 +14,12 @@ from rooflines.models.architecture import DECODE, TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from fractions import Fraction
 
     from rooflines.fits.calibration_files import Calibrations, FittedStep, FittedTraining
+
+IN_FLIGHT = {"up to 8": (0, 8), "9 to 64": (8, 64), "more than 64": (64, math.inf)}
+"""Requests in flight a replica, by name: above the first number, up to the second [1]."""
 
 Basis = Literal["models left out", "fitted runs"]
 Scope = Literal["chip and engine", "chip's kin and engine", "engine", "all engines", "chip"]
@@ -96,6 +101,11 @@ def waiting_of(
         if step is not None and step.waiting:
             return dict(step.waiting)
     return {}
+
+
+def in_flight_range(requests: Fraction) -> str:
+    """Name in `IN_FLIGHT` for a number of requests in flight a replica."""
+    return next(name for name, (above, to) in IN_FLIGHT.items() if above < requests <= to)
 
 
 def _band(

@@ -8,13 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.config.schema import SweepConfig
-from rooflines.fits.calibration_files import (
-    AUTO_CALIBRATION,
-    AUTO_COLLECTIVES,
-    AUTO_ENGINES,
-    Calibrations,
-    key_of,
-)
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, Calibrations, key_of
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entries import Chip
 from rooflines.models.architecture import Shape
@@ -74,8 +68,7 @@ def recipe_of(
         compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
         named = config.calibration
         if named == [AUTO_CALIBRATION]:
-            trained = {key.partition("/")[2] for key in sweep.calibrations.training}
-            named = [*AUTO_ENGINES, AUTO_COLLECTIVES, *sorted(trained)]
+            named = sweep.calibrations.softwares
         keys = [key_of(*chip_and_software) for chip_and_software in product(used_chips, named)]
         fits = fits_recipe(sweep.calibrations.subset(keys, compute))
     included: dict[str, object] = {"models": list(models_json)} if models_json else {}

@@ -21,7 +21,7 @@ const SENTENCES = (() => {
   /** Measurements that an estimate's band has inside. */
   function bandShare({ subject, isTraining }) {
     if (subject === MATMUL) return "80% of the timings";
-    return isTraining ? "80% of held-out steps" : "80% of held-out runs";
+    return isTraining ? "80% of fitted steps" : "80% of held-out runs";
   }
   /** Estimate with its band, and the bound. */
   function estimateText(state, { estimate: { time, band }, times: { lower } }) {
