@@ -17,6 +17,9 @@ from rooflines.answers.best_split import best_splits, split_cases
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.answers.question_words import read_words
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import percent
+from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.fits.estimate_band import estimate_band
 from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.library import models_of
@@ -320,3 +323,18 @@ def test_every_split_without_a_row_is_counted_in_one_note():
     missing = {plan.name for plan in plans} - {row["split"] for row in found.rows}
     assert len(notes) == 2
     assert sum(int(match[1]) if match else 1 for match in numbers) == len(missing) > 2
+
+
+def test_splits_within_the_held_out_error_are_called_a_tie():
+    asked = read_words(("h100-sxm", LLAMA, "B=64", "S=4096", "bf16"), chip_entries())
+    known = QuestionCatalogues(chip_entries())
+    ranked = split_cases(asked, known, split="auto", chips=16, calibration="vllm")
+    band = estimate_band(shipped_calibrations(), "h100-sxm", "vllm")
+    assert band is not None
+    best = ranked.rows[0]["t_estimate_s"]
+    tied = [row["split"] for row in ranked.rows if row["t_estimate_s"] / best - 1 < band.median]
+    assert 1 < len(tied) < len(ranked.rows)
+    note = f"{' and '.join(tied)} tie within {percent(band.median)}, the median held-out error"
+    assert [each for each in ranked.notes if each.startswith(note)]
+    bounds = split_cases(asked, known, split="auto", chips=16, calibration="vllm", bound=True)
+    assert not [each for each in bounds.notes if " tie within " in each]

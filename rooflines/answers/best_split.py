@@ -18,15 +18,17 @@ from rooflines.answers.question import (
     split_of,
 )
 from rooflines.answers.routes import routes_of
+from rooflines.answers.step_answer import LEFT_OUT
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.text import counted, seconds
+from rooflines.basics.text import counted, percent, seconds
 from rooflines.config.axis_sizes import Sizes
 from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
 from rooflines.evaluation.row_frames import StepTable
+from rooflines.fits.estimate_band import estimate_band
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
-from rooflines.models.architecture import TRAIN
+from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.split import Split
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
@@ -317,9 +319,32 @@ def split_cases(  # noqa: PLR0913, the parts of a question
         large = sum(row["fits"] is False for row in rest)
         misfits = f", {large} of which do not fit" if large else ""
         notes.append(f"{len(rest)} more splits{misfits}: --csv and --json have all.")
+    if basis is ESTIMATE_BASIS and all_splits.config.phase == [DECODE]:
+        notes += _tie_notes(all_splits, question.chips[0], rows)
     notes += _skipped_notes(all_splits, frame)
     notes += map(as_note, assumptions_of(all_splits).items())
     return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
+
+
+def _tie_notes(
+    all_splits: ModelSweep, chip: str, rows: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """Note on splits that fit, and whose estimates differ from the best by less than the error."""
+    cases = (case for block in all_splits.blocks for case in block.cases)
+    softwares = next((case.choice.softwares for case in cases), None)
+    band = estimate_band(all_splits.calibrations, chip, softwares[0]) if softwares else None
+    fitting = [row for row in rows if row["fits"] is not False]
+    if band is None or not fitting:
+        return
+    best = max(row[RATE] for row in fitting)
+    tied = [str(row["split"]) for row in fitting if best / row[RATE] - 1 < band.median]
+    if len(tied) > 1:
+        names = tied[:MAX_NAMED]
+        if more := len(tied) - len(names):
+            names.append(f"{more} more")
+        named = f"{', '.join(names[:-1])} and {names[-1]}"
+        error = "held-out error" if band.basis == LEFT_OUT else "error of the fit"
+        yield f"{named} tie within {percent(band.median)}, the median {error} of estimates."
 
 
 def _skipped_notes(all_splits: ModelSweep, rows: pl.DataFrame) -> Iterator[str]:
