@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import product
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
@@ -21,7 +21,7 @@ from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.hardware.entry_forms import Entry
@@ -66,10 +66,12 @@ def recipe_of(
     fits = {}
     if config.calibration:
         compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
-        named = config.calibration
-        if named == [AUTO_CALIBRATION]:
-            named = sweep.calibrations.softwares
-        keys = [key_of(*chip_and_software) for chip_and_software in product(used_chips, named)]
+        softwares = (
+            (chip, software)
+            for chip in used_chips
+            for software in _softwares(sweep, chip, config.calibration)
+        )
+        keys = [key_of(*chip_and_software) for chip_and_software in softwares]
         fits = fits_recipe(sweep.calibrations.subset(keys, compute))
     included: dict[str, object] = {"models": list(models_json)} if models_json else {}
     if models is not None or chips is not None:  # measured numbers belong to all rows
@@ -84,6 +86,15 @@ def recipe_of(
         **entries_of(sweep.chips, all_chips, sweep.dtypes, formats, named_forms),
         **fits,
     }
+
+
+def _softwares(sweep: AnySweep, chip: str, named: Sequence[str]) -> Sequence[str]:
+    """Software whose fits a chip's rows may take: as named, or what `auto` takes."""
+    if named != [AUTO_CALIBRATION]:
+        return named
+    calibrations = sweep.calibrations
+    taken = (calibrations.auto_softwares(chip, computes) for computes in sweep.computes.values())
+    return sorted({*chain(*taken), *calibrations.training_softwares(chip)})
 
 
 def shape_recipe(shape: Shape, source: str, note: str | None = None) -> dict[str, Any]:
