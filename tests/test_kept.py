@@ -156,7 +156,7 @@ def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
 def test_kept_steps_of_the_page_depend_on_all_that_they_are_made_of(edit, tmp_path, monkeypatch):
     monkeypatch.setattr(explorer, "MODELS", ("gpt-oss-20b",))
     monkeypatch.setattr(explorer, "SERVING", ("h100-sxm",))
-    monkeypatch.setattr(explorer, "FIRST_CHIPS", ("h100-sxm",))
+    monkeypatch.setattr(explorer, "DEFAULT_CHIPS", ("h100-sxm",))
     chips = {"h100-sxm": chip_entries()["h100-sxm"]}
 
     def made(kept):

@@ -86,6 +86,6 @@ def test_no_module_asks_for_the_locale_or_the_time():
     offenders = {
         str(file.relative_to(package)): words.findall(file.read_text(encoding="utf-8"))
         for file in files
-        if file != package / "basics" / "errors.py"
+        if file not in (package / "basics" / "errors.py", package / "basics" / "cache.py")
     }
     assert {file: words for file, words in offenders.items() if words} == {}

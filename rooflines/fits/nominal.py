@@ -277,7 +277,7 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
 
 
 def _experts_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
-    """Add works and nominal times to routed experts, where tokens choose at random.
+    """Add works and nominal times to routed experts, where each token chooses alike.
 
     Tokens are those that choose; on one chip lie E / ep experts, each split over tp chips.
     """

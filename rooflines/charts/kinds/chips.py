@@ -71,7 +71,7 @@ QUOTIENTS = {
         "flops_per_usd",
         "FLOP per US dollar at the lowest dated price",
         lambda value: f"{si(value, 'FLOP')}/$",
-        lambda row: f"{row['usd_per_hour']:g} USD/h, {row['provider']}",
+        lambda row: f"${row['usd_per_hour']:g}/h",
         "over each chip's lowest dated price",
         "prices",
     ),
