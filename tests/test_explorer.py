@@ -13,7 +13,7 @@ from case_files import case
 from conftest import IN_BOTH
 from faces import show
 from playwright.sync_api import expect
-from shown import NUMBER, unexplained
+from shown import NUMBER, rounds_to, unexplained
 from visits import visiting
 
 import rooflines.site
@@ -166,6 +166,28 @@ def test_a_measured_number_is_a_dot_in_the_plots(visit):
     ((front,), _) = visit.page.evaluate(DRAWN)
     assert front == pytest.approx([50, 64 * 50 / 2])
     assert "Measured: 20 ms" in visit.page.locator("#right .note").inner_text()
+
+
+LABELS = """() => {
+  const [draw, drawn] = [SVG.draw, []];
+  SVG.draw = (_, { marks }) => drawn.push(marks);
+  PLOTS.draw(EXPLORER.readState(), EXPLORER.chipRows(), () => {});
+  SVG.draw = draw;
+  return drawn[1].flatMap(({ label }) => label ?? []);
+}"""
+"""Labels in the plot of step time."""
+
+
+def test_passes_of_a_layer_are_one_part_of_a_training_step(visit):
+    show(visit.page, {"subject": "model", "phase": "train", "model": "llama-3.1-8b"})
+    page, layers = visit.page, {"gate-up", "down", "attention", "qkv", "o", "unembed"}
+    assert layers < {*page.evaluate(LABELS)}
+    state = {"subject": "model", "phase": "train", "chips": "b200", "measured": "6s"}
+    show(page, state)
+    (row,) = page.evaluate(explorer.NUMBERS)
+    text = page.locator("#right .rule-text").text_content() or ""
+    assert rounds_to(text.partition(": ")[2], row["time"])
+    assert "Shares by the bound. Measured: 6 s" in page.locator("#right .note").inner_text()
 
 
 def test_a_measured_number_is_typed_into_a_field_and_kept_in_the_address(visit):

@@ -11,6 +11,7 @@ const PLOTS = (() => {
   const { unsupportedReasons, rangeText, thresholdText } = SENTENCES;
   const { $, make } = ROOFLINES;
   const MAX_KERNELS = 6; // named in the plot of step time, the longest; the rest is one
+  const PASSES = /-(fwd|bwd|dgrad|wgrad|wgrad-add)$/; // of a layer in training
   const MAX_BATCH = 4096; // of plots of steps
   const [MIN_CONTEXT, MAX_CONTEXT] = [1024, 131072]; // of plots of training
   const SHARE_TICKS = [0, 0.2, 0.4, 0.6, 0.8, 1];
@@ -259,7 +260,8 @@ const PLOTS = (() => {
       const lacking = isCalibrated ? "has calibrated steps here" : "holds this step";
       return { messages: [`None of these chips ${lacking}.`] };
     }
-    const omitted = isCalibrated ? "; chips without a calibration are left out" : "";
+    const isPartial = isCalibrated && rows.some(({ time }) => time === null);
+    const omitted = isPartial ? "; chips without a calibration are left out" : "";
     const plot = (state.isTraining ? contextPlot : frontPlot)(state, timed);
     return { ...plot, note: `${plot.note}${omitted}.` };
   }
@@ -267,15 +269,22 @@ const PLOTS = (() => {
   // ---------------------------------------------------------------- step time by kernel: steps
 
   /** Kernels by the time that they take, the longest first, as { name, indices }; the last ones
-      together. `kernelTimes` has a list per size. */
+      together. In training a layer's passes are one. `kernelTimes` has a list per size. */
   function kernelGroups(kernels, kernelTimes) {
-    const length = (i) => kernelTimes[0][i] + kernelTimes.at(-1)[i];
-    const order = kernels.map((_, i) => i).filter(length).sort((a, b) => length(b) - length(a));
-    const number = order.length > MAX_KERNELS + 1 ? MAX_KERNELS : order.length;
-    const groups =
-      order.slice(0, number).map((i) => ({ name: kernels[i].name, indices: [i] }));
-    const rest = order.slice(number);
-    return rest.length ? [...groups, { name: `${rest.length} others`, indices: rest }] : groups;
+    const byName = new Map();
+    kernels.forEach(({ name }, i) => {
+      const layer = name.replace(PASSES, "");
+      byName.set(layer, [...(byName.get(layer) ?? []), i]);
+    });
+    const length = ({ indices }) =>
+      sum(indices.map((i) => kernelTimes[0][i] + kernelTimes.at(-1)[i]));
+    const groups = [...byName].map(([name, indices]) => ({ name, indices })).filter(length)
+      .sort((a, b) => length(b) - length(a));
+    const number = groups.length > MAX_KERNELS + 1 ? MAX_KERNELS : groups.length;
+    const rest = groups.slice(number);
+    const indices = rest.flatMap((group) => group.indices);
+    return rest.length
+      ? [...groups.slice(0, number), { name: `${rest.length} others`, indices }] : groups;
   }
 
   /** Kernels' shares in step time as stacked areas, over some sizes. */
@@ -298,10 +307,10 @@ const PLOTS = (() => {
   /** Basis for the shares, in a state that asks for estimates. */
   function basisNote({ basis }, isCalibrated) {
     if (isCalibrated) return "Calibrated.";
-    return basis === CALIBRATED ? "By the bound." : "";
+    return basis === CALIBRATED ? "Shares by the bound." : "";
   }
 
-  /** Measured time over the shown one, whose shares the plot has. */
+  /** Measured time over the shown one. */
   const measuredNote = ({ measured }, time) => (measured
     ? ` Measured: ${seconds(measured.time)}, ${significant(measured.time / time)} times it.` : "");
 
@@ -328,7 +337,7 @@ const PLOTS = (() => {
     const sizes = octaves(min, max, 3);
     const areas = stackedShares(row.workload.kernels, sizes, sizes.map(timesAt));
     const size = state[name];
-    const time = isCalibrated ? row.time : row.times.serial;
+    const time = row.time ?? row.times.serial;
     const rules = [
       ...criticalRule(state, row, max),
       sizeRule(size, `${name} = ${integer(size)}: ${seconds(time)}`),
