@@ -5,11 +5,12 @@ import json
 import polars as pl
 import pytest
 from catalogues import NOMINAL, shipped
-from command_line import said
+from command_line import refused, said
 from timed_sets import BF16, HEAD
 
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.timings import Timings
+from rooflines.measured.catalogues import WEIGHT_FORMATS, compute_of
 from rooflines.measured.join import join_timings
 from rooflines.measured.judgement import ordering, pairs_of, per_token_and_chip, wrong_pairs
 
@@ -138,6 +139,45 @@ def test_timings_that_no_fit_of_steps_estimates_have_no_errors_held_out(tmp_path
         assert "In sample" not in said(capsys, "measured", "judge", table)
 
 
+def test_errors_by_model_chip_engine_and_source_say_what_no_fit_has_seen(tmp_path, capsys):
+    """phi-4 is in no fit, and B300 has no runs at all."""
+    rows = [
+        f"{model},{chip},vllm,1,1024,1024,{n},0.1,{tpot},{lab}"
+        for model, chip, n, tpot, lab in (
+            ("llama-3.1-70b", "b200", 8, 0.04, "one lab"),
+            ("llama-3.1-70b", "b200", 16, 0.06, "one lab"),
+            ("llama-3.1-8b", "h200-sxm", 8, 0.01, "one lab"),
+            ("phi-4", "b300", 8, 0.02, "another"),
+        )
+    ]
+    table = written(tmp_path, *rows, head=f"{RUNS},source")
+    judged = json.loads(said(capsys, "measured", "judge", table, "--json"))
+    errors = {(row["of"], row["name"]): row for row in judged["grouped"]}
+    joined = json.loads(said(capsys, "measured", "join", table, "--json"))
+    steps = shipped_calibrations().steps
+    outside = [
+        row["model"] not in steps[key]["decode"].models
+        if (key := f"{row['chip']}/vllm") in steps
+        else True
+        for row in joined
+    ]
+    assert 0 < sum(outside) < len(outside)
+    assert errors["fit", "outside the fit"]["n"] == sum(outside)
+    assert errors["fit", "outside the fit"]["outside"] == sum(outside)
+    assert errors["fit", "in the fit"]["outside"] == 0
+    assert errors["engine", "vllm"]["n"] == len(joined)
+    (of_phi,) = (row for row in joined if row["model"] == "phi-4")
+    error = abs(of_phi["t_estimate_s"] / of_phi["seconds"] - 1)
+    for group in (("model", "phi-4"), ("chip", "b300"), ("source", "another")):
+        assert errors[group]["median"] == pytest.approx(error)
+        assert errors[group]["ratio"] == pytest.approx(of_phi["seconds"] / of_phi["t_estimate_s"])
+        inside = of_phi["t_estimate_p10_s"] <= of_phi["seconds"] <= of_phi["t_estimate_p90_s"]
+        assert errors[group]["coverage"] == inside
+    printed = said(capsys, "measured", "judge", table)
+    assert "By what runs share; outside the fit: models that their step fit has" in printed
+    assert f"{error:.1%}" in printed
+
+
 def test_join_writes_each_timing(tmp_path, capsys):
     table, out_file = three_chips(tmp_path), tmp_path / "joined.parquet"
     said(capsys, "measured", "join", table, "-o", str(out_file))
@@ -168,3 +208,34 @@ def test_the_software_of_a_source_counts_where_none_is_given(tmp_path, capsys):
     table = written(tmp_path, row, row.replace("collection/trtllm/1.2", "me"), head=head)
     found = json.loads(said(capsys, "measured", "join", table, "--json"))
     assert [one["software"] for one in found] == [None, None]
+
+
+FORMATS = "linear,experts"
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "compute"),
+    [
+        ("int4_wo", "h100-sxm", "bf16"),
+        ("mxfp4", "b200", "mxfp4"),
+        ("mxfp4", "h200-sxm", "fp8"),
+    ],
+)
+def test_narrow_formats_of_weights_are_read_and_computed_as_the_chip_can(
+    name, chip, compute, tmp_path, capsys
+):
+    """The bound of weights alone: a quarter of those in bf16, and a little for the scales."""
+    runs = [
+        f"llama-3.1-8b,{chip},vllm,1,1024,1024,1,0.1,0.02,{one},{one}" for one in ("bf16", name)
+    ]
+    table = written(tmp_path, *runs, head=f"{RUNS},{FORMATS}")
+    wide, narrow = json.loads(said(capsys, "measured", "join", table, "--json"))
+    assert compute_of(WEIGHT_FORMATS[name], shipped().chips[chip]) == compute
+    assert 0.25 < narrow["t_lower_s"] / wide["t_lower_s"] < 0.5
+
+
+def test_another_format_of_weights_is_refused_with_those_that_are_read(tmp_path, capsys):
+    run = "llama-3.1-8b,h100-sxm,vllm,1,1024,1024,1,0.1,0.02,int5_wo,int5_wo"
+    refusal = refused(capsys, "measured", "join", written(tmp_path, run, head=f"{RUNS},{FORMATS}"))
+    for name in ("int5_wo", "mxfp4", "int4_wo"):
+        assert name in refusal

@@ -28,6 +28,16 @@ HELD_OUT = {
     "p90": "p90",
     "spread": "measured / estimate, 8 of 10",
 }
+GROUPED = {
+    "of": "by",
+    "name": "",
+    "n": "runs",
+    "outside": "outside the fit",
+    "median": "estimate: median error",
+    "p90": "p90",
+    "ratio": "measured / estimate",
+    "coverage": "in band",
+}
 ERRORS = {
     "of": "of",
     "split": "split",
@@ -100,6 +110,9 @@ def _text(judgement: Judgement) -> list[str]:
     ]
     errors = table(ERRORS, ({**row, "of": _case_label(row)} for row in rows))
     lines = [*_held_out(judgement.held_out), errors, "", *_ratios(judgement.whole)]
+    if not judgement.grouped.is_empty():
+        head = "By what runs share; outside the fit: models that their step fit has not seen"
+        lines += ["", head, table(GROUPED, judgement.grouped.to_dicts())]
     if not judgement.pairs.is_empty():
         lines += ["", table(PAIRS, judgement.pairs.to_dicts())]
     return lines

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.fits.calibration_files import ALL_ENGINES, Calibrations
-from rooflines.fits.fit_errors import with_errors
+from rooflines.fits.fit_errors import BAND_QUANTILES, with_errors
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, MATMUL_SIZES, PARALLEL
 from rooflines.measured.timing_summary import error_columns, summaries
 
@@ -45,6 +45,7 @@ class Judgement:
         errors: Errors by chip, software and region, with the columns in `MEASURED_SUMMARY`.
         held_out: For served models, estimates' errors at models left out of fits, from
             `held_out_errors`; empty where no step fit estimates the runs.
+        grouped: For served models, errors by model, chip, engine and source, from `group_errors`.
         pairs: Shares of pairs ordered right, from `ordering`.
         wrong: The pairs that the estimate orders wrongly, from `wrong_pairs`.
         skipped: Timings without a row or an estimate, counted, from `MeasuredSet.skipped`.
@@ -53,6 +54,7 @@ class Judgement:
     whole: dict[str, Any]
     errors: pl.DataFrame
     held_out: pl.DataFrame
+    grouped: pl.DataFrame
     pairs: pl.DataFrame
     wrong: pl.DataFrame
     skipped: list[dict[str, Any]]
@@ -62,6 +64,7 @@ class Judgement:
         """Judgement as JSON."""
         frames = {
             "held_out": self.held_out,
+            "grouped": self.grouped,
             "errors": self.errors,
             "pairs": self.pairs,
             "wrong": self.wrong,
@@ -84,8 +87,10 @@ def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
     (whole,) = with_errors(joined.frame).select(**error_columns()).to_dicts()
     fits = Calibrations() if timing_set.config.held_out else timing_set.catalogues.fits
     held_out = held_out_errors(joined.frame, fits)
+    grouped = group_errors(joined.frame, timing_set.catalogues.fits)
     ordered, wrong = ordering(pairs), wrong_pairs(pairs)
-    return Judgement(whole, errors, held_out, ordered, wrong, timing_set.skipped(joined))
+    skipped = timing_set.skipped(joined)
+    return Judgement(whole, errors, held_out, grouped, ordered, wrong, skipped)
 
 
 HELD_OUT_TYPES = {
@@ -125,6 +130,74 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     if len(rows) == 1:  # of all engines alone
         rows = []
     return pl.DataFrame(rows, schema=HELD_OUT_TYPES, orient="row")
+
+
+GROUPS = {"model": "model", "chip": "chip", "software": "engine", "source": "source"}
+"""Columns by which errors are grouped, with their names on a screen."""
+
+IN_FIT, OUTSIDE_FIT = "in the fit", "outside the fit"
+"""Runs whose model the step fit for their chip and engine has seen, and all others."""
+
+GROUPED_TYPES = {
+    "of": pl.String,
+    "name": pl.String,
+    "n": pl.Int64,
+    "outside": pl.Int64,
+    **dict.fromkeys(("median", "p90", "ratio", "coverage"), pl.Float64),
+}
+"""Columns in `group_errors` with their types."""
+
+
+def group_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
+    """Group estimates' errors on served runs by what these share.
+
+    Args:
+        frame: Timings joined with the model.
+        fits: The calibrations by which they were joined.
+
+    Returns:
+        A row for each value, `name`, in a column from `GROUPS`, `of`, and for runs in and outside
+        the fit: `n`, the runs with an estimate, and `outside`, those whose model the step fit for
+        their chip and engine has not seen [1]; `median` and `p90` over |estimated / measured - 1|;
+        `ratio`, median measured / estimated time; `coverage`, the share in the band [1].
+        Empty for other timings.
+    """
+    if "tpot_s" not in frame.columns:
+        return pl.DataFrame(schema=GROUPED_TYPES)
+    systems = frame.select("chip", "software", "model").unique()
+    seen = [
+        model in fits.steps[f"{chip}/{engine}"]["decode"].models
+        if f"{chip}/{engine}" in fits.steps
+        else False
+        for chip, engine, model in systems.iter_rows()
+    ]
+    runs = with_errors(
+        frame.join(
+            systems.with_columns(is_seen=pl.Series(seen, dtype=pl.Boolean)),
+            on=["chip", "software", "model"],
+            nulls_equal=True,
+        )
+    ).drop_nulls("t_estimate_s")
+    runs = runs.with_columns(
+        fit=pl.when("is_seen").then(pl.lit(IN_FIT)).otherwise(pl.lit(OUTSIDE_FIT))
+    )
+    in_band = pl.col("seconds").is_between("t_estimate_p10_s", "t_estimate_p90_s")
+    parts = [
+        runs.drop_nulls(column)
+        .group_by(name=pl.col(column).cast(pl.String))
+        .agg(
+            n=pl.len().cast(pl.Int64),
+            outside=pl.col("is_seen").not_().sum().cast(pl.Int64),
+            median=pl.col("error").median(),
+            p90=pl.col("error").quantile(BAND_QUANTILES[1], "linear"),
+            ratio=pl.col("ratio").median(),
+            coverage=in_band.mean(),
+        )
+        .sort("name")
+        .select(pl.lit(label).alias("of"), "name", pl.exclude("name"))
+        for column, label in {**GROUPS, "fit": "fit"}.items()
+    ]
+    return pl.concat([pl.DataFrame(schema=GROUPED_TYPES), *parts])
 
 
 def per_token_and_chip(frame: pl.DataFrame) -> pl.DataFrame:
