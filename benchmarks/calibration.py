@@ -141,7 +141,8 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
     for (chip, software, stated, of), part in frame.group_by(keys, maintain_order=True):
         newest = max(part["source"].unique(), key=version)
         one = launched_in_graphs(replace(timings, frame=part.filter(pl.col("source") == newest)))
-        check_repeats(one, path)
+        if note := check_repeats(one, path):
+            print(note, file=sys.stderr)
         known = (each for each in (DYNAMIC, BLOCK, STATIC) if each in str(stated or ""))
         unstated = (
             UNSTATED.get((str(software), str(of))) if timings.kind is MATMUL_TIMINGS else None

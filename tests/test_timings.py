@@ -232,7 +232,27 @@ def test_equal_keys_that_differ_more_than_twofold_are_refused(tmp_path):
     with pytest.raises(RooflinesError, match="add a column that tells them apart"):
         check_repeats(read_timings(path))
     noisy = repeated(tmp_path, "how", 1.9)
-    check_repeats(read_timings(noisy), noisy)
+    assert check_repeats(read_timings(noisy), noisy) == ""
+
+
+@pytest.mark.parametrize(("differing", "told"), [(1, True), (1, False), (4, True), (4, False)])
+def test_a_few_equal_keys_that_differ_are_refused_where_a_column_tells_them_apart(
+    differing, told, tmp_path
+):
+    """Of 20 sizes one is within noise; four are a fifth, which is refused or said."""
+    path = repeated(tmp_path, "how" if told else "distribution")
+    near = pl.col("seconds") / pl.when(pl.int_range(pl.len()) < 2 * differing).then(1).otherwise(3)
+    other = pl.int_range(pl.len()) % 2 == 1
+    pl.read_csv(path).with_columns(
+        seconds=pl.when(other).then(near).otherwise("seconds")
+    ).write_csv(path)
+    if differing > 1 and told:
+        with pytest.raises(RooflinesError, match="in 20% of the keys") as raised:
+            check_repeats(read_timings(path), path)
+        assert "the column how, which tells them apart" in str(raised.value)
+    else:
+        note = check_repeats(read_timings(path), path)
+        assert ("; no column besides distribution tells them apart" in note) == (differing > 1)
 
 
 def test_a_fit_of_a_collective_is_of_graphs(tmp_path):
