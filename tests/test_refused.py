@@ -61,7 +61,7 @@ def test_the_fix_that_is_offered_works_when_typed(asked, capsys):
     said(capsys, *asked.next_words)
 
 
-TRIED = re.compile(r"^  try: rooflines (.*)$", re.MULTILINE)
+TRIED = re.compile(r"^  try(?: \(without .*\))?: rooflines (.*)$", re.MULTILINE)
 """The corrected line below a message."""
 
 CORRECTED = [line for each in REFUSED for line in TRIED.findall(each.output)]

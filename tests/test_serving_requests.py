@@ -19,6 +19,7 @@ from random_sweeps import BITS, check
 from serving_tables import KINDS, NAMED, model_sweep, sweep_of
 from strata import parts_of_every
 
+import rooflines
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
@@ -118,3 +119,25 @@ def test_replicas_answer_as_one_of_them_does():
     one, three = of_each.select(names).rows()
     assert one == pytest.approx(three, rel=1e-12)
     assert None not in one
+
+
+def test_rates_of_a_request_are_those_of_its_time_per_token():
+    """On every basis: tokens/s are sequences over TPOT, with the prompts of an estimate in both."""
+    asked = {
+        "models": "llama-3.1-8b",
+        "chips": "h100-sxm",
+        "dtypes": "bf16",
+        "grid": {"B": [1, 64]},
+        "requests": [{"input": 1024, "output": 256}],
+        "calibration": "vllm",
+    }
+    config = rooflines.load_config({"model-sweeps": {"served": asked}, "charts": []})
+    rows = rooflines.rows(config, "served").collect().to_dicts()
+    assert all(row["prompts_estimate_s"] > 0 for row in rows)
+    for row in rows:
+        for time, suffix in (
+            ("tpot_s", ""),
+            ("tpot_serial_s", "_serial"),
+            ("t_estimate_s", "_estimate"),
+        ):
+            assert row[f"tokens_per_s{suffix}"] * row[time] == pytest.approx(row["B"], rel=1e-12)

@@ -27,7 +27,7 @@ from rooflines.theory.operation import parse_operation
 from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.answers.question_words import Question
     from rooflines.hardware.entries import Chip
@@ -302,8 +302,19 @@ def _is_size(text: str) -> bool:
         return False
 
 
-def with_correction(error: RooflinesError, line: str | None) -> RooflinesError:
-    """Error with the line to type as its note."""
+def with_correction(
+    error: RooflinesError, line: str | None, typed: Sequence[str] = ()
+) -> RooflinesError:
+    """Error with the line to type as its note, and the typed words that it lacks.
+
+    Args:
+        error: The mistakes.
+        line: Corrected line; None: there is none.
+        typed: Words as typed.
+    """
     if line is not None:
-        error.add_note(f"try: {line}")
+        kept = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
+        lost = [word for typed_words in typed for word in typed_words.split() if word not in kept]
+        lacks = f" (without {', '.join(dict.fromkeys(lost))})" if lost else ""
+        error.add_note(f"try{lacks}: {line}")
     return error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
 EXPLAIN, TRAIN_COMMAND, COMPARE = "explain", "train", "compare"
 """Commands whose words are a question."""
@@ -145,7 +145,7 @@ WORD_FORMS = (
 
 SIZE_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("bs", "batch", "batch_size", "batchsize", "concurrency", "conc"), "B"),
-    **dict.fromkeys(("users", "sequences", "seqs"), "B"),
+    **dict.fromkeys(("users", "sequences", "seqs", "gbs", "global_batch_size"), "B"),
     **dict.fromkeys(("ctx", "context", "context_length", "seq", "seqlen", "seq_len"), "S"),
     **dict.fromkeys(("sequence_length", "max_model_len", "context_len"), "S"),
     "new_tokens": "T",
@@ -175,8 +175,18 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("phase", "tokens", "price", "network", "memory", "draft", "as")},
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
+    **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
+    **dict.fromkeys(("took", "time"), "measured"),
 }
 """Options by key."""
+
+SPLIT_KEYS: Mapping[str, str] = {
+    **{key: key for key in ("tp", "dp", "ep", "pp", "cp")},
+    "tensor_parallel_size": "tp",
+    "data_parallel_size": "dp",
+    "pipeline_parallel_size": "pp",
+}
+"""Parts of a split by key."""
 
 PHASE_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("decode", "decoding", "generate", "generation"), "decode"),
@@ -204,6 +214,33 @@ AUTO_WORDS = ("auto",)
 def key_name(text: str) -> str:
     """Key as in the tables above: lower case, underscores."""
     return text.strip().lower().lstrip("-").replace("-", "_")
+
+
+def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]:
+    """Arguments with keys of a question typed as options, `--tp 8`, as words, `tp=8`.
+
+    Args:
+        args: Arguments as typed.
+        options: Options that the command has.
+    """
+    words, rest = list[str](), [*args]
+    while rest:
+        name, equals, value = rest[0].partition("=")
+        key = key_name(name)
+        word = SPLIT_KEYS.get(key, key)
+        is_word = any(key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, SPLIT_KEYS))
+        is_word = is_word or key in OPTION_KEYS or key.upper() in SIZE_KEYS.values()
+        if not name.startswith("--") or name in options or not is_word:
+            words.append(rest.pop(0))
+        elif equals:
+            words.append(f"{word}={value}")
+            rest.pop(0)
+        elif len(rest) > 1:
+            words.append(f"{word}={rest[1]}")
+            del rest[:2]
+        else:
+            words.append(rest.pop(0))
+    return words
 
 
 def is_key(text: str) -> bool:

@@ -16,7 +16,7 @@ from rooflines.answers.explain import answered
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.screen import as_ascii, section_lines
-from rooflines.answers.word_forms import EXPLAIN
+from rooflines.answers.word_forms import EXPLAIN, options_as_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -149,7 +149,16 @@ Its words: `rooflines list words`; its options: `rooflines explain -h`"""
 """Printed for a command without words."""
 
 
-@click.command("explain", cls=WithExamples, epilog=EPILOG)
+class QuestionCommand(WithExamples):
+    """A command whose words are a question; keys typed as options are words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments, `--tp 8` as the word `tp=8`."""
+        options = {name for param in self.get_params(ctx) for name in param.opts}
+        return super().parse_args(ctx, options_as_words(args, options))
+
+
+@click.command("explain", cls=QuestionCommand, epilog=EPILOG)
 @click.argument(
     "words",
     nargs=-1,
@@ -224,7 +233,7 @@ def answered_line(
         correction = corrected_line(
             command_name, line, catalogues.chips, lambda repaired: answer(repaired, catalogues)
         )
-        raise with_correction(error, correction) from None
+        raise with_correction(error, correction, line.words) from None
 
 
 def _answer(

@@ -16,13 +16,14 @@ from rooflines.cli.explain import (
     OF_BOTH,
     OF_MODELS,
     OF_TRAINING,
+    QuestionCommand,
     answered_line,
     bound_option,
     options_of,
     printed_answer,
     set_option,
 )
-from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame
+from rooflines.cli.output import catalogues_of, config_option, prints_frame
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ OPTIONS = {
 """Options of a plan."""
 
 
-@click.command("train", cls=WithExamples)
+@click.command("train", cls=QuestionCommand)
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
 @bound_option

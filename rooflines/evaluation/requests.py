@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX
 from rooflines.evaluation.compiler import CASE_INDEX, Value, quotient
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
@@ -93,7 +94,7 @@ class RequestCompiler(StepCompiler):
                 "tpot_serial_s": pl.col("t_serial_s"),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS_COLUMN].fill_null(0.0)},
-            band_columns(),
+            {**band_columns(), **self._per_token(ESTIMATE_SUFFIX, "t_estimate_s")},
         ]
 
     def request_column(
