@@ -6,6 +6,7 @@ A repair follows from a mistake's place and close names; what is printed was ans
 from __future__ import annotations
 
 import shlex
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.answers.name_search import find_chip, find_dtypes
@@ -314,7 +315,8 @@ def with_correction(
     """
     if line is not None:
         kept = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
-        lost = [word for typed_words in typed for word in typed_words.split() if word not in kept]
+        words = [word for typed_words in typed for word in typed_words.split()]
+        lost = [word for word in words if word not in kept and not get_close_matches(word, kept)]
         lacks = f" (without {', '.join(dict.fromkeys(lost))})" if lost else ""
         error.add_note(f"try{lacks}: {line}")
     return error

@@ -453,14 +453,14 @@ class OneChip:
         )
 
     def sums_send_less(self, reduced, exchanged):
-        """True if one all-reduce of all experts sends for no longer than an exchange."""
+        """True if one all-reduce of all experts sends for less time than an exchange."""
         links, shared = self.case.links, self.case.entry["moe"].get("shared")
         others = [*exchanged, *(self.all_reduce() if shared else [])]
         sums, parts = (
             sum(max(send for send, _ in levels_s(links, each, 1)) for each in collectives)
             for collectives in (reduced, others)
         )
-        return sums <= parts
+        return sums < parts
 
     def shared_experts(self, count):
         """The experts of every token: split along their width, read and written whole."""
