@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 MAX_ROUNDS = 8
 """Repairs after which a line is given up [1]."""
 
+MAX_WORD = 30
+"""Longest word that is repeated in full [1]."""
+
 PAIR = ["h100", "b200"]
 """Chips of a comparison without any."""
 
@@ -316,7 +319,11 @@ def with_correction(
     if line is not None:
         kept = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
         words = [word for typed_words in typed for word in typed_words.split()]
-        lost = [word for word in words if word not in kept and not get_close_matches(word, kept)]
+        lost = [
+            word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}..."
+            for word in words
+            if word not in kept and not get_close_matches(word, kept)
+        ]
         lacks = f" (without {', '.join(dict.fromkeys(lost))})" if lost else ""
         error.add_note(f"try{lacks}: {line}")
     return error
