@@ -317,13 +317,13 @@ def with_correction(
         typed: Words as typed.
     """
     if line is not None:
-        kept = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
+        present = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
         words = [word for typed_words in typed for word in typed_words.split()]
-        lost = [
+        left_out = [
             word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}..."
             for word in words
-            if word not in kept and not get_close_matches(word, kept)
+            if word not in present and not get_close_matches(word, present)
         ]
-        lacks = f" (without {', '.join(dict.fromkeys(lost))})" if lost else ""
+        lacks = f" (without {', '.join(dict.fromkeys(left_out))})" if left_out else ""
         error.add_note(f"try{lacks}: {line}")
     return error

@@ -354,10 +354,23 @@ class _Reader:
         self.whole_splits: list[dict[str, str]] = []
         self.checkpoint: name_search.Checkpoint | None = None
         self.readers = (
-            self._phase, self._chips, self._dtypes, self._operation, self._path, self._size,
-            self._key, self._split, self._count, self._quantity, self._product, self._model,
-            self._engine, self._group, self._spoken, self._part_of_a_chip,
-        )  # fmt: skip
+            self._phase,
+            self._chips,
+            self._dtypes,
+            self._operation,
+            self._path,
+            self._size,
+            self._key,
+            self._split,
+            self._count,
+            self._quantity,
+            self._product,
+            self._model,
+            self._engine,
+            self._group,
+            self._spoken,
+            self._part_of_a_chip,
+        )
 
     def read(self, word: str) -> bool:
         """Take a word as what it is; False: it is nothing known."""

@@ -131,6 +131,16 @@ def count(value: float) -> str:
     return format_number(value, "count")
 
 
+def whole_percent(share: float) -> str:
+    """Share [1] in whole percent."""
+    return format_number(share, "whole percent")
+
+
+def column_percent(share: float) -> str:
+    """Share [1] in percent with one decimal, for columns that are compared."""
+    return format_number(share, "column percent")
+
+
 def percent(share: float) -> str:
     """Share in percent; a share below 1 is never 100%."""
     return format_number(share, "percent")

@@ -19,7 +19,7 @@ import polars as pl
 from rooflines.answers.name_search import find_chip
 from rooflines.basics.errors import INTERRUPTED, RooflinesError, at_path, check_choices
 from rooflines.basics.file_kinds import check_kind
-from rooflines.basics.text import counted, si
+from rooflines.basics.text import counted, si, whole_percent
 from rooflines.basics.version import __version__
 from rooflines.cli.calibrate import CALIBRATIONS_FOLDER, fit_and_write
 from rooflines.cli.output import WithExamples, format_of, one_chip
@@ -196,7 +196,9 @@ def _finish(session: Session, multiplier: type[Multiplier]) -> None:
         drift = max(times) / min(times) - 1
         if drift > DRIFT:
             why = "the machine was busy, or its clock changed"
-            click.echo(f"{dtypes}: the reference matmul drifted by up to {drift:.0%}: {why}")
+            click.echo(
+                f"{dtypes}: the reference matmul drifted by up to {whole_percent(drift)}: {why}"
+            )
     click.echo(f"{session.path}: {session.frame.height} timings")
     fits = _calibrate(session, multiplier)
     config = session.path.with_suffix(".yaml")
@@ -227,7 +229,9 @@ def _rates(session: Session) -> Iterator[str]:
 
 def _rate(label: str, rate: float, unit: str, sheet: float | None) -> str:
     """A rate, beside that of the data sheet."""
-    share = f", {rate / sheet:.0%} of the data sheet's {si(sheet, unit)}" if sheet else ""
+    share = (
+        f", {whole_percent(rate / sheet)} of the data sheet's {si(sheet, unit)}" if sheet else ""
+    )
     return f"{label} {si(rate, unit)}{share}"
 
 

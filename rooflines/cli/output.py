@@ -18,7 +18,7 @@ from polars import selectors as cs
 from rooflines.answers.name_search import find_chip, search_chip, search_model
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
-from rooflines.basics.text import count, percent, seconds, si, significant
+from rooflines.basics.text import column_percent, count, percent, seconds, si, significant
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.library import is_named, is_path
@@ -97,7 +97,7 @@ def _on_bases(name: str) -> tuple[str, ...]:
 
 
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
-    (("_share", "_right", "median", "mean", "p90", "_coverage"), "{:.1%}".format),
+    (("_share", "_right", "median", "mean", "p90", "_coverage"), column_percent),
     (("utilization", "share_of_peak", "bubble", *_on_bases("mfu")), percent),
     ((*_on_bases("tokens_per_s_per_chip"), "output_tokens_per_s"), count),
     (("_tau",), "{:.2f}".format),

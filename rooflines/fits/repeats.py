@@ -13,7 +13,7 @@ import polars as pl
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.files import read_csv, read_parquet
-from rooflines.basics.text import MAX_ITEMS_SHOWN
+from rooflines.basics.text import MAX_ITEMS_SHOWN, whole_percent
 from rooflines.fits.timings import ROW
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def check_repeats(timings: Timings, path: str | Path | None = None) -> str:
     telling = [name for name, left in shares.items() if left <= MAX_TOLD_SHARE]
     problem = (
         f"has rows with equal {', '.join(keys)} whose seconds differ up to {ratio:.3g}-fold, in "
-        f"{share:.0%} of the keys that are repeated"
+        f"{whole_percent(share)} of the keys that are repeated"
     )
     if not telling and share <= MAX_SHARE:
         together = [name for name in TAKEN_TOGETHER if name in frame.columns]

@@ -7,6 +7,7 @@ from math import ceil, floor, log10
 import polars as pl
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import whole_percent
 
 THOUSAND = 3
 """Exponent of a unit slip: by 10^3, 10^6, ..."""
@@ -47,7 +48,7 @@ def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
         )
 
 
-IMPOSSIBLE = f"less than {FASTEST:.0%} of the bound, which no cache explains"
+IMPOSSIBLE = f"less than {whole_percent(FASTEST)} of the bound, which no cache explains"
 """Reason why a timing is left out."""
 
 

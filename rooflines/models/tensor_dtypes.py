@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import whole
+from rooflines.basics.text import whole_percent
 from rooflines.hardware.dtype_catalogue import Dtype, dtype_entries, stored_bits
 from rooflines.hardware.entry_forms import Entry, Text, validate_entry
 
@@ -133,7 +134,7 @@ class ModelDtypes(Entry):
             yield f"the embedding is {self.dtype_of('head')}, the LM head {self.lm_head}"
         for name, sums in self.mixed.items():
             whole = sum(sums.values())
-            parts = (f"{100 * count / whole:.0f}% {dtype}" for dtype, count in sums.items())
+            parts = (f"{whole_percent(count / whole)} {dtype}" for dtype, count in sums.items())
             yield f"{name} are {' and '.join(parts)}, on average {float(self.bits()[name]):.2f} bit"
 
     @property

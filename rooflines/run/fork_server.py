@@ -1,4 +1,4 @@
-"""The fork server of a run: it imports the modules of jobs once, and forks a process for each job.
+"""A run's fork server: it imports job modules once, and forks a process for each job.
 
 A job starts in milliseconds, with its modules imported, and is still a process: if it is killed or
 runs out of memory, only the job fails, and its memory is given back. `start` starts the server with

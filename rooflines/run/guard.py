@@ -40,9 +40,9 @@ class Guard(logging.Handler):
 
     Args:
         workflow: Snakemake's workflow object.
-        results: The folder of results.
-        planned: The outputs of the plan by their path below `results`.
-        config: The config file of the run; None: not a single one.
+        results: The results folder.
+        planned: The plan's outputs by their path below `results`.
+        config: The run's config file; None: not a single one.
     """
 
     def __init__(

@@ -46,13 +46,13 @@ def write_measured(spec: str, path: str | Path) -> None:
 def write_measured_summary(
     spec: str, tables: Sequence[str], path: str | Path, skipped: str | Path
 ) -> None:
-    """Write the errors of all sets, and the timings without a row or an estimate, as CSV.
+    """Write errors by set, and timings without a row or an estimate, as CSV.
 
     Args:
         spec: What they depend on, from `Plan.spec`.
-        tables: The tables of the sets, in the order of `spec`.
-        path: The CSV file of the errors.
-        skipped: The CSV file of the timings without a row or an estimate.
+        tables: Tables by set, in the order in `spec`.
+        path: CSV file with the errors.
+        skipped: CSV file with timings without a row or an estimate.
     """
     recipes = json.loads(spec)["measurements"]
     frames = [

@@ -29,13 +29,13 @@ class Output:
 
     Attributes:
         path: Its path below the results.
-        job: The function of its job, which takes the spec and the path.
+        job: Function that takes the spec and the path.
         spec: Everything it depends on, as JSON, with digests of its code and inputs.
-        inputs: The outputs that its job reads, by their name in its rule.
-        rows_by_chip: The rows of a part of a table, by chip [1].
-        sweep, number: The sweep and the number of a part.
-        rule: The rule of a file; empty: its rule is written out in `workflow/rules`.
-        meaning: What a file of `rule` has in it, for readers.
+        inputs: Outputs that its job reads, by name in its rule.
+        rows_by_chip: Rows in a table part, by chip [1].
+        sweep, number: A part's sweep and number.
+        rule: A file's rule; empty: its rule is written out in `workflow/rules`.
+        meaning: Contents of a file by `rule`, for readers.
     """
 
     path: str
@@ -57,7 +57,7 @@ class Output:
         inputs: Mapping[str, Sequence[Output]] | None = None,
         **fields: Any,  # noqa: ANN401, of the fields
     ) -> Self:
-        """An output whose spec is some content, and digests of the code of its job and of inputs.
+        """Create an output whose spec is some content, and digests: its job's code, its inputs.
 
         Args:
             path: Its path below the results.
@@ -88,10 +88,10 @@ class Output:
 
 @dataclass(frozen=True)
 class Plan:
-    """All outputs of a config; its methods are views of the list.
+    """All outputs for a config; its methods are views on the list.
 
     Attributes:
-        outputs: The outputs; the parts of a table are in order.
+        outputs: The outputs; table parts are in order.
     """
 
     outputs: tuple[Output, ...]

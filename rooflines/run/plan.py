@@ -245,10 +245,10 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
 
 
 def _shown(config: Config, chart: Spec) -> dict[str, str]:
-    """Digests of what a chart shows: of the numbers of each chip by its id, by "" of all else.
+    """Digests for what a chart shows: each chip's numbers by id, all else by "".
 
-    That is the chart, its formats, what it is of, and its code: its own file and all of `charts`
-    but the files of other charts.
+    All else is the chart, its formats, its subject, and its code: its own file and all in `charts`
+    but other charts' files.
     """
     recipe = _recipe_of(config, chart)
     rest = {

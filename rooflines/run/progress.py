@@ -34,8 +34,8 @@ class Progress(logging.Handler):
 
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
-        rows: Rows of each output, by its path below the results; 0 of all but parts [1].
-        kept: The rows of an output that its job takes from an earlier run [1].
+        rows: Rows by output path below the results; 0 for all but parts [1].
+        kept: Rows that an output's job takes from an earlier run [1].
         stream: Where the lines go; standard error by default.
     """
 

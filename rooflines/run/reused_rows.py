@@ -1,7 +1,6 @@
 """Reuse rows from an earlier run for chips that have not changed.
 
-A copy of the file stays in the state of runs; the record of the file has its digest and the recipes
-that it is of.
+A copy stays in the state of runs; the file's record has its digest and its recipes.
 """
 
 from __future__ import annotations
@@ -157,11 +156,11 @@ def _merged(
     """Merge two frames in their common order by runs, without reading or copying rows.
 
     Args:
-        old: The rows of before.
-        new_rows: The rows of chips that have changed.
-        order: The values of columns in order, slowest first.
-        kept_chips: The chips of `old` to keep.
-        part: Whether they are a part of a table: it has the runs that it had.
+        old: Rows before.
+        new_rows: Rows for chips that have changed.
+        order: Column values in order, slowest first.
+        kept_chips: Chips in `old` to keep.
+        part: True for a table part: it has the runs that it had.
     """
     names = [name for name in order if name in old.columns]
     ranks: list[dict[str | float | None, int]] = [

@@ -31,11 +31,11 @@ MAX_REASONS = 3
 
 
 def final_lines(plan: Plan, results: str | Path) -> str:
-    """Last lines of a run: files made, rows skipped, statements, and the page to open.
+    """Last lines in a run: files made, rows skipped, statements, and the page to open.
 
     Args:
-        plan: The plan of the run.
-        results: The folder of results, all of them made.
+        plan: The run's plan.
+        results: The results folder, complete.
 
     Returns:
         Lines of text; those whose file cannot be read are left out.

@@ -166,15 +166,15 @@ def messages(stale: Iterable[StaleOutput], action: str) -> list[str]:
 
 
 def foreign(results: Path, outputs: Iterable[Path]) -> list[Path]:
-    """Files at the paths of outputs, or in folders that are outputs, that something else made.
+    """Files at output paths, or in output folders, that something else made.
 
     A file is ours if it has a record, even if its content has changed. A folder is ours if it has a
     readable record, with the files named there and no others. Links, and folders in place of files,
     are never ours.
 
     Args:
-        results: The folder of results.
-        outputs: The paths of outputs; those that do not exist are passed over.
+        results: The results folder.
+        outputs: Output paths; those that do not exist are passed over.
     """
     return [
         path for output in outputs if os.path.lexists(output) for path in _foreign(results, output)
@@ -213,8 +213,8 @@ def remove_others(results: Path, planned: Container[str]) -> None:
     take their rows for results.
 
     Args:
-        results: The folder of results.
-        planned: The paths of all outputs below it.
+        results: The results folder.
+        planned: All output paths below it.
     """
     for path in recorded_outputs(results):
         record = record_of(results, path)

@@ -100,12 +100,12 @@ def cuts(rows: Sequence[int], most: int, together: int) -> Iterator[tuple[int, i
     """Table slices.
 
     Args:
-        rows: Rows of each of its units, such as those of a chip [1].
-        most: Rows of a slice at most [1].
+        rows: Rows by unit, such as a chip [1].
+        most: Maximum rows in a slice [1].
         together: Units share a slice up to this many rows [1].
 
     Yields:
-        Start and stop of a slice, and the units that it has.
+        Start and stop, and the slice's units.
     """
     start, length, first = 0, 0, 0
     for unit, of_unit in enumerate(rows):
