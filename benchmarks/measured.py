@@ -105,7 +105,7 @@ def quantiles(tables: list[Path], of_date: date) -> pl.DataFrame:
         source="of_source", date=pl.lit(of_date.isoformat())
     )
     numbers = ("n", *SHARES)
-    return found.select("of", *order, *numbers, "source", "date").sort("of", *order)
+    return found.select("subject", *order, *numbers, "source", "date").sort("subject", *order)
 
 
 def _spread(frame: pl.DataFrame, of: str, keys: tuple[str, ...]) -> pl.DataFrame:
@@ -114,8 +114,8 @@ def _spread(frame: pl.DataFrame, of: str, keys: tuple[str, ...]) -> pl.DataFrame
     return pl.concat(
         [
             frame.drop_nulls(ratio)
-            .with_columns(of=pl.lit(of), over=pl.lit(name))
-            .group_by("of", *keys, "over")
+            .with_columns(subject=pl.lit(of), over=pl.lit(name))
+            .group_by("subject", *keys, "over")
             .agg(
                 n=pl.len(),
                 **{

@@ -93,9 +93,9 @@ def test_its_numbers_are_those_of_the_catalogue(folder):
     entry = chip_entries()["h100-sxm"]
     (peak,) = chips.filter(path="units.matrix.bf16.flops_per_s").to_dicts()
     assert peak["value"] == entry.units["matrix"]["bf16"].flops_per_s
-    assert (peak["of"], peak["dtype"], peak["unit"]) == ("matrix", "bf16", "FLOP/s")
+    assert (peak["part"], peak["dtype"], peak["unit"]) == ("matrix", "bf16", "FLOP/s")
     (rate,) = chips.filter(path="memory.hbm.bytes_per_s").to_dicts()
-    assert (rate["value"], rate["of"], rate["dtype"]) == (3.35e12, "hbm", None)
+    assert (rate["value"], rate["part"], rate["dtype"]) == (3.35e12, "hbm", None)
     assert pl.read_parquet(folder / "measured.parquet").equals(measured_quantiles())
 
 

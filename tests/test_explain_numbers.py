@@ -138,7 +138,9 @@ def test_the_other_dtypes_are_those_of_the_unit():
 
 def test_how_far_timings_are_is_that_of_the_same_case():
     answer = rooflines.explain(*EXAMPLE)
-    rows = measured_quantiles().filter(of="matmul", chip="h100-sxm", dtypes="bf16", over="bound")
+    rows = measured_quantiles().filter(
+        subject="matmul", chip="h100-sxm", dtypes="bf16", over="bound"
+    )
     long = rows.filter(length="long").sort("n").row(-1, named=True)
     assert answer.measured == {name: long[name] for name in ("software", "n", "p10", "p50", "p90")}
     short = rooflines.explain("h100-sxm", "128x1024x1024", "bf16").measured

@@ -44,7 +44,7 @@ def test_pairs_are_counted_by_their_order():
     assert pairs.select("one", "other").rows() == [("a", "b"), ("a", "c"), ("b", "c")]
     (chips,) = ordering(pairs).to_dicts()
     assert chips == {
-        "of": "chips",
+        "subject": "chips",
         "pairs": 3,
         "apart": 2,  # 2 and 1.67 times; 1.2 times is not
         "bound_right": 0,
@@ -87,7 +87,7 @@ def test_served_runs_are_compared_by_the_time_of_a_token_on_a_chip():
     found = join_timings(Timings("t", frame), shipped()).frame
     (pair,) = pairs_of(found).to_dicts()
     one, four = (819 * tpot / (0.1 + 819 * tpot) for tpot in (0.02, 0.01))  # in decode
-    assert pair["of"] == "splits"
+    assert pair["subject"] == "splits"
     assert pair["measured"] == pytest.approx((0.02 / one) / (0.01 * 4 / four))
     estimates = found["t_estimate_s"].to_list()
     assert pair["estimate"] == pytest.approx(estimates[0] / (4 * estimates[1]), rel=1e-8)
@@ -113,7 +113,7 @@ def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys
     table = written(tmp_path, *runs, head=RUNS)
     steps = shipped_calibrations().steps
     found = json.loads(said(capsys, "measured", "judge", table, "--json"))
-    rows = {row["of"]: row for row in found["held_out"]}
+    rows = {row["subject"]: row for row in found["held_out"]}
     assert list(rows) == ["all", "h200-sxm sglang", "h200-sxm vllm"]
     for key, row in rows.items():
         fit = steps[key.replace(" ", "/")]["decode"]
@@ -152,7 +152,7 @@ def test_errors_by_model_chip_engine_and_source_say_what_no_fit_has_seen(tmp_pat
     ]
     table = written(tmp_path, *rows, head=f"{RUNS},source")
     judged = json.loads(said(capsys, "measured", "judge", table, "--json"))
-    errors = {(row["of"], row["name"]): row for row in judged["grouped"]}
+    errors = {(row["subject"], row["name"]): row for row in judged["grouped"]}
     joined = json.loads(said(capsys, "measured", "join", table, "--json"))
     steps = shipped_calibrations().steps
     outside = [

@@ -63,7 +63,7 @@ def test_fits_of_engines_foresee_torch(repository):
 
 def test_rows_name_chips_and_dtypes_of_the_catalogue():
     found = measured_quantiles()
-    of = {str(what): rows for (what,), rows in found.group_by("of")}
+    of = {str(what): rows for (what,), rows in found.group_by("subject")}
     assert of.keys() == {MATMUL, STEP}
     assert set(found["chip"].drop_nulls()) <= chip_entries().keys()
     assert set(of[MATMUL]["dtypes"]) <= dtype_entries().combinations.keys()
@@ -77,11 +77,11 @@ def test_numbers_are_quantiles_with_their_source():
     assert found.select((pl.col("p50") <= pl.col("p90")).all()).item()
     assert found.filter(pl.col("n") < FEWEST).is_empty()
     assert found.drop("chip", "software", "dtypes", "length").null_count().sum_horizontal()[0] == 0
-    assert not found.select("of", *KEYS, "length", "over").is_duplicated().any()
+    assert not found.select("subject", *KEYS, "length", "over").is_duplicated().any()
 
 
 def test_all_served_runs_have_a_row_of_their_own():
-    steps = measured_quantiles().filter(of=STEP, over=BOUND)
+    steps = measured_quantiles().filter(subject=STEP, over=BOUND)
     assert steps["p10"].gt(1).all()
     (whole,) = steps.filter(pl.col("chip").is_null())["n"]
     assert steps["n"].sum() - whole <= whole
@@ -90,7 +90,7 @@ def test_all_served_runs_have_a_row_of_their_own():
 def test_errors_of_served_models_are_those_held_out():
     """The spread of all runs is the band of models that fits of steps have not seen."""
     steps = shipped_calibrations().steps
-    rows = measured_quantiles().filter(of=STEP, over=ESTIMATE)
+    rows = measured_quantiles().filter(subject=STEP, over=ESTIMATE)
     (whole,) = rows.filter(pl.col("chip").is_null()).to_dicts()
     (low, high) = steps[ALL_ENGINES]["decode"].bands["step"]
     assert (whole["p10"], whole["p90"]) == pytest.approx((low, high), rel=5e-3)
@@ -103,7 +103,7 @@ def test_errors_of_served_models_are_those_held_out():
 
 def test_pages_say_that_errors_of_served_models_are_held_out():
     for row in measured_quantiles().iter_rows(named=True):
-        held_out = (row["of"], row["over"]) == (STEP, ESTIMATE)
+        held_out = (row["subject"], row["over"]) == (STEP, ESTIMATE)
         assert timed_text(row).endswith(" of models left out of the fit") == held_out
     views = {(view[0], view[4]) for view in measured_views() if "served" in view[0]}
     assert views == {
@@ -165,7 +165,7 @@ def test_quantiles_of_served_runs_are_by_chip_and_engine_and_of_all(tmp_path):
     rows = measurements(load_config({"measurements": {"runs": {"file": str(path)}}}), "runs")
     found = quantiles([path], date(2026, 1, 2)).filter(over=BOUND)
     keys = [(None, None), ("b200", "sglang"), ("h200-sxm", "vllm")]
-    assert found.select("of", "chip", "software").rows() == [(STEP, *key) for key in keys]
+    assert found.select("subject", "chip", "software").rows() == [(STEP, *key) for key in keys]
     for (chip, _), row in zip(keys, found.iter_rows(named=True), strict=True):
         ratios = sorted(rows.filter(pl.col("chip") == chip if chip else True)["ratio_lower"])
         assert row["n"] == len(ratios) == (41 if chip else 82)

@@ -149,7 +149,7 @@ def over_bound() -> Iterator[Sequence[str]]:
     """Cells of each chip: median measured time over the bound, by software and dtypes."""
     frame = measured_quantiles().filter(pl.col("over") == BOUND)
     kinds = [
-        pl.col("length").eq_missing(length) & pl.col("of").eq(kind)
+        pl.col("length").eq_missing(length) & pl.col("subject").eq(kind)
         for kind, length in ((MATMUL, LONG), (MATMUL, SHORT), (STEP, None))
     ]
     for chip in frame["chip"].drop_nulls().unique(maintain_order=True):

@@ -363,7 +363,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
     if isinstance(case, StepCase):
         is_comparable = case.phase == DECODE and not case.dtypes.mixed
         is_comparable = is_comparable and case.dtypes.dtype_of("experts") == case.dtypes.weights
-        key = {"of": timing_errors.STEP, "dtypes": case.dtypes.weights}
+        key = {"subject": timing_errors.STEP, "dtypes": case.dtypes.weights}
     else:
         is_comparable = (
             row["operation"] == OPERATION and row["shards"] == 1 and row["unit"] == MATRIX
@@ -373,7 +373,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
             if row["t_lower_s"] < timing_errors.MIN_LONG_BOUND_S
             else timing_errors.LONG
         )
-        key = {"of": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
+        key = {"subject": timing_errors.MATMUL, "dtypes": case.dtypes, "length": length}
     if not is_comparable or case.memory != MAIN_MEMORY:
         return None
     rows = timing_errors.measured_quantiles().filter(

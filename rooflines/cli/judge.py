@@ -22,14 +22,14 @@ MAX_WRONG_PAIRS = 20
 """Pairs that are shown [1]; CSV has all."""
 
 HELD_OUT = {
-    "of": "of",
+    "subject": "of",
     "n": "runs",
     "median": "estimate: median error",
     "p90": "p90",
     "spread": "measured / estimate, 8 of 10",
 }
 GROUPED = {
-    "of": "by",
+    "subject": "by",
     "name": "",
     "n": "runs",
     "outside": "outside the fit",
@@ -39,7 +39,7 @@ GROUPED = {
     "coverage": "in band",
 }
 ERRORS = {
-    "of": "of",
+    "subject": "of",
     "split": "split",
     "n": "timings",
     "bare_median": "bound: median error",
@@ -48,7 +48,7 @@ ERRORS = {
     "band_coverage": "in band",
 }
 PAIRS = {
-    "of": "pairs of",
+    "subject": "pairs of",
     "pairs": "all",
     "apart": ">25% apart",
     "bound_right": "bound right",
@@ -57,7 +57,7 @@ PAIRS = {
     "estimate_tau": "estimate tau",
 }
 WRONG = {
-    "of": "pairs of",
+    "subject": "pairs of",
     **{name: name for name in ("one", "other", "measured", "bound", "estimate")},
     "same": "the same",
 }
@@ -108,7 +108,7 @@ def _text(judgement: Judgement) -> list[str]:
         *whole.to_dicts(),
         {**judgement.whole, "split": splits[0] if len(splits) == 1 else None},
     ]
-    errors = table(ERRORS, ({**row, "of": _case_label(row)} for row in rows))
+    errors = table(ERRORS, ({**row, "subject": _case_label(row)} for row in rows))
     lines = [*_held_out(judgement.held_out), errors, "", *_ratios(judgement.whole)]
     if not judgement.grouped.is_empty():
         head = "By what runs share; outside the fit: models that their step fit has not seen"

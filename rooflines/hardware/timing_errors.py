@@ -26,7 +26,7 @@ MIN_LONG_BOUND_S = 20e-6
 """Minimum bound of a long matmul [s]."""
 
 QUANTILE_TYPES = {
-    **dict.fromkeys(("of", "chip", "software", "dtypes", "length", "over"), pl.String),
+    **dict.fromkeys(("subject", "chip", "software", "dtypes", "length", "over"), pl.String),
     "n": pl.Int64,
     **dict.fromkeys(("p10", "p50", "p90"), pl.Float64),
     "source": pl.String,

@@ -94,7 +94,7 @@ def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
 
 
 HELD_OUT_TYPES = {
-    "of": pl.String,
+    "subject": pl.String,
     "n": pl.Int64,
     **dict.fromkeys(("median", "p90", "low", "high"), pl.Float64),
 }
@@ -139,7 +139,7 @@ IN_FIT, OUTSIDE_FIT = "in the fit", "outside the fit"
 """Runs whose model the step fit for their chip and engine has seen, and all others."""
 
 GROUPED_TYPES = {
-    "of": pl.String,
+    "subject": pl.String,
     "name": pl.String,
     "n": pl.Int64,
     "outside": pl.Int64,
@@ -194,7 +194,7 @@ def group_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
             coverage=in_band.mean(),
         )
         .sort("name")
-        .select(pl.lit(label).alias("of"), "name", pl.exclude("name"))
+        .select(pl.lit(label).alias("subject"), "name", pl.exclude("name"))
         for column, label in {**GROUPS, "fit": "fit"}.items()
     ]
     return pl.concat([pl.DataFrame(schema=GROUPED_TYPES), *parts])
@@ -248,7 +248,9 @@ def pairs_of(frame: pl.DataFrame) -> pl.DataFrame:
             for name, time in zip(("measured", "bound", "estimate"), COUNTED, strict=True)
         }
         parts.append(
-            paired.select(pl.lit(kind).alias("of"), "one", pl.col("one 2").alias("other"), *keys)
+            paired.select(
+                pl.lit(kind).alias("subject"), "one", pl.col("one 2").alias("other"), *keys
+            )
             .with_columns(paired.select(**ratios))
             .with_columns(pl.col("bound", "estimate").round_sig_figs(SAME_TO))
         )
@@ -276,7 +278,7 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
         return pl.col("measured").log().sign() * pl.col(name).log().sign()
 
     names = ("bound", "estimate")
-    return pairs.group_by("of", maintain_order=True).agg(
+    return pairs.group_by("subject", maintain_order=True).agg(
         pairs=pl.len(),
         apart=_is_apart().sum(),
         **{f"{name}_right": (agrees(name) > 0).filter(_is_apart()).mean() for name in names},

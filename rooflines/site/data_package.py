@@ -136,7 +136,7 @@ def _chips(chips: Mapping[str, Chip]) -> pl.DataFrame:
     parts = pl.col("path").str.split(".")
     of_unit = parts.list.first() == "units"
     return numbers.with_columns(
-        of=pl.when(parts.list.len() > 2).then(parts.list.get(1)),  # noqa: PLR2004, tree, name, key
+        part=pl.when(parts.list.len() > 2).then(parts.list.get(1)),  # noqa: PLR2004, tree, name, key
         dtype=pl.when(of_unit).then(parts.list.get(2, null_on_oob=True)),
     ).select(list(SITE_COLUMNS["chips"]))
 

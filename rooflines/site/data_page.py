@@ -160,7 +160,7 @@ LACKING = {WITHOUT_ROW: "a row of the model", WITHOUT_ESTIMATE: "an estimate"}
 
 def measured_views() -> list[list[str]]:
     """Quantiles for published timings, measured / predicted time, as text rows."""
-    rows = measured_quantiles().rename({"of": "what"}).to_dicts()
+    rows = measured_quantiles().rename({"subject": "what"}).to_dicts()
     for row in rows:
         kind = "matmuls"
         if row["what"] == STEP:

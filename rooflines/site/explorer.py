@@ -200,7 +200,7 @@ def _measured(data: JSON) -> JSON:
     compute = {dtype["name"]: dtype["compute"] for dtype in data["dtypes"]}
     quantiles: dict[str, JSON] = {}
     for row in measured_quantiles().iter_rows(named=True):
-        subject = DECODE if row["of"] == STEP else row["of"]
+        subject = DECODE if row["subject"] == STEP else row["subject"]
         key = "/".join(
             [subject, *(row[name] or "" for name in ("chip", "dtypes", "length", "over"))]
         )
@@ -209,7 +209,7 @@ def _measured(data: JSON) -> JSON:
         if key not in quantiles or row["software"] == fit.get("software"):
             names = ("over", "length", "p10", "p50", "p90")
             quantiles[key] = {"timings": timed_text(row), **{name: row[name] for name in names}}
-    matmuls = measured_quantiles().filter(of=MATMUL)
+    matmuls = measured_quantiles().filter(subject=MATMUL)
     dtypes = matmuls.group_by("chip", maintain_order=True).agg(pl.col("dtypes").unique().sort())
     timed = {chip: ", ".join(names) for chip, names in dtypes.iter_rows()}
     return {
@@ -221,13 +221,17 @@ def _measured(data: JSON) -> JSON:
 
 def timed_text(row: JSON) -> str:
     """Words for the timings behind quantiles."""
-    noun = "timing" if row["of"] == MATMUL else "run"
+    noun = "timing" if row["subject"] == MATMUL else "run"
     n = counted(row["n"], noun)
-    n += " of models left out of the fit" if (row["of"], row["over"]) == (STEP, ESTIMATE) else ""
+    n += (
+        " of models left out of the fit"
+        if (row["subject"], row["over"]) == (STEP, ESTIMATE)
+        else ""
+    )
     if not row["chip"]:
         return f"of other models, chips and engines, {n}"
     source = chip_label(row["chip"])
-    source = source if row["of"] == MATMUL else f"{source} in {row['dtypes']}"
+    source = source if row["subject"] == MATMUL else f"{source} in {row['dtypes']}"
     return f"{source}, {SOFTWARE.get(row['software'], row['software'])}, {n}"
 
 

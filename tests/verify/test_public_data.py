@@ -118,7 +118,7 @@ def test_shipped_quantiles_follow_from_public_timings():
     computed = quantiles(public_timings(), stored["date"][0])
     kept = [
         frame.cast({"n": pl.Int64, "date": pl.String}).filter(
-            (pl.col("over") == BOUND) | (pl.col("of") == STEP)
+            (pl.col("over") == BOUND) | (pl.col("subject") == STEP)
         )
         for frame in (computed, stored.with_columns(date=stored["date"][0]))
     ]
