@@ -287,16 +287,21 @@ def test_the_page_has_the_thresholds_by_estimate():
 
 
 def test_an_estimate_says_which_kernels_have_no_timings():
-    asked: dict[str, Any] = {"B": 64, "S": 1024, "split": "tp=2", "calibration": ["trtllm"]}
+    asked: dict[str, Any] = {"B": 64, "S": 1024, "calibration": ["trtllm"]}
     for phase in ("decode", "prefill"):
         question = {**asked, "dtypes": "fp8", "phase": phase}
-        mixture = rooflines.explain_model("h100-sxm", "mixtral-8x7b", **question)
+        mixture = rooflines.explain_model("h100-sxm", "mixtral-8x7b", split="tp=2", **question)
         by = {each["group"]: each["calibration"] for each in mixture.to_dict()["terms"]}
-        assert by["experts"].startswith("untimed, by trtllm fp8 + trtllm bf16")
-        assert {by[name].split()[0] for name in ("qkv", "attention")} == {"trtllm"}
-        assert "% from kernels without timings" in " ".join(str(mixture).split())
+        names = ("experts", "qkv", "attention")
+        assert {by[name].split()[0] for name in names} == {"trtllm"}
+        latent = rooflines.explain_model(
+            "h100-sxm", "deepseek-v3", split="tp=8", **{**question, "S": 65536}
+        )
+        by = {each["group"]: each["calibration"] for each in latent.to_dict()["terms"]}
+        assert by["attention"].startswith("untimed, by trtllm fp8")
+        assert "% from kernels without timings" in " ".join(str(latent).split())
     assert "without timings" not in str(
-        rooflines.explain_model("h100-sxm", "llama-3.1-8b", **asked)
+        rooflines.explain_model("h100-sxm", "llama-3.1-8b", split="tp=2", **asked)
     )
 
 
