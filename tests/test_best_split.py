@@ -123,7 +123,7 @@ def test_a_screen_has_the_best_twenty_splits_and_counts_the_others(capsys):
 
 def test_a_screen_says_that_no_split_fits(capsys):
     words = "explain", "h100-sxm", LLAMA, "S=8192", "bf16", "--split", "auto", "--chips", "2"
-    assert said(capsys, *words, "B=64").splitlines()[-1] == "No split fits."
+    assert "No split fits." in said(capsys, *words, "B=64").splitlines()
     assert "No split fits." not in said(capsys, *words, "B=1")
 
 

@@ -71,6 +71,8 @@ def summed(found):
         for suffix in ("", "_serial", "_estimate"):
             yield (row[f"tokens_per_s{suffix}"] or 0) / row["B"]
         yield 2 * row["B"]
+    if waiting := found.get("waiting"):
+        yield [int(number) for number in re.findall(r"\d+", waiting["in_flight"])]
     if row.get("price_date"):
         yield int(row["price_date"][:4])
     if "utilization" in row:

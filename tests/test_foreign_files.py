@@ -43,6 +43,7 @@ MORE = {
     "mnk.csv": {"calibrate": ["--dtype", "bf16"], "join": ["--where", "compute=bf16"]},
     "aiconfigurator-nccl.csv": {"calibrate": ["--software", "nccl"]},
     "aiconfigurator-attention.csv": {"calibrate": ["--software", "vllm"]},
+    "aiconfigurator-moe.csv": {"calibrate": ["--software", "vllm"]},
     "vllm-serve.json": {"join": ["--where", "tp=1"]},
     "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
 }

@@ -120,7 +120,7 @@ def test_timings_of_attention_are_a_set(folder, capsys):
     moved = 64 * (8192 * 2 * 8 * 128 * 2 + 2 * 32 * 128 * 2)
     assert rows["t_lower_s"][0] == pytest.approx(moved / 3.35e12)
     assert rows["t_lower_s"][1] == pytest.approx(4 * 32 * 128 * 8192 * 8193 / 2 / 989e12)
-    assert rows["dtypes"].to_list() == ["decode", "prefill-bf16"]
+    assert rows["dtypes"].to_list() == ["decode-bf16", "prefill-bf16-bf16"]
     assert rows["t_estimate_s"].null_count() == 0
     assert_frame_equal(measured_set_of(json.loads(json.dumps(one.recipe()))).join().frame, rows)
     printed = said(capsys, "measured", "judge", str(folder.path / "timed/grid.csv"))

@@ -259,10 +259,7 @@ def estimate_of(case, batch, new, context, engine):
     )
     if case.phase != "decode":
         return seconds
-    layers, moe = case.entry["layers"], case.entry.get("moe")
-    dense = case.entry.get("mlp", {}).get("layers", 0)
-    experts = moe.get("layers", layers - dense) if moe else 0
-    counts = layers, experts, Fraction(batch) / case.dp
+    counts = case.entry["layers"], Fraction(batch) / case.dp
     return seconds + sum(map(mul, counts, engine.values()))
 
 

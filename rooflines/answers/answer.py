@@ -7,6 +7,7 @@ numbers, and words its own statements.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,7 +33,7 @@ from rooflines.solvers.required_rates import LATENCY
 from rooflines.theory.resources import MATH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rooflines.answers.answer_values import RequiredRate, ResourceTime
     from rooflines.answers.measured_number import MeasuredNumber
@@ -151,10 +152,7 @@ class Answer(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """All numbers as JSON: mappings, lists, texts, numbers and null; `kind` names the type."""
-        values = {
-            key: [*value] if isinstance(value, tuple) else value
-            for key, value in asdict(self).items()
-        }
+        values = {key: _plain(value) for key, value in asdict(self).items()}
         return {"kind": self.kind, **values, "basis": self.basis.key, "time_s": self.time_s}
 
     def screen(self) -> Screen:
@@ -405,3 +403,10 @@ class Answer(ABC):
     def _dtype_lines(self) -> Iterator[Line]:
         """Other dtypes that make it compute-bound; a step names them among its facts."""
         yield from ()
+
+
+def _plain(value: object) -> object:
+    """A value as JSON has it: tuples are lists, at every depth."""
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value

@@ -88,7 +88,7 @@ def test_the_first_commands_answer(run, repository):
     assert explained.returncode == 0, explained.stderr
     first = explained.stdout.splitlines()[0]
     assert first in (repository / "README.md").read_text(encoding="utf-8")
-    assert "at most 416 TFLOP/s, 42% of peak" in explained.stdout
+    assert "at most 42%" in explained.stdout
     listed = run("chips")
     assert listed.returncode == 0, listed.stderr
     assert "h100-sxm" in listed.stdout

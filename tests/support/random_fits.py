@@ -86,7 +86,9 @@ def fitted_collectives(draw):
 def files_of_fits(draw, chips):
     """Draw a file of calibrations of chips by two kinds of software."""
     matmuls = lots.dictionaries(lots.sampled_from(COMPUTE), fitted_matmuls(), min_size=2)
-    phases = lots.sampled_from(["decode", *(f"prefill-{dtype}" for dtype in COMPUTE)])
+    names = [f"decode-{cache}{end}" for cache in COMPUTE for end in ("", "-mha")]
+    names += [f"prefill-{dtype}-{cache}" for dtype in COMPUTE for cache in COMPUTE]
+    phases = lots.sampled_from(names)
     attention = lots.dictionaries(phases, fitted_attention(), min_size=1)
     kinds = lots.sampled_from(["all-gather", "reduce-scatter", "all-reduce", "all-to-all"])
     collectives = lots.dictionaries(kinds, fitted_collectives(), min_size=2)
