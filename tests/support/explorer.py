@@ -371,7 +371,7 @@ def behind(value):
     timed = measured_quantiles().filter(
         pl.col("chip").eq_missing(state["chips"]) & (pl.col("dtypes") == state[form])
         | pl.col("chip").is_null(),
-        of=of,
+        subject=of,
     )
     timed = timed if state.get("phase", "decode") == "decode" else timed.clear()
     yield value, timed.to_dicts(), BAND_SHARE
