@@ -141,7 +141,7 @@ def why_cut(links, plan):
     return None
 
 
-def axes_of(chips, axes=3):
+def axes_of(chips, axes):
     """Return every product of at most so many axes that has as many chips."""
     found = [(chips,)]
     for first in range(2, chips):

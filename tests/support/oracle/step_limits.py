@@ -120,10 +120,12 @@ def largest_batch_that_fits(case, context):
 
 def fewest_chips(case, batch, context):
     """The first of tp = 1, 2, 4, ... on which B sequences fit, in one replica; None: none does."""
-    tp = 1
+    tp, most_axes = 1, 1
+    if case.links and case.links[0].topology == "torus":
+        most_axes = max(case.links[0].links // 2, 1)
     while tp <= MOST_HEADS:
         even = shared_evenly(case.entry, tp)
-        forms = axes_of(tp) if case.links and case.links[0].topology == "torus" else [(tp,)]
+        forms = axes_of(tp, most_axes)
         joined = any(why_not_joined(case.links, form) is None for form in forms)
         split = replace(case, axes=(tp,), dp=1, ep_axes=(1,))
         if even and joined and footprints(split, batch, context)["fits"]:
