@@ -3,6 +3,7 @@
 import math
 import random
 from typing import Any
+from unittest.mock import patch
 
 import polars as pl
 from shown import rounds_to, unexplained
@@ -18,6 +19,7 @@ from rooflines.hardware.entries import MAIN_MEMORY, Chip
 from rooflines.hardware.timing_errors import MIN_LONG_BOUND_S, measured_quantiles
 from rooflines.site.explorer import FORMATS, MODELS, PLANS, SERVING, SPLITS, TRAINED
 from rooflines.solvers.plateau import PLATEAU_SHARE
+from rooflines.sweep import cases
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.sharding import NAMED_SHARDINGS
 from rooflines.training.parallel_plan import TrainingPlan
@@ -183,8 +185,6 @@ def _compute(state):
 
 def explained(state):
     """The numbers of a state from Python; None if the chip cannot do it."""
-    if state["subject"] == "matmul" and _beyond_one_axis(state):
-        return None
     asked = _matmul if state["subject"] == "matmul" else _step
     try:
         found = (_training if state.get("phase") == "train" else asked)(state)
@@ -221,15 +221,6 @@ def typed(state):
     return None if kind in ("flops_per_s", *lacking[state["phase"]]) else text
 
 
-def _beyond_one_axis(state):
-    """Test for more chips than one axis of a torus has: the page takes one, Python several."""
-    networks = [*chip_entries()[state["chips"]].networks.values()]
-    torus = bool(networks) and networks[0].topology == "torus"
-    return (
-        torus and state["sharding"] != "none" and state["shards"] > (networks[0].domain or math.inf)
-    )
-
-
 def in_common(row, time, *, calibrated):
     """Common values of answers: time, fit, and band where there is one."""
     band = [row["t_estimate_p10_s"], row["t_estimate_p90_s"]]
@@ -248,17 +239,18 @@ def is_calibrated(state, estimate):
 
 
 def _asked(state):
-    """A matmul as Python answers it."""
+    """A matmul as Python answers it, over one axis of a torus, as the page has it."""
     split = state["sharding"] != "none"
-    return explain(
-        state["chips"],
-        {dim: state[dim] for dim in "BDF"},
-        state["dtypes"],
-        sharding=state["sharding"] if split else None,
-        shards=state["shards"],
-        measured=typed(state),
-        config=QuestionCatalogues(chip_of(state)),
-    )
+    with patch.object(cases, "resolve_axes", lambda _, axes, *__: axes):
+        return explain(
+            state["chips"],
+            {dim: state[dim] for dim in "BDF"},
+            state["dtypes"],
+            sharding=state["sharding"] if split else None,
+            shards=state["shards"],
+            measured=typed(state),
+            config=QuestionCatalogues(chip_of(state)),
+        )
 
 
 def _matmul(state):
