@@ -382,3 +382,41 @@ def test_times_rates_and_costs_of_a_screen_are_of_one_basis(asked, time, suffix)
 def test_the_rate_of_every_split_is_headed_by_its_time(calibration, title, capsys):
     asked = ["h100", "llama-3.1-70b", "B=64", "S=8k", "--split", "auto", "--chips", "8"]
     assert title in said(capsys, "explain", *asked, *calibration)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"split": "tp8"},
+        {"split": "tp4", "network": "infiniband"},
+        {"split": "tp16", "network": ["nvlink", "infiniband"]},
+        {"split": "tp8", "calibration": None},
+        {"split": "tp8", "bound": True},
+    ],
+)
+def test_a_lever_is_the_answer_to_its_own_question(asked):
+    """Its network is said, and its time is that of the step on the same basis."""
+    step: dict[str, Any] = {"B": 64, "S": 8192, "dtypes": "bf16", **asked}
+    answer = rooflines.explain_model("h100-sxm", "llama-3.1-70b", **step)
+    kinds = {lever.kind for lever in answer.levers}
+    assert {"dtypes", "split", "draft"} <= kinds
+    for lever in answer.levers:
+        changes: dict[str, dict[str, Any]] = {
+            "dtypes": {"dtypes": lever.change},
+            "batch": {"B": 128},
+            "split": {"split": lever.change},
+            "chip": {},
+            "draft": {"T": 4},
+        }
+        changed = changes[lever.kind]
+        if lever.network is not None:
+            changed["network"] = lever.network.split("+")
+        chip = lever.change if lever.kind == "chip" else "h100-sxm"
+        alone = rooflines.explain_model(chip, "llama-3.1-70b", **{**step, **changed})
+        assert lever.time_s == pytest.approx(alone.time_s, rel=1e-12)
+        assert lever.bound_s == pytest.approx(alone.bound_s, rel=1e-12)
+        assert alone.row["fits"] is not False
+        if lever.usd_per_mtok is not None:
+            assert lever.usd_per_mtok == pytest.approx(alone.rate("usd_per_mtok"), rel=1e-12)
+        if lever.kind in ("split", "chip") and lever.network != answer.row["network"]:
+            assert f"over {lever.network}" in " ".join(str(answer).split())

@@ -10,6 +10,8 @@ from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rooflines.sweep.exact_times import StepSeconds
+
 
 @dataclass(frozen=True)
 class Basis:
@@ -33,6 +35,13 @@ class Basis:
 ESTIMATE_BASIS = Basis("estimate", "t_estimate_s", ESTIMATE_SUFFIX, "estimate", "estimate")
 SERIALIZED_BASIS = Basis("serialized", "t_serial_s", SERIAL_SUFFIX, "serialized", "serialized time")
 BOUND_BASIS = Basis("bound", "t_lower_s", "", "at least", "bound")
+
+
+def time_on(basis: Basis, times: StepSeconds) -> float | None:
+    """Step time on a basis [s]; None: the step has no estimate."""
+    if basis is BOUND_BASIS:
+        return times.lower
+    return times.estimate if basis is ESTIMATE_BASIS else times.serial
 
 
 def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Basis:

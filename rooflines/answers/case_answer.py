@@ -121,14 +121,14 @@ def answer_of(
         "routes": routes_of(sweep),
         "assumptions": assumptions_of(sweep),
         "softwares": softwares_of(case),
-        "contents": case.choice.contents(_computed(case)),
+        "contents": case.choice.contents(case.computes),
         "basis": basis_of([row], bound=bound),
         "measured": _timed(case, row),
         "kin": _kin(sweep, case),
     }
     answer: Answer
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
-        (compute,) = _computed(case)
+        (compute,) = case.computes
         limits = _limit_shares(sizes, rates, thresholds)
         dtypes = _other_dtypes(sweep, row)
         answer = OperationAnswer(compute=compute, limit_shares=limits, dtypes=dtypes, **common)
@@ -159,11 +159,6 @@ def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
 def thresholds_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:
     """Solve the thresholds in a sweep."""
     return sweep_thresholds(sweep).to_dicts()
-
-
-def _computed(case: OperationCase | StepCase) -> tuple[str, ...]:
-    """Compute dtypes in a case."""
-    return case.dtypes.compute_dtypes if isinstance(case, StepCase) else (case.combination.compute,)
 
 
 # ---------------------------------------------------------------- a measured number
@@ -207,7 +202,7 @@ def _faster_inputs(
         row=row,
         chip=chip,
         resources=answer.resources,
-        peaks=[units[compute] for compute in _computed(case)],
+        peaks=[units[compute] for compute in case.computes],
         dtypes=answer.dtypes,
         chips={chip_row["chip"]: chip_row["t_lower_s"] for chip_row in rows},
         works=works,
@@ -332,7 +327,7 @@ def softwares_of(case: OperationCase | StepCase) -> list[str]:
     calibrations = case.choice.calibrations
     if isinstance(case, TrainingCase):
         return [name for name in case.softwares if calibrations.training_of(case.chip, [name])][:1]
-    fits = [case.choice.first_fit("calibrations", compute) for compute in _computed(case)]
+    fits = [case.choice.first_fit("calibrations", compute) for compute in case.computes]
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     fits += [case.choice.first_fit("collectives", kind) for kind in kinds]
     return list(dict.fromkeys(fit[0] for fit in fits if fit is not None))
@@ -348,7 +343,7 @@ def check_calibration(sweep: Sweep | ModelSweep, case: OperationCase | StepCase)
             problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
             raise RooflinesError("calibration", problem, fix)
         return
-    for compute in _computed(case):
+    for compute in case.computes:
         if sweep.calibrations.matmul(case.chip, named, compute) is None:
             problem = f"is {', '.join(named)}, without a calibration of {case.chip} in {compute}"
             raise RooflinesError("calibration", problem, fix)
@@ -388,7 +383,7 @@ def _timed(case: OperationCase | StepCase, row: Mapping[str, Any]) -> dict[str, 
 def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) -> Iterator[str]:
     """Chip parts that the row depends on."""
     yield from (f"memory.{case.memory}", "efficiency")
-    for compute in _computed(case):
+    for compute in case.computes:
         yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
     if row["network_bytes"]:
         yield from (f"networks.{name}" for name in case.place.networks)

@@ -9,11 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, Basis
+from rooflines.answers.basis import ESTIMATE_BASIS, Basis, time_on
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.question import formats_on
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.step_rows import HOUR_S
+from rooflines.hardware.support import default_route
 from rooflines.models.architecture import DECODE
 from rooflines.models.memory import kv_cache_elements
 from rooflines.models.split import Split
@@ -45,6 +46,7 @@ class Lever:
         change: Dtypes, batch, split, chip or draft in its place.
         time_s: Step time on the answer's basis [s].
         bound_s: Bound on it [s].
+        network: Route between the chips; None: one chip, or a draft, which leaves it.
         tokens_per_s_per_chip: Throughput at that time [1/s]; None: a draft.
         usd_per_mtok: Cost per million tokens at that time [USD]; None: no price, or a draft.
         accepted: Accepted tokens a step from which a draft pays, its drafting time left out:
@@ -55,6 +57,7 @@ class Lever:
     change: str
     time_s: float
     bound_s: float
+    network: str | None = None
     tokens_per_s_per_chip: float | None = None
     usd_per_mtok: float | None = None
     accepted: float | None = None
@@ -101,16 +104,34 @@ def step_levers(
         basis: Time that decides.
         dtypes_cases: Cases in other dtypes, as from `other_dtypes`.
     """
-    fitted = {key.partition("/")[0] for key in sweep.calibrations.calibrations}
-    chips = [name for name in sweep.chips if name in fitted - {case.chip}]
-    levers = [*_levers_of(SPLIT, _cases(sweep, splits=[*_other_splits(case.split)]), step, basis)]
+    levers = [*_levers_of(SPLIT, _split_cases(sweep, case), step, basis)]
     levers = [*_faster(DTYPES, dtypes_cases, case, step, basis), *levers]
     if case.phase == DECODE:
         levers += _levers_of(BATCH, [case], replace(step, B=2 * step.B), basis)
     if basis is ESTIMATE_BASIS:
-        levers += _faster(CHIP, _cases(sweep, chips=chips), case, step, basis)
+        levers += _faster(CHIP, _other_chips(sweep, case), case, step, basis)
     levers += _draft_levers(case, step, basis)
     return sorted(levers, key=lambda lever: KINDS.index(lever.kind))
+
+
+def _other_chips(sweep: ModelSweep, case: StepCase) -> Iterator[StepCase]:
+    """Cases on every other chip with a calibration, each over networks that join as many chips."""
+    fitted = {key.partition("/")[0] for key in sweep.calibrations.calibrations}
+    count = case.split.chips
+    for name in sweep.chips:
+        if name in fitted - {case.chip}:
+            route = default_route(sweep.chips[name], count)
+            yield from _cases(sweep, chips=[name], network=[route] if route else None)
+
+
+def _split_cases(sweep: ModelSweep, case: StepCase) -> Iterator[StepCase]:
+    """Cases with other splits; by default routes where the question's network is its default."""
+    chip = case.place.entry
+    is_default = [*case.place.networks] == default_route(chip, case.split.chips)
+    for split in _other_splits(case.split):
+        route = default_route(chip, split.chips)
+        changes = {"network": [route] if route else None} if is_default else {}
+        yield from _cases(sweep, splits=[split], **changes)
 
 
 def _other_splits(split: Split) -> Iterator[Split]:
@@ -126,37 +147,31 @@ def _other_splits(split: Split) -> Iterator[Split]:
 def _faster(
     kind: str, cases: Iterable[StepCase], case: StepCase, step: Step, basis: Basis
 ) -> list[Lever]:
-    """Fastest levers that are faster than a case by more than `MIN_FACTOR`."""
-    now_s = _decisive(case, step, basis)
+    """Fastest levers that are faster than a case by more than `MIN_FACTOR`, bound included."""
+    times = exact_step_seconds(case, step)
+    now_s = time_on(basis, times)
     levers = [
         lever
         for lever in _levers_of(kind, cases, step, basis)
-        if now_s is None or now_s > MIN_FACTOR * lever.time_s
+        if (now_s is None or now_s > MIN_FACTOR * lever.time_s) and times.lower > lever.bound_s
     ]
     return sorted(levers, key=lambda lever: lever.time_s)[:MAX_OF_KIND]
 
 
-def _cases(sweep: ModelSweep, **keys: list[Any]) -> list[StepCase]:
-    """Supported cases with changed config keys."""
-    if not all(keys.values()):
+def _cases(sweep: ModelSweep, **keys: list[Any] | None) -> list[StepCase]:
+    """Supported cases with changed config keys, over the networks of the question."""
+    if [] in keys.values():
         return []
-    changes = {"network": None, **keys, "thresholds": []}
+    changes = {**keys, "thresholds": []}
     changed = replace(sweep, config=sweep.config.model_copy(update=changes))
     return [case for block in changed.blocks for case in block.cases]
-
-
-def _decisive(case: StepCase, step: Step, basis: Basis) -> float | None:
-    """Step time on a basis [s]; None: it has no estimate."""
-    times = exact_step_seconds(case, step)
-    if basis is BOUND_BASIS:
-        return times.lower
-    return times.estimate if basis is ESTIMATE_BASIS else times.serial
 
 
 def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -> Iterator[Lever]:
     """Levers by case, for cases that fit and have a time on the basis."""
     for case in cases:
-        time_s = _decisive(case, step, basis)
+        times = exact_step_seconds(case, step)
+        time_s = time_on(basis, times)
         if time_s is None or _fits(case, step) is False:
             continue
         chips, draft = case.split.chips, case.place.sweep.config.draft
@@ -168,14 +183,15 @@ def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -
         changes = {
             DTYPES: case.dtypes.label,
             BATCH: f"B={step.B}",
-            SPLIT: f"{case.split.name} on {chips} chip{'s' * (chips > 1)}",
+            SPLIT: case.split.name,
             CHIP: case.chip,
         }
         yield Lever(
             kind=kind,
             change=changes[kind],
+            network=case.network if chips > 1 else None,
             time_s=time_s,
-            bound_s=exact_step_seconds(case, step).lower,
+            bound_s=times.lower,
             tokens_per_s_per_chip=tokens / time_s / chips,
             usd_per_mtok=cost,
         )
@@ -195,12 +211,11 @@ def _draft_levers(case: StepCase, step: Step, basis: Basis) -> Iterator[Lever]:
         return
     if case.phase != DECODE or case.place.sweep.config.draft is not None or step.T != 1:
         return
-    now_s = _decisive(case, step, basis)
-    drafted = replace(step, T=1 + DRAFTED)
-    time_s = _decisive(case, drafted, basis)
+    drafted = exact_step_seconds(case, replace(step, T=1 + DRAFTED))
+    now_s = time_on(basis, exact_step_seconds(case, step))
+    time_s = time_on(basis, drafted)
     if now_s is None or time_s is None:
         return
-    bound_s = exact_step_seconds(case, drafted).lower
     accepted = time_s / now_s - 1
     if accepted < DRAFTED:
-        yield Lever(DRAFT, f"{DRAFTED} tokens", time_s, bound_s, accepted=accepted)
+        yield Lever(DRAFT, f"{DRAFTED} tokens", time_s, drafted.lower, accepted=accepted)

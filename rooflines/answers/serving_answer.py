@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, time_on
 from rooflines.answers.chunked_attention import some_contexts
 from rooflines.answers.phrases import (
     DIGITS,
@@ -145,12 +145,6 @@ class ServingAnswer(StepAnswer):
         verb = "allow" if limit == HEADS else "allows"
         return f"no tp fits that the {limit} {verb}"
 
-    def _on_basis(self, times: StepSeconds) -> float | None:
-        """Time on the basis of the answer [s]; None: it has no estimate."""
-        if self.basis is BOUND_BASIS:
-            return times.lower
-        return times.estimate if self.basis is ESTIMATE_BASIS else times.serial
-
     def _faster_than(self, number: MeasuredNumber) -> Iterator[str]:
         """Calibrated software, then the fastest lever of each kind for the same work."""
         if number.estimate_s is not None and number.estimate_s < number.time_s:
@@ -170,7 +164,7 @@ class ServingAnswer(StepAnswer):
         """Time to first token of one prompt on every replica, on idle chips."""
         if self.first_token is None:
             return ""
-        time_s, least = self._on_basis(self.first_token), seconds(self.first_token.lower)
+        time_s, least = time_on(self.basis, self.first_token), seconds(self.first_token.lower)
         text = f"for a prompt of {self.sizes['S']:,} tokens on idle chips"
         if time_s is None:
             return f"at least {least} {text}; no estimate of prefill"
@@ -191,7 +185,7 @@ class ServingAnswer(StepAnswer):
         """Time per output token after the prompts."""
         if self.next_token is None:
             return ""
-        time_s, least = self._on_basis(self.next_token), seconds(self.next_token.lower)
+        time_s, least = time_on(self.basis, self.next_token), seconds(self.next_token.lower)
         if time_s is None or self.basis is BOUND_BASIS:
             return f"at least {least} a token after these prompts"
         rate = significant(1 / time_s)
@@ -321,10 +315,10 @@ class ServingAnswer(StepAnswer):
         """Time with a lever, its throughput and cost."""
         if lever.accepted is not None:
             accepted = significant(max(lever.accepted, 0.0))
-            return (
-                f"{seconds(lever.time_s)} a step: pays from {accepted} accepted, drafting excluded"
-            )
+            return f"{seconds(lever.time_s)} a step: pays from {accepted} accepted, drafting free"
         texts = [f"{seconds(lever.time_s)} {'a token' if self.decodes else 'a step'}"]
+        if lever.network not in (None, self.row["network"]):
+            texts[0] += f" over {lever.network}"
         if lever.tokens_per_s_per_chip is not None:
             texts.append(f"{count(lever.tokens_per_s_per_chip)} tokens/s/chip")
         if lever.usd_per_mtok is not None:
