@@ -24,13 +24,10 @@ from rooflines.answers.phrases import (
     Section,
     beyond_largest_size,
     crossover,
-    rounded_bound,
 )
 from rooflines.answers.screen import Screen
 from rooflines.basics.text import seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
-from rooflines.solvers.required_rates import LATENCY
-from rooflines.theory.resources import MATH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,7 +53,7 @@ class Answer(ABC):
         capacity_bytes: Capacity of the memory level [byte]; None: not published.
         numbers: Chip numbers behind the row, with `source`, `confidence` and remarks.
         documents: Title and address by id, for sources that are documents.
-        routes: How chips are joined, a phrase each: torus axes that are taken, and an inner network
+        routes: Routes between chips, a phrase each: torus axes that are taken, and an inner network
             that is idle.
         assumptions: What is taken as given, a sentence by subject: `model`, what its shape leaves
             out; `split`, kernels that chips replicate; `dtypes`, what is in the one format typed.
@@ -381,27 +378,6 @@ class Answer(ABC):
     ) -> Iterator[str]:
         """Sizes that attain a share of the peak, along the axis of a threshold."""
         del whole, shares
-        yield from ()
-
-    def _rate_lines(self) -> Iterator[Line]:
-        """Bandwidths that make it compute-bound, each alone; a lower peak is no alternative."""
-        latencies = {resource.resource: resource.latency_s for resource in self.resources}
-        for change in self.required_rates:
-            label, factor = f"{change.resource} bandwidth", change.factor
-            if factor is None or change.needed_per_s is None:
-                text = f"the {change.limit} takes longer than the math"
-                if change.outcome == LATENCY:
-                    hops = seconds(latencies[change.resource])
-                    text = f"hop latency alone, {hops}, exceeds the math"
-                if change.resource != MATH.name:
-                    yield Line(label, "no", text)
-            elif factor > 1:
-                needed = si(rounded_bound(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
-                times = significant(rounded_bound(factor, DIGITS, up=True), DIGITS)
-                yield Line(label, f"× {times}", f"at least {needed}")
-
-    def _dtype_lines(self) -> Iterator[Line]:
-        """Other dtypes that make it compute-bound; a step names them among its facts."""
         yield from ()
 
 

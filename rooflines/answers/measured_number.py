@@ -136,7 +136,7 @@ class MeasuredNumber:
         """MFU by each convention, MBU.
 
         Args:
-            trains: Whether recomputation is told apart.
+            trains: True for training, whose recomputation HFU counts.
         """
         rates = self.rates
         mfu, full = percent(rates[MFU]), percent(rates.get(MFU_FULL, rates[MFU]))

@@ -16,9 +16,11 @@ from rooflines.answers.phrases import (
     Section,
     distinguishable,
     operation_title,
+    rounded_bound,
 )
 from rooflines.basics.text import percent, seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, WITHOUT_END
+from rooflines.solvers.required_rates import LATENCY
 from rooflines.theory.resources import MATH
 from rooflines.theory.sharding import SHARDS
 
@@ -158,6 +160,23 @@ class OperationAnswer(Answer):
             yield Section("Already compute-bound at these sizes.", [])
             return
         yield Section("Alternatives, each alone:", [*self._rate_lines(), *self._dtype_lines()])
+
+    def _rate_lines(self) -> Iterator[Line]:
+        """Bandwidths that make it compute-bound, each alone; a lower peak is no alternative."""
+        latencies = {resource.resource: resource.latency_s for resource in self.resources}
+        for change in self.required_rates:
+            label, factor = f"{change.resource} bandwidth", change.factor
+            if factor is None or change.needed_per_s is None:
+                text = f"the {change.limit} takes longer than the math"
+                if change.outcome == LATENCY:
+                    hops = seconds(latencies[change.resource])
+                    text = f"hop latency alone, {hops}, exceeds the math"
+                if change.resource != MATH.name:
+                    yield Line(label, "no", text)
+            elif factor > 1:
+                needed = si(rounded_bound(change.needed_per_s, DIGITS, up=True), "B/s", DIGITS)
+                times = significant(rounded_bound(factor, DIGITS, up=True), DIGITS)
+                yield Line(label, f"× {times}", f"at least {needed}")
 
     def _dtype_lines(self) -> Iterator[Line]:
         """Fastest dtype combinations that are compute-bound at these sizes and faster."""

@@ -176,7 +176,7 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
-    **dict.fromkeys(("took", "time"), "measured"),
+    "took": "measured",
 }
 """Options by key."""
 

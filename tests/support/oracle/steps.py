@@ -216,7 +216,7 @@ LEAST_ROTARY = 16
 
 
 def bits_of_entry(a, bits):
-    """Mean bits of the elements of an entry, in a cache of so many bits."""
+    """Mean bits per element in a KV cache entry; rotary elements have at least `LEAST_ROTARY`."""
     if a.get("kind") != "shared-kv":
         return bits
     rotary, size = a["rope"], a["H"]
