@@ -6,6 +6,7 @@ The configs are rows of tests/cases/families.yaml: published ones, and a small o
 import json
 import math
 import random
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -13,11 +14,16 @@ from case_files import case
 from hf_configs import FAMILIES, config_of, small
 
 from rooflines import RooflinesError, models
+from rooflines.hardware.entry_forms import validate_entry
+from rooflines.models import memory
 from rooflines.models.architecture import Shape
+from rooflines.models.groups import StepExtents
 from rooflines.models.hf import rules
 from rooflines.models.hf.config_json import TIED
 from rooflines.models.hf.config_keys import Keys, tables
 from rooflines.models.hf.families import families
+from rooflines.models.split import Split
+from rooflines.models.step_kernels import Sharing, StepKernels
 
 TEXT_PARTS = tables()["text-parts"]
 
@@ -230,6 +236,54 @@ def test_deepseek_v4_caches_and_reads_what_its_paper_and_code_say():
     stated = {"weights": "fp8", "experts": "mxfp4", "head": "bf16", "rest": "bf16"}
     assert model.dtypes.model_dump(exclude_defaults=True) == stated
     assert "the state of compressors, 18.7 MB a sequence in fp32, is not counted" in model.notes()
+
+
+def blocks_of_head(head, position, config):
+    """Tokens that a query head of Phi-3-small attends to from a position, block by block."""
+    size, local = config["blocksparse_block_size"], config["blocksparse_num_local_blocks"]
+    last = (position - 1) // size
+    blocks = [
+        block
+        for block in range(last + 1)
+        if last - block < local or (block + head + 1) % config["blocksparse_vert_stride"] == 0
+    ]
+    return {token for block in blocks for token in range(block * size, (block + 1) * size)} & {
+        *range(position)
+    }
+
+
+@pytest.mark.parametrize("tp", [1, 8, 16, 32])
+def test_phi_3_small_reads_no_more_than_the_blocks_of_its_heads(tp):
+    config = FAMILIES["counted"]["phi-3-small-8k"]["config"]
+    shape = models.from_hf(config).shape
+    split = validate_entry(Split, {"tp": tp})
+    classes = ("weights", "head", "rest", "lm_head", "cache", "activations")
+    bits = dict.fromkeys(classes, Fraction(8))
+    kernels = StepKernels(shape, "decode", Sharing(split, bits, ("fp8", "fp8"), "heads", "uniform"))
+    (kernel,) = (each for _, each in kernels.local_kernels if each.name == "attention-strided")
+    heads = range(config["num_attention_heads"])
+    queries = config["num_attention_heads"] // config["num_key_value_heads"]
+    of_chip = max(len(heads) // tp, 1)
+    for position in (1, 961, 1024, 1025, 1089, 3000, 8129):
+        tokens = [blocks_of_head(head, position, config) for head in heads]
+        chips = [[*heads][first : first + of_chip] for first in range(0, len(heads), of_chip)]
+        read = sum(
+            len(set().union(*(tokens[head] for head in chip if head // queries == group)))
+            for chip in chips
+            for group in {head // queries for head in chip}
+        )
+        extents = StepExtents(models.Step(1, position))
+        counted = kernel.work("kv_cache_bytes").at(extents) * len(chips) / 256
+        pairs = kernel.work("flops").at(extents) * len(chips) / 512
+        attended = sum(map(len, tokens))
+        assert counted <= read
+        assert pairs <= attended
+        # A block that has just begun leaves nothing to chance; else up to 63 tokens are fewer.
+        if position % 64 == 1 or position <= 961:
+            assert (counted, pairs) == (read, attended)
+        assert counted > 0.93 * read
+        assert pairs > 0.93 * attended
+    assert memory.kv_cache_elements(shape, 8192) == 32 * 8192 * 2 * 1024
 
 
 @pytest.mark.parametrize("row", FAMILIES["windows"], ids=lambda row: row["model"])

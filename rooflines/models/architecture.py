@@ -286,6 +286,12 @@ class Window(Entry):
         default=False,
         description="whether a token attends to those since the last multiple of `tokens`",
     )
+    stride: ModelSize | None = Field(
+        None,
+        description="each query head also attends to one block in this many before the window, at "
+        "places that follow each other over the heads, and the KV cache keeps all tokens; null: to "
+        "none [1]",
+    )
     layers: ModelSize = Field(description="layers with the window [1]")
     attention: Gqa | None = Field(None, description="their attention; null: as in global layers")
     note: Text | None = Field(None, description="layers that these are, in words")
@@ -465,6 +471,7 @@ class Shape(Entry):
             problem = "is stated beside experts alone, or latent attention"
             raise RooflinesError("crossed", problem, "leave it out")
         self._check_compressed()
+        self._check_stride()
         if self.mtp and self.scores is not None:
             raise RooflinesError("mtp", "is true, but there is no LM head", "leave it out")
         if self.mtp and (self.window or self.single):
@@ -508,6 +515,23 @@ class Shape(Entry):
             if attention.H % tokens:
                 problem = f"is {tokens}, which does not divide the head size {attention.H}"
                 raise RooflinesError(("compressed", index, "tokens"), problem, "use a divisor")
+
+    def _check_stride(self) -> None:
+        """Refuse strides whose blocks are not shared evenly by the query heads."""
+        window = self.window
+        if window is None or window.stride is None:
+            return
+        attention, stride = window.attention or self.attention, window.stride
+        if not isinstance(attention, Gqa) or window.chunked:
+            problem = "is stated beside chunks, or attention that is not gqa"
+            raise RooflinesError(("window", "stride"), problem, "leave it out")
+        per_kv_head = attention.N // attention.K
+        if attention.N % stride or stride < per_kv_head:
+            problem = (
+                f"is {stride}, but there are {attention.N} query heads, {per_kv_head} for a KV head"
+            )
+            fix = "use a divisor of the query heads, no fewer than those for a KV head"
+            raise RooflinesError(("window", "stride"), problem, fix)
 
     @property
     def mixer_layers(self) -> int:
@@ -574,7 +598,8 @@ class Shape(Entry):
             attention = self.window.attention or self.attention
             window = AttentionWindow(self.window.tokens, self.window.chunked)
             compressed = sum(part.layers for part in self.compressed)
-            groups.append(AttentionLayers(self.window.layers - compressed, attention, window))
+            local = AttentionLayers(self.window.layers - compressed, attention, window)
+            groups.append(local._replace(stride=self.window.stride))
             groups += [
                 AttentionLayers(part.layers, attention, window, part) for part in self.compressed
             ]
@@ -588,8 +613,10 @@ class Shape(Entry):
 
     @property
     def attention_windows(self) -> tuple[AttentionWindow, ...]:
-        """Distinct attention windows; indexers add the one over all tokens."""
-        windows = [AttentionWindow()] if self.sparse is not None or self.compressed else []
+        """Distinct attention windows; indexers and strides add the one over all tokens."""
+        is_strided = any(part.stride for part in self.attentions)
+        has_full = self.sparse is not None or self.compressed or is_strided
+        windows = [AttentionWindow()] if has_full else []
         windows += [part.window for part in self.attentions]
         return tuple(dict.fromkeys([*windows, *(part.window for part in self.compressed)]))
 
@@ -602,12 +629,14 @@ class AttentionLayers(NamedTuple):
         attention: GQA, MLA or shared KV.
         window: Tokens that a token attends to.
         compression: Compressed entries that a token attends to besides; None: none.
+        stride: A head attends to one block in this many before the window; None: to none [1].
     """
 
     layers: int
     attention: Attention
     window: AttentionWindow
     compression: Compression | None = None
+    stride: int | None = None
 
 
 def check_phase(phase: str) -> None:

@@ -119,6 +119,7 @@ class Group:
         layout: Layout over the chips of a tensor-parallel group.
         copied_parts: Parts with copies, since fewer chips can share them.
         heads: Parts that a split by heads makes from its KV cache [1].
+        by_query: `cache` elements that query heads share, where KV heads have copies [1].
         bits: Bits per cached element; None: the KV cache dtype's.
         rotary_share: Share of cached elements with rotary bits [1].
         attends: The phase, of grouped-query attention; else None.
@@ -140,6 +141,7 @@ class Group:
     layout: Layout = "whole"
     copied_parts: tuple[CopiedPart, ...] = ()
     heads: int = 1
+    by_query: Terms = field(default_factory=dict)
     bits: int | None = None
     rotary_share: Fraction = Fraction(0)
     attends: Phase | None = None
@@ -399,7 +401,7 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
         if isinstance(attention, SharedKv):
             yield from _compressed(attention, parts, shape.D, phase)
         else:
-            yield from (_by_window(attention, part, phase) for part in parts)
+            yield from (_by_window_or_stride(attention, part, phase) for part in parts)
         for matrix in output_matrices:
             yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
     if shape.state is not None:
@@ -424,6 +426,40 @@ def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Gro
         gqa=attention if isinstance(attention, Gqa) else None,
         window=part.window.tokens or 0,
     )
+
+
+def _by_window_or_stride(attention: Attention, part: AttentionLayers, phase: Phase) -> Group:
+    """Group for attention with one window, and with strided blocks before it.
+
+    For a block before the window, one query head in `stride` makes pairs. A KV head reads what its
+    query heads attend to, blocks that differ from one to the next.
+    """
+    window_group = _by_window(attention, part, phase)
+    if part.stride is None or not isinstance(attention, Gqa):
+        return window_group
+    full_group = _by_window(attention, part._replace(window=FULL_ATTENTION), phase)
+    pairs_share = Fraction(1, part.stride)
+    entries_share = pairs_share * attention.N / attention.K
+    by_query = {
+        product: coefficient * sign * entries_share
+        for group, sign in ((full_group, 1), (window_group, -1))
+        for product, coefficient in group.cache.items()
+    }
+    return replace(
+        window_group,
+        name="attention-strided",
+        flops=_mixed(window_group.flops, full_group.flops, pairs_share),
+        cache=_mixed(window_group.cache, full_group.cache, entries_share),
+        context=_mixed(window_group.context, full_group.context, entries_share),
+        by_query=by_query,
+    )
+
+
+def _mixed(window_terms: Terms, full_terms: Terms, share: Fraction) -> Terms:
+    """Mix terms for a window with a share from those for all tokens."""
+    terms = {product: size * (1 - share) for product, size in window_terms.items()}
+    terms |= {product: size * share for product, size in full_terms.items()}
+    return {product: size for product, size in terms.items() if size}
 
 
 def _compressed(

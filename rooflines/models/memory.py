@@ -63,12 +63,12 @@ class CachedTensor(NamedTuple):
 def cached_tensors(shape: Shape) -> tuple[CachedTensor, ...]:
     """Tensors kept per sequence: KV cache, indexer keys, SSM states and convolution inputs.
 
-    Sparse attention keeps every entry, and reads some. A compressed entry is shared out among its
-    tokens.
+    Sparse and strided attention keep every entry, and read some. A compressed entry is shared out
+    among its tokens.
     """
     tensors = []
-    for layers, attention, window, compression in shape.attentions:
-        kept_window = window if shape.sparse is None else AttentionWindow()
+    for layers, attention, window, compression, stride in shape.attentions:
+        kept_window = window if shape.sparse is None and stride is None else AttentionWindow()
         entry = CachedTensor(
             layers, attention.kv_cache_elements, kept_window, attention.cache_heads
         )

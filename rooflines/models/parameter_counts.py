@@ -100,7 +100,7 @@ class Parameters:
 
 def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
     """Projections in attention, indexers and SSM layers, each with its number of layers."""
-    for layers, attention, _, compression in shape.attentions:
+    for layers, attention, _, compression, _ in shape.attentions:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
         if compression is not None and isinstance(attention, SharedKv):
             matrices = compression.matrices(shape.D, attention)
@@ -179,7 +179,7 @@ def parameters_of(shape: Shape) -> Parameters:
     matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
     norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
     biases = shape.outputs * shape.head_bias + stream_vectors(shape.streams, shape.layers)
-    for layers, attention, _, compression in shape.attentions:
+    for layers, attention, _, compression, _ in shape.attentions:
         norms += layers * attention.norms()
         biases += layers * attention.biases(width)
         if compression is not None and isinstance(attention, SharedKv):

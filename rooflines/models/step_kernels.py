@@ -275,6 +275,9 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         rotary_bytes = rotary_bits(sharing.bits["cache"]) / BITS_PER_BYTE
         element_bytes += (rotary_bytes - element_bytes) * group.rotary_share
     cached = amount(group.cache, element_bytes / parts)
+    if group.by_query and parts < split.dp * split.shards:
+        shared = Fraction(1, split.dp * split.shards) - Fraction(1, parts)
+        cached = total((cached, amount(group.by_query, element_bytes * shared)))
 
     def activation_traffic(cost: str, terms: Terms, whole_layouts: Collection[Layout]) -> Poly:
         """Activation traffic [byte]; `whole_layouts` repeat it per chip, but not under ep."""

@@ -99,6 +99,15 @@ def mixers(draw, layers):
     return {kind: {**state, "full_gate": draw(lots.booleans())}}
 
 
+def strides(model):
+    """Strides that the query heads of a model's windows allow."""
+    window = model["window"]
+    a = window.get("attention") or model["attention"]
+    if window.get("chunked") or a.get("kind", "gqa") != "gqa":
+        return []
+    return [each for each in range(1, a["N"] + 1) if a["N"] % each == 0 and a["N"] <= each * a["K"]]
+
+
 @lots.composite
 def models(draw, name="made-up"):
     """Draw a model, dense, with experts, or both."""
@@ -143,6 +152,8 @@ def models(draw, name="made-up"):
         model |= {"single": True, "layers": layers + mixed}
         return model | draw(mixers(mixed))
     model |= draw(mixers(layers))
+    if "window" in model and (among := strides(model)):
+        model["window"]["stride"] = draw(lots.sampled_from([None, *among]))
     return model if "window" in model else {**model, "mtp": draw(lots.booleans())}
 
 
@@ -342,7 +353,7 @@ def request_configs(draw):
 
 EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
-    *("windows", "chunks", "other windows", "chosen tokens"),
+    *("windows", "chunks", "other windows", "strides", "chosen tokens"),
     *("compressed entries", "chosen entries", "no compressed entries", "streams", "hashed"),
     *("gated-delta", "kda", "mamba2", "short-conv"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
@@ -494,6 +505,7 @@ def kinds_of_case(case):
         "windows": window and not window.get("chunked"),
         "chunks": window.get("chunked"),
         "other windows": window.get("attention"),
+        "strides": window.get("stride"),
         "chosen tokens": entry.get("sparse"),
         str(state.get("kind")): state,
         "mlp": entry.get("mlp"),

@@ -48,6 +48,7 @@ FAMILIES = {
             "attention-window",
             "attention-chunk",
             "attention-compressed",
+            "attention-strided",
             "indexer",
             "state",
         ),

@@ -187,9 +187,11 @@ def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:
                 problem = f"has windows, which configs of {keys.family} are not known to have"
                 raise RooflinesError("layer_types", problem, f"use a model whose layers are {FULL}")
             layers[part] = has_kind
+    tokens = sources["window"].get("tokens", CALL)
     if (
         any(layers.get("window", ()))
-        and keys.optional_size(tokens := sources["window"]["tokens"]) is None
+        and not tokens.endswith(CALL)
+        and keys.optional_size(tokens) is None
     ):
         if types:
             problem = "has layers with a window, whose size is absent"

@@ -239,6 +239,12 @@ def if_enabled(keys: Keys) -> list[bool]:
     return [keys.flag("enable_moe_block")] * keys.layers()
 
 
+def strided_layers(keys: Keys) -> list[bool]:
+    """Strided blocks in Phi-3-small: all layers but each n-th, or all where n is not stated."""
+    every = keys.optional_size("dense_attention_every_n_layers")
+    return [every is None or (index + 1) % every > 0 for index in range(keys.layers())]
+
+
 def kda_layers(keys: Keys) -> list[bool]:
     """KDA layers in Kimi, numbered from 1; none where `layer_types` states them.
 
@@ -555,6 +561,21 @@ def tokens_of_blocks(keys: Keys) -> int:
         for name in ("topk_blocks", "block_size")
     )
     return (blocks - 1) * size + 1
+
+
+def local_tokens(keys: Keys) -> int:
+    """Minimum tokens in a Phi-3-small token's local blocks: (blocks - 1) * block size + 1 [1].
+
+    The last block may have one token. Before them a head attends to one block in a
+    stride.
+    """
+    blocks, size = keys.size("blocksparse_num_local_blocks"), keys.size("blocksparse_block_size")
+    stride, tokens = keys.size("blocksparse_vert_stride"), (blocks - 1) * size + 1
+    keys.assumptions.append(
+        f"in {sum(strided_layers(keys))} layers each head attends to {tokens} tokens, the fewest "
+        f"that {blocks} blocks can hold, and to 1/{stride} of those before: a bound"
+    )
+    return tokens
 
 
 def norms_of_kimi(keys: Keys) -> int:

@@ -43,7 +43,8 @@ def cache_of_one(case, context):
             bits += Fraction(state, case.cache_shares(s["heads"]))
             continue
         a = (entry.get(kind) or {}).get("attention") or entry["attention"]
-        held = entries_held(context, None if kind == "sparse" else tokens)
+        keeps_all = kind == "sparse" or (kind == "window" and entry[kind].get("stride"))
+        held = entries_held(context, None if keeps_all else tokens)
         each = entry_elements(a) * bits_of_entry(a, case.bits["cache"])
         bits += held * each / case.cache_shares(a.get("K", 1))
     for part, made, keys in models.compressors(entry):

@@ -257,6 +257,23 @@ class Inner(NamedTuple):
     head: int | None = None  # of grouped-query attention, with its query heads and its window
     queries: int = 0
     window: int | None = None
+    far: int | Fraction = 0  # elements of the cache before the window, which query heads share
+
+
+def strided(of, a, stride, step, of_pair):
+    """Attention to a window, and of each query head to a block in a stride before it."""
+    before = pairs(step.S, step.T, None) - pairs(step.S, step.T, of.window)
+    flops = of.flops + of_pair * step.B * Fraction(before, stride)
+    heads = Fraction(a["N"], stride)  # query heads at a block, each of another KV head
+    read = heads * (step.S - entries_moved(step.S, step.T, of.window))
+    far = read * (a["H"] + (a.get("v") or a["H"]))
+    return of._replace(
+        name="attention-strided",
+        flops=flops,
+        moved=of.moved + far,
+        context=of.context + read / a["K"],
+        far=far,
+    )
 
 
 class OneChip:
@@ -330,7 +347,11 @@ class OneChip:
         of = Inner(name, flops, moved, bits, heads, inside, outside, context)
         if a.get("kind", "gqa") != "gqa":
             return of
-        return of._replace(head=a["H"], queries=a["N"], window=window)
+        of = of._replace(head=a["H"], queries=a["N"], window=window)
+        own = self.case.entry.get("window") or {}
+        if window is None or not own.get("stride"):
+            return of
+        return strided(of, a, own["stride"], step, of_pair)
 
     def entry_indexer(self, part):
         """The heads of an indexer, to every compressed entry."""
@@ -376,7 +397,8 @@ class OneChip:
     def inner(self, count, of):
         """A mixer between its projections, split by heads or by sequences."""
         case, by_batch = self.case, self.case.cache_split == "batch"
-        moved = self.rows * of.moved / case.cache_shares(of.heads)
+        near = Fraction(of.moved - of.far, case.cache_shares(of.heads))
+        moved = self.rows * (near + Fraction(of.far, case.tp))
         shared = [self.own * elements / case.tp for elements in (of.inside, of.outside)]
         exchanged = [*chain(*(self.over_tp("all-to-all", each) for each in shared))]
         collectives = exchanged if by_batch and of.name != "indexer" else []

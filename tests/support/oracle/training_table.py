@@ -98,6 +98,7 @@ def impossible(entry, plan):
             or entry.get("single")
             or moe.get("latent")
             or window.get("attention")
+            or window.get("stride")
         ),
         "heads": not shared_evenly({**entry, "state": None, "sparse": None}, plan.tp),
         "cp": plan.context == "heads" and heads % (plan.tp * plan.cp) > 0,
