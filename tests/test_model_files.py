@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from case_files import case
 from command_line import refused, said
-from hf_configs import config_of
+from hf_configs import config_of, small
 from outputs_made import make_outputs
 from sheets import read_workbook, table_of
 from spreadsheet import written as workbook_of
@@ -487,3 +487,18 @@ def test_what_parallel_blocks_would_spare_is_said():
     config = {**LLAMA, "model_type": "cohere", "use_qk_norm": False}
     assert "two all-reduces of a layer are counted" in (models.from_hf(config).note or "")
     assert models.from_hf(LLAMA).note is None
+
+
+def test_layers_that_a_search_chose_are_quantized_by_their_own_sizes():
+    config = small("nemotron-nas", tie_word_embeddings=False)
+    method = {"quant_method": "fp8", "modules_to_not_convert": ["lm_head", "self_attn"]}
+    found = models.from_hf({**config, "quantization_config": method})
+    counts = found.parameters()
+    assert found.dtypes is not None
+    heads, width = 64 * 64, 64
+    attention = 3 * (2 * heads + 2 * width * 32) + 2 * heads + 2 * width * 16 + 2 * heads
+    mlp = 3 * 3 * width * 256 + 3 * width * 512 + 2 * 3 * width * 100 + heads
+    assert found.dtypes.mixed["weights"] == {"fp8": mlp, "bf16": attention}
+    assert counts.matrices == mlp + attention
+    groups = [group for group in found.groups("decode") if group.tensors == "weights"]
+    assert models.work(groups, "weights", models.Step(1, 1)) == mlp + attention

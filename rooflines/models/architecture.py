@@ -392,6 +392,30 @@ class Moe(Entry):
         return replicated_matrix(ROUTER, width * scores, width, 0)
 
 
+class Variant(Entry):
+    """Layers that differ from the others, as a search left them: by size, or without a part."""
+
+    layers: ModelSize = Field(description="layers of this kind [1]")
+    K: ModelSize | None = Field(None, description="KV heads; null: as in other layers [1]")
+    F: ModelSize | None = Field(None, description="MLP width; null: as in other layers [1]")
+    attention: Literal["linear", "none"] | None = Field(
+        None,
+        description="linear: a matrix D x D in place of attention; none: nothing, and no norm; "
+        "null: attention",
+    )
+    mlp: Literal["linear", "none"] | None = Field(
+        None, description="linear: a matrix D x D in place of the MLP; none: nothing; null: an MLP"
+    )
+
+    @model_validator(mode="after")
+    def _check_parts(self) -> Self:
+        for part, size in (("attention", "K"), ("mlp", "F")):
+            if getattr(self, part) is not None and getattr(self, size) is not None:
+                problem = f"is {getattr(self, size)}, but there is no {part}"
+                raise RooflinesError(size, problem, "leave one of them out")
+        return self
+
+
 class Shape(Entry):
     """Architecture (shape) of a model."""
 
@@ -424,6 +448,9 @@ class Shape(Entry):
     )
     mlp: Mlp | None = Field(None, description="layers with an MLP")
     moe: Moe | None = Field(None, description="layers with experts")
+    variants: tuple[Variant, ...] = Field(
+        (), description="layers with other KV heads or MLP widths, or without a part"
+    )
     crossed: NonNegativeSize = Field(
         0,
         description="further layers with cross-attention to images, with the same attention, head "
@@ -482,7 +509,9 @@ class Shape(Entry):
                 f"is {self.moe.hash_layers}, more than the {self.moe_layers} layers with experts"
             )
             raise RooflinesError(("moe", "hash_layers"), problem, "correct one of them")
+        self._check_variants()
         mlp_and_moe_layers = self.mlp_layers + self.moe_layers
+        mlp_and_moe_layers += sum(part.layers for part in self.variants if part.F or part.mlp)
         if min(self.mlp_layers, self.moe_layers) < 0 or (
             mlp_and_moe_layers >= self.layers if self.single else mlp_and_moe_layers != self.layers
         ):
@@ -516,6 +545,27 @@ class Shape(Entry):
                 problem = f"is {tokens}, which does not divide the head size {attention.H}"
                 raise RooflinesError(("compressed", index, "tokens"), problem, "use a divisor")
 
+    def _check_variants(self) -> None:
+        """Refuse variants beside parts that already say which layers differ."""
+        if not self.variants:
+            return
+        names = ("window", "sparse", "state", "moe", "streams", "crossed", "mtp", "single")
+        present = [name for name in names if getattr(self, name)]
+        if present or self.attention.kind != "gqa" or self.norms_per_layer % 2:
+            problem = (
+                f"stands beside {', '.join(present) or 'other attention than gqa, or odd norms'}"
+            )
+            raise RooflinesError("variants", problem, "leave one of them out")
+        if sum(part.layers for part in self.variants) > self.layers:
+            problem = f"has more layers than the {self.layers} of the model"
+            raise RooflinesError("variants", problem, "correct one of them")
+        if not self.attention_layers:
+            raise RooflinesError("variants", "leaves no layer with attention", "add one")
+        for index, part in enumerate(self.variants):
+            if part.K and self.attention.N % part.K:
+                problem = f"is {part.K}, which does not divide the {self.attention.N} query heads"
+                raise RooflinesError(("variants", index, "K"), problem, "use a divisor")
+
     def _check_stride(self) -> None:
         """Refuse strides whose blocks are not shared evenly by the query heads."""
         window = self.window
@@ -537,7 +587,8 @@ class Shape(Entry):
     def mixer_layers(self) -> int:
         """Layers with attention or an SSM state [1]."""
         parts = (self.mlp, self.moe) if self.single else ()
-        return self.layers - sum(part.layers or 0 for part in parts if part is not None)
+        layers = self.layers - sum(part.layers or 0 for part in parts if part is not None)
+        return layers - sum(part.layers for part in self.variants if part.attention)
 
     @property
     def attention_layers(self) -> int:
@@ -546,11 +597,45 @@ class Shape(Entry):
 
     @property
     def mlp_layers(self) -> int:
-        """Layers with an MLP [1]."""
+        """Layers with the MLP `mlp` [1]."""
         if self.mlp is None:
             return 0
+        if self.mlp.layers is not None:
+            return self.mlp.layers
         experts = 0 if self.moe is None or self.moe.layers is None else self.moe.layers
-        return self.layers - experts if self.mlp.layers is None else self.mlp.layers
+        varied = sum(part.layers for part in self.variants if part.F or part.mlp)
+        return self.layers - experts - varied
+
+    @property
+    def mlps(self) -> tuple[Mlp, ...]:
+        """MLPs by width, each with its layers; `mlp` comes first."""
+        if self.mlp is None:
+            return ()
+        layers_by_width = {self.mlp.F: self.mlp_layers}
+        for part in self.variants:
+            if part.F is not None:
+                layers_by_width[part.F] = layers_by_width.get(part.F, 0) + part.layers
+        sizes = ({"F": width, "layers": layers} for width, layers in layers_by_width.items())
+        return tuple(self.mlp.model_copy(update=size) for size in sizes if size["layers"])
+
+    @property
+    def linear_layers(self) -> int:
+        """Matrices D x D in place of attention or an MLP [1]."""
+        parts = ((part.layers, (part.attention, part.mlp)) for part in self.variants)
+        return sum(layers * kinds.count("linear") for layers, kinds in parts)
+
+    @property
+    def linear_matrix(self) -> Matrix:
+        """Matrix D x D in place of attention or an MLP."""
+        return Matrix("linear", self.D * self.D, self.D, self.D, "row")
+
+    @property
+    def norm_count(self) -> int:
+        """Norms with width D [1]; a part that a layer lacks has none."""
+        parts = ((part.layers, (part.attention, part.mlp)) for part in self.variants)
+        missing = sum(layers * kinds.count("none") for layers, kinds in parts)
+        norms = self.layers * self.norms_per_layer - missing * (self.norms_per_layer // 2)
+        return norms + self.model_norms
 
     @property
     def moe_layers(self) -> int:
@@ -591,8 +676,16 @@ class Shape(Entry):
         """Attention layers by window; layers that attend to all tokens come first."""
         parts = (self.window, self.sparse)
         limited = sum(part.layers for part in parts if part is not None)
+        layers_by_attention = {self.attention: self.attention_layers - limited}
+        for variant in self.variants:
+            if variant.K is not None:
+                attention = self.attention.model_copy(update={"K": variant.K})
+                layers_by_attention[self.attention] -= variant.layers
+                layers_by_attention.setdefault(attention, 0)
+                layers_by_attention[attention] += variant.layers
         groups = [
-            AttentionLayers(self.attention_layers - limited, self.attention, AttentionWindow())
+            AttentionLayers(layers, attention, AttentionWindow())
+            for attention, layers in layers_by_attention.items()
         ]
         if self.window is not None:
             attention = self.window.attention or self.attention
@@ -648,5 +741,5 @@ def check_phase(phase: str) -> None:
     check_choice(phase, PHASES, "no phase")
 
 
-SHAPE_TYPES = (Shape, Gqa, Mla, Indexer, Window, State, Mlp, Moe)
+SHAPE_TYPES = (Shape, Gqa, Mla, Indexer, Window, State, Mlp, Moe, Variant)
 """Types of a shape and of its parts."""

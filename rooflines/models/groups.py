@@ -392,6 +392,8 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
         parts_by_attention.setdefault(part.attention, []).append(part)
     for attention, parts in parts_by_attention.items():
         suffix = "" if attention == shape.attention else "-window"
+        if shape.variants and suffix and isinstance(attention, Gqa):
+            suffix = f"-{attention.K}"
         count = sum(part.layers for part in parts)
         input_matrices, output_matrices = _around_attention(attention, shape.D, phase)
         for matrix in input_matrices:
@@ -401,9 +403,13 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
         if isinstance(attention, SharedKv):
             yield from _compressed(attention, parts, shape.D, phase)
         else:
-            yield from (_by_window_or_stride(attention, part, phase) for part in parts)
+            for part in parts:
+                group = _by_window_or_stride(attention, part, phase)
+                yield replace(group, name=f"{group.name}{suffix}") if shape.variants else group
         for matrix in output_matrices:
             yield replace(_linear(matrix, count), name=f"{matrix.name}{suffix}")
+    if shape.linear_layers:
+        yield _linear(shape.linear_matrix, shape.linear_layers)
     if shape.state is not None:
         yield from _states(shape.state, shape.D, phase)
 
@@ -569,9 +575,10 @@ def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
 
 
 def _mlps(shape: Shape) -> Iterator[Group]:
-    if shape.mlp is not None and shape.mlp_layers:
-        for matrix in shape.mlp.matrices(shape.D):
-            yield _linear(matrix, shape.mlp_layers)
+    for mlp in shape.mlps:
+        suffix = "" if shape.mlp is not None and mlp.F == shape.mlp.F else f"-{mlp.F}"
+        for matrix in mlp.matrices(shape.D):
+            yield replace(_linear(matrix, mlp.layers or 0), name=f"{matrix.name}{suffix}")
 
 
 def _experts(shape: Shape) -> Iterator[Group]:

@@ -16,7 +16,7 @@ from rooflines.models.compressed_attention import SharedKv
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.models.architecture import Mlp, Shape
+    from rooflines.models.architecture import Mlp, Shape, Variant
 
 MatrixWidths = dict[str, tuple[int, int]]
 """D (contracted width) and F (output width) by layer [1]."""
@@ -99,6 +99,12 @@ ATTENTION_MODULES = {
 }
 """Module names for attention projections."""
 
+VARIANT = "variant-"
+"""Prefix of types of layers that differ, before their index in the shape's variants."""
+
+LINEAR_MODULES = ("self_attn.linear_attn", "mlp.linear_mlp")
+"""Module names for a matrix D x D in place of attention, and of an MLP."""
+
 CROSS_ATTENTION = "cross_attn"
 """Module name for cross-attention to images."""
 
@@ -112,13 +118,15 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
 
     Args:
         shape: The model.
-        mixer: `full`, `window`, `state`, `cross` or `none`.
-        mlp: `dense`, `moe` or `none`.
+        mixer: `full`, `window`, `state`, `cross`, `none`, or `variant-` and an index.
+        mlp: `dense`, `moe`, `none`, or the same.
 
     Returns:
         (module, tensor class, elements [1]) per matrix; experts are one module, the first
         expert's, with all experts' elements.
     """
+    if mixer.startswith(VARIANT):
+        return _variant_modules(shape, shape.variants[int(mixer.removeprefix(VARIANT))])
     modules = [(name, "weights", size) for name, size in _mixer_modules(shape, mixer)]
     modules += _mlp_modules(shape, mlp)
     if shape.single:
@@ -126,6 +134,23 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
             (f"{MIXER}.{name.partition('.')[2]}", kind, size) for name, kind, size in modules
         ]
     return tuple(modules)
+
+
+def _variant_modules(shape: Shape, variant: Variant) -> tuple[tuple[str, str, int], ...]:
+    """Modules in a layer that differs, as `modules_of`."""
+    attention, mlp = shape.attention, shape.mlp
+    if variant.K is not None:
+        attention = attention.model_copy(update={"K": variant.K})
+    if variant.F is not None and mlp is not None:
+        mlp = mlp.model_copy(update={"F": variant.F})
+    plain_shape = shape.model_copy(update={"attention": attention, "mlp": mlp})
+    types = ("none" if variant.attention else "full"), ("none" if variant.mlp else "dense")
+    kinds = zip(LINEAR_MODULES, (variant.attention, variant.mlp), strict=True)
+    linears = [name for name, kind in kinds if kind == "linear"]
+    return (
+        *modules_of(plain_shape, *types),
+        *((name, "weights", shape.linear_matrix.weights) for name in linears),
+    )
 
 
 def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:

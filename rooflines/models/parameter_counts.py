@@ -26,7 +26,7 @@ class Parameters:
 
     Attributes:
         embedding: Embedding table and learned positions.
-        attention: Projections in attention, indexers and SSM layers.
+        attention: Projections in attention, indexers and SSM layers, and matrices in their place.
         mlp: MLPs in layers without experts.
         experts: All routed experts.
         shared: Shared experts.
@@ -105,6 +105,8 @@ def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
         if compression is not None and isinstance(attention, SharedKv):
             matrices = compression.matrices(shape.D, attention)
             yield from ((layers, matrix) for matrix in matrices)
+    if shape.linear_layers:
+        yield shape.linear_layers, shape.linear_matrix
     if shape.sparse is not None:
         matrices = shape.sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None))
         yield from ((shape.sparse.indexers, matrix) for matrix in matrices)
@@ -175,9 +177,9 @@ def _cross_attention(shape: Shape) -> tuple[int, int]:
 
 def parameters_of(shape: Shape) -> Parameters:
     """Count the parameters of a model, exact."""
-    width, mlp, moe = shape.D, shape.mlp, shape.moe
+    width, moe = shape.D, shape.moe
     matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
-    norms = (shape.layers * shape.norms_per_layer + shape.model_norms) * shape.norm
+    norms = shape.norm_count * shape.norm
     biases = shape.outputs * shape.head_bias + stream_vectors(shape.streams, shape.layers)
     for layers, attention, _, compression, _ in shape.attentions:
         norms += layers * attention.norms()
@@ -191,9 +193,9 @@ def parameters_of(shape: Shape) -> Parameters:
     if shape.state is not None:
         biases += shape.state.layers * shape.state.vector_elements()
     dense = experts = shared = router = idle = latents = 0
-    if mlp is not None:
-        dense = shape.mlp_layers * mlp.weights(width)
-        biases += shape.mlp_layers * mlp.biases(width)
+    for mlp in shape.mlps:
+        dense += (mlp.layers or 0) * mlp.weights(width)
+        biases += (mlp.layers or 0) * mlp.biases(width)
     if moe is not None:
         layers, expert = shape.moe_layers, moe.expert
         routed, vectors = expert.weights(moe.width(width)), expert.biases(width)

@@ -274,6 +274,7 @@ class TrainingPlan(TrainingKeys, Split):
             ("sparse attention", shape.sparse is not None),
             ("hyper-connections", shape.streams is not None),
             ("layers of one part each", shape.single),
+            ("layers of different sizes", bool(shape.variants)),
             ("experts of a latent width", shape.moe is not None and shape.moe.latent is not None),
             ("windows with attention of their own", window is not None and window.attention),
             ("strided blocks before a window", window is not None and window.stride),

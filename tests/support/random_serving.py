@@ -99,6 +99,29 @@ def mixers(draw, layers):
     return {kind: {**state, "full_gate": draw(lots.booleans())}}
 
 
+@lots.composite
+def variants(draw, model):
+    """Draw layers with other heads or widths, or without a part, and the MLP of the rest."""
+    layers, found = model["layers"], []
+    while layers and draw(lots.booleans()):
+        part: dict[str, Any] = {"layers": draw(lots.integers(1, layers))}
+        layers -= part["layers"]
+        heads = [each for each in (1, 2, 4, 8, 16) if model["attention"]["N"] % each == 0]
+        for name, size, sizes in (("attention", "K", heads), ("mlp", "F", [16, 48, 64])):
+            kind = draw(lots.sampled_from(["", "size", "linear", "none"]))
+            if kind == "size":
+                part[size] = draw(lots.sampled_from(sizes))
+            elif kind:
+                part[name] = kind
+        found.append(part)
+    if not layers and all(part.get("attention") for part in found):
+        found = found[1:]
+    varied = sum(part["layers"] for part in found if part.get("F") or part.get("mlp"))
+    mlp = {key: value for key, value in model["mlp"].items() if key != "layers"}
+    stated = {"layers": model["layers"] - varied} if model["layers"] > varied else {}
+    return {"variants": found, "mlp": mlp | (stated if draw(lots.booleans()) else {})}
+
+
 def strides(model):
     """Strides that the query heads of a model's windows allow."""
     window = model["window"]
@@ -151,6 +174,9 @@ def models(draw, name="made-up"):
         mixed = draw(lots.integers(1, 4))
         model |= {"single": True, "layers": layers + mixed}
         return model | draw(mixers(mixed))
+    plain = not sparse and model["attention"].get("kind", "gqa") == "gqa"
+    if plain and draw(lots.integers(0, 2)) == 0:
+        return model | {"norms_per_layer": 2} | draw(variants(model))
     model |= draw(mixers(layers))
     if "window" in model and (among := strides(model)):
         model["window"]["stride"] = draw(lots.sampled_from([None, *among]))
@@ -353,7 +379,7 @@ def request_configs(draw):
 
 EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
-    *("windows", "chunks", "other windows", "strides", "chosen tokens"),
+    *("windows", "chunks", "other windows", "strides", "chosen tokens", "variants"),
     *("compressed entries", "chosen entries", "no compressed entries", "streams", "hashed"),
     *("gated-delta", "kda", "mamba2", "short-conv"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
@@ -506,6 +532,7 @@ def kinds_of_case(case):
         "chunks": window.get("chunked"),
         "other windows": window.get("attention"),
         "strides": window.get("stride"),
+        "variants": entry.get("variants"),
         "chosen tokens": entry.get("sparse"),
         str(state.get("kind")): state,
         "mlp": entry.get("mlp"),

@@ -18,6 +18,7 @@ from rooflines.models.architecture import Gqa, Indexer, Mla, Mlp, Moe, Shape, Wi
 from rooflines.models.compressed_attention import SharedKv
 from rooflines.models.hf import rules
 from rooflines.models.hf.config_keys import MTP_KEYS, tables
+from rooflines.models.layer_matrices import VARIANT
 from rooflines.models.state_layers import State
 
 if TYPE_CHECKING:
@@ -78,8 +79,8 @@ class LayerTypes(NamedTuple):
     """Type of every layer, by mixer and by MLP.
 
     Attributes:
-        layer_types: `full`, `window`, `state`, `cross` or `none`.
-        mlp_types: `dense`, `moe` or `none`.
+        layer_types: `full`, `window`, `state`, `cross` or `none`; or, by both, a variant's name.
+        mlp_types: `dense`, `moe` or `none`; or the same.
     """
 
     layer_types: list[str]
@@ -164,6 +165,11 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
             "cross" if i in crossed else value for i, value in enumerate(types.layer_types)
         ]
         return form, LayerTypes(layer_types, types.mlp_types)
+    if form.get("variants"):
+        places = rules.variant_places(keys)
+        variants = [None if place is None else f"{VARIANT}{place}" for place in places]
+        mixers, mlps = ([name or usual for name in variants] for usual in ("full", "dense"))
+        return form, LayerTypes(mixers, mlps)
     # Which window or indexer such a layer has, where others differ in theirs, is unknown.
     local_layers_differ = form.get("window") or form.get("sparse", {}).get("indexer_layers")
     if family.mtp is not None and keys.get(family.mtp) == 1 and not local_layers_differ:

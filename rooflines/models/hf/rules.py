@@ -7,14 +7,18 @@ for sizes combine several keys.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.numbers import whole
 from rooflines.basics.text import si
+from rooflines.models.hf.config_keys import OFF_VALUES
+from rooflines.models.matrix import MAX_MATRIX_SIZE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from rooflines.models.hf.config_keys import Keys
 
@@ -56,6 +60,21 @@ FP32_BYTES = 4
 
 ROTARY_SHARE = 64 / 512
 """Rotary share of a head in DeepSeek-V4's class [1]."""
+
+REPLACED = {"no_op": "none", "replace_with_linear": "linear"}
+"""What Nemotron-NAS has in place of attention or an MLP, by the key that is true."""
+
+SEARCHED_KEYS = {
+    "attention": ("n_heads_in_group", "num_key_value_heads"),
+    "ffn": ("ffn_mult", "intermediate_size"),
+}
+"""Keys of Nemotron-NAS with a layer's sizes, by part."""
+
+MAX_WIDTH_RATIO = 100
+"""Largest `ffn_mult`, 1.5 times an MLP's width / D [1]."""
+
+WIDTH_STEP = 256
+"""Multiple that Nemotron-NAS rounds MLP widths up to [1]."""
 
 HASHED, HASH_LAYERS = "hash_moe", 3
 """DeepSeek-V4's value of `mlp_layer_types` for routing by token, and layers with it by default."""
@@ -232,6 +251,12 @@ def hybrid_layers(keys: Keys) -> list[bool]:
     listed = keys.per_layer("hybrid_layer_pattern", (0, 1))
     pattern = listed or [int(i > 0 and (i + 1) % 6 > 0) for i in range(keys.layers())]
     return [kind == 1 for kind in pattern]
+
+
+def of_usual_width(keys: Keys) -> list[bool]:
+    """MLPs in Nemotron-NAS with the width of most."""
+    width = usual_width(keys)
+    return [layer.width == width for layer in searched_sizes(keys)]
 
 
 def if_enabled(keys: Keys) -> list[bool]:
@@ -460,6 +485,113 @@ def heads_of_chatglm(keys: Keys) -> int:
     """KV heads in ChatGLM: its groups, else all heads [1]."""
     heads = keys.size("num_attention_heads")
     return keys.size("multi_query_group_num") if keys.flag("multi_query_attention") else heads
+
+
+class SearchedLayer(NamedTuple):
+    """Sizes of a layer in Nemotron-NAS; a part may be `linear` or `none`.
+
+    Attributes:
+        heads: KV heads [1].
+        width: MLP width [1].
+    """
+
+    heads: int | str
+    width: int | str
+
+
+def searched_sizes(keys: Keys) -> list[SearchedLayer]:
+    """Sizes of every Nemotron-NAS layer, by `block_configs`.
+
+    Raises:
+        RooflinesError: A layer is incomplete, or has a part that is not modelled.
+    """
+    blocks, layers = keys.items("block_configs"), keys.layers()
+    if len(blocks) != layers:
+        problem = f"has {len(blocks)} layers, and num_hidden_layers is {layers}"
+        raise RooflinesError("block_configs", problem, "correct one of them")
+    return [_searched_layer(keys, index, block) for index, block in enumerate(blocks)]
+
+
+def _searched_layer(keys: Keys, index: int, block: object) -> SearchedLayer:
+    """Read a layer's sizes."""
+    with at_path("block_configs", index):
+        if not isinstance(block, Mapping) or set(block) != {"attention", "ffn"}:
+            raise RooflinesError("", "is no attention and ffn", "write both", value=block)
+        parts = {}
+        for name, sizes in SEARCHED_KEYS.items():
+            part = block[name]
+            with at_path(name):
+                if not isinstance(part, Mapping):
+                    raise RooflinesError("", f"is {quote(part)}", "write an object", value=part)
+                for key, value in part.items():
+                    if key not in (*sizes, *REPLACED, "hidden_act") and value not in OFF_VALUES:
+                        problem = f"is {quote(value)}, which is not modelled"
+                        raise RooflinesError(key, problem, "use another model", value=value)
+                replaced = (kind for key, kind in REPLACED.items() if part.get(key))
+                parts[name] = next(replaced, None) or _searched_size(keys, part, sizes)
+        return SearchedLayer(parts["attention"], parts["ffn"])
+
+
+def _searched_size(keys: Keys, part: Mapping[str, Any], sizes: Sequence[str]) -> int:
+    """Read KV heads or MLP width, by the first key that has a value [1]."""
+    name = next((name for name in sizes if part.get(name) is not None), sizes[0])
+    value, width = part.get(name), keys.size("hidden_size")
+    with at_path(name):
+        if name == "ffn_mult":
+            ratio = value if isinstance(value, int | float) and value is not True else 0
+            if not 0 < ratio <= MAX_WIDTH_RATIO:
+                fix = f"write a number up to {MAX_WIDTH_RATIO}"
+                raise RooflinesError("", f"is {quote(value)}", fix, value=value)
+            return -(-int(2 * ratio * width / 3) // WIDTH_STEP) * WIDTH_STEP
+        size = whole(value, maximum=MAX_MATRIX_SIZE)
+        if name != "n_heads_in_group":
+            return size
+        heads = keys.size("num_attention_heads")
+        if heads % size:
+            problem = f"is {size}, which does not divide the {heads} query heads"
+            raise RooflinesError("", problem, "correct it")
+        return heads // size
+
+
+def usual_heads(keys: Keys) -> int:
+    """KV heads in most Nemotron-NAS layers [1]."""
+    return _most_frequent(layer.heads for layer in searched_sizes(keys))
+
+
+def usual_width(keys: Keys) -> int:
+    """MLP width in most Nemotron-NAS layers [1]."""
+    return _most_frequent(layer.width for layer in searched_sizes(keys))
+
+
+def _most_frequent(sizes: Iterable[int | str]) -> int:
+    """Most frequent size [1]."""
+    counts = Counter(size for size in sizes if isinstance(size, int))
+    if not counts:
+        raise RooflinesError("block_configs", "has no layer with each part", "use another model")
+    return counts.most_common(1)[0][0]
+
+
+def variant_places(keys: Keys) -> list[int | None]:
+    """Place of every Nemotron-NAS layer among the kinds that differ; None: as most."""
+    usual, layers = SearchedLayer(usual_heads(keys), usual_width(keys)), searched_sizes(keys)
+    kinds = [layer for layer in dict.fromkeys(layers) if layer != usual]
+    return [None if layer == usual else kinds.index(layer) for layer in layers]
+
+
+def searched_layers(keys: Keys) -> list[dict[str, object]]:
+    """Nemotron-NAS layers that differ from most, by kind."""
+    usual, layers = SearchedLayer(usual_heads(keys), usual_width(keys)), searched_sizes(keys)
+    variants = []
+    for kind, number in Counter(layer for layer in layers if layer != usual).items():
+        form: dict[str, object] = {"layers": number}
+        for part, name, size, usual_size in (
+            ("attention", "K", kind.heads, usual.heads),
+            ("mlp", "F", kind.width, usual.width),
+        ):
+            if size != usual_size:
+                form[part if isinstance(size, str) else name] = size
+        variants.append(form)
+    return variants
 
 
 def global_size(keys: Keys) -> int:

@@ -26,24 +26,50 @@ def each_mixer(entry):
         if part := entry.get(kind):
             tokens = part.get("tokens")
             found += [(kind, Chunk(tokens) if part.get("chunked") else tokens)] * part["layers"]
+    for index, part in enumerate(entry.get("variants") or []):
+        if part.get("attention"):
+            count -= part["layers"]
+        elif part.get("K"):
+            found += [(f"variants.{index}", None)] * part["layers"]
     return [("full", None)] * (count - len(found)) + found
+
+
+def attention_in(entry, kind):
+    """The attention of layers with a mixer of this kind."""
+    part, _, index = kind.partition(".")
+    if index:
+        return {**entry["attention"], "K": entry[part][int(index)]["K"]}
+    return (entry.get(part) or {}).get("attention") or entry["attention"]
+
+
+def mlp_widths(entry):
+    """Widths of the MLPs of all layers without experts, the usual one first."""
+    variants = entry.get("variants") or []
+    widths = [part["F"] for part in variants if part.get("F") for _ in range(part["layers"])]
+    lacking = sum(part["layers"] for part in variants if part.get("mlp"))
+    return [entry["mlp"]["F"]] * (each_mlp(entry).count("dense") - len(widths) - lacking) + widths
+
+
+def without(entry, instead):
+    """Parts of layers in whose place there is a matrix, or nothing [1]."""
+    return sum(
+        part["layers"] * (part.get(name) == instead)
+        for part in entry.get("variants") or []
+        for name in ("attention", "mlp")
+    )
 
 
 def each_mlp(entry):
     """The layers with an MLP, and those with experts."""
     mlp, moe = entry.get("mlp"), entry.get("moe")
     dense, sparse = ((part or {}).get("layers") for part in (mlp, moe))
+    if entry.get("variants"):  # the widths of all are apart
+        return ["dense"] * entry["layers"]
     if dense is None:
         dense = entry["layers"] - (sparse or 0) if mlp else 0
     if sparse is None:
         sparse = entry["layers"] - dense if moe else 0
     return ["dense"] * dense + ["moe"] * sparse
-
-
-def _own(entry, kind):
-    """The attention of a mixer."""
-    attention: Entry = (entry.get(kind) or {}).get("attention") or entry["attention"]
-    return attention
 
 
 def _plain(elements):
@@ -210,21 +236,22 @@ def pieces(entry):
         if kind == "state":
             yield from _state(entry["state"], width)
         else:
-            yield from _attention(_own(entry, kind), width)
+            yield from _attention(attention_in(entry, kind), width)
     if entry.get("sparse"):
         yield from _indexers(entry)
     yield from _compressors(entry)
     yield from _streams(entry)
     if (moe := entry.get("moe") or {}).get("router_bias"):
         yield _plain(-moe.get("hash_layers", 0) * moe["E"])
-    for kind in each_mlp(entry):
-        if kind == "moe":
-            yield from _experts(entry["moe"], width)
-        else:
-            mlp = entry["mlp"]
-            matrices, biases = _mlp(width, mlp["F"], mlp, bias=mlp.get("bias", False))
-            yield _plain(matrices + biases + mlp.get("learned", 0))
+    for _ in range(each_mlp(entry).count("moe")):
+        yield from _experts(entry["moe"], width)
+    for hidden in mlp_widths(entry) if entry.get("mlp") else []:
+        mlp = entry["mlp"]
+        matrices, biases = _mlp(width, hidden, mlp, bias=mlp.get("bias", False))
+        yield _plain(matrices + biases + mlp.get("learned", 0))
+    yield _plain(without(entry, "linear") * width * width)
     norms = entry["layers"] * entry.get("norms_per_layer", 2) + entry.get("model_norms", 1)
+    norms -= without(entry, "none") * entry.get("norms_per_layer", 2) // 2
     yield _plain(norms * width + (norms * width if entry.get("norm_bias") else 0))
     yield _plain(entry["V"] if entry.get("head_bias") else 0)
 

@@ -42,7 +42,7 @@ def cache_of_one(case, context):
             state += (s["conv"] - 1) * (keys + values) * 16
             bits += Fraction(state, case.cache_shares(s["heads"]))
             continue
-        a = (entry.get(kind) or {}).get("attention") or entry["attention"]
+        a = models.attention_in(entry, kind)
         keeps_all = kind == "sparse" or (kind == "window" and entry[kind].get("stride"))
         held = entries_held(context, None if keeps_all else tokens)
         each = entry_elements(a) * bits_of_entry(a, case.bits["cache"])
@@ -94,7 +94,7 @@ def few_heads(entry):
         if kind == "state":
             (_, _, _, _, _, parts), _ = state_projections(entry["state"], width)
         else:
-            a = (entry.get(kind) or {}).get("attention") or entry["attention"]
+            a = models.attention_in(entry, kind)
             (_, _, _, _, _, parts), *_ = projections(a, width, "decode")
         yield from ((heads, weights) for heads, weights, _ in parts)
     if sparse := entry.get("sparse"):

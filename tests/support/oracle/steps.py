@@ -7,6 +7,7 @@ untouched share is a decimal number of 60 digits.
 import decimal
 import functools
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -83,7 +84,7 @@ class Case:
 def shared_evenly(entry, tp):
     """True if this number of chips divides the heads of all mixers."""
     kinds = {kind for kind, _ in models.each_mixer(entry)} - {"state"}
-    parts = [(entry.get(kind) or {}).get("attention") or entry["attention"] for kind in kinds]
+    parts = [models.attention_in(entry, kind) for kind in kinds]
     cached = [(a["N"], a.get("K", 1)) for a in parts]
     states = (entry.get("state") or {}).get("heads", tp)
     return states % tp == 0 and all(n % tp == 0 and (k % tp == 0 or tp % k == 0) for n, k in cached)
@@ -530,6 +531,10 @@ def kernels(case, step):
         mix = ("mix", inside * out, inside, inside, "whole")
         last = ("mix-out", inside * streams, inside, entry["D"], "whole")
         found += [chip.linear(2 * entry["layers"], mix), chip.linear(1, last)]
+    if linears := models.without(entry, "linear"):
+        found.append(
+            chip.linear(linears, ("linear", entry["D"] ** 2, entry["D"], entry["D"], "in"))
+        )
     if state := entry.get("state"):
         into, out = state_projections(state, entry["D"])
         layers = state["layers"]
@@ -575,7 +580,7 @@ def attentions(chip):
     spans = [each for each in models.each_mixer(entry) if each[0] != "state"]
     parts: list[tuple[Entry, list[int | None]]] = []
     for kind, tokens in sorted(spans, key=lambda each: (each[1] is not None, each[1])):
-        own = (entry.get(kind) or {}).get("attention") or entry["attention"]
+        own = models.attention_in(entry, kind)
         for a, windows in parts:
             if a == own:
                 windows.append(tokens)
@@ -584,6 +589,8 @@ def attentions(chip):
             parts.append((own, [tokens]))
     for a, windows in parts:
         suffix = "" if a == entry["attention"] else "-window"
+        named = f"-{a['K']}" if suffix and entry.get("variants") else ""
+        suffix = named or suffix
         *before, last = projections(a, width, chip.case.phase)
         for matrix in before:
             yield chip.linear(len(windows), (matrix[0] + suffix, *matrix[1:]))
@@ -595,7 +602,8 @@ def attentions(chip):
             yield chip.linear(indexers, ("index-k", width * key, width, key, "whole"))
             yield chip.inner(indexers, chip.indexer())
         for window in dict.fromkeys(windows):
-            yield chip.inner(windows.count(window), chip.attention(a, window))
+            of = chip.attention(a, window)
+            yield chip.inner(windows.count(window), of._replace(name=of.name + named))
         yield chip.linear(len(windows), (last[0] + suffix, *last[1:]))
 
 
@@ -656,13 +664,12 @@ def state_projections(s, width):
 def mlps(chip):
     """Layers with an MLP, then those with experts."""
     entry, width = chip.case.entry, chip.case.entry["D"]
-    kinds = models.each_mlp(entry)
-    dense, sparse = kinds.count("dense"), kinds.count("moe")
-    if dense:
-        hidden = entry["mlp"]["F"]
+    sparse = models.each_mlp(entry).count("moe")
+    for hidden, dense in Counter(models.mlp_widths(entry) if entry.get("mlp") else []).items():
+        suffix = "" if hidden == entry["mlp"]["F"] else f"-{hidden}"
         up = (2 if entry["mlp"].get("gated", True) else 1) * width * hidden
-        yield chip.linear(dense, ("gate-up", up, width, hidden, "out"))
-        yield chip.linear(dense, ("down", hidden * width, hidden, width, "in"))
+        yield chip.linear(dense, (f"gate-up{suffix}", up, width, hidden, "out"))
+        yield chip.linear(dense, (f"down{suffix}", hidden * width, hidden, width, "in"))
     if not sparse:
         return
     moe = entry["moe"]

@@ -96,6 +96,7 @@ def impossible(entry, plan):
             entry.get("state")
             or entry.get("sparse")
             or entry.get("single")
+            or entry.get("variants")
             or moe.get("latent")
             or window.get("attention")
             or window.get("stride")
