@@ -10,7 +10,7 @@ import pytest
 import yaml
 from small_config import matmul
 
-from rooflines.run.log import WithoutSteps, job_log
+from rooflines.run.log import WithoutSteps, run_logged
 from rooflines.run.progress import Progress
 
 
@@ -107,14 +107,11 @@ def test_single_jobs_are_left_out_but_errors_and_dry_runs_are_shown():
     assert WithoutSteps(workflow(dryrun=True)).filter(record("job_info"))
 
 
-def test_a_failed_job_has_its_traceback_in_the_log_and_one_line_on_the_screen(tmp_path):
+def test_a_failed_job_has_its_traceback_in_the_log_and_returns_its_message(tmp_path, monkeypatch):
     def job():
-        with job_log(tmp_path / "job.log"):
-            print("begun")
-            raise OSError(28, "No space left on device")
+        raise OSError(28, "No space left on device")
 
-    with pytest.raises(SystemExit, match=r"^OSError: \[Errno 28\] No space left on device$"):
-        job()
-    log = (tmp_path / "job.log").read_text()
-    assert log.startswith("begun\n")
-    assert "Traceback" in log
+    monkeypatch.setattr("rooflines.run.jobs.job", job, raising=False)
+    message = run_logged("run.jobs.job", tmp_path / "job.log", ())
+    assert message == "OSError: [Errno 28] No space left on device"
+    assert "Traceback" in (tmp_path / "job.log").read_text()

@@ -22,7 +22,7 @@ QUESTION = "subject=model&model=llama-3.1-70b&basis=calibrated"
 WIDTH, HEIGHT = 1280, 1180
 """Size of the window [px]."""
 
-COLOURS = 64
+COLOURS = 256
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 

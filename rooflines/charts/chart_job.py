@@ -68,7 +68,7 @@ class Task(NamedTuple):
         return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
 
 
-def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> None:
+def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> str:
     """Draw all families' charts: pictures, specification, data and `index.json`.
 
     An `auto` chart with nothing to say, or with more than a page can draw, is left out and named
@@ -80,6 +80,9 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
         state: The folder in which each chart is drawn, and kept for later runs.
         processes: Processes that draw [1]. Polars must not have been used before more than one are
             started, since it does not work in the fork of a process that has used it.
+
+    Returns:
+        Lines for the log: the charts that are left out.
 
     Raises:
         RooflinesError: A chart that the config lists would hold more than a page can draw.
@@ -95,10 +98,14 @@ def write_charts(spec: str, results: str | Path, state: str | Path, processes: i
     changed.sort(key=lambda task: not kinds()[task.chart.chart].reads)
     if changed:
         _draw(changed, str(results), drawn, min(processes, len(changed)))
+    left_out: list[str] = []
     for name, family in families.items():
         with recording(family):
-            _publish([drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name)
+            left_out += _publish(
+                [drawn / task.digest for task in tasks[name]], Path(results) / CHARTS / name
+            )
     _remove_stale(drawn, distinct)
+    return "\n".join(left_out)
 
 
 def _tasks(family: JSON) -> list[Task]:
@@ -180,21 +187,23 @@ def _results(results: str) -> Results:
     return on_disk(results)
 
 
-def _publish(drawn: Iterable[Path], folder: Path) -> None:
-    """Assemble a family's folder from its drawn charts."""
+def _publish(drawn: Iterable[Path], folder: Path) -> list[str]:
+    """Assemble a family's folder from its drawn charts; return what is left out."""
+    left_out: list[str] = []
     index: list[Mapping[str, Any]] = []
     with atomic_folder(folder) as aside:
         for chart in drawn:
             files = files_in(chart)
             entry = json.loads(files.pop(ENTRY).read_text(encoding="utf-8"))
             if "left_out" in entry:
-                print(f"{entry['left_out']}: left out")
+                left_out.append(f"{entry['left_out']}: left out")
                 continue
             for name, file in files.items():
                 link_or_copy(file, aside / name)
             index.append({name: value for name, value in entry.items() if name != KEYS})
         text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
         write_bytes(aside / "index.json", text)
+    return left_out
 
 
 def _remove_stale(drawn: Path, digests: Iterable[str]) -> None:

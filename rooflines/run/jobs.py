@@ -30,12 +30,14 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
 
-dtype_entries()  # these once in the fork server, not in the process of every job
+dtype_entries()  # once, before several threads need them
 for form in (SweepConfig, ModelSweepConfig, Chip, DtypeFile, Calibrations, Shape):
     form.model_rebuild()
 
 ROWS_AT_ONCE = 50_000
 """Rows that a thread computes at once: they fit its cache, at half the time and memory [1]."""
+
+pl.Config.set_streaming_chunk_size(ROWS_AT_ONCE)  # once: it is one for all threads
 
 
 def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) -> dict[str, object]:
@@ -49,20 +51,24 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
 
 
 @recorded
-def write_part(spec: str, path: str | Path) -> None:
+def write_part(spec: str, path: str | Path) -> str:
     """Write one table part; for whole models, rows from unchanged chips are reused.
 
     Args:
         spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
+
+    Returns:
+        Lines for the log: what is made again, and how many rows.
     """
     recipe = json.loads(spec)
     rows_of = KernelTable if recipe["folder"] == LAYERS_FOLDER else table_of
     first = recipe["row"]
     before = Kept.read(path, recipe["code"])
     columns: Sequence[Column] = before.columns
+    log: list[str] = []
     merged = before.rows_of(
-        recipe, lambda changed: rows_of(sweep_of(changed)).stored_frame().collect()
+        recipe, lambda changed: rows_of(sweep_of(changed)).stored_frame().collect(), log
     )
     if merged is None or merged.height != recipe["rows"]:  # or it ends between rows of one chip
         table = rows_of(sweep_of(recipe))
@@ -72,15 +78,15 @@ def write_part(spec: str, path: str | Path) -> None:
     else:
         rows = merged.lazy()
     place = [first, first + recipe["rows"]]
-    print(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
-    with pl.Config(streaming_chunk_size=ROWS_AT_ONCE):
-        wide = recipe["folder"] != TABLES_FOLDER
-        metadata = about([recipe], columns, rows=place)
-        texts = text_columns(columns)
-        write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
+    wide = recipe["folder"] != TABLES_FOLDER
+    metadata = about([recipe], columns, rows=place)
+    texts = text_columns(columns)
+    write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
     # A part with several chips is small; of a part with one chip, there is nothing to keep.
     if len(recipe["config"]["chips"]) > 1:
         keep(path)
+    log.append(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
+    return "\n".join(log)
 
 
 @recorded

@@ -6,7 +6,8 @@ import logging
 import re
 import time
 import traceback
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,40 +15,48 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.results.atomic import write_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
 
     from rooflines.run import Workflow
 
 
-@contextmanager
-def job_log(path: str | Path) -> Iterator[None]:
-    """Write a job's output to its log, with its time or its traceback; the screen gets one line.
+MAX_MESSAGE_BYTES = 32_768
+"""Longest message of a failed job that a process sends, less than a pipe holds [byte]."""
+
+
+def run_logged(function: str, path: str | Path, arguments: Sequence[object]) -> str:
+    """Run a job; its log has the lines that it returns and its time, or its traceback.
 
     Args:
+        function: Its function in this package, such as `run.jobs.write_part`.
         path: The log file; an existing one is overwritten.
+        arguments: The function's arguments.
 
-    Raises:
-        SystemExit: The job fails; the message is the error's.
+    Returns:
+        The message of its failure; empty if it is done.
     """
     try:
         # Closed below: an error of a full disk in `close` must not hide the job's own.
         log = Path(path).open("w", encoding="utf-8")  # noqa: SIM115
     except OSError as error:
-        raise SystemExit(str(write_error(path, error) or error)) from None
+        return str(write_error(path, error) or error)
+    started_s = time.monotonic()
     try:
-        with redirect_stdout(log), redirect_stderr(log):
-            started_s = time.monotonic()
-            yield
-            print(f"done in {time.monotonic() - started_s:.2f} s")
+        module, _, name = function.rpartition(".")
+        run: Callable[..., str | None] = getattr(import_module(f"rooflines.{module}"), name)
+        lines = run(*arguments)
+        log.write(f"{lines}\n" if isinstance(lines, str) and lines else "")
+        log.write(f"done in {time.monotonic() - started_s:.2f} s\n")
     except RooflinesError as error:
-        raise SystemExit(str(error)) from None
-    except Exception as error:  # noqa: BLE001 - every error ends the job and goes to its log
+        return str(error)
+    except BaseException as error:  # noqa: BLE001 - every error, also polars' panics, ends the job alone
         with suppress(OSError):
             traceback.print_exc(file=log)
-        raise SystemExit(f"{type(error).__name__}: {error}") from None
+        return f"{type(error).__name__}: {error}"
     finally:
         with suppress(OSError):
             log.close()
+    return ""
 
 
 class WithoutSteps(logging.Filter):

@@ -22,12 +22,15 @@ if TYPE_CHECKING:
 
 
 @recorded
-def write_measured(spec: str, path: str | Path) -> None:
+def write_measured(spec: str, path: str | Path) -> str:
     """Write the timings of a set joined with the model, as Parquet.
 
     Args:
         spec: What they depend on, from `Plan.spec`.
         path: The Parquet file to write; its metadata have the timings without a row or an estimate.
+
+    Returns:
+        A line for the log: how many timings.
 
     Raises:
         RooflinesError: The timings cannot be joined.
@@ -37,9 +40,9 @@ def write_measured(spec: str, path: str | Path) -> None:
     rows = measured_set.join()
     frame = measured_frame(rows)
     skipped = measured_set.skipped(rows)
-    print(f"{frame.height:,} timings; left out: {timings_lacking(WITHOUT_ROW, skipped):,}")
     metadata = about(recipes, measured_columns(frame.columns), skipped=skipped)
     write_parquet(frame.lazy(), path, metadata)
+    return f"{frame.height:,} timings; left out: {timings_lacking(WITHOUT_ROW, skipped):,}"
 
 
 @recorded

@@ -70,12 +70,15 @@ class Kept(NamedTuple):
         ours = [without_chips(recipe) for recipe in self.recipes.values()]
         return self.columns if ours == [without_chips(recipe) for recipe in recipes] else ()
 
-    def rows_of(self, recipe: JSON, make: Callable[[JSON], pl.DataFrame]) -> pl.DataFrame | None:
+    def rows_of(
+        self, recipe: JSON, make: Callable[[JSON], pl.DataFrame], log: list[str]
+    ) -> pl.DataFrame | None:
         """Rows in a sweep, made again for changed chips.
 
         Args:
             recipe: The recipe of the rows.
             make: Makes the rows of a recipe of some chips.
+            log: Gets a line on rows that are made again.
 
         Returns:
             None where all rows have to be made.
@@ -89,7 +92,7 @@ class Kept(NamedTuple):
             return rows
         new_rows = rows.clear()
         if new:
-            print(f"{recipe['sweep']}: made for {', '.join(new)}")
+            log.append(f"{recipe['sweep']}: made for {', '.join(new)}")
             with suppress(RooflinesError):  # no row is left, which is no mistake of the whole sweep
                 new_rows = make(of_chips(recipe, new))
         return _merged(rows, new_rows, _order(recipe), {*every} - {*new}, part="start" in recipe)

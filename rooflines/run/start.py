@@ -1,4 +1,10 @@
-"""Starts jobs, each in a process that a fork server of this run forks (see `fork_server`)."""
+"""Job starts: on a thread of the run, or in a process of its own.
+
+Tables, lists and thresholds are computed by polars, whose threads the jobs of a run share: they run
+on threads of the run itself. What draws or renders runs in a process, and so does a job that plans
+more memory than is free, and every job on another machine: if it is killed, only the job fails, and
+its message stays.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +16,27 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
+
 from rooflines.basics.text import counted
-from rooflines.run.fork_server import receive
 from rooflines.run.interrupt import noticed
+from rooflines.run.log import MAX_MESSAGE_BYTES, run_logged
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
-_servers: dict[int, Server] = {}
-"""The fork servers of this run, by the threads of their jobs."""
+_processes: set[subprocess.Popen[bytes]] = set()
+"""Processes of jobs that are running."""
+
+_elsewhere = threading.Event()
+"""Set in a process that runs jobs for a run in another one."""
+
+_planned_mb: list[float] = []
+"""Planned memory of each job that runs on a thread of this process [MB]."""
 
 _failures: dict[str, str] = {}
 """The jobs of this run that failed, the first for each message."""
@@ -28,39 +44,147 @@ _failures: dict[str, str] = {}
 MAX_FAILURES = 3
 """At most this many messages are repeated at the end of a run [1]."""
 
+INTERRUPTED_S = 2.0
+"""Time that jobs on threads get to end after Ctrl-C [s]."""
+
+CGROUP = Path("/sys/fs/cgroup")
+"""Folder with this container's memory limit, where there is one."""
+
 _lock = threading.Lock()
-"""Held while servers start and end: Snakemake starts jobs from several threads."""
+"""Held while jobs start and end: Snakemake starts jobs from several threads."""
 
 
 class JobError(Exception):
-    """A job failed; its process has printed the reason, unless it was killed."""
+    """A job failed; the reason has been printed, unless it was killed."""
 
 
-def run_job(function: str, log: str | Path, threads: int, *arguments: object) -> None:
-    """Run a job in a process of its own, and wait for its end.
+def prepare_jobs(cores: int | None, *, elsewhere: bool) -> None:
+    """Prepare this process for jobs, before polars is imported.
+
+    Args:
+        cores: Cores of the run, and threads of polars [1]; None where other machines run the jobs.
+        elsewhere: Whether this process runs jobs for a run in another one.
+    """
+    if elsewhere:
+        _elsewhere.set()
+    elif cores:
+        os.environ.setdefault("POLARS_MAX_THREADS", str(cores))
+
+
+def run_job(
+    function: str, log: str | Path, threads: int, memory_mb: float, *arguments: object
+) -> None:
+    """Run a job, and wait for its end: on this thread, or in a process of its own.
 
     Args:
         function: Its function in this package, such as `run.jobs.write_part`.
-        log: The file for what it prints.
-        threads: Threads that polars may use [1].
-        arguments: The function's arguments, sent as JSON; a path becomes text.
+        log: The file for the lines that it returns.
+        threads: Threads of polars, if it gets a process [1].
+        memory_mb: Planned memory [MB]; it gets a process where less is free.
+        arguments: The function's arguments, sent to a process as JSON: a path becomes text.
 
     Raises:
         JobError: It failed, or was killed, or the run is being ended.
     """
-    module, _, name = function.rpartition(".")
-    request = {
-        "module": f"rooflines.{module}",
-        "name": name,
-        "log": str(log),
-        "arguments": arguments,
-    }
-    status, message = _server(threads).run(json.dumps(request, default=str).encode())
-    if status != 0:
-        failure = f"{name} {_ending(status)}; its log: {log}"
-        if not noticed.is_set():
-            _failures.setdefault(message or failure, failure)
-        raise JobError(failure)
+    if _elsewhere.is_set() or not _fits(memory_mb):
+        run_process(function, log, threads, *arguments)
+        return
+    _require_running()
+    with _planned(memory_mb):
+        message = run_logged(function, log, arguments)
+    if message:
+        print(message, file=sys.stderr)
+    _require_success(function, log, 1 if message else 0, message)
+
+
+def run_process(function: str, log: str | Path, threads: int, *arguments: object) -> None:
+    """Run a job in a process of its own, and wait for its end.
+
+    Args and Raises as in `run_job`.
+    """
+    _require_running()
+    request = {"function": function, "log": str(log), "arguments": arguments}
+    status, message = _answer(json.dumps(request, default=str).encode(), threads)
+    _require_success(function, log, status, message)
+
+
+def _require_running() -> None:
+    if noticed.is_set():
+        raise JobError("the run was interrupted")
+
+
+def _require_success(function: str, log: str | Path, status: int, message: str) -> None:
+    """Note a failure, and raise it.
+
+    Raises:
+        JobError: The exit status is not 0.
+    """
+    if status == 0:
+        return
+    failure = f"{function.rpartition('.')[2]} {_ending(status)}; its log: {log}"
+    if not noticed.is_set():
+        _failures.setdefault(message or failure, failure)
+    raise JobError(failure)
+
+
+def _fits(memory_mb: float) -> bool:
+    """Test for enough free memory beside the jobs that already run on threads."""
+    with _lock:
+        return sum(_planned_mb) + memory_mb <= free_memory_mb()
+
+
+def free_memory_mb() -> float:
+    """Free memory of this machine, or of the container [MB]."""
+    free: int = psutil.virtual_memory().available
+    with suppress(OSError, ValueError):  # no container, or no limit
+        limit = int((CGROUP / "memory.max").read_text())
+        free = min(free, limit - int((CGROUP / "memory.current").read_text()))
+    return free / 1e6
+
+
+@contextmanager
+def _planned(memory_mb: float) -> Iterator[None]:
+    """Count a job's planned memory while it runs."""
+    with _lock:
+        _planned_mb.append(memory_mb)
+    try:
+        yield
+    finally:
+        with _lock:
+            _planned_mb.remove(memory_mb)
+
+
+def _answer(request: bytes, threads: int) -> tuple[int, str]:
+    """Send a request to a process of its own.
+
+    Returns:
+        Its exit status, negative for a signal; and the message of its failure.
+    """
+    ours, theirs = socket.socketpair()
+    # The mask is inherited: Ctrl-C is for the run, which ends its jobs, while Python starts too.
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with _lock, theirs:
+            process = subprocess.Popen(  # noqa: S603 - arguments of our own
+                [sys.executable, "-P", "-m", "rooflines.run.job_process", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
+            )
+            _processes.add(process)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, usual)
+    # The socket stays open while the run lives: the process ends when it closes.
+    with ours:
+        with suppress(OSError):  # it was killed before it read this
+            ours.sendall(request + b"\n")
+        status = process.wait()
+        ours.settimeout(0)  # processes that it started have the other end too
+        message = b""
+        with suppress(OSError):
+            message = ours.recv(MAX_MESSAGE_BYTES)
+    with _lock:
+        _processes.discard(process)
+    return status, message.decode(errors="replace")
 
 
 def say_failures_at_exit() -> None:
@@ -76,91 +200,23 @@ def _say_failures() -> None:
         print(f"and {counted(more, 'more failure')}, see above", file=sys.stderr)
 
 
-def _ending(status: int | None) -> str:
+def _ending(status: int) -> str:
     """End of a job as a predicate."""
-    if status is None:
-        return "was left without the process that started it"
     if status < 0:
         killed = f"was ended by {signal.Signals(-status).name}"
         return f"{killed}, as for lack of memory" if -status == signal.SIGKILL else killed
     return f"failed with exit status {status}"
 
 
-def _server(threads: int) -> Server:
-    """Fork server for jobs with this number of threads; a new one if it was killed."""
-    with _lock:
-        if noticed.is_set():
-            raise JobError("the run was interrupted")
-        if threads not in _servers or not _servers[threads].alive:
-            _servers[threads] = Server(threads)
-        return _servers[threads]
-
-
 def end_jobs() -> None:
-    """Terminate the jobs of this run; after `noticed` no others start."""
-    with _lock:
-        for server in _servers.values():
-            server.close()
+    """Terminate the jobs of this run; after `noticed` no others start.
 
-
-class Server:
-    """Fork server for this run.
-
-    Polars reads the number of its threads when it is imported, so each number has a server.
-
-    Args:
-        threads: Threads that polars may use in a job [1].
+    A thread cannot be terminated: where jobs on threads take longer than `INTERRUPTED_S`, the whole
+    process ends. The next run makes their outputs again, as after any killed run.
     """
-
-    def __init__(self, threads: int) -> None:
-        self._control, server_end = socket.socketpair()
-        # The mask is inherited: Ctrl-C in the time that Python takes to start has no effect.
-        usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            with server_end:
-                self._process = subprocess.Popen(  # noqa: S603 - arguments of our own
-                    [
-                        sys.executable,
-                        "-P",
-                        "-m",
-                        "rooflines.run.fork_server",
-                        str(server_end.fileno()),
-                    ],
-                    pass_fds=[server_end.fileno()],
-                    env={**os.environ, "POLARS_MAX_THREADS": str(threads)},
-                )
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, usual)
-        atexit.register(self.close)
-
-    @property
-    def alive(self) -> bool:
-        """Test for a running server."""
-        return self._process.poll() is None
-
-    def run(self, request: bytes) -> tuple[int | None, str]:
-        """Run a job.
-
-        Args:
-            request: The job, as JSON; see `run_job`.
-
-        Returns:
-            Its exit status, negative for a signal, None if the server was killed; and the message
-            of its failure, empty if it has none.
-        """
-        job_end, server_end = socket.socketpair()
-        with job_end:
-            try:
-                with server_end:
-                    socket.send_fds(self._control, [b"+"], [server_end.fileno()])
-                job_end.sendall(request)
-                job_end.shutdown(socket.SHUT_WR)
-                message, _, status = receive(job_end).rpartition(b"\n")
-                return int(status), message.decode()
-            except (OSError, ValueError):
-                return None, ""
-
-    def close(self) -> None:
-        """End the server, which terminates its jobs, and wait for it: its CPU time counts then."""
-        self._control.close()
-        self._process.wait()
+    with _lock:
+        for process in _processes:
+            process.terminate()
+    timer = threading.Timer(INTERRUPTED_S, os._exit, [1])
+    timer.daemon = True
+    timer.start()

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rooflines.basics import quantities
+from rooflines.basics.cache import Codec, cached
 from rooflines.basics.quantities import HFU, MBU, MFU, measured_value
 from rooflines.basics.text import FORMULA, counted
 from rooflines.charts.kit.chart_text import chip_label
@@ -118,7 +119,9 @@ def explorer_files(
     Args:
         chips: All offered chips by id.
         recipes: Recipes for operation sweeps, model sweeps and timings.
-        cache: File for model steps; the next call reads steps for unchanged chips from it.
+        cache: File for model steps, named by the digest of the code that makes them; the next call
+            reads steps for unchanged chips from it. Steps for equal inputs are in the user's cache
+            too, for runs in other folders.
 
     Yields:
         Names and data: `explorer` with matmuls, chips, layers and timings; `steps` shared by
@@ -313,7 +316,7 @@ def _steps(
     calibrations: Calibrations,
     cache: Path | None,
 ) -> JSON:
-    """Model steps: kernels, footprints, rates and estimates, from `cache` where possible."""
+    """Model steps: kernels, footprints, rates and estimates, from caches where possible."""
     inputs = [
         *(config.model_dump() for config in configs),
         {name: shape_recipe(model.shape, "") for name, model in models.items()},
@@ -334,7 +337,12 @@ def _steps(
     catalogues = chips, dtype_entries(), calibrations, models
     each_phase = (sweep_of_models("steps", phase_config, *catalogues) for phase_config in configs)
     sweeps = [checked_sweep(replace(sweep, fastest_axes=True)) for sweep in each_phase]
-    steps = step_data(sweeps, earlier)
+
+    def made() -> JSON:
+        return step_data(sweeps, earlier)
+
+    state = json.dumps([key, numbers, cache.stem if cache else ""])
+    steps = cached("page-steps", (), made, Codec(version=state)) if cache else made()
     with suppress(OSError):
         if cache:
             cache.parent.mkdir(parents=True, exist_ok=True)

@@ -130,7 +130,10 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
         ],
         "phases": [phase for sweep in sweeps for phase in sweep.config.phase],
         "machines": list(machines.values()),
-        "skipped": [{name: getattr(row, name) for name in SKIPPED} for row in skipped],
+        "skipped": [
+            {**{name: getattr(row, name) for name in SKIPPED}, "reason": str(row.reason)}
+            for row in skipped
+        ],
     }
 
 

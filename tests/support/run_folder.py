@@ -52,13 +52,15 @@ class RunFolder:
         config: The config, which a test may change.
         asked: What is made by default, below the results; everything if that is nothing.
         cores: Of its runs; None: the profile says it.
+        options: More options of Snakemake's command line.
         environment: Of its runs, besides that of this process.
     """
 
-    def __init__(self, path, config, *asked, cores=2, **environment):
+    def __init__(self, path, config, *asked, cores=2, options=(), **environment):
         path.mkdir(parents=True, exist_ok=True)
         self.path, self.results, self.config = path, path / "results", copy.deepcopy(config)
         self.asked, self.cores, self.environment = asked, cores, environment
+        self.options = options
         self._out = path.with_name(f"{path.name}.{id(self)}.out")
 
     def targets(self):
@@ -80,7 +82,7 @@ class RunFolder:
         """The arguments of Snakemake: by default those that make the targets."""
         targets = [f"results/{name}" for name in sorted(self.targets())]
         more = arguments or ("--", *targets)[: 2 * len(targets)]
-        return [*SNAKEFILE, "--configfile", "my.yaml", *map(str, more)]
+        return [*SNAKEFILE, *self.options, "--configfile", "my.yaml", *map(str, more)]
 
     @property
     def command(self):

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from itertools import product
 from typing import NamedTuple
 
 import pytest
@@ -12,22 +13,35 @@ MOMENTS = 20
 """For each of the five ways [1]."""
 
 
+RULES = ("sweep_table", "model_table", "layer_table", "summary", "thresholds", "workbook")
+
+AS_PROCESSES = ("--set-resources", *(f"{rule}:mem_mb=1000000000" for rule in RULES))
+"""More memory than there is: these jobs are processes, as they are where memory is short."""
+
+
 class Clean(NamedTuple):
-    """An undisturbed run: its targets, its outputs, and its CPU time."""
+    """An undisturbed run: its targets, its options, its outputs, and its CPU time."""
 
     targets: tuple[str, ...]
+    options: tuple[str, ...]
     contents: dict[str, str]
     work: Work
 
 
 @pytest.fixture(scope="module")
 def cleans(tmp_path_factory):
-    cleans = []
-    for targets in (TABLES, ()):
-        run = RunFolder(tmp_path_factory.mktemp("clean"), CONFIG, *targets)
+    cleans = {}
+    for targets, options in product((TABLES, ()), ((), AS_PROCESSES)):
+        run = RunFolder(tmp_path_factory.mktemp("clean"), CONFIG, *targets, options=options)
         work = worked(run)
-        cleans.append(Clean(targets, run.contents(), work))
+        cleans[bool(targets), bool(options)] = Clean(targets, options, run.contents(), work)
     return cleans
+
+
+def test_jobs_on_threads_and_in_processes_make_the_same(cleans):
+    for targets in (True, False):
+        assert cleans[targets, True].contents == cleans[targets, False].contents
+    assert cleans[True, True].work.jobs_s > 0.3 * cleans[True, True].work.all_s
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -45,10 +59,11 @@ def tally(request):
 @pytest.mark.parametrize("number", range(MOMENTS))
 @pytest.mark.parametrize("kind", SIGNALS)
 def test_the_next_run_completes_a_killed_one(kind, number, cleans, tally, tmp_path):
-    clean = cleans[number % 5 == 0]
+    of_job = SIGNALS[kind][0] == "job"
+    clean = cleans[number % 5 != 0, of_job]
     chance = random.Random(f"{SEED} {kind} {number}")
-    work_s = clean.work.jobs_s if SIGNALS[kind][0] == "job" else clean.work.all_s
+    work_s = clean.work.jobs_s if of_job else clean.work.all_s
     moment_s = chance.uniform(0.0, 0.9) * work_s
     print(f"ROOFLINES_SEED={SEED}: {kind} after {moment_s:.2f} of {work_s:.2f} CPU s")
-    run = RunFolder(tmp_path, CONFIG, *clean.targets)
+    run = RunFolder(tmp_path, CONFIG, *clean.targets, options=clean.options)
     tally.append(recovers(run, clean.contents, kind, moment_s, chance))

@@ -23,7 +23,7 @@ rule bundle:
     params:
         spec=plan.spec("bundle"),
     run:
-        run_job(
+        run_process(
             "site.site.write_site",
             log[0],
             threads,

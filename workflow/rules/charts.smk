@@ -29,7 +29,7 @@ rule charts:
     params:
         spec=plan.charts_spec(),
     run:
-        run_job(
+        run_process(
             "charts.chart_job.write_charts",
             log[0],
             1,  # of polars, in each process that draws

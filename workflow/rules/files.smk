@@ -21,4 +21,4 @@ for file in plan.files:
             job=file.job,
             spec=file.spec,
         run:
-            run_job(params.job, log[0], threads, params.spec, output[0])
+            run_job(params.job, log[0], threads, resources.mem_mb, params.spec, output[0])

@@ -16,7 +16,7 @@ rule measured:
     params:
         spec=plan.spec_of("measured/{measurement}.parquet"),
     run:
-        run_job("run.measured_jobs.write_measured", log[0], threads, params.spec, output.table)
+        run_job("run.measured_jobs.write_measured", log[0], threads, resources.mem_mb, params.spec, output.table)
 
 
 rule measured_summary:
@@ -40,6 +40,7 @@ rule measured_summary:
             "run.measured_jobs.write_measured_summary",
             log[0],
             threads,
+            resources.mem_mb,
             params.spec,
             input.tables,
             output.csv,

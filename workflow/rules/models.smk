@@ -15,7 +15,7 @@ rule model_table:
     params:
         spec=plan.spec_of("models/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, resources.mem_mb, params.spec, output.table)
 
 
 rule layer_table:
@@ -30,4 +30,4 @@ rule layer_table:
     params:
         spec=plan.spec_of("layers/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, resources.mem_mb, params.spec, output.table)

@@ -13,7 +13,7 @@ rule sweep_table:
     params:
         spec=plan.spec_of("tables/{sweep}/part-{part}.parquet"),
     run:
-        run_job("run.jobs.write_part", log[0], threads, params.spec, output.table)
+        run_job("run.jobs.write_part", log[0], threads, resources.mem_mb, params.spec, output.table)
 
 
 rule parts:
@@ -31,4 +31,4 @@ rule parts:
     params:
         spec=plan.spec("parts.csv"),
     run:
-        run_job("results.overview.write_parts", log[0], threads, params.spec, output.csv)
+        run_job("results.overview.write_parts", log[0], threads, resources.mem_mb, params.spec, output.csv)
