@@ -6,7 +6,9 @@ A table is an index space: row i is decoded from i alone, so any slice is comput
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import replace
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -33,12 +35,31 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.operation_sweep import OperationCase
+    from rooflines.sweep.step_sweep import StepCase
 
 Group = list["Block[Any]"]
 """Blocks that are computed at once."""
 
 GROUP_ROWS = 2**16
 """Limit on rows of several blocks that are computed at once [1]."""
+
+STEPS_TOGETHER = 300_000
+"""Limit on rows of several chips whose steps are computed at once [1]."""
+
+
+class Compiled(NamedTuple):
+    """Rows that a compiler computes.
+
+    Attributes:
+        compiler: The row compiler.
+        stages: All columns but keys and sizes.
+        rows: Their number [1].
+    """
+
+    compiler: RowCompiler
+    stages: Stages
+    rows: int
+
 
 Unit = TypeVar("Unit")
 SweepT = TypeVar("SweepT", bound="BaseSweep[Any]")
@@ -65,8 +86,13 @@ class SweepTable(ABC, Generic[SweepT]):
         return sum(block.rows for block in group)
 
     @abstractmethod
-    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
-        """Compile a group: a row compiler, and all columns but keys and sizes."""
+    def compile_group(self, group: Group) -> list[Compiled]:
+        """Compile a group, piece by piece."""
+
+    def order(self, group: Group) -> pl.Series | None:
+        """Positions of a group's rows in its compiled pieces; None: in order."""
+        del group
+        return None
 
     def frame(
         self,
@@ -96,14 +122,12 @@ class SweepTable(ABC, Generic[SweepT]):
         groups = [(group, self.count_rows(group)) for group in self.groups()]
         end = sum(rows for _, rows in groups) if stop is None else stop
         pieces = [
-            (*self.compile_group(group), low, high)
+            (self.compile_group(group), self.order(group), low, high)
             for group, low, high in slice_units(groups, start, end)
         ]
-        texts = enum_types(compiler.texts for compiler, *_ in pieces) if enums else {}
-        rows = pl.concat(
-            compiler.frame(stages, low, high, texts).select(computed)
-            for compiler, stages, low, high in pieces
-        )
+        compilers = (piece.compiler for compiled, *_ in pieces for piece in compiled)
+        texts = enum_types(compiler.texts for compiler in compilers) if enums else {}
+        rows = pl.concat(_frame(*piece, computed, texts) for piece in pieces)
         if not numbers:
             return rows
         values = [*map(measured_value, self.sweep.config.measured)][start:end]
@@ -112,6 +136,24 @@ class SweepTable(ABC, Generic[SweepT]):
     def stored_frame(self) -> pl.LazyFrame:
         """Compute all rows, with the stored columns."""
         return self.frame(columns=[column.name for column in self.stored])
+
+
+def _frame(  # noqa: PLR0913, PLR0917, all that a frame is made of
+    compiled: Sequence[Compiled],
+    order: pl.Series | None,
+    start: int,
+    stop: int,
+    columns: Sequence[str],
+    texts: Mapping[str, pl.DataType],
+) -> pl.LazyFrame:
+    """Rows `start` to `stop` of a group."""
+    units = [(piece, piece.rows) for piece in compiled]
+    low, high = (start, stop) if order is None else (0, sum(piece.rows for piece in compiled))
+    rows = pl.concat(
+        piece.compiler.frame(piece.stages, first, last, texts).select(columns)
+        for piece, first, last in slice_units(units, low, high)
+    )
+    return rows if order is None else rows.select(pl.all().gather(pl.lit(order[start:stop])))
 
 
 def skipped_frame(records: Sequence[JSON], columns: Sequence[Column] = SKIPPED) -> pl.DataFrame:
@@ -160,12 +202,11 @@ class OperationTable(SweepTable[Sweep]):
         """Groups of blocks: a frame for each block would take long."""
         return block_groups(self.sweep.blocks)
 
-    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
-        """Compile a group: a row compiler, and all columns but keys and sizes."""
+    def compile_group(self, group: Group) -> list[Compiled]:
+        """Compile a group, in one piece."""
         compiler = RowCompiler(group)
-        return compiler, operation_stages(
-            compiler, [case for block in group for case in block.cases]
-        )
+        cases = [case for block in group for case in block.cases]
+        return [Compiled(compiler, operation_stages(compiler, cases), self.count_rows(group))]
 
 
 def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
@@ -193,11 +234,57 @@ def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
 
 
 class StepTable(SweepTable[ModelSweep]):
-    """Table for a sweep over models: steps, or requests."""
+    """Table for a sweep over models: steps, or requests.
 
-    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+    A block has cases on several chips, whose works are compiled once. The rows of a chip are
+    neighbours in the table, so that a group's rows are put in the order of chips.
+    """
+
+    KERNELS = False
+    """Whether rows are of kernels."""
+
+    def count_rows(self, group: Group) -> int:
+        """Count a group's rows [1]."""
+        return sum(self._rows_of(block, case) for block in group for case in block.cases)
+
+    def _rows_of(self, block: Block[StepCase], case: StepCase) -> int:
+        return self.sweep.rows_of(block, case, kernels=self.KERNELS)
+
+    def groups(self) -> Sequence[Group]:
+        """Group blocks by chips: neighbours up to `STEPS_TOGETHER` rows, or one chip."""
+        sizes = [*self.sweep.rows_by_chip(kernels=self.KERNELS).items()]
+        groups = []
+        while sizes:
+            chips, rows = {sizes[0][0]}, sizes.pop(0)[1]
+            while sizes and rows + sizes[0][1] <= STEPS_TOGETHER:
+                rows += sizes[0][1]
+                chips.add(sizes.pop(0)[0])
+            on_chips = (
+                replace(block, cases=tuple(case for case in block.cases if case.chip in chips))
+                for block in self.sweep.blocks
+            )
+            groups.append([block for block in on_chips if block.cases])
+        return groups
+
+    def order(self, group: Group) -> pl.Series | None:
+        """Positions of a group's rows in its blocks, chip by chip."""
+        ranges: dict[str, list[pl.Series]] = {chip: [] for chip in self.sweep.config.chips}
+        row = 0
+        for block in group:
+            for chip, cases in groupby(block.cases, key=lambda case: case.chip):
+                rows = sum(self._rows_of(block, case) for case in cases)
+                ranges[chip].append(pl.int_range(row, row + rows, eager=True))
+                row += rows
+        chips = [pl.concat(several) for several in ranges.values() if several]
+        return pl.concat(chips) if len(group) > 1 and len(chips) > 1 else None
+
+    def compile_group(self, group: Group) -> list[Compiled]:
+        """Compile a group, block by block."""
+        return [Compiled(*self.compile_block(block), self.count_rows([block])) for block in group]
+
+    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
-        (block,), config = group, self.sweep.config
+        config = self.sweep.config
         kind = StepCompiler
         if config.requests:
             kind = RequestCompiler if config.pools is None else PoolCompiler
@@ -205,11 +292,13 @@ class StepTable(SweepTable[ModelSweep]):
         return steps.compiler, steps.stages()
 
 
-class KernelTable(SweepTable[ModelSweep]):
+class KernelTable(StepTable):
     """Table of kernels in a sweep over models: case by case, one kernel after another.
 
     Values are for one layer. The value in a row of the sweep is sum(count * value) over kernels.
     """
+
+    KERNELS = True
 
     def __init__(self, sweep: ModelSweep) -> None:
         super().__init__(sweep)
@@ -220,14 +309,8 @@ class KernelTable(SweepTable[ModelSweep]):
             )
         self.columns, self.stored = sweep.layer_columns, sweep.stored_layers
 
-    def count_rows(self, group: Group) -> int:
-        """Count a block's rows, one for every kernel [1]."""
-        (block,) = group
-        return block.points * sum(len(case.listed_kernels) for case in block.cases)
-
-    def compile_group(self, group: Group) -> tuple[RowCompiler, Stages]:
+    def compile_block(self, block: Block[StepCase]) -> tuple[RowCompiler, Stages]:
         """Compile the kernels of a block: a row compiler, and all columns but keys and sizes."""
-        (block,) = group
         kernels = tuple(
             KernelCase(case.place, case, index)
             for case in block.cases

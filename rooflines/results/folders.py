@@ -14,6 +14,9 @@ FOLDERS = TABLES_FOLDER, MODELS_FOLDER, LAYERS_FOLDER = "tables", "models", "lay
 THRESHOLDS_FILE, MODEL_THRESHOLDS_FILE = "thresholds.parquet", "model-thresholds.parquet"
 """Threshold outputs for operations and whole models."""
 
+THRESHOLDS_FOLDER = "thresholds"
+"""Parts of thresholds, by sweep: `THRESHOLDS_FILE` and `MODEL_THRESHOLDS_FILE` have them all."""
+
 SUMMARY_FILE = "summary.csv"
 """Main numbers of tables and thresholds, for people."""
 

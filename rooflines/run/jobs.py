@@ -21,7 +21,6 @@ from rooflines.models.architecture import Shape
 from rooflines.results.folders import LAYERS_FOLDER, TABLES_FOLDER
 from rooflines.results.records import recorded
 from rooflines.results.tables import write_csv, write_parquet
-from rooflines.run.reused_rows import Kept, keep
 from rooflines.sweep.recipes import sweep_of
 
 if TYPE_CHECKING:
@@ -52,41 +51,26 @@ def about(recipes: Sequence[JSON], columns: Iterable[Column], **more: object) ->
 
 @recorded
 def write_part(spec: str, path: str | Path) -> str:
-    """Write one table part; for whole models, rows from unchanged chips are reused.
+    """Write one table part.
 
     Args:
         spec: What it depends on, from `Output.spec`.
         path: The Parquet file to write.
 
     Returns:
-        Lines for the log: what is made again, and how many rows.
+        A line for the log: how many rows.
     """
     recipe = json.loads(spec)
-    rows_of = KernelTable if recipe["folder"] == LAYERS_FOLDER else table_of
-    first = recipe["row"]
-    before = Kept.read(path, recipe["code"])
-    columns: Sequence[Column] = before.columns
-    log: list[str] = []
-    merged = before.rows_of(
-        recipe, lambda changed: rows_of(sweep_of(changed)).stored_frame().collect(), log
-    )
-    if merged is None or merged.height != recipe["rows"]:  # or it ends between rows of one chip
-        table = rows_of(sweep_of(recipe))
-        columns = table.stored
-        names = [column.name for column in columns]
-        rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
-    else:
-        rows = merged.lazy()
-    place = [first, first + recipe["rows"]]
+    kind = KernelTable if recipe["folder"] == LAYERS_FOLDER else table_of
+    table, first = kind(sweep_of(recipe)), recipe["row"]
+    columns = table.stored
+    names = [column.name for column in columns]
+    rows = table.frame(recipe["start"], recipe["stop"], names, enums=True)
+    metadata = about([recipe], columns, rows=[first, first + recipe["rows"]])
     wide = recipe["folder"] != TABLES_FOLDER
-    metadata = about([recipe], columns, rows=place)
-    texts = text_columns(columns)
-    write_parquet(rows, path, metadata, texts, recipe["config"]["compression"], wide=wide)
-    # A part with several chips is small; of a part with one chip, there is nothing to keep.
-    if len(recipe["config"]["chips"]) > 1:
-        keep(path)
-    log.append(f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}")
-    return "\n".join(log)
+    compression = recipe["config"]["compression"]
+    write_parquet(rows, path, metadata, text_columns(columns), compression, wide=wide)
+    return f"{recipe['rows']:,} rows, {counted(pl.thread_pool_size(), 'thread')}"
 
 
 @recorded

@@ -32,7 +32,7 @@ class Output:
         job: Function that takes the spec and the path.
         spec: Everything it depends on, as JSON, with digests of its code and inputs.
         inputs: Outputs that its job reads, by name in its rule.
-        rows_by_chip: Rows in a table part, by chip [1].
+        rows: Rows in a table part; 0 for other outputs [1].
         sweep, number: A part's sweep and number.
         rule: A file's rule; empty: its rule is written out in `workflow/rules`.
         meaning: Contents of a file by `rule`, for readers.
@@ -42,7 +42,7 @@ class Output:
     job: str
     spec: str
     inputs: Mapping[str, Sequence[Output]] = field(default_factory=dict)
-    rows_by_chip: Mapping[str, int] = field(default_factory=dict)
+    rows: int = 0
     sweep: str = ""
     number: int = 0
     rule: str = ""
@@ -74,11 +74,6 @@ class Output:
     def digest(self) -> str:
         """A digest of its spec."""
         return hashlib.sha256(self.spec.encode()).hexdigest()[:16]
-
-    @property
-    def rows(self) -> int:
-        """Rows in a table part; 0 for other outputs [1]."""
-        return sum(self.rows_by_chip.values())
 
     @property
     def folder(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -30,9 +31,10 @@ from rooflines.results.folders import (
 )
 from rooflines.run.code_digests import catalogue_digest, code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, short_digest
-from rooflines.run.table_parts import parts_of
+from rooflines.run.table_parts import parts_of, threshold_parts
 from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
 from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.threshold_columns import threshold_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -47,11 +49,12 @@ def plan(config: Config) -> Plan:
     """The outputs of a config, and what each depends on; nothing is computed yet."""
     sweeps: list[AnySweep] = [*config.sweeps.values(), *config.model_sweeps.values()]
     recipes = [recipe_of(sweep) for sweep in sweeps]
-    parts, solved = [*_parts(config)], [*_thresholds(recipes)]
+    parts, solved_parts = [*_parts(config)], [*chain(*map(threshold_parts, sweeps))]
+    solved = [*_thresholds(sweeps, recipes, solved_parts)]
     timings, lists = [*_timings(config)], _lists(sweeps, recipes, parts, solved)
     errors, charts = [*_errors(config, timings)], [*_charts(config, [*parts, *timings, *solved])]
     site = _site(config, parts, {"charts": charts, "measured": errors, "timings": timings}, solved)
-    return Plan((*parts, *solved, *lists, *timings, *errors, *charts, site))
+    return Plan((*parts, *solved_parts, *solved, *lists, *timings, *errors, *charts, site))
 
 
 def _parts(config: Config) -> Iterator[Output]:
@@ -64,27 +67,44 @@ def _parts(config: Config) -> Iterator[Output]:
     )
 
 
-def _thresholds(recipes: Sequence[JSON]) -> Iterator[Output]:
-    """Threshold outputs for operations and whole models."""
-    job = "run.threshold_job.write_thresholds"
-    of_models = [recipe for recipe in recipes if "models" in recipe]
-    yield Output.create(
+def _thresholds(
+    sweeps: Sequence[AnySweep], recipes: Sequence[JSON], parts: Sequence[Output]
+) -> Iterator[Output]:
+    """Threshold outputs for operations and whole models, each from its parts."""
+    of_models = {sweep.name for sweep in sweeps if isinstance(sweep, ModelSweep)}
+
+    def thresholds(path: str, rule: str, meaning: str, *, models: bool) -> Output:
+        needed = [part for part in parts if (part.sweep in of_models) == models]
+        listed = [sweep for sweep in sweeps if (sweep.name in of_models) == models]
+        return Output.create(
+            path,
+            "run.threshold_jobs.write_thresholds",
+            {
+                "of_models": models,
+                "parts": _paths(needed),
+                "columns": [asdict(column) for column in threshold_columns(listed, models=models)],
+                "sweeps": [recipe for recipe in recipes if ("models" in recipe) == models],
+            },
+            {"parts": needed},
+            rule=rule,
+            meaning=meaning,
+        )
+
+    yield thresholds(
         THRESHOLDS_FILE,
-        job,
-        {"of_models": False, "sweeps": [entry for entry in recipes if "models" not in entry]},
-        rule="thresholds",
-        meaning="the smallest size and the largest number of chips at which an operation is "
+        "thresholds",
+        "the smallest size and the largest number of chips at which an operation is "
         'compute-bound: exact integers, "never" included',
+        models=False,
     )
     if of_models:
-        yield Output.create(
+        yield thresholds(
             MODEL_THRESHOLDS_FILE,
-            job,
-            {"of_models": True, "sweeps": of_models},
-            rule="model_thresholds",
-            meaning="of whole models: the smallest compute-bound batch, the longest context that "
+            "model_thresholds",
+            "of whole models: the smallest compute-bound batch, the longest context that "
             "has one, the fewest chips, the largest batch within a latency. Only with "
             "`model-sweeps`",
+            models=True,
         )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 from rooflines.basics.text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping
+    from collections.abc import Container, Mapping
 
     from rooflines.run import Workflow
 
@@ -35,7 +35,6 @@ class Progress(logging.Handler):
     Args:
         workflow: Snakemake's workflow object; its graph has the parts that this run makes.
         rows: Rows by output path below the results; 0 for all but parts [1].
-        kept: Rows that an output's job takes from an earlier run [1].
         stream: Where the lines go; standard error by default.
     """
 
@@ -43,11 +42,10 @@ class Progress(logging.Handler):
         self,
         workflow: Workflow,
         rows: Mapping[str, int],
-        reused: Callable[[str], int] = lambda _: 0,
         stream: TextIO | None = None,
     ) -> None:
         super().__init__()
-        self._workflow, self._rows, self._kept = workflow, rows, reused
+        self._workflow, self._rows = workflow, rows
         self._stream = stream or sys.stderr
         self._waiting: dict[int, int] = {}  # rows by job
         self._jobs = self._total = self._done = 0
@@ -71,8 +69,7 @@ class Progress(logging.Handler):
         for job in self._workflow.dag.needrun_jobs():
             named = [name for path in job.output if (name := output_at(path, self._rows))]
             if named:
-                rows = self._rows[named[0]]
-                self._waiting[job.jobid] = rows and rows - self._kept(named[0])
+                self._waiting[job.jobid] = self._rows[named[0]]
         self._jobs, self._total = len(self._waiting), sum(self._waiting.values())
         self._started_s = self._reported_s = time.monotonic()
         if self._total:

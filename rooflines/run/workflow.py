@@ -22,7 +22,6 @@ from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
 from rooflines.run.progress import Progress
-from rooflines.run.reused_rows import rows_kept
 from rooflines.run.run_summary import final_lines
 from rooflines.run.start import end_jobs
 
@@ -164,12 +163,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
                     handler.addFilter(WithoutSteps(workflow))
                     handler.addFilter(Interruption(end_jobs))
         rows = {output.path: output.rows for output in plan.outputs}
-        results = Path(workflow.pathvars.apply("<results>"))
-
-        def reused(path: str) -> int:
-            return rows_kept(plan.by_path[path], results)
-
-        logger.addHandler(Progress(workflow, rows, reused))
+        logger.addHandler(Progress(workflow, rows))
 
 
 def say_ending(plan: Plan, workflow: Workflow) -> None:

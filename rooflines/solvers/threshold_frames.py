@@ -12,7 +12,6 @@ from rooflines.dictionary.columns import (
     SPLIT_KEYS,
     STEP_LIMITS,
     STEP_OUTCOMES,
-    columns_of,
 )
 from rooflines.evaluation.compiler import key_columns
 from rooflines.models.architecture import DECODE
@@ -26,6 +25,7 @@ from rooflines.solvers.training_limits import training_thresholds
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.threshold_columns import threshold_columns
 from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.resources import NON_MATH, RATES
 from rooflines.theory.sharding import SHARDS
@@ -64,31 +64,12 @@ def column_types(columns: Sequence[Column], *, models: bool) -> dict[str, Any]:
     }
 
 
-def all_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tuple[Column, ...]:
-    """Threshold columns of several sweeps, in order.
-
-    Args:
-        sweeps: The sweeps, all of one kind.
-        models: True for sweeps of whole models.
-    """
-    steps = [sweep for sweep in sweeps if isinstance(sweep, ModelSweep)]
-    if models:
-        return columns_of(
-            "model-thresholds",
-            new_tokens=any(step_sweep.new_tokens is not None for step_sweep in steps),
-            training=any(isinstance(step_sweep, TrainingSweep) for step_sweep in steps),
-        )
-    operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
-    dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
-    return columns_of("thresholds", (*dims,), axes=any(sweep.has_axes for sweep in operations))
-
-
 def all_thresholds(sweeps: Sequence[AnySweep], *, models: bool = False) -> pl.DataFrame:
     """Thresholds of several sweeps, concatenated; without sweeps no rows.
 
-    A dimension that an operation lacks is null in its rows. Arguments as in `all_columns`.
+    A dimension that an operation lacks is null in its rows. Arguments as in `threshold_columns`.
     """
-    types = column_types(all_columns(sweeps, models=models), models=models)
+    types = column_types(threshold_columns(sweeps, models=models), models=models)
     frames = [pl.DataFrame(schema=types), *map(sweep_thresholds, sweeps)]
     return pl.concat(frames, how="diagonal").select(*types)
 
@@ -97,10 +78,11 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
     """Thresholds of a sweep, along every axis in its config.
 
     Returns:
-        The columns of `all_columns`, in order; a column that an axis lacks is null.
+        The columns of `threshold_columns`, in order, chip by chip in the order of the config; a
+        column that an axis lacks is null.
     """
     models = isinstance(sweep, ModelSweep)
-    types = column_types(all_columns([sweep], models=models), models=models)
+    types = column_types(threshold_columns([sweep], models=models), models=models)
     frames = [pl.DataFrame(schema=types)]
     for frame in (
         _operation_thresholds(sweep) if isinstance(sweep, Sweep) else _model_thresholds(sweep)
@@ -112,7 +94,8 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
                 for name, kind in types.items()
             )
         )
-    return pl.concat(frames)
+    rank = pl.col("chip").cast(pl.Enum(sweep.config.chips)).to_physical()
+    return pl.concat(frames).sort(rank, maintain_order=True)
 
 
 def _operation_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.text import counted
@@ -177,8 +177,8 @@ class StepCase(Case):
 class ModelSweep(BaseSweep[StepCase]):
     """Sweep over whole models: sizes, dtypes, chips and splits.
 
-    Check it with `checks.checked_sweep`. The order of rows is fixed, slowest first: model, phase,
-    split, chip, memory, network, dtypes, B, T, S.
+    Check it with `checks.checked_sweep`. The order of rows is fixed, slowest first: chip, model,
+    phase, split, memory, network, dtypes, B, T, S.
 
     Attributes:
         models: Models by name.
@@ -308,6 +308,18 @@ class ModelSweep(BaseSweep[StepCase]):
         if self.config.requests:
             return len(self.config.requests)
         return len(self.contexts) * len(self.new_tokens or (1,))
+
+    def rows_of(self, block: Block[Any], case: StepCase, *, kernels: bool = False) -> int:
+        """Count a case's rows in a block, of steps or of their kernels [1]."""
+        return block.points * (len(case.listed_kernels) if kernels else 1)
+
+    def rows_by_chip(self, *, kernels: bool = False) -> dict[str, int]:
+        """Count rows of chips that have some, in the order of tables: of steps or kernels [1]."""
+        rows = dict.fromkeys(self.config.chips, 0)
+        for block in self.blocks:
+            for case in block.cases:
+                rows[case.chip] += self.rows_of(block, case, kernels=kernels)
+        return {chip: count for chip, count in rows.items() if count}
 
     def max_thresholds(self) -> int:
         """Count threshold rows, at most [1]."""

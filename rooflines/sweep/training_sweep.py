@@ -169,8 +169,8 @@ class TrainingCase(StepCase):
 class TrainingSweep(ModelSweep):
     """Sweep over training steps: sizes, dtypes, chips and plans.
 
-    The order of rows is fixed, slowest first: model, split, chip, memory, network, dtypes, B,
-    S. On a torus the chips of a plan take its fastest axes.
+    The order of rows is fixed, slowest first: chip, model, split, memory, network, dtypes, B, S.
+    On a torus the chips of a plan take its fastest axes.
     """
 
     fastest_axes: bool = field(default=True, kw_only=True)

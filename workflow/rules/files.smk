@@ -12,8 +12,6 @@ for file in plan.files:
             f"<results>/{file.path}",
         log:
             f"<results>/logs/{file.rule}.log",
-        # Thresholds take long, on one core: they come first, so that the charts find all cores free.
-        priority: 0 if file.inputs else 2
         threads: 1
         resources:
             mem_mb=1500,

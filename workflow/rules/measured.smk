@@ -16,7 +16,14 @@ rule measured:
     params:
         spec=plan.spec_of("measured/{measurement}.parquet"),
     run:
-        run_job("run.measured_jobs.write_measured", log[0], threads, resources.mem_mb, params.spec, output.table)
+        run_job(
+            "run.measured_jobs.write_measured",
+            log[0],
+            threads,
+            resources.mem_mb,
+            params.spec,
+            output.table,
+        )
 
 
 rule measured_summary:

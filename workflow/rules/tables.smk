@@ -16,6 +16,30 @@ rule sweep_table:
         run_job("run.jobs.write_part", log[0], threads, resources.mem_mb, params.spec, output.table)
 
 
+rule threshold_part:
+    """The thresholds of some chips in a sweep."""
+    output:
+        table="<results>/thresholds/{sweep}/part-{part}.parquet",
+    log:
+        "<results>/logs/threshold_part/{sweep}/part-{part}.log",
+    # They take long, on one core: they come first, so that the charts find all cores free.
+    priority: 2
+    threads: 1
+    resources:
+        mem_mb=1500,
+    params:
+        spec=plan.spec_of("thresholds/{sweep}/part-{part}.parquet"),
+    run:
+        run_job(
+            "run.threshold_jobs.write_threshold_part",
+            log[0],
+            threads,
+            resources.mem_mb,
+            params.spec,
+            output.table,
+        )
+
+
 rule parts:
     """All parts with their row counts."""
     input:
@@ -31,4 +55,11 @@ rule parts:
     params:
         spec=plan.spec("parts.csv"),
     run:
-        run_job("results.overview.write_parts", log[0], threads, resources.mem_mb, params.spec, output.csv)
+        run_job(
+            "results.overview.write_parts",
+            log[0],
+            threads,
+            resources.mem_mb,
+            params.spec,
+            output.csv,
+        )
