@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from case_files import case
 from processes import python
+from threshold_files import write_threshold_files
 
 import rooflines
 from rooflines import RooflinesError
@@ -17,7 +18,6 @@ from rooflines.charts.chart_files import StoredViews, write_chart
 from rooflines.charts.chart_job import write_charts
 from rooflines.results.records import RECORDS_FOLDER, files_in, made_with, record_of
 from rooflines.run.plan import plan
-from rooflines.run.threshold_job import write_thresholds
 
 CONFIG: dict[str, Any] = case("configs/three-charts")
 IDS = ("chips-own", "watts", "critical-own")
@@ -31,7 +31,7 @@ def planned(**keys):
 def results(tmp_path):
     folder = tmp_path / "results"
     (folder / RECORDS_FOLDER).mkdir(parents=True)
-    write_thresholds(planned().spec("thresholds.parquet"), folder / "thresholds.parquet")
+    write_threshold_files(planned(), "thresholds.parquet", folder)
     return folder
 
 

@@ -27,7 +27,7 @@ PARTS = (*(f"catalogue/part-{number:05d}" for number in range(4)), "own/part-000
 TABLES = {f"tables/{part}.parquet" for part in PARTS}
 OWN = "tables/own/part-00000.parquet"
 APART = [f"models/apart/part-{number:05d}.parquet" for number in range(4)]
-"""Of a model and a chip each, in this order."""
+"""Of a chip and a model each, in this order."""
 
 WHOLE = {f"{folder}/whole/part-00000.parquet" for folder in ("models", "layers")}
 GRID, NCCL = "measured/grid.parquet", "measured/nccl.parquet"
@@ -36,7 +36,10 @@ CHIPS, ROOFLINE, SITE = "charts/chips", "charts/roofline", "bundle"
 OF_ALL = {"parts.csv", "skipped.csv", "summary.csv", "rooflines.xlsx"}
 OF_OPERATIONS, OF_MODELS = {"thresholds.parquet", *OF_ALL}, {"model-thresholds.parquet", *OF_ALL}
 EVERY = {*TABLES, *APART, *WHOLE, GRID, NCCL, *LISTS, CHIPS, ROOFLINE, SITE}
-EVERY |= {*OF_OPERATIONS, *OF_MODELS, "model-shapes.csv"}
+SOLVED = {
+    name: f"thresholds/{name}/part-00000.parquet" for name in ("catalogue", "own", "apart", "whole")
+}
+EVERY |= {*SOLVED.values()} | {*OF_OPERATIONS, *OF_MODELS, "model-shapes.csv"}
 
 
 class Folder(RunFolder):
@@ -172,7 +175,7 @@ def test_an_edited_chip_or_sweep_remakes_only_what_has_it(made):
     before = pl.read_parquet(made.results / OWN)
     made.config["chips"]["mine"]["memory.hbm.bytes_per_s"] = 4.05e11
     made.config["sweeps"]["own"]["grid"]["B"] = [128, 512]
-    again = {OWN, APART[1], APART[3], GRID, CHIPS}
+    again = {OWN, *APART[2:], SOLVED["own"], SOLVED["apart"], GRID, CHIPS}
     assert made.remade() == again | OF_OPERATIONS | OF_MODELS | LISTS
     after = pl.read_parquet(made.results / OWN)
     assert after["B"].unique(maintain_order=True).to_list() == [128, 512]
@@ -186,7 +189,7 @@ def test_an_edited_file_remakes_only_what_is_read_from_it(made):
     (made.results / "layers/whole/part-00000.parquet").unlink()
     more = f"{COLLECTIVES}h100-sxm,all-gather,8,2147483648,9e-3\n"
     (made.path / "timed/nccl.csv").write_text(more, encoding="utf-8")
-    again = {APART[2], APART[3], "layers/whole/part-00000.parquet", NCCL}
+    again = {*APART, SOLVED["apart"], "layers/whole/part-00000.parquet", NCCL}
     assert made.remade() == again | OF_MODELS | LISTS
 
 
@@ -214,9 +217,10 @@ def test_outputs_that_are_no_longer_asked_for_go_and_foreign_files_stay(made):
     made.config["model-sweeps"]["whole"]["layers"] = False
     del made.config["model-sweeps"]["apart"]
     again = {f"tables/renamed/part-0000{number}.parquet" for number in range(2)}
+    again |= {"thresholds/renamed/part-00000.parquet", SOLVED["whole"]}
     again |= {"models/whole/part-00000.parquet", *OF_OPERATIONS, *OF_MODELS}
     assert made.remade() == again
-    assert set(made.times()) == again | {OWN, "model-shapes.csv", SITE} | foreign
+    assert set(made.times()) == again | {OWN, SOLVED["own"], "model-shapes.csv", SITE} | foreign
     assert not (made.results / "tables/catalogue").exists()
     records = made.results / ".made"
     gone = [*records.glob("layers/whole/*"), *records.glob("models/apart/*")]

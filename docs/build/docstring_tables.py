@@ -48,7 +48,7 @@ GUARANTEES = (
     "test_results_kept",
     "test_workflow",
     "test_charts_job",
-    "test_kept",
+    "test_edits",
     "test_provenance",
     "test_default_config",
     "test_properties",

@@ -20,7 +20,7 @@ CHUNK_BYTES = 1 << 16
 """Bytes of a request that are received at once [byte]."""
 
 
-def main(run: socket.socket) -> int:
+def answer(run: socket.socket) -> int:
     """Run a job, print and send the message of its failure, and return the exit status.
 
     Args:
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     gc.set_threshold(*GARBAGE_THRESHOLDS)
-    os._exit(main(socket.socket(fileno=int(sys.argv[1]))))
+    os._exit(answer(socket.socket(fileno=int(sys.argv[1]))))

@@ -1,9 +1,9 @@
-"""Job starts: on a thread of the run, or in a process of its own.
+"""Job starts: on a thread in the run itself, or in a process.
 
-Tables, lists and thresholds are computed by polars, whose threads the jobs of a run share: they run
-on threads of the run itself. What draws or renders runs in a process, and so does a job that plans
-more memory than is free, and every job on another machine: if it is killed, only the job fails, and
-its message stays.
+Polars computes tables, lists and thresholds: their jobs run on threads in the run itself and share
+polars' threads. What draws or renders runs in a process, and so does a job that plans more memory
+than is free, and every job on another machine: if it is killed, only the job fails, and its message
+stays.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _processes: set[subprocess.Popen[bytes]] = set()
-"""Processes of jobs that are running."""
+"""Running job processes."""
 
 _elsewhere = threading.Event()
 """Set in a process that runs jobs for a run in another one."""
 
 _planned_mb: list[float] = []
-"""Planned memory of each job that runs on a thread of this process [MB]."""
+"""Planned memory by job on a thread in this process [MB]."""
 
 _failures: dict[str, str] = {}
 """The jobs of this run that failed, the first for each message."""
@@ -74,7 +74,7 @@ def prepare_jobs(cores: int | None, *, elsewhere: bool) -> None:
 def run_job(
     function: str, log: str | Path, threads: int, memory_mb: float, *arguments: object
 ) -> None:
-    """Run a job, and wait for its end: on this thread, or in a process of its own.
+    """Run a job on this thread or in a process, and wait for its end.
 
     Args:
         function: Its function in this package, such as `run.jobs.write_part`.
@@ -98,7 +98,7 @@ def run_job(
 
 
 def run_process(function: str, log: str | Path, threads: int, *arguments: object) -> None:
-    """Run a job in a process of its own, and wait for its end.
+    """Run a job in a process, and wait for its end.
 
     Args and Raises as in `run_job`.
     """
@@ -155,7 +155,7 @@ def _planned(memory_mb: float) -> Iterator[None]:
 
 
 def _answer(request: bytes, threads: int) -> tuple[int, str]:
-    """Send a request to a process of its own.
+    """Send a request to a new process.
 
     Returns:
         Its exit status, negative for a signal; and the message of its failure.

@@ -1,7 +1,7 @@
-"""Parts of tables and thresholds: rows of some chips in a sweep, and one job each.
+"""Table and threshold parts: rows for some chips in a sweep, one job each.
 
 A part begins where a chip begins, unless one chip has more rows than a part may have. Chips share a
-part up to `TOGETHER` rows. So an edit of one chip leaves the parts of most others valid.
+part up to `TOGETHER` rows. So an edit to one chip leaves the parts for most others valid.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from rooflines.sweep.checks import AnySweep
 
 TOGETHER, MODELS_TOGETHER, THRESHOLDS_TOGETHER = 36_000, 300_000, 40_000
-"""Chips share a part up to this many rows: of operations, of whole models, of thresholds [1].
+"""Chips share a part up to this many rows: operations, whole models, thresholds [1].
 
-Smaller parts take longer to start than to write, and compress less; works of models are compiled
-once for all chips in a part.
+Smaller parts take longer to start than to write, and compress less; model works are compiled once
+for all chips in a part.
 """
 
 
@@ -59,7 +59,7 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
 
 
 def threshold_parts(sweep: AnySweep) -> Iterator[Output]:
-    """Parts of a sweep's thresholds, each of some chips."""
+    """Parts in a sweep's thresholds, each for some chips."""
     by_chip, most = sweep.rows_by_chip(), sweep.max_thresholds()
     chips, rows = [*by_chip], max(sum(by_chip.values()), 1)
     sizes = [-(-most * count // rows) for count in by_chip.values()]

@@ -1,4 +1,4 @@
-"""Jobs of thresholds: those of some chips in a sweep, and all of them in one file."""
+"""Threshold jobs: some chips in a sweep, and all thresholds in one file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rooflines.sweep.threshold_columns import threshold_columns
 
 @recorded
 def write_threshold_part(spec: str, path: str | Path) -> None:
-    """Write the thresholds of some chips in a sweep.
+    """Write thresholds for some chips in a sweep.
 
     Args:
         spec: What they depend on, from `Plan.spec_of`.
@@ -34,7 +34,7 @@ def write_threshold_part(spec: str, path: str | Path) -> None:
 
 @recorded
 def write_thresholds(spec: str, path: str | Path) -> None:
-    """Write the thresholds of all operation sweeps, or all model sweeps, as one file.
+    """Write thresholds for all operation sweeps, or all model sweeps, as one file.
 
     Args:
         spec: What they depend on, from `Plan.spec`.

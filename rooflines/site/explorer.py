@@ -338,11 +338,11 @@ def _steps(
     each_phase = (sweep_of_models("steps", phase_config, *catalogues) for phase_config in configs)
     sweeps = [checked_sweep(replace(sweep, fastest_axes=True)) for sweep in each_phase]
 
-    def made() -> JSON:
+    def compute() -> JSON:
         return step_data(sweeps, earlier)
 
     state = json.dumps([key, numbers, cache.stem if cache else ""])
-    steps = cached("page-steps", (), made, Codec(version=state)) if cache else made()
+    steps = cached("page-steps", (), compute, Codec(version=state)) if cache else compute()
     with suppress(OSError):
         if cache:
             cache.parent.mkdir(parents=True, exist_ok=True)

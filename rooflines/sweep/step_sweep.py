@@ -310,11 +310,11 @@ class ModelSweep(BaseSweep[StepCase]):
         return len(self.contexts) * len(self.new_tokens or (1,))
 
     def rows_of(self, block: Block[Any], case: StepCase, *, kernels: bool = False) -> int:
-        """Count a case's rows in a block, of steps or of their kernels [1]."""
+        """Count a case's rows in a block: steps, or kernels [1]."""
         return block.points * (len(case.listed_kernels) if kernels else 1)
 
     def rows_by_chip(self, *, kernels: bool = False) -> dict[str, int]:
-        """Count rows of chips that have some, in the order of tables: of steps or kernels [1]."""
+        """Count rows by chip, in table order: steps, or kernels [1]."""
         rows = dict.fromkeys(self.config.chips, 0)
         for block in self.blocks:
             for case in block.cases:

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def threshold_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tuple[Column, ...]:
-    """Threshold columns of several sweeps, in order.
+    """Threshold columns for several sweeps, in order.
 
     Args:
         sweeps: The sweeps, all of one kind.
-        models: True for sweeps of whole models.
+        models: True for whole models.
     """
     steps = [sweep for sweep in sweeps if isinstance(sweep, ModelSweep)]
     if models:

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 import predicates
 from messages import assert_form
+from threshold_files import write_threshold_files
 from valid_files import CHIPS, DTYPES, ODD
 
 import rooflines
@@ -24,7 +25,6 @@ from rooflines.models.library import model_entries
 from rooflines.results.folders import FOLDERS
 from rooflines.run.jobs import write_part, write_skipped
 from rooflines.run.plan import plan
-from rooflines.run.threshold_job import write_thresholds
 from rooflines.sweep.step_sweep import ModelSweep
 
 SECONDS = 20
@@ -196,11 +196,11 @@ def check(config, results, where):
             write_part(part.spec, results / part.path)
     if where < SOLVED and config.model_sweeps:
         solved = results / "model-thresholds.parquet"
-        write_thresholds(made.spec(solved.name), solved)
+        write_threshold_files(made, solved.name, results)
         predicates.check_numbers(pl.read_parquet(solved))
     most = sum(sweep.max_thresholds() for sweep in config.sweeps.values())
     if where < SOLVED and most <= MOST_THRESHOLDS:
-        write_thresholds(made.spec("thresholds.parquet"), results / "thresholds.parquet")
+        write_threshold_files(made, "thresholds.parquet", results)
         frame = pl.read_parquet(results / "thresholds.parquet")
         for name, sweep in config.sweeps.items():
             predicates.check_thresholds(frame.filter(sweep=name), sweep)

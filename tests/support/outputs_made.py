@@ -20,7 +20,9 @@ def make_outputs(config, results, *names):
     """
     planned = plan(rooflines.load_config(config))
     (results / RECORDS_FOLDER).mkdir(parents=True, exist_ok=True)
-    for output in (*planned.parts, *(planned.by_path[name] for name in names)):
+    files = [planned.by_path[name] for name in names]
+    solved = [part for file in files for part in file.inputs.get("parts", ())]
+    for output in (*planned.parts, *solved, *files):
         module, _, job = output.job.rpartition(".")
         getattr(import_module(f"rooflines.{module}"), job)(output.spec, results / output.path)
     return planned

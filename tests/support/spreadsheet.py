@@ -5,10 +5,11 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from threshold_files import write_threshold_files
+
 import rooflines
 from rooflines.results.records import RECORDS_FOLDER
 from rooflines.run.plan import plan
-from rooflines.run.threshold_job import write_thresholds
 from rooflines.workbook.workbook import write_workbook
 
 METRICS = (
@@ -60,7 +61,7 @@ def written(folder, config):
     planned = plan(rooflines.load_config(config))
     path = folder / "rooflines.xlsx"
     for output in planned.by_path[path.name].inputs["thresholds"]:
-        write_thresholds(output.spec, folder / output.path)
+        write_threshold_files(planned, output.path, folder)
     write_workbook(planned.spec(path.name), path)
     return path
 
