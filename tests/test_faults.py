@@ -69,7 +69,7 @@ def test_the_next_run_completes_a_killed_one(clean, tmp_path, capsys):
 WHILE_LOCKED = """
 import os, signal, threading
 from snakemake.scheduling.job_scheduler import JobScheduler
-from rooflines.run.interrupt import handle_sigterm
+from rooflines.run.snakemake.interrupt import handle_sigterm
 
 handle_sigterm()
 scheduler = object.__new__(JobScheduler)

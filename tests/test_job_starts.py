@@ -140,7 +140,7 @@ def test_a_killed_job_fails_alone(number, waiting, tmp_path):
 def test_after_ctrl_c_processes_end_and_none_starts(waiting, tmp_path, monkeypatch):
     ended: list[int] = []
     interrupted = threading.Event()
-    monkeypatch.setattr(start, "noticed", interrupted)
+    monkeypatch.setattr(start, "interrupted", interrupted)
     monkeypatch.setattr(start, "INTERRUPTED_S", 0)
     monkeypatch.setattr(os, "_exit", ended.append)
     interrupted.set()

@@ -144,7 +144,7 @@ BEHIND = {
     "dictionary/columns.yaml": NOT_SHAPES | {"model-shapes.csv"},
     "solvers/critical_sizes.py": SOLVED_PARTS | SOLVED | CHARTS | LATER,
     "run/threshold_jobs.py": SOLVED_PARTS | SOLVED | CHARTS | LATER,
-    "run/progress.py": set(),
+    "run/snakemake/progress.py": set(),
     "charts/kinds/chips.py": CHARTS | {"bundle"},
     "charts/kinds.json": CHARTS | {"bundle"},
     "charts/kit/styles.json": CHARTS | {"bundle"},

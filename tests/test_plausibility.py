@@ -15,7 +15,7 @@ import rooflines
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries
 from rooflines.hardware.plausibility import plausibility_warnings
-from rooflines.run.workflow import plan_or_exit
+from rooflines.run.snakemake.workflow import plan_or_exit
 
 ROWS = case("doubts")
 PEAK, BANDWIDTH, LINK = (

@@ -10,8 +10,9 @@ import pytest
 import yaml
 from small_config import matmul
 
-from rooflines.run.log import WithoutSteps, run_logged
-from rooflines.run.progress import Progress
+from rooflines.run.log import run_logged
+from rooflines.run.snakemake.progress import Progress
+from rooflines.run.snakemake.steps import WithoutSteps
 
 
 def record(event, **extra):
@@ -65,7 +66,8 @@ def test_progress_never_stops_a_run(event):
 def test_a_file_gets_few_lines_however_long_the_run(monkeypatch):
     clock = iter(range(0, 10**9, 60))
     monkeypatch.setattr(
-        "rooflines.run.progress.time", SimpleNamespace(monotonic=lambda: float(next(clock)))
+        "rooflines.run.snakemake.progress.time",
+        SimpleNamespace(monotonic=lambda: float(next(clock))),
     )
     names = [f"a/part-{i:05d}" for i in range(1000)]
     stream = io.StringIO()

@@ -15,10 +15,10 @@ from trials import stats
 from rooflines.basics.errors import RooflinesError
 from rooflines.results import records
 from rooflines.results.atomic import atomic_folder, write_bytes
-from rooflines.run import guard
 from rooflines.run.jobs import write_skipped
 from rooflines.run.lock import STATE, acquire
 from rooflines.run.outputs import Output
+from rooflines.run.snakemake import guard
 from rooflines.run.stale import FileCache, remove_others, stale_outputs, temporary_outputs
 
 

@@ -20,7 +20,7 @@ import rooflines
 from rooflines.basics.errors import key_path, quote
 from rooflines.config.lists import as_list
 from rooflines.run.plan import plan
-from rooflines.run.workflow import plan_or_exit
+from rooflines.run.snakemake.workflow import plan_or_exit
 
 FILE = "wrong.yaml"
 WRONG, SKIPPED = case("wrong"), case("skipped")

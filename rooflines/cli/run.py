@@ -17,8 +17,9 @@ from rooflines.basics.yaml_file import read_yaml
 from rooflines.cli.output import WithExamples
 from rooflines.loading import DEFAULT_CONFIG, load_config
 from rooflines.results.folders import config_of_results
-from rooflines.run.interrupt import MESSAGE, noticed
-from rooflines.run.workflow import directory_of
+from rooflines.run.snakemake.interrupt import MESSAGE
+from rooflines.run.snakemake.workflow import directory_of
+from rooflines.run.start import interrupted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,11 +101,11 @@ def run_snakemake(words: Sequence[str]) -> int:
     except SystemExit as end:
         status = end.code or 0
     except KeyboardInterrupt:
-        noticed.set()
+        interrupted.set()
         print(MESSAGE, file=sys.stderr)
     finally:
         sys.argv = arguments
-    if noticed.is_set():
+    if interrupted.is_set():
         return INTERRUPTED
     if isinstance(status, int):
         return status

@@ -1,6 +1,1 @@
-"""A run: plan, jobs, crash safety, progress; the only room that knows Snakemake."""
-
-from typing import Any, TypeAlias
-
-Workflow: TypeAlias = Any
-"""Snakemake's workflow object; Snakemake ships no types."""
+"""A run: plan, jobs, records compared; `run/snakemake` alone knows Snakemake."""

@@ -1,9 +1,7 @@
-"""Logs: one file per job, and what Snakemake shows on the screen."""
+"""Job log: a file per job, with its lines, its time or its traceback."""
 
 from __future__ import annotations
 
-import logging
-import re
 import time
 import traceback
 from contextlib import suppress
@@ -16,8 +14,6 @@ from rooflines.results.atomic import write_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from rooflines.run import Workflow
 
 
 MAX_MESSAGE_BYTES = 32_768
@@ -57,36 +53,3 @@ def run_logged(function: str, path: str | Path, arguments: Sequence[object]) -> 
         with suppress(OSError):
             log.close()
     return ""
-
-
-class WithoutSteps(logging.Filter):
-    """A filter that hides the steps of single jobs on the screen.
-
-    Errors, the plan of the run and its end are shown, and everything in a dry run, which is read
-    for its jobs. Snakemake's own log file has it all.
-
-    Args:
-        workflow: Snakemake's workflow object, for whether the run is a dry run.
-    """
-
-    EVENTS = frozenset({"job_info", "job_started", "job_finished", "progress", "shellcmd"})
-    SELECTION = "Select jobs to execute..."
-    ENGINES = re.compile(
-        r"Job \d+ has been submitted|(Storing in|Retrieving from) storage: |"
-        r"Finished (upload|retrieval)\.$|"
-        r"(Removing local copy of storage file|Skipped removing non-empty directory)",
-    )
-    """How messages of an engine on single jobs or files begin."""
-
-    def __init__(self, workflow: Workflow) -> None:
-        super().__init__()
-        self._workflow = workflow
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Test for a record to show."""
-        step = (
-            getattr(record, "event", None) in self.EVENTS
-            or record.msg == self.SELECTION
-            or self.ENGINES.match(str(record.msg))
-        )
-        return not step or bool(self._workflow.dryrun)

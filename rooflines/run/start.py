@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING
 import psutil
 
 from rooflines.basics.text import counted
-from rooflines.run.interrupt import noticed
 from rooflines.run.log import MAX_MESSAGE_BYTES, run_logged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+interrupted = threading.Event()
+"""Set when Ctrl-C has ended the run: no job starts any more."""
 
 _processes: set[subprocess.Popen[bytes]] = set()
 """Running job processes."""
@@ -109,7 +111,7 @@ def run_process(function: str, log: str | Path, threads: int, *arguments: object
 
 
 def _require_running() -> None:
-    if noticed.is_set():
+    if interrupted.is_set():
         raise JobError("the run was interrupted")
 
 
@@ -122,7 +124,7 @@ def _require_success(function: str, log: str | Path, status: int, message: str) 
     if status == 0:
         return
     failure = f"{function.rpartition('.')[2]} {_ending(status)}; its log: {log}"
-    if not noticed.is_set():
+    if not interrupted.is_set():
         _failures.setdefault(message or failure, failure)
     raise JobError(failure)
 
@@ -209,7 +211,7 @@ def _ending(status: int) -> str:
 
 
 def end_jobs() -> None:
-    """Terminate the jobs of this run; after `noticed` no others start.
+    """Terminate the jobs of this run; after `interrupted` no others start.
 
     A thread cannot be terminated: where jobs on threads take longer than `INTERRUPTED_S`, the whole
     process ends. The next run makes their outputs again, as after any killed run.

@@ -14,16 +14,15 @@ from rooflines.basics.errors import PlausibilityWarning, RooflinesError
 from rooflines.basics.lazy import GARBAGE_THRESHOLDS
 from rooflines.basics.yaml_file import read_yaml
 from rooflines.loading import DEFAULT_CONFIG, load_config
-from rooflines.run import Workflow
-from rooflines.run.guard import Guard, require_writable
-from rooflines.run.interrupt import Interruption
 from rooflines.run.lock import STATE
-from rooflines.run.log import WithoutSteps
 from rooflines.run.outputs import Plan
 from rooflines.run.plan import plan
-from rooflines.run.progress import Progress
 from rooflines.run.run_summary import final_lines
-from rooflines.run.start import end_jobs
+from rooflines.run.snakemake import Workflow
+from rooflines.run.snakemake.guard import Guard, require_writable
+from rooflines.run.snakemake.interrupt import Interruption
+from rooflines.run.snakemake.progress import Progress
+from rooflines.run.snakemake.steps import WithoutSteps
 
 
 def config_source(
@@ -161,7 +160,7 @@ def show_progress(plan: Plan, workflow: Workflow) -> None:
             for handler in logger.handlers:
                 if handler.name == "DefaultStreamHandler":
                     handler.addFilter(WithoutSteps(workflow))
-                    handler.addFilter(Interruption(end_jobs))
+                    handler.addFilter(Interruption())
         rows = {output.path: output.rows for output in plan.outputs}
         logger.addHandler(Progress(workflow, rows))
 

@@ -9,39 +9,26 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from rooflines.run.start import end_jobs, interrupted
 
 MESSAGE = "Interrupted; the same command resumes the run"
 
 TERMINATING = "Terminating processes on user request"
-"""How Snakemake's message after Ctrl-C begins."""
-
-noticed = threading.Event()
-"""Set when Ctrl-C has ended the run."""
+"""Start of Snakemake's message after Ctrl-C."""
 
 
 class Interruption(logging.Filter):
-    """A filter of Snakemake's log on the screen: after Ctrl-C, it shows one line, and ends jobs.
-
-    Args:
-        end_jobs: Terminates the jobs.
-    """
-
-    def __init__(self, end_jobs: Callable[[], None]) -> None:
-        super().__init__()
-        self._end_jobs = end_jobs
+    """Screen filter for Snakemake's log: after Ctrl-C it shows one line, and ends jobs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Test for a record to show; the first after Ctrl-C becomes our line."""
-        if noticed.is_set():
+        if interrupted.is_set():
             return False
         if str(record.msg).startswith((TERMINATING, MESSAGE)):
             record.msg, record.args = MESSAGE, ()
-            noticed.set()
-            threading.Thread(target=self._end_jobs, daemon=True).start()
+            interrupted.set()
+            threading.Thread(target=end_jobs, daemon=True).start()
         return True
 
 

@@ -31,8 +31,8 @@ from rooflines.run.stale import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflines.run import Workflow
     from rooflines.run.outputs import Output
+    from rooflines.run.snakemake import Workflow
 
 
 class Guard(logging.Handler):

@@ -17,7 +17,7 @@ from rooflines.basics.text import counted
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-    from rooflines.run import Workflow
+    from rooflines.run.snakemake import Workflow
 
 LINES = 10
 """About this many lines are written: one for each tenth of the rows, then of the jobs [1]."""
