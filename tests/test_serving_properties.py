@@ -99,6 +99,9 @@ PARTS: list[dict[str, Any]] = [
 ]
 
 
+ALL_FP8 = dict.fromkeys(("weights", "cache", "activations", "compute"), "fp8") | {"name": "all fp8"}
+
+
 @pytest.mark.parametrize("batch", [6, 10, 98])
 @pytest.mark.parametrize("parts", PARTS, ids=["experts", "latent"])
 def test_an_exact_tie_goes_to_compute(parts, batch):
@@ -106,7 +109,7 @@ def test_an_exact_tie_goes_to_compute(parts, batch):
 
     One sequence of each replica fewer and it is memory-bound, one more and it is compute-bound.
     """
-    sweep = {"models": [{**MODEL, **parts}], "chips": ["tiny"], "dtypes": ["fp8"]}
+    sweep = {"models": [{**MODEL, **parts}], "chips": ["tiny"], "dtypes": [ALL_FP8]}
     sweep |= {"routing": "all", "splits": [{"tp": 2, "dp": 2}], "phase": ["decode"]}
     sweep |= {"grid": {"B": [batch - 2, batch, batch + 2], "S": [3]}}
     link = {"bytes_per_s": 1e15, "topology": "switch", "links": 1, "domain": 4}
@@ -128,7 +131,7 @@ def test_an_exact_tie_goes_to_compute(parts, batch):
 def test_times_of_experts_that_differ_by_untouched_ones_alone_may_tie(batch, bound):
     """Reading all four experts takes as long as the network; 2^-batch of them is not touched."""
     sweep: dict[str, Any] = {"models": [{**MODEL, **PARTS[0]}], "chips": ["tiny"]}
-    sweep |= {"dtypes": ["fp8"], "splits": [{"tp": 2}], "phase": ["decode"]}
+    sweep |= {"dtypes": [ALL_FP8], "splits": [{"tp": 2}], "phase": ["decode"]}
     sweep |= {"grid": {"B": [batch], "S": [3]}}
     link = {"bytes_per_s": 1, "topology": "switch", "links": 1, "domain": 4}
     chip: dict[str, Any] = {"networks": {"a": link}, "memory": {"hbm": {"bytes_per_s": 1}}}

@@ -312,7 +312,8 @@ def test_saturated_batches_of_the_default_config_are_those_found_by_trying():
 
 DENSE: dict[str, Any] = {"name": "dense", "layers": 1, "D": 4, "V": 8, "mlp": {"F": 2}}
 DENSE["attention"] = {"N": 8, "K": 8, "H": 2}
-SWEEP: dict[str, Any] = {"models": [DENSE], "dtypes": ["fp8"], "grid": {"B": 999, "S": 1}}
+ALL_FP8 = dict.fromkeys(("weights", "cache", "activations", "compute"), "fp8") | {"name": "all fp8"}
+SWEEP: dict[str, Any] = {"models": [DENSE], "dtypes": [ALL_FP8], "grid": {"B": 999, "S": 1}}
 TINY: dict[str, Any] = {
     "units": {"matrix": {"fp8": {"flops_per_s": 100}}},
     "memory": {"hbm": {"bytes_per_s": 10, "capacity_bytes": 1000}},
@@ -371,7 +372,7 @@ def test_contexts_under_attention_in_chunks_are_those_of_the_oracle(layers, new)
         f"chip-{number}": {**TINY, "memory": {"hbm": {"bytes_per_s": rate}}}
         for number, rate in enumerate(rates)
     }
-    form = {"models": [model], "phase": ["decode"], "dtypes": ["fp8"], "chips": [*chips]}
+    form = {"models": [model], "phase": ["decode"], "dtypes": [ALL_FP8], "chips": [*chips]}
     form |= {"splits": [{"tp": 1}], "grid": {"B": [1], "T": [new], "S": [9]}, "thresholds": ["S"]}
     config = {"model-sweeps": {"chunks": form}, "chips": chips}
     cases, rows = cases_of(config), sweep_thresholds(sweep_of(config)).to_dicts()
@@ -383,7 +384,7 @@ def test_contexts_under_attention_in_chunks_are_those_of_the_oracle(layers, new)
 def test_windows_in_which_math_grows_as_fast_as_memory_have_the_ceiling_of_the_oracle():
     """Beyond the window both grow by 1 s with a sequence, whatever the context."""
     model = {**DENSE, "window": {"tokens": 4, "layers": 1}}
-    form: dict[str, Any] = {"models": [model], "phase": ["decode"], "dtypes": ["fp8"]}
+    form: dict[str, Any] = {"models": [model], "phase": ["decode"], "dtypes": [ALL_FP8]}
     form |= {"chips": ["own"], "splits": [{"tp": 1}], "grid": {"B": [1, 2], "S": [9]}}
     chip: dict[str, Any] = {**TINY, "networks": {}}
     config = {"model-sweeps": {"tie": form}, "chips": {"own": chip}}

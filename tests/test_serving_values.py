@@ -12,6 +12,7 @@ from serving_tables import expected_rows, sweep_of
 import rooflines
 from rooflines import models
 from rooflines.evaluation.row_frames import StepTable
+from rooflines.models.tensor_dtypes import model_dtypes, step_dtypes
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
 LLAMA: dict[str, Any] = {"models": ["llama-3.1-70b"], "dtypes": ["bf16"], "splits": [{"tp": 8}]}
@@ -54,7 +55,8 @@ def kernels_of(chip, model, **options):
 
 
 def test_the_router_and_the_ranks_of_latent_attention_are_whole_on_each_chip():
-    question = {"B": 1, "S": 4096, "dtypes": "fp8"}
+    form = dict.fromkeys(("weights", "cache", "activations", "compute"), "fp8")
+    question = {"B": 1, "S": 4096, "dtypes": form}
     answer, on_each = kernels_of("h200-sxm", "deepseek-v3", **question, split="tp8")
     assert answer.row["t_lower_s"] == pytest.approx(1.17e-3, abs=5e-6)
     _, alone = kernels_of("h200-sxm", "deepseek-v3", **question)
@@ -138,17 +140,48 @@ def test_in_training_a_router_has_all_weights_on_each_chip_and_a_share_of_the_to
 
 
 @pytest.mark.parametrize("words", ["", "--split auto --chips 8", "B=64,128"])
-def test_one_narrow_format_of_a_model_is_said_to_hold_for_its_cache_too(capsys, words):
+def test_a_narrow_format_of_a_model_is_said_to_be_that_of_linear_weights_alone(capsys, words):
     asked = ["explain", "h100-sxm", "llama-3.1-70b", "S=8192", "--split", "tp8", "fp8"]
     asked = asked if not words.startswith("--split") else [*asked[:4], "fp8"]
     asked += words.split() + ([] if "B=" in words else ["B=64"])
-    typed = "weights=fp8,head=bf16,cache=bf16,activations=bf16,compute=fp8"
+    meaning = "linear weights in fp8, computed in fp8; embedding, LM head, KV cache"
     for more in ([], ["--json"]):
         screen = " ".join(said(capsys, *asked, *more).split())
-        assert "fp8 also assumed for embedding, LM head, KV cache and activations" in screen
-        assert f"for bf16 there: {typed}" in screen
-    others = [typed if word == "fp8" else word for word in asked]
-    assert "also assumed" not in said(capsys, *others)
+        assert f"{meaning}, activations and attention in bf16" in screen
+    screen = " ".join(said(capsys, *asked, "kv=fp8").split())
+    assert "linear weights, KV cache and attention in fp8, computed in fp8;" in screen
+    everything = "weights=fp8,head=fp8,cache=fp8,activations=fp8,compute=fp8"
+    screen = said(capsys, *(everything if word == "fp8" else word for word in asked))
+    assert "linear weights" not in screen
+
+
+@pytest.mark.parametrize(
+    ("form", "computed"),
+    [("fp8", "fp8"), ("nvfp4", "nvfp4"), ("mxfp4", "mxfp4"), ("int8", "int8"), ("int4", "bf16")],
+)
+def test_a_narrow_format_leaves_tables_caches_and_attention_in_16_bit(form, computed):
+    dtypes = step_dtypes(form)
+    assert (dtypes.label, dtypes.compute_dtypes) == (form, (computed, "bf16"))
+    tensors = {"head": "bf16", "cache": "bf16", "activations": "bf16", "combine": "bf16"}
+    assert dtypes.storage_dtypes == {"weights": form, "experts": form, **tensors}
+    stored = model_dtypes(form).storage_dtypes
+    assert stored == {"weights": form, "experts": form, "head": "bf16", "cache": "bf16"}
+
+
+@pytest.mark.parametrize(
+    ("chip", "form", "attention"), [("t4", "int8", "fp16"), ("rubin-cpx", "nvfp4", "nvfp4")]
+)
+def test_chips_without_bf16_attend_in_what_they_compute_in(chip, form, attention):
+    answer = rooflines.explain_model(chip, "llama-3.1-8b", B=4, S=4096, dtypes=form)
+    assert {each["compute"] for each in answer.to_dict()["products"]} == {form, attention}
+
+
+def test_memory_of_a_model_in_fp8_has_16_bit_tables_and_caches():
+    """8,030,261,248 weights, two tables of 128,256 × 4,096 in them; 131,072 B a token cached."""
+    llama = models.load("llama-3.1-8b")
+    weights_bytes = 8_030_261_248 + 2 * 128_256 * 4096
+    assert llama.weights_bytes("fp8") == weights_bytes
+    assert llama.max_batch(24e9, 8192, "fp8") == (24 * 10**9 - weights_bytes) // (131_072 * 8192)
 
 
 CATALOGUE = plain_file("models.yaml")["models"]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import significant
-from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.groups import DRAFT
 from rooflines.sweep.operation_sweep import Sweep
 
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 MODEL, SPLIT, DTYPES = "model", "split", "dtypes"
 """Subjects of assumptions."""
-
-WIDE, WIDE_BITS = "bf16", 16
-"""A format of fewer bits than this is narrow; what is usually not in one is in `WIDE` [bit]."""
 
 
 def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
@@ -42,7 +38,7 @@ def assumptions_of(sweep: Sweep | ModelSweep) -> dict[str, str]:
     cases = [case for block in sweep.blocks for case in block.cases]
     copies = dict.fromkeys(copy for case in cases for copy in case.workload.copies)
     formats = dict.fromkeys(
-        text for case in cases for text in (*case.dtypes.mixed_notes(), one_format(case.dtypes))
+        text for case in cases for text in (*case.dtypes.mixed_notes(), format_text(case.dtypes))
     )
     drafts = sweep.config.draft is not None
     notes = (note for model in sweep.models.values() for note in model.notes(drafts=drafts))
@@ -95,17 +91,25 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(head)} and {last}" if head else last
 
 
-def one_format(dtypes: StepDtypes) -> str:
-    """Tensors assumed in one narrow format, with the words to type for others; else empty."""
-    formats, stored = (
-        dtype_entries().formats,
-        {*dtypes.storage_dtypes.values(), *dtypes.compute_dtypes},
-    )
-    if len(stored) > 1 or dtypes.mixed or formats[dtypes.weights].bits >= WIDE_BITS:
+def format_text(dtypes: StepDtypes) -> str:
+    """Tensors in a narrow format that was typed for a model, and in others; else empty."""
+    narrow = dtypes.weights
+    is_typed = (dtypes.name or "").partition(" ")[0] == narrow
+    if not is_typed or not dtypes.is_narrow or dtypes.gradients is not None:
         return ""
-    name = dtypes.weights
-    typed = f"weights={name},head={WIDE},cache={WIDE},activations={WIDE},compute={name}"
-    return (
-        f"{name} also assumed for embedding, LM head, KV cache and activations; "
-        f"for {WIDE} there: {typed}"
-    )
+    compute, attention = dtypes.compute_dtypes
+    by_class = {
+        "experts": dtypes.dtype_of("experts"),
+        "embedding": dtypes.dtype_of("head"),
+        "LM head": dtypes.lm_head or dtypes.dtype_of("head"),
+        "KV cache": dtypes.cache,
+        "activations": dtypes.activations,
+        "attention": attention,
+    }
+    by_format: dict[str, list[str]] = {}
+    for tensors, form in by_class.items():
+        by_format.setdefault(form, []).append(tensors)
+    same = [name for name in by_format.pop(narrow, []) if name != "experts"]
+    texts = [f"{_listed(names)} in {form}" for form, names in by_format.items()]
+    typed = f"{_listed(['linear weights', *same])} in {narrow}, computed in {compute}"
+    return "; ".join([typed, *texts])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.basis import ESTIMATE_BASIS, Basis, time_on
 from rooflines.answers.claims import MIN_FACTOR
-from rooflines.answers.question import formats_on
+from rooflines.answers.question import dtypes_on_chips, formats_on, with_roles
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.step_rows import HOUR_S
 from rooflines.hardware.support import default_route
@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 KINDS = DTYPES, BATCH, SPLIT, CHIP, DRAFT = "dtypes", "batch", "split", "chip", "draft"
 """Kinds of levers, in the order in which they are said."""
 
+KV_FORMAT = "fp8"
+"""Narrow format for weights and KV cache together."""
+
 MAX_OF_KIND = 2
 """Maximum number of named levers in a kind, the fastest [1]."""
+
+FACTORS = {DTYPES: 1.05, CHIP: MIN_FACTOR}
+"""Factor by which a kind is faster at least [1]; dtypes are compared on one chip and software."""
 
 DRAFTED = 3
 """Drafted tokens that are tried [1]."""
@@ -69,9 +75,13 @@ class Lever:
 
 
 def other_dtypes(sweep: ModelSweep, case: StepCase) -> list[StepCase]:
-    """Cases in every other format that the chip computes in."""
-    formats = [name for name in formats_on(case.place.entry) if name != case.dtypes.label]
-    return _cases(sweep, dtypes=[step_dtypes(name) for name in formats])
+    """Cases in every other format that the chip computes in, with a narrow KV cache too."""
+    computed = formats_on(case.place.entry)
+    dtypes = [step_dtypes(dtypes_on_chips(name, computed)) for name in computed]
+    if KV_FORMAT in computed:
+        roles = {"cache": KV_FORMAT}
+        dtypes.append(step_dtypes(with_roles(KV_FORMAT, roles, computed, trains=False)))
+    return _cases(sweep, dtypes=[form for form in dtypes if form.label != case.dtypes.label])
 
 
 def dtypes_bounds(cases: Iterable[StepCase], step: Step) -> list[dict[str, Any]]:
@@ -94,8 +104,8 @@ def step_levers(
 ) -> list[Lever]:
     """List a serving step's levers, by kind: dtypes, batch, split, chip, draft.
 
-    Dtypes and chips are faster by more than `MIN_FACTOR`, the fastest first; splits are over half
-    and over twice as many chips; a batch has twice the sequences.
+    Dtypes and chips are faster by more than `FACTORS`, the fastest first; splits are over half and
+    over twice as many chips; a batch has twice the sequences.
 
     Args:
         sweep: Sweep with one case.
@@ -147,13 +157,13 @@ def _other_splits(split: Split) -> Iterator[Split]:
 def _faster(
     kind: str, cases: Iterable[StepCase], case: StepCase, step: Step, basis: Basis
 ) -> list[Lever]:
-    """Fastest levers that are faster than a case by more than `MIN_FACTOR`, bound included."""
+    """Fastest levers that are faster than a case by more than `FACTORS`, bound included."""
     times = exact_step_seconds(case, step)
     now_s = time_on(basis, times)
     levers = [
         lever
         for lever in _levers_of(kind, cases, step, basis)
-        if (now_s is None or now_s > MIN_FACTOR * lever.time_s) and times.lower > lever.bound_s
+        if (now_s is None or now_s > FACTORS[kind] * lever.time_s) and times.lower > lever.bound_s
     ]
     return sorted(levers, key=lambda lever: lever.time_s)[:MAX_OF_KIND]
 

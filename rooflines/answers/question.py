@@ -21,7 +21,7 @@ from rooflines.models.architecture import TRAIN
 from rooflines.models.library import find_model
 from rooflines.models.model import Model
 from rooflines.models.split import Split
-from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes, weight_dtypes
+from rooflines.models.tensor_dtypes import format_dtypes, step_dtypes, training_dtypes
 from rooflines.sweep.cases import Skipped
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operation_sweep import Sweep
@@ -269,14 +269,16 @@ def _of_model(
         chosen = "are {}, as the model is published" if published else "default to {}"
         if "weights" not in question.roles:
             question.notes.append(f"dtypes {chosen.format(dtypes_text)}")
+    computed = _common_formats(question.chips, catalogues.chips)
     if question.roles:
         with at_path("dtypes"):
-            computed = _common_formats(question.chips, catalogues.chips)
             by_class = [with_roles(form, question.roles, computed, trains=trains) for form in forms]
         forms = [*by_class]
         for named in by_class:
             text = ", ".join(f"{role} {form}" for role, form in named.items() if role != "name")
             question.notes.append(f"dtypes are {text}")
+    elif not trains:
+        forms = [dtypes_on_chips(form, computed) for form in forms]
     keys = {
         "models": [model.name],
         "grid": grid,
@@ -446,10 +448,12 @@ def _dtypes(form: object, names: Collection[str], *, of_model: bool = False) -> 
     if not isinstance(form, str):
         return form
     if of_model and "=" in form:
-        keys = {ROLE_KEYS.get(key, key): value for key, value in by_key(form, LIST_FORMATS).items()}
+        base, _, roles = form.rpartition(" ")
+        typed = by_key(roles, LIST_FORMATS)
+        keys = {ROLE_KEYS.get(key, key): value for key, value in typed.items()}
         if keys.keys() >= {"weights", "cache", "activations", "compute"}:
             return keys
-        weights = keys.get("weights", FORMAT)
+        weights = keys.get("weights", base or FORMAT)
         return with_roles(weights, keys, names, trains=False)
     if not of_model and (match := WRITTEN_OUT.fullmatch(form)):
         return dict(zip(("x", "w", "out", "compute"), match.groups(), strict=True))
@@ -478,6 +482,17 @@ def typed_splits(split: object) -> list[object]:
     return [split_of(single) or {} for single in split]
 
 
+def dtypes_on_chips(form: Any, computed: Collection[str]) -> Any:  # noqa: ANN401, as a config has it
+    """Dtypes of a step for a format, by the 16-bit formats that chips compute in.
+
+    Args:
+        form: A format, a combination, or dtypes by class; only a format changes.
+        computed: Formats that the chips compute in.
+    """
+    is_format = isinstance(form, str) and form in dtype_entries().formats
+    return form if not is_format or FORMAT in computed else format_dtypes(form, computed)
+
+
 def with_roles(
     form: Any,  # noqa: ANN401, as a config has it
     roles: Mapping[str, str],
@@ -497,9 +512,7 @@ def with_roles(
         trains: Whether the step is of training.
     """
     form = roles.get("weights", form)
-    narrow = isinstance(form, str) and form in dtype_entries().formats and not trains
-    parse = training_dtypes if trains else step_dtypes
-    base = parse(weight_dtypes(form) if narrow else form)
+    base = training_dtypes(form) if trains else step_dtypes(dtypes_on_chips(form, computed))
     keys = base.model_dump(exclude_none=True, exclude_defaults=True) | dict(roles)
     cache = roles.get("cache")
     if cache in computed and "attention" not in roles and not trains:

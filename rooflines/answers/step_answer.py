@@ -187,7 +187,7 @@ class StepAnswer(Answer):
         for dtypes in self._faster_dtypes()[:MAX_DTYPES]:
             fits = "; fits" if dtypes["fits"] and not self.row["fits"] else ""
             bound = f"bound {seconds(dtypes['t_lower_s'])}, {dtypes['bound']}{fits}"
-            texts.append(f"all {dtypes['dtypes']} ({bound})")
+            texts.append(f"{dtypes['dtypes']} ({bound})")
         return ", ".join(texts)
 
     def _kernel_sections(self) -> Iterator[Section]:

@@ -236,8 +236,9 @@ class WorkloadKeys(Entry):
     )
     dtypes: Annotated[list[Dtypes], AfterValidator(_labelled), Listed()] = Field(
         description=(
-            "a format such as bf16 for everything, or storage dtypes by tensor class, with compute "
-            "dtypes"
+            "a format, for everything from 16 bits on; a narrow one such as fp8 is that of linear "
+            "weights, experts and their matmuls, the rest is bf16. Or storage dtypes by tensor "
+            "class, with compute dtypes"
         )
     )
     cache_split: Literal["heads", "batch"] = Field(

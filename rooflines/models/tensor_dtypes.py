@@ -16,7 +16,7 @@ from rooflines.hardware.dtype_catalogue import Dtype, dtype_entries, stored_bits
 from rooflines.hardware.entry_forms import Entry, Text, validate_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from rooflines.hardware.dtype_catalogue import Format
     from rooflines.models.architecture import TensorClass
@@ -215,6 +215,11 @@ class StepDtypes(ModelDtypes):
         }
 
     @property
+    def is_narrow(self) -> bool:
+        """True for weights with fewer bits than `WIDE_BITS`."""
+        return dtype_entries().formats[self.weights].bits < WIDE_BITS
+
+    @property
     def compute_dtypes(self) -> tuple[str, str]:
         """Compute dtypes: linear kernels, attention."""
         return self.compute, self.attention or self.compute
@@ -224,9 +229,9 @@ def step_dtypes(form: object) -> StepDtypes:
     """Parse dtypes of a step from a name, or by tensor class.
 
     Args:
-        form: A format, for everything; or a combination in the dtype catalogue, such as w4a16: its
-            weights, its compute dtype, and its output format for token tables, activations, KV
-            cache and attention. Or dtypes by class.
+        form: A format, as `format_dtypes` reads it; or a combination in the dtype catalogue, such
+            as w4a16: its weights, its compute dtype, and its output format for token tables,
+            activations, KV cache and attention. Or dtypes by class.
 
     Raises:
         RooflinesError: It is none of these, or a key is missing.
@@ -237,7 +242,7 @@ def step_dtypes(form: object) -> StepDtypes:
         catalogue = dtype_entries()
         check_choice(form, catalogue.formats | catalogue.combinations, "no dtype")
         if form in catalogue.formats:
-            form = dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
+            form = format_dtypes(form)
         else:
             combination = catalogue.combinations[form]
             result_classes = dict.fromkeys(
@@ -257,37 +262,47 @@ def step_dtypes(form: object) -> StepDtypes:
     return validate_entry(StepDtypes, form)
 
 
-def weight_dtypes(form: str) -> dict[str, str]:
-    """Dtypes by class for weights in a format, as checkpoints and engines have them.
+def format_dtypes(form: str, computed: Collection[str] = (WIDE,)) -> dict[str, str]:
+    """Dtypes by class for a model in one format, as checkpoints and engines have them.
 
-    A narrow one is that of linear weights and experts. Token tables, KV cache, activations and
-    attention have `WIDE`, and products too where the format is for storage only.
+    A format with 16 bits or more is that of everything. A narrow one is that of linear weights,
+    experts and their matmuls. Token tables, KV cache, activations and attention have 16 bits, and
+    so have matmuls where the format is for storage only.
+
+    Args:
+        form: A format in the dtype catalogue.
+        computed: Formats that the chips compute in: `WIDE`, else fp16 for what has 16 bits. Without
+            both, attention is computed in the narrow format.
     """
     if dtype_entries().formats[form].bits >= WIDE_BITS:
         return dict.fromkeys(("name", "weights", "cache", "activations", "compute"), form)
-    wide_classes = dict.fromkeys(("head", "cache", "activations", "attention"), WIDE)
-    compute = WIDE if STORAGE_ONLY.match(form) else form
-    return {"name": f"{form}-weights", "weights": form, **wide_classes, "compute": compute}
+    wide = next((name for name in (WIDE, "fp16") if name in computed), None)
+    wide_classes = dict.fromkeys(("head", "cache", "activations"), wide or WIDE)
+    compute = wide if wide and STORAGE_ONLY.match(form) else form
+    return {
+        "name": form,
+        "weights": form,
+        **wide_classes,
+        "compute": compute,
+        "attention": wide or form,
+    }
 
 
 def training_dtypes(form: object) -> StepDtypes:
     """Parse dtypes of a training step, with all its tensor classes.
 
     Args:
-        form: A format, for weights and their matmuls; token tables, attention and activations are
-            bf16 where it is narrower. Or dtypes by class.
+        form: A format, as `format_dtypes` reads it. Or dtypes by class.
 
     Raises:
         RooflinesError: As `step_dtypes`.
     """
-    formats = dtype_entries().formats
-    wide = WIDE
     if isinstance(form, str):
-        check_choice(form, formats, "no dtype")
-        wide = wide if formats[form].bits < WIDE_BITS else form
-        form = {"name": form, "weights": form, "compute": form}
+        check_choice(form, dtype_entries().formats, "no dtype")
+        form = format_dtypes(form)
+        form = {"head": form["weights"], "attention": form["compute"], **form}
     if isinstance(form, Mapping):
-        defaults = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), wide)
+        defaults = dict.fromkeys(("weights", "activations", "compute", "head", "attention"), WIDE)
         defaults |= dict.fromkeys(("gradients", "master", "moments"), STATE_DTYPE)
         form = {**defaults, **{key: value for key, value in form.items() if value is not None}}
         form = {"cache": form["activations"], **form}
@@ -306,7 +321,7 @@ def bits_of(dtype: str) -> Fraction:
 
 
 def model_dtypes(form: object) -> ModelDtypes:
-    """Parse dtypes from a format, for all tensors, or by tensor class.
+    """Parse dtypes from a format, as `format_dtypes` reads it, or by tensor class.
 
     Raises:
         RooflinesError: It is neither, or names no format of the dtype catalogue.
@@ -314,7 +329,10 @@ def model_dtypes(form: object) -> ModelDtypes:
     if isinstance(form, ModelDtypes):
         return form
     if isinstance(form, str):
-        form = {"weights": form, "cache": form}
+        with at_path("dtypes"):
+            check_choice(form, dtype_entries().formats, "no dtype")
+        dtypes = format_dtypes(form)
+        form = {key: dtypes[key] for key in ("weights", "head", "cache") if key in dtypes}
     elif not isinstance(form, Mapping):
         fix = "name a format such as bf16, or write {weights: , experts: , head: , cache: }"
         raise RooflinesError("dtypes", f"is {quote(form)}", fix, value=form)

@@ -195,7 +195,7 @@ def activation(model, tokens):
 
 def whole(dtype):
     """Bytes of the parameters of Llama 3.1 70B [byte]."""
-    return Fraction(LLAMA_3.weights_bytes(dtype))
+    return Fraction(LLAMA_3.weights_bytes({"weights": dtype}))
 
 
 def here(expression):

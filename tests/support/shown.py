@@ -57,6 +57,7 @@ def unexplained(text, data):
         for scale in (100, 100_000)
         if number < 1 and (scale == 100 or number >= 0.9995)
     }
+    text = re.sub(r"(\d) to (\d+ %)", r"\1 % to \2", text)
     said = {found: number_of(found.replace(" %", "%")) for found in NUMBER.findall(text)}
     return [
         found

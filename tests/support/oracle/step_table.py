@@ -28,6 +28,8 @@ from oracle.steps import STORED, Case, Step, kernels, shared_evenly
 from oracle.values import Values, bound_of, layer_values
 
 UNITS = ("compute", "attention")
+WIDE = ("fp64", "fp32", "tf32", "bf16", "fp16")  # of everything where typed alone
+STORED_ONLY = (*(f"int{bits}" for bits in range(2, 8)), "nf4", "int8-g")  # no matmul in these
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,10 @@ class Row:
 def dtypes_of(spec):
     """The name of dtypes, and the dtype of every tensor and of both kinds of math."""
     if isinstance(spec, str):
-        return spec, dict.fromkeys((*STORED, "compute", "attention"), spec)
+        wide = spec if spec in WIDE else "bf16"
+        computed = wide if spec.startswith(STORED_ONLY) else spec
+        narrow = {"weights": spec, "experts": spec, "compute": computed}
+        return spec, dict.fromkeys((*STORED, "compute", "attention"), wide) | narrow
     instead = {"experts": "weights", "head": "weights", "combine": "activations"}
     instead |= {"attention": "compute"}
     parts = (*STORED, "compute", "attention")
