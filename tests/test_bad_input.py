@@ -20,7 +20,9 @@ from test_wrong_input import FILE, message_of, refused
 from valid_files import ONE_SWEEP, PLAIN
 
 import rooflines
+from rooflines.basics.json_text import plain_json
 from rooflines.basics.yaml_file import MAX_YAML_BYTES
+from rooflines.basics.yaml_loader import plain_data
 from rooflines.evaluation.row_frames import OperationTable
 from rooflines.run.plan import plan
 
@@ -176,3 +178,40 @@ def test_a_sweep_as_long_as_it_may_be_stays_within_the_memory():
         for end in (2**32, 2**32 + 2**20, 2**40):
             last = OperationTable(config.sweep("long")).frame(end - 3, end).collect()
             assert last["D"].to_list() == [2**20 - 2, 2**20 - 1, 2**20]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": [1, -2.5, 1e5, 1E-3, true, null, "1e5"], "b": {"<<": {}, "yes": "no"}}',
+        '{"a": "\\/ \\t\\n é", "2024-01-01": "~"}\n',
+        "{}",
+    ],
+)
+def test_json_is_read_as_yaml_reads_it(text):
+    assert plain_json(text) == plain_data(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1, "a": 2}',
+        '{"a": NaN}',
+        '{"a": "\\ud83d\\ude00"}',
+        '{"a": "\x7f"}',
+        "{a: 1}",
+        "[1]",
+        '{"a": ' * 60 + "1" + "}" * 60,
+        '{"a": 1',
+        f'{{"a": [{"0, " * 300_000}0]}}',
+    ],
+)
+def test_what_json_and_yaml_read_apart_is_left_to_yaml(text):
+    assert plain_json(text) is None
+
+
+def test_a_mistake_in_json_of_one_line_is_in_line_one(tmp_path):
+    path = tmp_path / "one.json"
+    path.write_text('{"swepes": {"a": 1}}', encoding="utf-8")
+    with pytest.raises(rooflines.RooflinesError, match=r"one\.json:1: swepes"):
+        rooflines.load_config(path)

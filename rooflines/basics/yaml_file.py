@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.cache import cached
 from rooflines.basics.errors import RooflinesError, at_path, key_path
 from rooflines.basics.files import bounded_text
+from rooflines.basics.json_text import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,9 @@ def read_yaml(path: str | Path) -> Any:  # noqa: ANN401, any YAML value
     """
     with at_path(file=str(path)):
         text = bounded_text(Path(path), MAX_YAML_BYTES, f"keep it to {MAX_YAML_BYTES:,} bytes")
+        json_data = plain_json(text)
+        if json_data is not None:
+            return json_data
         from rooflines.basics.yaml_loader import plain_data  # noqa: PLC0415, PyYAML takes a while
 
         return plain_data(text)
@@ -72,6 +76,15 @@ class Lines:
         self._path = Path(path)
 
     @cached_property
+    def _is_one_line(self) -> bool:
+        """True for JSON in one line, as programs write it."""
+        with suppress(OSError, ValueError):
+            if self._path.is_file():  # a pipe can be read once only
+                text = self._path.read_text(encoding="utf-8").strip()
+                return text.startswith("{") and "\n" not in text
+        return False
+
+    @cached_property
     def _line_by_path(self) -> dict[str, int]:
         from rooflines.basics.yaml_loader import lines_by_path  # noqa: PLC0415, as above
 
@@ -79,6 +92,8 @@ class Lines:
 
     def line_of(self, path: KeyPath) -> int | None:
         """Line of a key path, or of its longest part that exists [1]; None without one."""
+        if path and self._is_one_line:
+            return 1
         while path and key_path(path) not in self._line_by_path:
             path = path[:-1]
         return self._line_by_path.get(key_path(path))
