@@ -5,7 +5,9 @@ under the same `model_type`, publishers' counts, or sums by hand.
 """
 
 import json
+import re
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -502,3 +504,15 @@ def test_layers_that_a_search_chose_are_quantized_by_their_own_sizes():
     assert counts.matrices == mlp + attention
     groups = [group for group in found.groups("decode") if group.tensors == "weights"]
     assert models.work(groups, "weights", models.Step(1, 1)) == mlp + attention
+
+
+def test_every_quantization_that_the_page_says_is_read_is_a_case_that_is_read():
+    page = (Path(__file__).parents[1] / "docs" / "write-a-config.md").read_text(encoding="utf-8")
+    (claims,) = re.findall(r"These quantizations are read:\n\n(.*?)\n\n", page, re.DOTALL)
+    plain = {"as", "write", "it", "and", "weights", "a", "kv", "cache", "alone", "but", "integers"}
+    plain |= {"that", "stores", "in", "wider", "ones"}
+    read = {name for name, row in case("quantizations").items() if "says" not in row}
+    words = {word.removesuffix("-lm") for word in re.findall(r"[a-z0-9-]{2,}", claims.lower())}
+    assert {
+        word for word in words - plain if not any(word in each.lower() for each in read)
+    } == set()
