@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.charts.kit.chart_text import listed, shorten, sizes_text, width_em, wrapped
 from rooflines.charts.kit.label_placement import DOT, END_CLEARANCE, Box, Label, LabelPlacer, Plane
+from rooflines.charts.kit.themes import Margins
+from rooflines.charts.kit.titles import fitted_title, title_fits, title_room
 
 SHOWN = case("labels")
 
@@ -98,3 +100,76 @@ def test_a_text_along_a_line_ends_before_the_line_does():
     for place in places:
         assert place.dx - label.wide / 2 > 0
         assert place.dx + label.wide / 2 < 40 - END_CLEARANCE / 2
+
+
+@pytest.mark.parametrize(
+    ("box", "overlaps", "contains"),
+    [
+        ((0, 0, 4, 3), True, True),
+        ((1, 1, 2, 2), True, True),
+        ((-1, 1, 2, 2), True, False),  # over one side each
+        ((1, -1, 2, 2), True, False),
+        ((3, 1, 5, 2), True, False),
+        ((1, 2, 2, 5), True, False),
+        ((-1, -1, 5, 4), True, False),
+        ((4, 0, 6, 3), False, False),  # sides touch
+        ((-2, 0, 0, 3), False, False),
+        ((0, 3, 4, 5), False, False),
+        ((0, -2, 4, 0), False, False),
+        ((5, 4, 6, 5), False, False),
+    ],
+)
+def test_boxes_overlap_and_contain_others(box, overlaps, contains):
+    plot, other = Box(0, 0, 4, 3), Box(*box)
+    assert plot.overlaps(other) == other.overlaps(plot) == overlaps
+    assert plot.contains(other) == contains
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "crosses"),
+    [
+        ((-1, 1), (5, 1), True),
+        ((2, -1), (2, 4), True),
+        ((1, 1), (2, 2), True),  # inside
+        ((-1, 1), (1, 1), True),
+        ((-2, 2), (1, 5), False),  # past a corner
+        ((-1, -1), (5, 4), True),
+    ],
+)
+def test_a_line_crosses_a_box(start, end, crosses):
+    assert Box(0, 0, 4, 3).crosses((*start, *end)) == crosses
+    assert Box(0, 0, 4, 3).crosses((*end, *start)) == crosses
+
+
+LONG = ("nvidia-very-long-name-of-a-chip-12345", "amd-another-quite-long-name-of-a-chip-67890")
+
+
+def test_a_title_that_fits_stays():
+    title = "h100-sxm is compute-bound from B = 300"
+    assert title_fits(title, Margins())
+    assert fitted_title(title, Margins(), ["h100-sxm"]) == title
+
+
+def test_the_names_in_a_long_title_are_shortened_and_keep_their_numbers():
+    title = f"{LONG[0]} beats {LONG[1]}"
+    assert not title_fits(title, Margins())
+    short = fitted_title(title, Margins(), LONG)
+    assert title_fits(short, Margins())
+    first, second = short.split(" beats ")
+    assert (first[:4], second[:3]) == ("nvid", "amd")
+    assert first.endswith("12345")
+    assert second.endswith("67890")
+    assert width_em(short, bold=True) > 0.9 * title_room(Margins()), "the room is used"
+
+
+def test_a_short_name_stays_where_a_long_one_is_shortened():
+    title = f"{LONG[1]} beats h100-sxm at every batch size"
+    short = fitted_title(title, Margins(), [LONG[1], "h100-sxm"])
+    assert title_fits(short, Margins())
+    assert short.endswith(" beats h100-sxm at every batch size")
+
+
+def test_a_long_title_without_names_is_cut_at_its_end():
+    short = fitted_title("word " * 30, Margins())
+    assert title_fits(short, Margins())
+    assert short.endswith("…")

@@ -126,6 +126,17 @@ def test_free_memory_is_that_of_the_container(tmp_path, monkeypatch):
     assert start.free_memory_mb() == pytest.approx(machine_mb, rel=0.2)
 
 
+def test_free_memory_is_within_the_limit_of_the_process(tmp_path):
+    code = (
+        "import resource, psutil\n"
+        "from rooflines.run.start import free_memory_mb\n"
+        "used = psutil.Process().memory_info().vms\n"
+        "resource.setrlimit(resource.RLIMIT_AS, (used + 50_000_000, -1))\n"
+        "print(free_memory_mb())\n"
+    )
+    assert 40 < float(python("-c", code, cwd=tmp_path).stdout) < 50.1
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_job_fails_alone(number, waiting, tmp_path):
     (job,) = processes()

@@ -189,3 +189,35 @@ def test_what_does_not_fit_in_a_pool_or_beside_it_has_no_price_and_no_energy(tp,
 def test_a_step_that_does_not_fit_has_no_price_and_no_energy():
     row = rooflines.explain_model("l4", "llama-3.1-70b", B=1, S=128, dtypes="bf16").row
     assert (row["fits"], row["usd_per_mtok"], row["j_per_token"]) == (False, None, None)
+
+
+@pytest.mark.parametrize(
+    ("prefill_bytes", "decode_bytes", "fits"),
+    [
+        (8e10, 8e10, True),
+        (1.7e10, 8e10, False),  # the weights, and no room for a prompt of 8,192 tokens
+        (8e10, 1e10, False),
+        (None, 8e10, None),
+        (None, 1e10, False),
+        (1e10, None, False),
+    ],
+)
+def test_a_row_fits_where_both_servers_have_room(prefill_bytes, decode_bytes, fits):
+    """Weights of llama-3.1-8b in bf16 take 16.06 GB on each chip, a prompt 1.07 GB."""
+
+    def chip(capacity):
+        hbm = {"bytes_per_s": 3e12} | ({} if capacity is None else {"capacity_bytes": capacity})
+        units = {"matrix": {"bf16": {"flops_per_s": 1e15}}}
+        return {"source": "a test", "units": units, "memory": {"hbm": hbm}}
+
+    sweep = {
+        "models": "llama-3.1-8b",
+        "grid": {"B": [1]},
+        "dtypes": "bf16",
+        "requests": [{"input": 8192, "output": 512}],
+        "pools": {"prefill": {"chip": "first"}, "decode": {"chip": "second"}},
+        "thresholds": [],
+    }
+    chips = {"first": chip(prefill_bytes), "second": chip(decode_bytes)}
+    loaded = rooflines.load_config({"chips": chips, "model-sweeps": {"pools": sweep}})
+    assert rooflines.rows(loaded, "pools").collect()["fits"].to_list() == [fits]

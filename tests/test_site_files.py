@@ -23,7 +23,7 @@ from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.site import pages
 from rooflines.site.data_page import MAX_ROWS, run_views, threshold_data
-from rooflines.site.explorer import SERVING
+from rooflines.site.explorer import DEFAULT_CHIPS, SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
 
@@ -282,6 +282,45 @@ def test_a_table_that_is_too_long_for_the_page_is_cut():
     assert [column["name"] for column in data["columns"]] == ["critical"]
     rates = long.head(1).with_columns(axis=pl.lit("peak"), critical_exact=pl.lit(0.5))
     assert threshold_data(rates, [])["rows"] == [[0.5]]
+
+
+def thresholds_of(*rows):
+    """Thresholds with these sweeps, axes, chips, shapes and critical sizes."""
+    columns = ("sweep", "axis", "chip", "shape", "critical", "critical_exact", "outcome")
+    records = [dict(zip(columns, row, strict=True)) for row in rows]
+    return pl.DataFrame(records, schema_overrides={"critical_exact": pl.Float64})
+
+
+def test_the_page_has_the_longest_table_of_named_shapes_for_the_default_chips():
+    frame = thresholds_of(
+        *(("long", "B", chip, None, 7, None, "found") for chip in ("b200", "h100-sxm") * 3),
+        ("named", "shards", "h100-sxm", "w", 9, None, "found"),
+        *(("named", "B", chip, "w", 5, None, "found") for chip in ("own", "h100-sxm", "b200")),
+        ("named", "B", "h100-sxm", "v", None, None, "never"),
+        ("rates", "peak", "h100-sxm", "w", None, 1.5, "found"),
+    )
+    data = threshold_data(frame, [])
+    assert (data["sweep"], data["axis"]) == ("named", "B")
+    assert data["counts"] == [3, 4, 12]
+    names = [column["name"] for column in data["columns"]]
+    shown = [dict(zip(names, row, strict=True)) for row in data["rows"]]
+    assert [row["critical"] for row in shown] == [5, "never", 5]
+    assert [row["chip"] for row in shown] == ["h100-sxm", "h100-sxm", "b200"]
+
+
+def test_chips_of_a_run_stand_in_where_none_of_the_default_ones_is():
+    frame = thresholds_of(
+        *(("s", "B", f"own-{number}", "w", number, None, "found") for number in range(9))
+    )
+    data = threshold_data(frame, [])
+    assert data["counts"] == [len(DEFAULT_CHIPS), 9, 9]
+    at = [column["name"] for column in data["columns"]].index("chip")
+    assert [row[at] for row in data["rows"]] == [f"own-{n}" for n in range(len(DEFAULT_CHIPS))]
+
+
+def test_without_thresholds_the_page_has_an_empty_table():
+    data = threshold_data(thresholds_of(("s", "B", "c", "w", 1, None, "found")).clear(), [])
+    assert (data["sweep"], data["axis"], data["counts"], data["rows"]) == ("", "", [0, 0, 0], [])
 
 
 def test_no_file_loads_from_another_site(site, shown):

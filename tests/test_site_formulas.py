@@ -11,10 +11,12 @@ from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import Chip, shares_of
 from rooflines.models.memory import cache_on_chip
+from rooflines.models.split import Split
 from rooflines.site.calibration_data import CHIP_ENTRY, SOFTWARE, first_fits
 from rooflines.site.matmuls import matmul_data
-from rooflines.site.model_steps import step_data
+from rooflines.site.model_steps import split_data, step_data
 from rooflines.sweep.one_chip import sweep_on
+from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import Route, max_domain
 from rooflines.theory.resources import collective_rate
 
@@ -125,6 +127,41 @@ def test_a_stage_waits_for_as_many_runs_of_others_as_a_pipeline_fills_with(inter
     sweep = sweep_on(model, "h100-sxm", "bf16", entries=chip_entries(), **keys)
     ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
     assert (step["pp"], step["bubble_runs"]) == (4, waits)
+
+
+def test_a_stage_has_the_memory_of_its_kind_and_its_share_of_the_kernels():
+    shape = {"name": "deep", "layers": 6, "D": 64, "V": 100, "mlp": {"F": 64}}
+    model = {**shape, "attention": {"N": 8, "K": 2, "H": 8}}
+    keys = {"phase": "train", "grid": {"B": 4, "S": 64}, "splits": [{"pp": 3}], "thresholds": []}
+    sweep = sweep_on(model, "h100-sxm", "bf16", entries=chip_entries(), **keys)
+    ((step,),) = (each["steps"] for each in step_data([sweep])["models"])
+    (case,) = sweep.cases
+    assert isinstance(case, TrainingCase)
+    assert len(step["stages"]) == len(case.workload.stages) == 3
+    for stage, memory in zip(step["stages"], case.stage_memory, strict=True):
+        assert stage["fixed_bytes"] == float(memory.states)
+        saved = [cache["pieces"][0]["coefficients"] for cache in stage["cache_bytes"]]
+        assert saved == [[0, float(memory.saved(n))] for n in range(1, memory.max_in_flight + 1)]
+    layers, unembed = (
+        next(index for index, run in enumerate(case.runs) if run.kernel.name == name)
+        for name in ("qkv-fwd", "unembed-fwd")
+    )
+    assert [stage["shares"][layers] for stage in step["stages"]] == [1, 1, 1]
+    assert sorted(stage["shares"][unembed] for stage in step["stages"]) == [0, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("keys", "option", "numbers"),
+    [
+        ({}, "tp=1", (1, 1, 1)),
+        ({"tp": 8}, "tp=8", (8, 1, 1)),
+        ({"tp": 2, "dp": 4, "ep": 8}, "tp=2,dp=4,ep=8", (8, 4, 1)),
+    ],
+)
+def test_a_split_has_its_option_and_its_chips(keys, option, numbers):
+    split = split_data(Split.model_validate(keys))
+    assert split["option"] == option
+    assert (split["chips"], split["dp"], split["cp"]) == numbers
 
 
 @pytest.mark.parametrize("name", ["gpt-oss-20b", "llama-4-scout", "gemma-3-27b"])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -136,8 +137,11 @@ def _fits(memory_mb: float) -> bool:
 
 
 def free_memory_mb() -> float:
-    """Free memory of this machine, or of the container [MB]."""
+    """Free memory: the machine's, within the limits of the container and of this process [MB]."""
     free: int = psutil.virtual_memory().available
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        free = min(free, limit - psutil.Process().memory_info().vms)
     with suppress(OSError, ValueError):  # no container, or no limit
         limit = int((CGROUP / "memory.max").read_text())
         free = min(free, limit - int((CGROUP / "memory.current").read_text()))
