@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
@@ -275,8 +275,8 @@ class StepTable(SweepTable[ModelSweep]):
                 rows = sum(self._rows_of(block, case) for case in cases)
                 ranges[chip].append(pl.int_range(row, row + rows, eager=True))
                 row += rows
-        chips = [pl.concat(several) for several in ranges.values() if several]
-        return pl.concat(chips) if len(group) > 1 and len(chips) > 1 else None
+        positions = pl.concat(chain.from_iterable(ranges.values()))
+        return None if positions.is_sorted() else positions
 
     def compile_group(self, group: Group) -> list[Compiled]:
         """Compile a group, block by block."""

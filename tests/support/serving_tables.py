@@ -75,11 +75,13 @@ def expected_rows(config):
     (sweep,) = config["model-sweeps"].values()
     names = [step_table.split_name(split) for split in sweep["splits"]]
     models = [model["name"] for model in sweep["models"]]
+    chips = step_table.as_list(sweep["chips"])
 
     def place(row):
         keys = row.keys
         phase = sweep["phase"].index(keys["phase"])
-        return models.index(keys["model"]), phase, names.index(keys["split"])
+        model, split = models.index(keys["model"]), names.index(keys["split"])
+        return chips.index(keys["chip"]), model, phase, split
 
     parts = config["chips"], BITS, config.get("fits")
     return sorted(step_table.model_rows(sweep, {}, *parts), key=place)

@@ -2,7 +2,7 @@
 
 Conventions, where the model leaves a choice:
 
-- The order of rows, slowest first: model, phase, chip, memory, network, dtypes, split, B, T, S; of
+- The order of rows, slowest first: chip, model, phase, memory, network, dtypes, split, B, T, S; of
   requests B, then the requests.
 - A network is needed from two chips on, of tp or of ep. Rows that need none have a null network on
   a chip that lacks the one asked for, and are there once even if several are asked for.
@@ -131,10 +131,10 @@ def price_of(chip, provider=None, kind=None):
 def cases(sweep, models, chips, formats, fits=None):
     """Yield the keys of every case in order, and the case or the reasons why there is none."""
     resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
-    for spec, phase, name, memory in product(
+    for name, spec, phase, memory in product(
+        as_list(sweep["chips"]),
         as_list(sweep["models"]),
         as_list(sweep.get("phase", "decode")),
-        as_list(sweep["chips"]),
         as_list(sweep.get("memory", "hbm")),
     ):
         chip, (model, entry), alone = resolved[name], entry_of(spec, models), False

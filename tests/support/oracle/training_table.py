@@ -2,7 +2,7 @@
 
 Conventions, where the contract leaves a choice:
 
-- The order of rows, slowest first: model, split, chip, memory, network, dtypes, B, S.
+- The order of rows, slowest first: chip, model, split, memory, network, dtypes, B, S.
 - A name of a format is that of weights and products; all else that is not of the optimizer is in
   bf16 where it is narrower. Dtypes by class are bf16 where none is given, sums and states fp32.
 - A network is needed from two chips on. Rows of one chip are there once.
@@ -214,10 +214,11 @@ def cases(sweep, catalogue, chips, formats, fits=None):
     named = sweep.get("calibration", "auto")
     resolved = sweeps.resolve_chips(chips, as_list(sweep["chips"]))
     levels = as_list(sweep.get("memory", "hbm"))
-    for spec, plan in product(as_list(sweep["models"]), plans_of(sweep, catalogue)):
+    asked_plans = [*plans_of(sweep, catalogue)]
+    for name, spec, plan in product(as_list(sweep["chips"]), as_list(sweep["models"]), asked_plans):
         model, entry = entry_of(spec, catalogue)
         never = impossible(entry, plan)
-        for name, memory in product(as_list(sweep["chips"]), levels):
+        for memory in levels:
             chip, alone = resolved[name], False
             for route in sweeps.routes(sweep):
                 names, links = sweeps.network_of(chip, route)
