@@ -254,6 +254,25 @@ def test_a_chart_of_any_config_is_drawn(config):
         limited(view.spec(), chart.id)
 
 
+@pytest.mark.parametrize(
+    ("axes", "tables"),
+    [
+        (["B"], ["D x F", "chip x dtypes"]),
+        (["F"], ["chip x dtypes"]),  # a size that is solved for is no side of a table
+        (["D", "F"], ["chip x dtypes"]),
+    ],
+)
+def test_critical_sizes_are_a_table_of_the_sizes_that_are_not_solved_for(axes, tables):
+    sizes = [1024, 2048, 4096, 8192]
+    sweep = {"operation": "matmul", "grid": {"B": [64, 128], "D": sizes, "F": sizes}}
+    sweep |= {"dtypes": ["bf16", "fp8"], "chips": ["h100-sxm", "b200"], "thresholds": axes}
+    results = charts.of_config(rooflines.load_config({"sweeps": {"one": sweep}}))
+    menus = {menu.name: menu.options for menu in charts.menus("critical", results, "one")}
+    assert [*menus["by"]] == tables
+    for by in tables:
+        assert charts.view("critical", results, "one", by=by).rows.height > 0
+
+
 def test_a_function_returns_an_altair_chart_of_one_choice():
     results = charted.results()
     made = charts.roofline(results, "free", chip="b200", dtypes="w8a8")

@@ -218,3 +218,20 @@ def test_the_docs_say_the_steps_that_an_estimate_of_a_collective_takes():
     )
     assert said_steps is not None
     assert int(said_steps[1]) == steps
+
+
+def test_a_route_that_joins_no_second_chip_has_a_threshold_without_chips():
+    """The inner network is a torus, and no chip has axes on it beside a second network."""
+    networks = {
+        "inner": {"bytes_per_s": 1e10, "topology": "torus"},
+        "outer": {"bytes_per_s": 1e10, "topology": "switch", "hop_latency_s": 2.5e-5},
+    }
+    chip = {"source": "a test", "units": {"matrix": {"bf16": {"flops_per_s": 1e15}}}}
+    chip |= {"memory": {"hbm": {"bytes_per_s": 3e12}}, "networks": networks}
+    sweep = {"operation": "matmul", "grid": {"B": 64, "D": 4096, "F": 4096}, "dtypes": ["bf16"]}
+    sweep |= {"sharding": "contracting/reduce-scatter", "thresholds": ["shards"]}
+    sweep |= {"chips": ["own"], "network": ["inner", "outer"]}
+    config = rooflines.load_config({"chips": {"own": chip}, "sweeps": {"one": sweep}})
+    (row,) = rooflines.thresholds(config).to_dicts()
+    assert (row["outcome"], row["critical"], row["critical_network"]) == ("never", None, 1)
+    assert row["limit"] == "memory"

@@ -102,10 +102,10 @@ class ChipNumbers:
             samples = tuple(range(2, min(group, 4) + 1))
         elif step:
             samples = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
-        lines = (
-            Segment(SINGLE, 1, 1, 1, (1,)),
-            Segment(LINE, 2, self.max_line, 1, samples),
-        )
+        single = Segment(SINGLE, 1, 1, 1, (1,))
+        if self.max_chips == 1:
+            return (single,)
+        lines = single, Segment(LINE, 2, self.max_line, 1, samples)
         if group:
             multiples = tuple(group * groups for groups in (2, 3, 4))
             return (*lines, Segment(RING, 2 * group, self.max_chips, group, multiples))

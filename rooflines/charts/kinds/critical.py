@@ -54,9 +54,11 @@ def _solved_dim(sweep: Sweep) -> str:
 
 
 def _has_size_grid(sweep: Sweep) -> bool:
-    """Check for two further dimensions with several sizes and an axis each."""
+    """Check for two further dimensions with several sizes and an axis each, neither solved for."""
     pair = matrix_dims(sweep)
-    return len(pair) == TWO and all(
+    if len(pair) != TWO or _solved_dim(sweep) in pair:
+        return False
+    return all(
         has_axis(sweep, dim) and len(dimension_sizes(sweep, dim)) >= MIN_TABLE_SIZES for dim in pair
     )
 
