@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from typing import Any
 from unittest.mock import patch
 
@@ -389,7 +390,8 @@ def verdict(page, value):
     text = page.evaluate(WORDS)
     for name in (value["state"]["chips"], value["state"].get("model")):
         text = text.replace(chip_label(name), "") if name else text
-    return text.replace(value["state"].get("measured") or "(", "(")
+    measured = value["state"].get("measured")
+    return re.sub(rf"(?<![\d.,]){re.escape(measured)}\b", "(", text) if measured else text
 
 
 TIE_SHARE = 1e-6
