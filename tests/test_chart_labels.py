@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from rooflines.basics.text import count, seconds, si, significant
 from rooflines.charts.kit.chart_text import listed, shorten, sizes_text, width_em, wrapped
-from rooflines.charts.kit.label_placement import DOT, END_CLEARANCE, Box, Label, LabelPlacer, Plane
+from rooflines.charts.kit.label_placement import (
+    DOT,
+    END_CLEARANCE,
+    LINE_HEIGHT,
+    Box,
+    Label,
+    LabelPlacer,
+    Plane,
+    _beside,
+)
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import fitted_title, title_fits, title_room
 
@@ -173,3 +182,21 @@ def test_a_long_title_without_names_is_cut_at_its_end():
     short = fitted_title("word " * 30, Margins())
     assert title_fits(short, Margins())
     assert short.endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("side", "place"),
+    [
+        ("t", (0, -1.5, "center")),
+        ("b", (0, 1.5, "center")),
+        ("l", (-1, 0, "right")),
+        ("r", (1, 0, "left")),
+        ("tr", (0.55, -1.25, "left")),
+        ("bl", (-0.55, 1.25, "right")),
+    ],
+)
+def test_a_label_stands_beside_its_point(side, place):
+    across, down, align = _beside(side, 1.0)
+    assert (across, align) == (place[0], place[2])
+    line = math.copysign(LINE_HEIGHT / 2 - 0.6, down) if side in ("t", "b") else 0
+    assert down == pytest.approx(place[1] + line)

@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 
+import polars as pl
 import pytest
 from case_files import case
 from command_line import refused, said
@@ -15,6 +16,7 @@ from rooflines.config.measurement_fields import AboutTimings
 from rooflines.config.schema import SiteConfig
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.measured.timing_sets import measured_set_of
+from rooflines.results.tables import metadata_of
 
 CONFIG = {key: case("configs/workflow")[key] for key in ("measurements", "chips")}
 
@@ -91,6 +93,28 @@ def test_unexplained_timings_can_stop_a_run(folder, capsys):
     message = refused(capsys, "check", str(folder.write()))
     assert "has 1 timing of h100-sxm below the bound, without a reason" in message
     assert "the least is 0.899 of it" in message
+    more = f"{text}h100-sxm,{BF16},4096,8192,8192,4.5e-4\n"
+    (folder.path / "timed/grid.csv").write_text(more, encoding="utf-8")
+    message = refused(capsys, "check", str(folder.write()))
+    assert "has 2 timings of h100-sxm below the bound, without a reason" in message
+    assert "the least is 0.81 of it" in message
+
+
+def test_joined_timings_are_written_as_parquet_or_csv(tmp_path, capsys):
+    table = tmp_path / "t.csv"
+    table.write_text(f"{HEAD}h100-sxm,{BF16},4096,8192,8192,8e-4\n", encoding="utf-8")
+    printed = said(capsys, "measured", "join", str(table))
+    assert "1 timing with a bound" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+    for name in ("out.parquet", "out.csv"):
+        said(capsys, "measured", "join", str(table), "-o", str(tmp_path / name))
+        message = refused(capsys, "measured", "join", str(table), "-o", str(tmp_path / name))
+        assert "exists" in message
+    parquet, csv = pl.read_parquet(tmp_path / "out.parquet"), pl.read_csv(tmp_path / "out.csv")
+    assert parquet.columns == csv.columns
+    assert parquet["seconds"].to_list() == csv["seconds"].to_list() == [8e-4]
+    columns = [column["name"] for column in metadata_of(tmp_path / "out.parquet")["columns"]]
+    assert columns == parquet.columns
 
 
 ATTENTION = """\

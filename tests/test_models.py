@@ -25,7 +25,7 @@ from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.architecture import Shape
 from rooflines.models.attention_window import AttentionWindow
 from rooflines.models.groups import rank_hit_probability
-from rooflines.models.library import CONVENTIONS, NAME, model_entries
+from rooflines.models.library import CONVENTIONS, NAME, model_entries, models_of
 from rooflines.models.split import Split
 
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
@@ -191,3 +191,11 @@ def test_tokens_that_choose_the_same_experts_reach_the_fewest_parts(experts, par
         needed = {expert * parts // experts for expert in range(per_token)}
         chance = rank_hit_probability(experts, per_token, parts, "same")
         assert chance == Fraction(len(needed) - 1, parts - 1)
+
+
+def test_a_model_is_listed_once():
+    listed = models_of(["llama-3.1-8b", "gpt-oss-20b"])
+    assert list(listed) == ["llama-3.1-8b", "gpt-oss-20b"]
+    assert all(model.name == name for name, model in listed.items())
+    with pytest.raises(RooflinesError, match=r"\[1\] is 'llama-3.1-8b', which is listed twice"):
+        models_of(["llama-3.1-8b", "Llama 3.1 8B"])
