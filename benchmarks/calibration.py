@@ -286,7 +286,7 @@ def main(arguments: Sequence[str]) -> int:
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows += left_out_rows(tested)
         rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
-    names = ("chip and software", "of", "timings", "bound", "estimate", "p90")
+    names = ("chip and software", "subject", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write and not options.every_site:
         CALIBRATIONS_FILE.write_text(calibrations_yaml(found, ABOUT), encoding="utf-8")
@@ -355,7 +355,7 @@ def left_out_rows(runs: pl.DataFrame) -> Iterator[tuple[str, ...]]:
 def pair_row(pairs: Mapping[str, Any]) -> tuple[str, ...]:
     """A line of the table: pairs of such steps that are ordered wrongly, in percent."""
     wrong = (f"{100 * (1 - pairs[name]):.1f}" for name in ("bound_right", "estimate_right"))
-    return f"wrong pairs of {pairs['of']}", "steps", f"{pairs['apart']:,}", *wrong, "-"
+    return f"wrong pairs of {pairs['subject']}", "steps", f"{pairs['apart']:,}", *wrong, "-"
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from catalogues import NOMINAL, shipped
 from command_line import refused, said
 from timed_sets import BF16, HEAD
 
+from benchmarks.calibration import pair_row
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.timings import Timings
 from rooflines.measured.catalogues import WEIGHT_FORMATS, compute_of
@@ -43,6 +44,7 @@ def test_pairs_are_counted_by_their_order():
     pairs = pairs_of(times)
     assert pairs.select("one", "other").rows() == [("a", "b"), ("a", "c"), ("b", "c")]
     (chips,) = ordering(pairs).to_dicts()
+    assert pair_row(chips)[:2] == (f"wrong pairs of {chips['subject']}", "steps")
     assert chips == {
         "subject": "chips",
         "pairs": 3,

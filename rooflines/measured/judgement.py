@@ -268,7 +268,7 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
         pairs: From `pairs_of`.
 
     Returns:
-        A row for each kind of pair that there is, `of`: `pairs` [1]; `apart`, pairs whose measured
+        A row for each `subject`, the kind of pairs: `pairs` [1]; `apart`, pairs whose measured
         times differ by more than `MIN_RATIO` [1]; `bound_right` and `estimate_right`, the share
         ordered right among these, where a tie is wrong [1]; `bound_tau` and `estimate_tau`,
         Kendall's tau-a over all pairs: right share less wrong share [1].
