@@ -481,10 +481,11 @@ def _waiting(
     sweep: ModelSweep, case: StepCase, step: Step, softwares: Sequence[str]
 ) -> dict[str, Any] | None:
     """Measured TTFT over an estimated prefill, with as many requests in flight a replica."""
-    if not softwares or case.engine is None:
+    prompts = Fraction(step.B, case.split.dp)
+    if not softwares or (prompts != 1 if case.phase != DECODE else case.engine is None):
         return None
     ranges = waiting_of(sweep.calibrations, case.chip, softwares[0])
-    in_flight = in_flight_range(Fraction(step.B, case.split.dp))
+    in_flight = in_flight_range(prompts)
     if in_flight not in ranges:
         return None
     p10, _, p90 = ranges[in_flight]

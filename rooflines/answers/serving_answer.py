@@ -123,11 +123,16 @@ class ServingAnswer(StepAnswer):
         per_user = (self.rate("tokens_per_s") or 0.0) / self.sizes["B"]
         return f"{significant(per_user)} tokens/s/user, {rates}"
 
+    @property
+    def bounded(self) -> str:
+        """TTFT in prefill: its bound holds with waiting too, other times of a prefill do not."""
+        return "" if self.decodes else "TTFT "
+
     def _per(self) -> str:
         """Token of every sequence in decode, step of several, or prompts."""
         if not self.decodes:
             prompts = counted(self.sizes["B"], "prompt")
-            return f"to the first token (TTFT) of {prompts} of {self.sizes['S']:,} tokens"
+            return f"of prefill, {prompts} of {self.sizes['S']:,} tokens on an idle server"
         if self.row.get("T") in (None, 1):
             return "a token (TPOT)"
         return f"a step of {self.row['T']} tokens a sequence"
@@ -161,16 +166,18 @@ class ServingAnswer(StepAnswer):
                 yield f"{lever.kind} {lever.change}, {seconds(lever.time_s)}"
 
     def _first_token(self) -> str:
-        """Time to first token of one prompt on every replica, on idle chips."""
+        """Bound of TTFT; prefill of one prompt on every replica, on an idle server."""
         if self.first_token is None:
-            return ""
-        time_s, least = time_on(self.basis, self.first_token), seconds(self.first_token.lower)
-        text = f"for a prompt of {self.sizes['S']:,} tokens on idle chips"
+            return self._waiting()
+        time_s = time_on(self.basis, self.first_token)
+        prompt = f"of {self.sizes['S']:,} tokens"
+        least = f"at least {seconds(self.first_token.lower)} for a prompt {prompt}"
         if time_s is None:
-            return f"at least {least} {text}; no estimate of prefill"
+            return f"{least}; no estimate of prefill"
         if self.basis is BOUND_BASIS:
-            return f"at least {least} {text}"
-        return f"{seconds(time_s)} {text}{self._waiting()}; at least {least}"
+            return least
+        texts = [least, f"prefill {seconds(time_s)} on an idle server", self._waiting()]
+        return "; ".join(filter(None, texts))
 
     def _waiting(self) -> str:
         """Range of measured TTFT, which includes waiting; empty on another basis."""
@@ -179,7 +186,7 @@ class ServingAnswer(StepAnswer):
             return ""
         low, high = significant(waiting["p10"]), significant(waiting["p90"])
         load = f"{waiting['in_flight']} in flight a replica"
-        return f", {low} to {high} times that in runs of {waiting['engine']} ({load})"
+        return f"with waiting {low} to {high} times that in runs of {waiting['engine']} ({load})"
 
     def _next_token(self) -> str:
         """Time per output token after the prompts."""

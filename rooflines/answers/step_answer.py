@@ -91,14 +91,21 @@ class StepAnswer(Answer):
         return self._timed_verdict()
 
     def _timed_verdict(self) -> str:
-        """Time of a step that fits, its band, its bound, and its rates."""
+        """Time of a step that fits, its band, its bound, and its rates.
+
+        A serialized time is no forecast: it and its rates are those of kernels at their bounds.
+        """
         least = f"at least {seconds(self.bound_s)}"
         if self.basis is BOUND_BASIS:
             return f"{least} {self._per()}, {self.bound}-bound; at most {self._rates()}"
         time = f"{seconds(self.time_s)} {self._per()}{self._band()}"
+        bound = f"{self.bounded}{least}, {self.bound}-bound"
         if self.basis is SERIALIZED_BASIS:
-            time += ", kernels one after another"
-        return f"{time}; {least}, {self.bound}-bound; {self._rates()}"
+            return (
+                f"{time} if every kernel ran at its bound, one after another: "
+                f"at most {self._rates()}; {bound}"
+            )
+        return f"{time}; {bound}; {self._rates()}"
 
     def rate(self, name: str) -> float | None:
         """Rate or cost at the time of the basis, by its column without a suffix."""
@@ -109,6 +116,11 @@ class StepAnswer(Answer):
         """Tokens/s/chip and MFU on the basis."""
         rate, mfu = self.rate("tokens_per_s_per_chip"), self.rate("mfu")
         return f"{count(rate or 0.0)} tokens/s/chip, {percent(mfu or 0.0)} MFU"
+
+    @property
+    def bounded(self) -> str:
+        """What the bound is of, where it is not the time beside it; with a space behind."""
+        return ""
 
     def _per(self) -> str:
         """Phrase for one step."""

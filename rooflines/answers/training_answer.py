@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from rooflines.answers.basis import BOUND_BASIS
+from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS
 from rooflines.answers.phrases import Part, Section, longest_parts
 from rooflines.answers.step_answer import StepAnswer
 from rooflines.basics.text import count, percent, seconds, si, usd
@@ -60,11 +60,13 @@ class TrainingAnswer(StepAnswer):
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
-        most = f"at most {count(row['tokens_per_s'])}"
-        rate = "" if self.basis is BOUND_BASIS else f"{count(self.rate('tokens_per_s') or 0.0)}, "
-        yield "tokens/s", f"{rate}{most}"
+        rates = f"at most {count(row['tokens_per_s'])}"
+        if self.basis is not BOUND_BASIS:
+            rates = f"{count(self.rate('tokens_per_s') or 0.0)}, {rates}"
+        yield "tokens/s", rates
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
-        yield "MFU", f"{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
+        most = "at most " if self.basis is not ESTIMATE_BASIS else ""
+        yield "MFU", f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
         yield "faster", self._faster_formats()

@@ -56,6 +56,7 @@ NUMBERS = """() => EXPLORER.chipRows().map((row) => row.unsupported ? row : {
   binds: row.bound ?? row.times.bound,
   states: row.footprint.fixedBytes, saved: row.footprint.cacheBytes,
   longest: row.footprint.maxContext, first: row.firstToken,
+  firstLower: row.firstTokenBound,
   measured: row.measured && [row.measured.time, row.measured.boundShare,
     row.measured.estimateRatio, row.measured.place],
 })"""
@@ -315,6 +316,7 @@ def _step(state):
         "most": row["max_B"],
         "measured": judged(found.measured_number, has_estimate=estimate is not None),
         "first": None if calibrated and altered else first,
+        "firstLower": prompt and prompt.lower,
         "rate": None if time is None else tokens / time / row["chips"],
         "cost": cost_of(state, row["chips"], time, tokens),
     }

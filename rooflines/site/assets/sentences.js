@@ -209,20 +209,23 @@ const SENTENCES = (() => {
       return `a step of training of ${named} over ${counted(B, "sequence")} ${tokens}`;
     }
     return phase === DECODE ? `a token (TPOT) of ${named}`
-      : `the first token (TTFT) of ${counted(B, "prompt")} ${tokens} by ${named}`;
+      : `prefill of ${counted(B, "prompt")} ${tokens} by ${named}`;
   }
 
   /** Rates, cost and time to first token on the shown basis. */
-  function ratesText(state, { split, cost, firstToken, ...row }, time) {
+  function ratesText(state, { split, cost, firstToken, firstTokenBound, ...row }, time) {
+    const [most, least] = row.estimate ? ["", ""] : ["at most ", "at least "];
     const { B, isTraining, phase } = state;
     const chipRate = `${compact(tokensAt(state, B) / time / split.chips)} tokens/s/chip`;
     const userRate = `${significant(tokensAt(state, 1) / time)} tokens/s/user`;
-    const price = cost ? `, ${usd(cost)}/Mtok` : "";
-    if (isTraining) return `${chipRate}, ${percent(peakShare(row, time))} MFU${price}`;
-    if (phase !== DECODE) return `${chipRate}${price}`;
+    const price = cost ? `, ${least}${usd(cost)}/Mtok` : "";
+    if (isTraining) return `${most}${chipRate}, ${percent(peakShare(row, time))} MFU${price}`;
+    if (phase !== DECODE) return `${most}${chipRate}${price}`;
     const first = firstToken
-      ? `; TTFT ${seconds(firstToken)} for a prompt on idle chips` : "";
-    return `${userRate}, ${chipRate}${price}${first}`;
+      ? `; TTFT at least ${seconds(firstTokenBound)},`
+        + ` prefill ${seconds(firstToken)} on an idle server`
+      : "";
+    return `${most}${userRate}, ${chipRate}${price}${first}`;
   }
 
   /** Model step's lead: its time, tokens/s and cost. */
@@ -231,7 +234,8 @@ const SENTENCES = (() => {
     const start = `On ${chipsText(split.chips, chip)} ${stepText(state)} takes`;
     const time = row.time ?? times.serial;
     const timeText = estimate ? `about ${estimateText(state, row)}`
-      : `${seconds(time)}, kernels one after another, at least ${seconds(times.lower)}`;
+      : `${seconds(time)} if every kernel ran at its bound, one after another,`
+        + ` at least ${seconds(times.lower)}`;
     return `${start} ${timeText}, ${times.bound}-bound: ${ratesText(state, row, time)}.`;
   }
 

@@ -416,12 +416,18 @@ const STATE = (() => {
   /** Time on the chosen basis [s]: serialized bound, or estimate; null without a calibration. */
   const timeAt = ({ basis }, workload, B) => (basis === CALIBRATED
     ? EVALUATION.estimate(workload, B)?.time ?? null : EVALUATION.times(workload, B).serial);
-  /** Time to first token: a prompt on each replica, idle chips [s]; null outside decode. */
-  function firstTokenTime(state, chip) {
-    if (state.subject === MATMUL || state.phase !== DECODE) return null;
+  /** Prefill of a prompt on each replica of an idle server, and its bound [s]; null if none. */
+  function firstTokenTimes(state, chip) {
+    const none = { firstToken: null, firstTokenBound: null };
+    if (state.subject === MATMUL || state.phase !== DECODE) return none;
     const prefill = { ...state, phase: PREFILL };
     const workload = stepWorkload(prefill, chip);
-    return workload.unsupported ? null : timeAt(prefill, workload, state.split.dp);
+    if (workload.unsupported) return none;
+    const { dp } = state.split;
+    return {
+      firstToken: timeAt(prefill, workload, dp),
+      firstTokenBound: EVALUATION.times(workload, dp).lower,
+    };
   }
   /** Attained peak share: math time at the nominal peak / time [1]. */
   const peakShare = ({ workload, times }, time) =>
@@ -463,7 +469,7 @@ const STATE = (() => {
       critical90: isMatmul ? EVALUATION.critical(workload, PLATEAU_SHARE) : null,
       plateau: isMatmul && estimate ? EVALUATION.plateau(workload) : null,
       share: null, bandwidthGain: null, userRate: null, chipRate: null, cost: null,
-      firstToken: firstTokenTime(state, chip),
+      ...firstTokenTimes(state, chip),
     };
     row.measuredRatio = findMeasuredRatio(state, row);
     row.measured = state.measurement && MEASUREMENT.judge(state.measurement,
