@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.answers.name_search import find_chip, find_dtypes
 from rooflines.answers.question import formats_on
 from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
-from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, parse_words
+from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, STOPS, parse_words
 from rooflines.answers.word_forms import (
     COMPARE,
     EXPLAIN,
@@ -21,6 +21,7 @@ from rooflines.answers.word_forms import (
     SIZE_KEYS,
     TRAIN_COMMAND,
     key_name,
+    says_nothing,
 )
 from rooflines.basics.errors import RooflinesError
 from rooflines.models.library import is_named
@@ -111,7 +112,7 @@ class _Repair:
     def __init__(self, command: str, line: CommandLine, chips: Mapping[str, Chip]) -> None:
         self.chips, self.trains = chips, command == TRAIN_COMMAND
         self.question: Question = parse_words(line.words, chips, command)
-        self.words = [*self.question.tokens]
+        self.words = [word for word in self.question.tokens if not says_nothing(word)]
         self.options = dict(line.options)
         self.explains, self.compares = command == EXPLAIN, command == COMPARE
 
@@ -218,7 +219,11 @@ class _Repair:
             requests = bool(question.request) and self.explains
             letters = ("B",) if requests else ("B", "S")
             for letter, word in sizes.items():
-                if letter not in MODEL_SIZES or (requests and letter != "B"):
+                if (
+                    letter not in MODEL_SIZES
+                    or (requests and letter != "B")
+                    or (letter == "B" and "within" in {**self.options, **question.options})
+                ):
                     self.replace(word)
                 elif not _is_size(word.partition("=")[2]):
                     self.replace(word, SIZES[letter])
@@ -323,6 +328,7 @@ def with_correction(
             word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}..."
             for word in words
             if word not in present and not get_close_matches(word, present)
+            if not says_nothing(word.rstrip(STOPS))
         ]
         lacks = f" (without {', '.join(dict.fromkeys(left_out))})" if left_out else ""
         error.add_note(f"try{lacks}: {line}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -26,7 +27,7 @@ from rooflines.sweep.cases import Skipped
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import sweep_of_models
-from rooflines.theory.network import parse_axes
+from rooflines.theory.network import TORUS, parse_axes
 from rooflines.theory.operation import MATRIX, parse_operation
 from rooflines.theory.sharding import NAMED_SHARDINGS, SHARDS
 from rooflines.training.parallel_plan import TrainingPlan
@@ -251,6 +252,8 @@ def _of_model(
             parts = typed_splits(split)
             if trains and not options.get("network"):
                 options["network"] = _joining(question, catalogues.chips, parts)
+            elif not options.get("network"):
+                options |= _several_networks(question, catalogues.chips, parts)
         with mistakes.at("draft"):
             if isinstance(draft, str):
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
@@ -306,6 +309,30 @@ def _joining(
         return None
     count = max(validate_entry(TrainingPlan, split).chips for split in splits)
     return [default_route(chips[question.chips[0]], count)] if count > 1 else None
+
+
+def _several_networks(
+    question: Question, chips: Mapping[str, Chip], splits: Sequence[object]
+) -> dict[str, Any]:
+    """Interconnects for experts on more chips than the first joins; a note says so."""
+    chip = chips.get(question.chips[0]) if len(question.chips) == 1 else None
+    if chip is None or not chip.networks or next(iter(chip.networks.values())).topology == TORUS:
+        return {}
+    try:
+        parallel = [validate_entry(Split, split) for split in splits]
+    except RooflinesError:  # said later, at its place
+        return {}
+    widest, group = (
+        max(math.prod(parse_axes(str(chips))) for chips in groups)
+        for groups in ([split.tp for split in parallel], [split.ep for split in parallel])
+    )
+    route = default_route(chip, group)
+    if len(route) == 1 or len(default_route(chip, widest)) > 1:
+        return {}
+    question.notes.append(
+        f"ep{group} is more chips than one {route[0]} joins: the network is {','.join(route)}"
+    )
+    return {"network": [route]}
 
 
 def _checked(

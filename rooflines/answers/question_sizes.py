@@ -27,6 +27,9 @@ SUFFIXED = re.compile(r"(\d+(?:\.\d+)?)([kKmMgG])i?", re.ASCII)
 RANGE = re.compile(r"(.+?)\.\.([^+]+)(?:\+(.+))?")
 """FIRST..LAST, doubling, or FIRST..LAST+STEP."""
 
+DASHED = re.compile(r"(\d+(?:\.\d+)?[kKmMgG]?) ?[-–] ?(\d+(?:\.\d+)?[kKmMgG]?)", re.ASCII)
+"""FIRST-LAST, as FIRST..LAST."""
+
 UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 """Multiples for the suffixes k, M and G [1]."""
 
@@ -181,7 +184,8 @@ def values_of(size: object, letter: str) -> list[int]:
 
 
 def _range(text: str) -> Sequence[int]:
-    match = RANGE.fullmatch(text)
+    dashed = DASHED.fullmatch(text.strip())
+    match = RANGE.fullmatch(f"{dashed[1]}..{dashed[2]}" if dashed else text)
     if match is None:
         return [_whole(text)]
     first, last = _whole(match[1]), _whole(match[2])

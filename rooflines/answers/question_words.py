@@ -12,23 +12,27 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
-from rooflines.answers.question_sizes import SIZE, TIMES_SIGN, check_once
+from rooflines.answers.question_sizes import SIZE, SUFFIXED, TIMES_SIGN, check_once
 from rooflines.answers.word_forms import (
     AUTO_WORDS,
     COMPARE,
     COUNT_KEYS,
+    COUNTED_SIZES,
+    DTYPE_KEYS,
     ENGINES,
     EXPLAIN,
     NETWORK_SOFTWARE,
+    NODES,
     OPTION_KEYS,
     PHASE_WORDS,
     REQUEST_KEYS,
     ROLE_KEYS,
     SIZE_KEYS,
-    SPOKEN,
     TRAIN_COMMAND,
+    UNIT_NOUNS,
     is_key,
     key_name,
+    says_nothing,
 )
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
@@ -59,6 +63,18 @@ CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?) ?[xX×*] ?(\d+)"
 
 CHIP_NUMBER = re.compile(r"\d{4}")
 """A number that may stand for the only chip whose name has it, such as 4090."""
+
+COUNT = re.compile(r"(\d+)[xX×]")
+"""A number of chips before their name: 8x h100."""
+
+CUBE = re.compile(r"(\d+[kK]?)\^3")
+"""Three equal sizes: 8192^3."""
+
+TOKENS_TRAINED = re.compile(r"\d+(?:\.\d+)?[TtBb]")
+"""A number of tokens too large for a context."""
+
+STOPS = ",?;!"
+"""Punctuation that may follow a word."""
 
 WHOLE = re.compile(r"\d+")
 """A whole number."""
@@ -104,6 +120,7 @@ class Question:
         dtypes: Combination or format names, or those by tensor as a config has them.
         roles: Formats by tensor class, besides `dtypes`.
         splits: Split or plan keys, several for a table; or `auto`.
+        other_models: Further models of a comparison.
         count: Chips that share the model, typed beside them [1].
         product: Sizes in order, such as 128x8192x8192; also typed as several words.
         sizes: Sizes by letter.
@@ -120,6 +137,7 @@ class Question:
     dtypes: list[Any] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     splits: list[Any] = field(default_factory=list)
+    other_models: list[str | Model] = field(default_factory=list)
     count: int | None = None
     product: Any = None
     sizes: dict[str, Any] = field(default_factory=dict)
@@ -216,7 +234,7 @@ def parse_words(
     """Parse as `read_words`; mistakes are in the question."""
     question = Question()
     texts = [text for word in words for text in _words(word, chips)]
-    question.tokens = _joined(texts, chips)
+    question.tokens = [text for text in _joined(texts, chips) if text not in (*STOPS,)]
     parts = [part for text in question.tokens for part in _listed(text, chips)]
     reader = _Reader(question, chips, command)
     if (
@@ -241,7 +259,15 @@ def parse_words(
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
     """Split quoted words; einsums, sizes with spaces around `=`, paths and chips stay whole."""
     whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
-    return [word] if whole or "->" in word or is_path(word) else word.split()
+    if whole or "->" in word or is_path(word):
+        return [word]
+    return [part for text in word.split() for part in _without_stops(text)]
+
+
+def _without_stops(text: str) -> list[str]:
+    """A word, and the punctuation after it as another."""
+    bare = text.rstrip(STOPS)
+    return [bare, text[-1]] if bare and bare != text else [text]
 
 
 def _joined(words: Sequence[str], chips: Mapping[str, Chip]) -> list[str]:
@@ -265,9 +291,34 @@ def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
         if name_search.SIZED.fullmatch(words[length - 1].lower()) and _is_model(text):
             return length, text
     length, text = _keyed(words)
-    if length == 1 and rest and WHOLE.fullmatch(first):
-        return _counted(words, chips)
+    if length == 1 and first[:1].isdigit():
+        return _numbered(words, chips)
+    if first.lower() == "per" and rest and rest[0].lower() in UNIT_NOUNS:
+        return 2, "per"
     return length, text
+
+
+def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """A number with what follows, as for `_longest`: `650 TFLOPS`, `8x h100`, `15T tokens`."""
+    first, second, third, *_ = [*words, "", ""]
+    taken = 1, first
+    if cube := CUBE.fullmatch(first):
+        taken = 1, "x".join([cube[1]] * 3)
+    elif not second:
+        pass
+    elif is_measured_rate(f"{first}{second}") or _is_time(first, second):
+        taken = 2, f"{first}{second}"
+    elif count := COUNT.fullmatch(first):
+        if _chip(second, chips):
+            taken = 2, f"{count[1]}x{second}"
+        elif not second[0].isdigit() and second[0] != "=":
+            taken = 1, f"{COUNT_KEYS[0]}={count[1]}"
+    elif TOKENS_TRAINED.fullmatch(first):
+        if second.lower() == "tokens" and third != "per":
+            taken = 2, f"tokens={first}"
+    elif WHOLE.fullmatch(first) or SUFFIXED.fullmatch(first):
+        taken = _counted(words, chips)
+    return taken
 
 
 def _keyed(words: Sequence[str]) -> tuple[int, str]:
@@ -283,8 +334,13 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
         return 3, f"batch={third}"
     if not (is_key(first) and LIKE_A_NUMBER.fullmatch(second)):
         return 1, first
-    in_units = bool(third) and third.lower() in SCALES_BY_KIND["time"] and WHOLE.fullmatch(second)
+    in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
     return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")
+
+
+def _is_time(digits: str, unit: str) -> bool:
+    """Check for a time whose unit is a word of its own."""
+    return unit.lower() in SCALES_BY_KIND["time"] and quantity_kind(f"{digits}{unit}") == "time"
 
 
 def _is_new_chip(words: Sequence[str], text: str, chips: Mapping[str, Chip]) -> bool:
@@ -306,14 +362,31 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     """A number with its noun: `32 users`, `8 gpus`, `8 x h100`, `4 mi300x`."""
     first, second, *rest = words
     noun = key_name(second)
-    if noun in ("users", "sequences", "seqs", *COUNT_KEYS):
+    if noun in COUNT_KEYS or (
+        noun in COUNTED_SIZES and not any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
+    ):
         return 2, f"{noun}={first}"
+    if not WHOLE.fullmatch(first):
+        return 1, first
+    if noun in NODES:
+        return _nodes(words, chips)
     if TIMES_SIGN.fullmatch(second) and rest and _chip(rest[0], chips):
         return 3, f"{first}x{rest[0]}"
     followed = any(WHOLE.fullmatch(word) for word in rest[:1])
     if int(first) > 1 and not followed and _chip(second, chips):
         return 2, f"{first}x{second}"
     return 1, first
+
+
+def _nodes(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """Nodes with the chips in each: `2 nodes of 8xh100`."""
+    skipped = 1 if len(words) > 2 and words[2].lower() in ("of", "with", "x") else 0  # noqa: PLR2004
+    length, text = _longest(words[2 + skipped :], chips) if len(words) > 2 + skipped else (0, "")
+    match = CHIPS.fullmatch(text)
+    if match is None or _chip(match[2] or match[3], chips) is None:
+        return 1, words[0]
+    count = int(words[0]) * int(match[1] or match[4])
+    return 2 + skipped + length, f"{count}x{match[2] or match[3]}"
 
 
 def _chip(word: str, chips: Mapping[str, Chip]) -> name_search.Match | None:
@@ -410,8 +483,16 @@ class _Reader:
 
     def _path(self, word: str) -> bool:
         if is_path(word):
-            self.question.take("model", word)
+            self._take_model(word)
         return is_path(word)
+
+    def _take_model(self, word: str) -> None:
+        """Keep a model, in a comparison also several."""
+        question = self.question
+        if self.command == COMPARE and question.model not in (None, word):
+            question.add("other_models", word)
+        else:
+            question.take("model", word)
 
     def _size(self, word: str) -> bool:
         match = SIZE.fullmatch(word)
@@ -435,6 +516,8 @@ class _Reader:
             self.question.keep("request", REQUEST_KEYS[name], value.strip())
         elif name in COUNT_KEYS:
             self._keep_count(value)
+        elif name in DTYPE_KEYS and self._dtypes(value):
+            pass
         elif name in ROLE_KEYS:
             self._roles(word)
         elif name in TrainingPlan.model_fields:
@@ -529,7 +612,7 @@ class _Reader:
 
     def _model(self, word: str) -> bool:
         if is_named(word):
-            self.question.take("model", word)
+            self._take_model(word)
             return True
         checkpoint = name_search.find_checkpoint(word)
         if checkpoint is None:
@@ -556,7 +639,7 @@ class _Reader:
         return bool(group)
 
     def _spoken(self, word: str) -> bool:
-        return word.lower().rstrip(",") in SPOKEN
+        return says_nothing(word)
 
     def _part_of_a_chip(self, word: str) -> bool:
         match = name_search.search_chip(word, self.chips)
@@ -572,13 +655,15 @@ class _Reader:
         try:
             near = (
                 None
-                if question.model or question.operation or question.product
+                if question.operation
+                or question.product
+                or (question.model and self.command != COMPARE)
                 else name_search.search_model(word)
             )
             if near is None:
                 self._place_misspelt(word)
             else:
-                question.take("model", near.name)
+                self._take_model(near.name)
                 question.notes.append(near.note)
         except RooflinesError as error:
             self.mistake(error, word, *error.close[:1])

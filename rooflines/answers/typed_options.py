@@ -31,6 +31,9 @@ QUANTITIES: Mapping[str, Kind] = {"within": "time", "tokens": "tokens", "price":
 COUNTS = ("tp", "dp", "ep", "pp", "cp")
 """Keys of a split that are numbers of chips."""
 
+FSDP = "fsdp"
+"""Sharding for a measured training step without a split."""
+
 MAX_AXES = 3
 """Axes of a torus that a number of chips is split over [1]."""
 
@@ -76,6 +79,9 @@ def typed_options(
             merged.setdefault("chips", question.count)
         return {**merged, "split": EVERY_SPLIT}
     chip = chips.get(question.chips[0]) if len(question.chips) == 1 else None
+    if question.count and not splits and phase == TRAIN:
+        splits = [TrainingPlan.keys_of(FSDP)]
+        question.notes.append(f"{FSDP}, where no split is typed")
     filled = [_filled(question, keys, chip, trains=phase == TRAIN) for keys in splits or [{}]]
     if splits or question.count:
         merged["split"] = filled if len(filled) > 1 else filled[0]
@@ -84,7 +90,7 @@ def typed_options(
 
 def _searches(options: Mapping[str, Any], phase: str) -> bool:
     """Check for a question in which a number of chips asks for the best split."""
-    return phase == TRAIN or "within" in options
+    return (phase == TRAIN and "measured" not in options) or "within" in options
 
 
 def _check_one(splits: Sequence[Any]) -> None:
@@ -163,17 +169,23 @@ def _filled(question: Question, split: Any, chip: Chip | None, *, trains: bool) 
         question.notes.append(f"ep{keys['ep']} is taken as {_name(keys)}: dp replicas of attention")
     total = tp * dp * pp * cp
     if question.count and total != question.count:
-        keys |= _shared(question, keys, total, trains=trains)
+        keys |= _shared(question, keys, total, None if trains else chip, trains=trains)
     if chip is not None and not trains:
         keys |= _along_axes(question, keys, chip)
     return keys
 
 
 def _shared(
-    question: Question, keys: Mapping[str, Any], total: int, *, trains: bool
+    question: Question, keys: Mapping[str, Any], total: int, chip: Chip | None, *, trains: bool
 ) -> dict[str, str]:
     """Keys that spread a split over the chip count that was typed beside them."""
     count = question.count or 1
+    network = next(iter(chip.networks.values()), None) if chip else None
+    domain = network.domain if network and network.topology != TORUS else None
+    if total == 1 and isinstance(domain, int) and count > domain and not count % domain:
+        shared = {"tp": str(domain), "dp": str(count // domain)}
+        question.notes.append(f"{count} chips share the model by {_name(shared)}")
+        return shared
     if total == 1:
         key = "dp" if trains else "tp"
         note = f"{count} chips share the model by {key}{count}; `auto` tries every split"

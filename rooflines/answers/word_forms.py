@@ -71,7 +71,7 @@ WORD_FORMS = (
     ),
     WordForm(
         "size",
-        "B=64 S=8k  batch=64 bs=64  ctx=8k  M=128 K=4096 N=4096  B=1..512  B=1,8",
+        "B=64 S=8k  batch=64 bs=64  ctx=8k  M=128 K=4096 N=4096  B=1..512  B=1-512  B=1,8",
         "sizes by letter; a bare k, M or G is binary, 8k is 8,192",
         "h100 llama-3.1-8b batch=64 ctx=8k",
     ),
@@ -145,7 +145,7 @@ WORD_FORMS = (
 
 SIZE_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("bs", "batch", "batch_size", "batchsize", "concurrency", "conc"), "B"),
-    **dict.fromkeys(("users", "sequences", "seqs", "gbs", "global_batch_size"), "B"),
+    **dict.fromkeys(("users", "sequences", "seqs", "requests", "gbs", "global_batch_size"), "B"),
     **dict.fromkeys(("ctx", "context", "context_length", "seq", "seqlen", "seq_len"), "S"),
     **dict.fromkeys(("sequence_length", "max_model_len", "context_len"), "S"),
     "new_tokens": "T",
@@ -166,6 +166,9 @@ ROLE_KEYS: Mapping[str, str] = {
 }
 """Tensor classes and compute by key."""
 
+COUNTED_SIZES = ("users", "sequences", "seqs", "requests", "context", "ctx", "prompt")
+"""Size keys that may stand after their number: 32 users, 8k context."""
+
 COUNT_KEYS = ("chips", "gpus", "devices", "accelerators")
 """Keys, and nouns after a number, for a number of chips."""
 
@@ -176,9 +179,12 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
-    "took": "measured",
+    **dict.fromkeys(("took", "takes", "measured_at"), "measured"),
 }
 """Options by key."""
+
+UTILIZATIONS = ("mfu", "hfu", "mbu")
+"""Measured shares of peak that may be typed as options, `--mfu 41%`."""
 
 SPLIT_KEYS: Mapping[str, str] = {
     **{key: key for key in ("tp", "dp", "ep", "pp", "cp")},
@@ -190,7 +196,7 @@ SPLIT_KEYS: Mapping[str, str] = {
 
 PHASE_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("decode", "decoding", "generate", "generation"), "decode"),
-    **dict.fromkeys(("prefill", "prefilling"), "prefill"),
+    **dict.fromkeys(("prefill", "prefilling", "ttft"), "prefill"),
     **dict.fromkeys(("train", "training", "pretrain", "pretraining"), "train"),
 }
 """Phases by word."""
@@ -204,11 +210,45 @@ ENGINES: Mapping[str, str] = {
 NETWORK_SOFTWARE = "nccl"
 """Software of collectives, where the fits of an engine have none."""
 
-SPOKEN = ("on", "with", "for", "at", "in", "of", "the", "a", "an", "and", "vs", "vs.", "versus")
+VERSUS = ("vs", "vs.", "versus", "compare", "compared")
+"""Words between chips that are compared."""
+
+UNIT_NOUNS = ("million", "hour", "token", "second", "user")
+"""Nouns after `per`: cost per million tokens."""
+
+DTYPE_KEYS = ("dtype", "dtypes", "quant", "quantization", "precision")
+"""Keys before dtypes."""
+
+NODES = ("node", "nodes", "server", "servers", "hosts")
+"""Nouns for machines with several chips each."""
+
+SMALL_WORDS = """
+vs vs. versus compare compared on with for at in of the a an and or to per by from than between
+what which how when is are be does do can will would should there this that if about only i we my
+our it get gets got run running runs serve serving using use reach reaches achieves fast faster
+better cheaper long much many large make makes become becomes need needs best biggest largest
+maximum max size please take tell me gpu chip node model
+"""
+
+SPOKEN = frozenset(SMALL_WORDS.split())
 """Words between the parts of a question, which say nothing themselves."""
+
+RESULT_WORDS = """
+latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
+tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
+bandwidth-bound requests context inference intensity utilization
+"""
+
+RESULTS = frozenset(RESULT_WORDS.split())
+"""Words for what every answer has; a question may name them."""
 
 AUTO_WORDS = ("auto",)
 """Words for every split."""
+
+
+def says_nothing(word: str) -> bool:
+    """Check for a word that asks for nothing in particular."""
+    return word.lower() in SPOKEN or word.lower() in RESULTS
 
 
 def key_name(text: str) -> str:
@@ -230,8 +270,12 @@ def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]
         word = SPLIT_KEYS.get(key, key)
         is_word = any(key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, SPLIT_KEYS))
         is_word = is_word or key in OPTION_KEYS or key.upper() in SIZE_KEYS.values()
+        is_word = is_word or key in (*COUNT_KEYS, *UTILIZATIONS, *DTYPE_KEYS)
         if not name.startswith("--") or name in options or not is_word:
             words.append(rest.pop(0))
+        elif key in UTILIZATIONS and (equals or len(rest) > 1):
+            words.append(f"measured={value if equals else rest[1]}{key}")
+            del rest[: 1 if equals else 2]
         elif equals:
             words.append(f"{word}={value}")
             rest.pop(0)
@@ -251,4 +295,5 @@ def is_key(text: str) -> bool:
         or key in REQUEST_KEYS
         or key in COUNT_KEYS
         or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price", "measured")
+        or OPTION_KEYS.get(key) == "measured"
     )

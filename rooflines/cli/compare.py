@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from rooflines.answers.case_table import Cases
+from rooflines.answers.completion import complete
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
+from rooflines.answers.overrides import with_overrides
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_words import Question, all_mistakes, parse_words
@@ -19,7 +20,7 @@ from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.text import counted, significant
 from rooflines.cli import output
 from rooflines.cli.chips import BANDWIDTH, CAPACITY, PEAK
-from rooflines.cli.explain import answer_output, answered_line, echo_notes
+from rooflines.cli.explain import QuestionCommand, answer_output, answered_line, echo_notes
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.solvers.threshold_frames import sweep_thresholds
@@ -39,12 +40,6 @@ MAIN = "bf16"
 PAIR = 2
 """Chips that are compared number by number [1]."""
 
-MODEL_SIZES = {"B": "64", "S": "8k"}
-"""Sizes of a model that none are typed for."""
-
-SPLITS = (1, 2, 4, 8)
-"""Tensor parallelism that is tried for a model that none is typed for [1]."""
-
 MAIN_NUMBERS = {
     "bf16 peak": (PEAK, "FLOP/s"),
     "fp8 peak": ("units.matrix.fp8.flops_per_s", "FLOP/s"),
@@ -57,7 +52,7 @@ RATES = r"^(units|memory|networks)\."
 """Paths of the numbers that are compared: prices are of different sellers and days."""
 
 
-@click.command("compare", cls=output.WithExamples)
+@click.command("compare", cls=QuestionCommand)
 @click.argument("words", nargs=-1, metavar="CHIP CHIP... [MODEL or SIZES]")
 @output.config_option
 @output.prints_frame
@@ -73,6 +68,7 @@ def command(words: tuple[str, ...], config: str | None) -> output.Printed:
         rooflines compare h100-sxm b200
         rooflines compare h100 b200 mi355x
         rooflines compare h100 vs b200 llama-3.1-70b
+        rooflines compare h100 b200 llama-3.1-8b llama-3.1-70b
         rooflines compare h100-sxm mine --config mine.yaml
         rooflines compare h100-sxm b200 --csv
     """
@@ -94,34 +90,26 @@ def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Questi
             fix = "give two chips that differ, such as h100-sxm and b200"
             raise RooflinesError("chips", problem, fix)
         if question.model is not None or question.operation or question.product or question.sizes:
-            if question.model is not None:
-                _complete(question, catalogues)
-            return question, answer_output(answered(question, catalogues))
+            price = question.options.pop("price", None)
+            catalogues = with_overrides(question, catalogues, (), price)
+            if question.model is None:
+                return question, answer_output(answered(question, catalogues))
+            return question, _models(question, catalogues)
     if len(question.chips) > PAIR:
         return question, _table(question.chips, catalogues)
     return question, _pair(*question.chips, catalogues=catalogues)
 
 
-def _complete(question: Question, catalogues: QuestionCatalogues) -> None:
-    """Add sizes and a split to a model without any; notes say so."""
-    typed = {letter.upper() for letter in question.sizes} | question.request.keys()
-    sizes = {letter: size for letter, size in MODEL_SIZES.items() if letter not in typed}
-    if question.request:
-        sizes.pop("S", None)
-    if sizes:
-        question.sizes |= sizes
-        text = " ".join(f"{letter}={size}" for letter, size in sizes.items())
-        question.notes.append(f"{text}, where none is typed")
-    if question.splits or question.count:
-        return
-    for chips in SPLITS:
-        tried = replace(question, splits=[{"tp": str(chips)}], notes=[])
-        answer = answered(tried, catalogues)
-        rows = answer.rows if isinstance(answer, Cases) else [answer.row]
-        if all(row.get("fits") is not False for row in rows):
-            question.splits = tried.splits
-            question.notes.append(f"tp{chips} is the smallest split that fits on all of them")
-            return
+def _models(question: Question, catalogues: QuestionCatalogues) -> output.Printed:
+    """Every model on all chips, a table each."""
+    frames, screens = list[pl.DataFrame](), list[str]()
+    for model in [question.model, *question.other_models]:
+        single = replace(question, model=model, sizes={**question.sizes}, splits=[*question.splits])
+        complete(single, catalogues)
+        frame, screen, *_ = answer_output(answered(single, catalogues))
+        frames.append(frame)
+        screens.append(str(screen))
+    return pl.concat(frames, how="diagonal_relaxed"), "\n\n".join(screens)
 
 
 def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Printed:

@@ -11,8 +11,10 @@ import click
 import polars as pl
 
 from rooflines.answers.case_table import Cases
+from rooflines.answers.completion import complete
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
+from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.screen import as_ascii, section_lines
@@ -21,6 +23,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.models.architecture import TRAIN as TRAIN_PHASE
 from rooflines.models.library import model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 
@@ -252,7 +255,23 @@ def _answer(
         catalogues = with_overrides(question, catalogues, settings, price)
         if "sharding" in keys:
             keys["sharding"] = _long_form(keys["sharding"])
+        if _is_open(question, keys):
+            complete(question, catalogues, split="split" not in keys)
         return question, answered(question, catalogues, bound=bound, **keys)
+
+
+def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:
+    """Check for a served model on known chips, without any size."""
+    return (
+        question.model is not None
+        and not question.mistakes
+        and not (question.sizes or question.request or question.product)
+        and not {"within", "phase"} & keys.keys()
+        and question.options.get("phase") != TRAIN_PHASE
+        and "within" not in question.options
+        and bool(question.chips)
+        and all(find_chip(name, chip_entries()) for name in question.chips)
+    )
 
 
 def printed_answer(question: Question, answer: Answer | Cases) -> Printed:

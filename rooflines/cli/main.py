@@ -204,6 +204,31 @@ def mistake(error: click.ClickException, arguments: Sequence[str]) -> RooflinesE
             return RooflinesError(path, f"is used wrongly: {text[:1].lower()}{text[1:]}", fix)
 
 
+def _with_command(words: list[str]) -> list[str]:
+    """Words with the command that answers a question without one; a note says which."""
+    if not words or words[0].startswith("-"):
+        return words
+    first, *rest = words
+    if first == "measured" and rest and not rest[0].startswith("-"):
+        if rest[0] in GROUPS["measured"] or close_to(rest[0], GROUPS["measured"]):
+            return words
+        from rooflines.answers.plain_question import with_measured  # noqa: PLC0415, loaded on use
+
+        command_line = with_measured(rest)
+    elif first in commands.known:
+        return words
+    else:
+        from rooflines.answers.plain_question import with_command  # noqa: PLC0415, loaded on use
+        from rooflines.answers.word_forms import PHASE_WORDS  # noqa: PLC0415, loaded on use
+
+        misspelt = first.lower() not in PHASE_WORDS and close_to(first, commands.known)
+        command_line = None if misspelt else with_command(words)
+    if command_line is None:
+        return words
+    click.echo(f"answered by `{NAME} {command_line[0]}`", err=True)
+    return command_line
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a command.
 
@@ -220,6 +245,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     status: object = 0
     try:
+        words = _with_command(words)
         with commands.make_context(NAME, words) as context:
             status = commands.invoke(context)
         sys.stdout.flush()

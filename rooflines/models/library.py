@@ -172,7 +172,27 @@ def close_models(name: object) -> list[str]:
     text = str(name)
     close = close_to(text, model_entries())
     close += [_ids()[name] for name in close_to(normalize_name(text).rpartition("/")[2], _ids())]
-    return list(dict.fromkeys(close))[:4]
+    numbers = set(NUMBER.findall(text))
+    alike = [name for name in model_entries() if _letters(name) == _letters(text)]
+    ranked = sorted(
+        dict.fromkeys([*close, *alike]),
+        key=lambda name: len(numbers & set(NUMBER.findall(name))),
+        reverse=True,
+    )
+    sized = [name for name in ranked if set(SIZE.findall(text)) & set(SIZE.findall(name))]
+    return list(dict.fromkeys([*sized, *ranked]))[:4]
+
+
+NUMBER = re.compile(r"\d+(?:\.\d+)?b?")
+"""A number in a model's name, perhaps its size."""
+
+SIZE = re.compile(r"\d+(?:\.\d+)?b")
+"""A model's size in its name."""
+
+
+def _letters(name: str) -> str:
+    """First letters in a model's name, its family."""
+    return re.split(r"[^a-z]", name.rpartition("/")[2].lower())[0]
 
 
 # ------------------------------------------------------------ of a catalogue, a file, a config
