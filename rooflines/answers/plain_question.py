@@ -36,7 +36,7 @@ def with_command(words: Sequence[str]) -> list[str] | None:
     return [EXPLAIN, *words]
 
 
-def with_measured(words: Sequence[str]) -> list[str] | None:
+def judging_line(words: Sequence[str]) -> list[str] | None:
     """A question with a measured number, whose time is measured and no limit.
 
     Args:

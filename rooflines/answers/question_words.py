@@ -76,6 +76,9 @@ TOKENS_TRAINED = re.compile(r"\d+(?:\.\d+)?[TtBb]")
 STOPS = ",?;!"
 """Punctuation that may follow a word."""
 
+LETTERS = ("B", "S", "T", "M", "N", "K", "D", "F")
+"""Sizes whose letter may stand apart: M 4096."""
+
 WHOLE = re.compile(r"\d+")
 """A whole number."""
 
@@ -330,6 +333,8 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
         return 3, f"{first}={third}"
     if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
         return 2, f"{first}{second}"
+    if first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second)):
+        return 2, f"{first}={second}"
     if key_name(first) == "batch" and second.lower() == "size" and third:
         return 3, f"batch={third}"
     if not (is_key(first) and LIKE_A_NUMBER.fullmatch(second)):

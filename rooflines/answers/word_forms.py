@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.quantities import is_measured_rate
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
@@ -227,7 +229,7 @@ vs vs. versus compare compared on with for at in of the a an and or to per by fr
 what which how when is are be does do can will would should there this that if about only i we my
 our it get gets got run running runs serve serving using use reach reaches achieves fast faster
 better cheaper long much many large make makes become becomes need needs best biggest largest
-maximum max size please take tell me gpu chip node model
+maximum max size please take tell me gpu chip node model expect kernel could achieve have see deploy host
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
@@ -236,7 +238,7 @@ SPOKEN = frozenset(SMALL_WORDS.split())
 RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
-bandwidth-bound requests context inference intensity utilization
+bandwidth-bound requests context inference intensity utilization ridge
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())
@@ -271,7 +273,10 @@ def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]
         is_word = any(key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, SPLIT_KEYS))
         is_word = is_word or key in OPTION_KEYS or key.upper() in SIZE_KEYS.values()
         is_word = is_word or key in (*COUNT_KEYS, *UTILIZATIONS, *DTYPE_KEYS)
-        if not name.startswith("--") or name in options or not is_word:
+        if name == "--measured" and rest[2:] and is_measured_rate("".join(rest[1:3])):
+            words.append(f"measured={''.join(rest[1:3])}")
+            del rest[:3]
+        elif not name.startswith("--") or name in options or not is_word:
             words.append(rest.pop(0))
         elif key in UTILIZATIONS and (equals or len(rest) > 1):
             words.append(f"measured={value if equals else rest[1]}{key}")

@@ -83,11 +83,15 @@ INSTEAD = {
 
 ANSWERED_BY = {
     "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its line `cost` has USD per "
-    "million tokens, `rooflines list prices` the prices": "cost price pricing tco",
+    "million tokens, `rooflines list prices` the prices": "cost price prices pricing tco",
     "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its line `fits` has memory and "
     "the largest batch": "fit fits memory",
     "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its first lines have MFU, and "
     "--measured 30ms judges a measured number": "mfu mbu",
+    "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its first lines have TPOT and "
+    "tokens/s, with `prefill` also TTFT": "estimate latency throughput tpot ttft perf speed time",
+    "type `rooflines compare h100 b200`; its line `critical B` has the batch from which on each "
+    "is compute-bound": "critical batch ridge roofline intensity bound",
 }
 """Fixes for words that people type as commands."""
 
@@ -212,9 +216,9 @@ def _with_command(words: list[str]) -> list[str]:
     if first == "measured" and rest and not rest[0].startswith("-"):
         if rest[0] in GROUPS["measured"] or close_to(rest[0], GROUPS["measured"]):
             return words
-        from rooflines.answers.plain_question import with_measured  # noqa: PLC0415, loaded on use
+        from rooflines.answers.plain_question import judging_line  # noqa: PLC0415, loaded on use
 
-        command_line = with_measured(rest)
+        command_line = judging_line(rest)
     elif first in commands.known:
         return words
     else:
