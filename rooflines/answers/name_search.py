@@ -24,7 +24,7 @@ OPERATION_ALIASES = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
 
 DTYPE_ALIASES = {
     "half": "fp16",
-    **dict.fromkeys(("awq", "gptq"), "w4a16-g128"),
+    **dict.fromkeys(("awq", "gptq"), "w4a16g128"),
     **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
 }
 """Dtypes by their names in other libraries, without separators and with fp for float."""

@@ -333,11 +333,10 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
         return 3, f"{first}={third}"
     if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
         return 2, f"{first}{second}"
-    if first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second)):
-        return 2, f"{first}={second}"
     if key_name(first) == "batch" and second.lower() == "size" and third:
         return 3, f"batch={third}"
-    if not (is_key(first) and LIKE_A_NUMBER.fullmatch(second)):
+    is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
+    if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
         return 1, first
     in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
     return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")

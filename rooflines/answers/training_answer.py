@@ -66,7 +66,10 @@ class TrainingAnswer(StepAnswer):
         yield "tokens/s", rates
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
         most = "at most " if self.basis is not ESTIMATE_BASIS else ""
-        yield "MFU", f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
+        yield (
+            "MFU",
+            f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation",
+        )
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
         yield "faster", self._faster_formats()

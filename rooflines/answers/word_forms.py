@@ -229,7 +229,8 @@ vs vs. versus compare compared on with for at in of the a an and or to per by fr
 what which how when is are be does do can will would should there this that if about only i we my
 our it get gets got run running runs serve serving using use reach reaches achieves fast faster
 better cheaper long much many large make makes become becomes need needs best biggest largest
-maximum max size please take tell me gpu chip node model expect kernel could achieve have see deploy host
+maximum max size please take tell me gpu chip node model expect kernel could achieve have see deploy
+host
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
