@@ -119,7 +119,7 @@ class StepAnswer(Answer):
 
     @property
     def bounded(self) -> str:
-        """What the bound is of, where it is not the time beside it; with a space behind."""
+        """Name of the bounded time, where it is not the time beside it; with a space behind."""
         return ""
 
     def _per(self) -> str:

@@ -23,7 +23,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.cli.output import WithExamples, catalogues_of, config_option, prints_frame, table
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.models.architecture import TRAIN as TRAIN_PHASE
+from rooflines.models.architecture import TRAIN
 from rooflines.models.library import model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 
@@ -267,7 +267,7 @@ def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:
         and not question.mistakes
         and not (question.sizes or question.request or question.product)
         and not {"within", "phase"} & keys.keys()
-        and question.options.get("phase") != TRAIN_PHASE
+        and question.options.get("phase") != TRAIN
         and "within" not in question.options
         and bool(question.chips)
         and all(find_chip(name, chip_entries()) for name in question.chips)

@@ -103,8 +103,6 @@ class ChipNumbers:
         elif step:
             samples = (2, step + 1, 2 * step + 1) if step > 1 else (2,)
         single = Segment(SINGLE, 1, 1, 1, (1,))
-        if self.max_chips == 1:
-            return (single,)
         lines = single, Segment(LINE, 2, self.max_line, 1, samples)
         if group:
             multiples = tuple(group * groups for groups in (2, 3, 4))
@@ -195,7 +193,11 @@ def segment_lines(case: OperationCase, segments: Sequence[Segment]) -> Lines:
     for segment in segments:
         cases = [replace(case, axes=(shards,)) for shards in segment.samples]
         for resource in RESOURCES:
-            times = zip(*(candidate_times(sample, resource) for sample in cases), strict=True)
+            # On an empty segment a larger number may have hops that a smaller one lacks.
+            times = zip(
+                *(candidate_times(sample, resource) for sample in cases),
+                strict=segment.last >= segment.first,
+            )
             for number, polys in enumerate(times):
                 lines[f"{resource.name}:{number}@{segment.name}"] = _quadratic(
                     segment.samples, polys

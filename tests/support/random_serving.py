@@ -175,7 +175,7 @@ def models(draw, name="made-up"):
         model |= {"single": True, "layers": layers + mixed}
         return model | draw(mixers(mixed))
     plain = not sparse and model["attention"].get("kind", "gqa") == "gqa"
-    if plain and draw(lots.integers(0, 2)) == 0:
+    if plain and "mtp" not in model and draw(lots.integers(0, 2)) == 0:
         return model | {"norms_per_layer": 2} | draw(variants(model))
     model |= draw(mixers(layers))
     if "window" in model and (among := strides(model)):
