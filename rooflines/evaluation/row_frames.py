@@ -241,7 +241,7 @@ class StepTable(SweepTable[ModelSweep]):
     """
 
     KERNELS = False
-    """Whether rows are of kernels."""
+    """True for a table with kernels as rows."""
 
     def count_rows(self, group: Group) -> int:
         """Count a group's rows [1]."""

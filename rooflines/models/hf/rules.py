@@ -62,7 +62,7 @@ ROTARY_SHARE = 64 / 512
 """Rotary share of a head in DeepSeek-V4's class [1]."""
 
 REPLACED = {"no_op": "none", "replace_with_linear": "linear"}
-"""What Nemotron-NAS has in place of attention or an MLP, by the key that is true."""
+"""Kinds of Nemotron-NAS parts in place of attention or an MLP, by the key that is true."""
 
 SEARCHED_KEYS = {
     "attention": ("n_heads_in_group", "num_key_value_heads"),

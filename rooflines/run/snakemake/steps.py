@@ -27,7 +27,7 @@ class WithoutSteps(logging.Filter):
         r"Finished (upload|retrieval)\.$|"
         r"(Removing local copy of storage file|Skipped removing non-empty directory)",
     )
-    """How messages of an engine on single jobs or files begin."""
+    """Starts of engine messages about single jobs or files."""
 
     def __init__(self, workflow: Workflow) -> None:
         super().__init__()

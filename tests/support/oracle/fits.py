@@ -67,6 +67,17 @@ def fit_in(entry, *, foreign=False):
 ENGINES = ("vllm", "trtllm", "sglang")
 
 
+def entries_of(files, kind, chip, software):
+    """The fits of a software by name: those of the chip, else those of the chip that is its kin."""
+    found: dict[str, Any] = {}
+    for name in (files.get("kin", {}).get(chip), chip):
+        entries = files.get(kind, {}).get(f"{name}/{software}", {})
+        if kind == "calibrations" and "bf16" in entries:  # of one width and peak
+            entries = {"fp16": entries["bf16"], **entries}
+        found |= entries
+    return found
+
+
 def softwares_of(sweep, asked, chip, files):
     """The software of a case, in order: as named, else the first engine; None: no estimate.
 
@@ -83,8 +94,7 @@ def softwares_of(sweep, asked, chip, files):
     if dtypes <= set(chip.get("calibration") or {}):
         return []
     for engine in ENGINES:
-        timed = set(files.get("calibrations", {}).get(f"{asked['chip']}/{engine}", {}))
-        if dtypes <= timed | ({"fp16"} if "bf16" in timed else set()):
+        if dtypes <= {*entries_of(files, "calibrations", asked["chip"], engine)}:
             return [engine, "nccl"]
     return []
 
@@ -111,10 +121,7 @@ def fits_of(asked, chip, softwares, files):
     def named(kind):
         found: dict[str, Fit] = {}
         for software in softwares:
-            entries = files.get(kind, {}).get(f"{asked['chip']}/{software}", {})
-            if kind == "calibrations" and "bf16" in entries:  # of one width and peak
-                entries = {"fp16": entries["bf16"], **entries}
-            for name, entry in entries.items():
+            for name, entry in entries_of(files, kind, asked["chip"], software).items():
                 found.setdefault(name, fit_in(entry, foreign=software != softwares[0]))
         return found
 
