@@ -41,7 +41,7 @@ def edited(edit, config=CONFIG):
 
 
 def together(monkeypatch, rows):
-    for limit in ("TOGETHER", "MODELS_TOGETHER", "THRESHOLDS_TOGETHER"):
+    for limit in ("TOGETHER", "STEPS_TOGETHER", "THRESHOLDS_TOGETHER"):
         monkeypatch.setattr(table_parts, limit, rows)
 
 

@@ -24,7 +24,7 @@ from rooflines.evaluation.step_rows import INNER_AXES, KernelCase, StepCompiler,
 from rooflines.evaluation.training_rows import TrainingCompiler
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_sweep import Sweep
-from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.step_sweep import STEPS_TOGETHER, ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
 
 if TYPE_CHECKING:
@@ -42,9 +42,6 @@ Group = list["Block[Any]"]
 
 GROUP_ROWS = 2**16
 """Limit on rows of several blocks that are computed at once [1]."""
-
-STEPS_TOGETHER = 300_000
-"""Limit on rows of several chips whose steps are computed at once [1]."""
 
 
 class Compiled(NamedTuple):

@@ -149,7 +149,7 @@ def _line(run: KernelRun, values: list[float]) -> LineSeconds:
     if run.only_stage is not None:
         return LineSeconds(zeros, zeros, values)
     slope, start = (
-        float(run.runs_per_step.terms.get(extents, 0)) for extents in ((MICRO_BATCHES,), ())
+        float(run.runs_per_step.coefficients.get(extents, 0)) for extents in ((MICRO_BATCHES,), ())
     )
     return LineSeconds(
         [slope * value for value in values], [start * value for value in values], zeros

@@ -13,17 +13,17 @@ from rooflines.results.folders import LAYERS_FOLDER, THRESHOLDS_FOLDER
 from rooflines.run.outputs import Output
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.recipes import recipe_of
+from rooflines.sweep.step_sweep import STEPS_TOGETHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.sweep.checks import AnySweep
 
-TOGETHER, MODELS_TOGETHER, THRESHOLDS_TOGETHER = 36_000, 300_000, 40_000
-"""Chips share a part up to this many rows: operations, whole models, thresholds [1].
+TOGETHER, THRESHOLDS_TOGETHER = 36_000, 40_000
+"""Chips share a part up to this many rows of operations, or thresholds [1].
 
-Smaller parts take longer to start than to write, and compress less; model works are compiled once
-for all chips in a part.
+Smaller parts take longer to start than to write, and compress less.
 """
 
 
@@ -37,7 +37,7 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
     if isinstance(sweep, Sweep):
         sizes, together = sweep.rows_by_chip(), TOGETHER
     else:
-        sizes, together = sweep.rows_by_chip(kernels=folder == LAYERS_FOLDER), MODELS_TOGETHER
+        sizes, together = sweep.rows_by_chip(kernels=folder == LAYERS_FOLDER), STEPS_TOGETHER
     chips, first_rows = [*sizes], [0, *accumulate(sizes.values())]
     pieces = cuts([*sizes.values()], sweep.config.rows_per_part, together)
     for number, (start, stop, indices) in enumerate(pieces):

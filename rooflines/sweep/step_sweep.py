@@ -48,6 +48,9 @@ FULL_ELEMENTS, LOCAL_ELEMENTS = "#full_elements", "#local_elements"
 """Columns with the cache elements per sequence: in layers that keep every token, and in layers with
 a window [1]."""
 
+STEPS_TOGETHER = 300_000
+"""Chips share a part, and compiled works, up to this many rows of steps or kernels [1]."""
+
 REQUEST = "#request"
 """Column with the index of a row's request in its sweep."""
 
