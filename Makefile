@@ -59,7 +59,7 @@ docs: .venv/ready-dev  ## the documentation as a site, into site/
 	@$(BIN)/python docs/build/site_pages.py .pages
 	@$(BIN)/zensical build --strict
 
-verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (half an hour)
+verify: .venv/ready-dev  ## long tests: every row against exact arithmetic, a hundred killed runs, full disks (up to an hour and a half)
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/pytest --quiet --timeout 3600 --numprocesses 2 --dist loadfile tests/verify $(RANDOM_SWEEPS)
 
 RANDOM_SWEEPS := tests/test_bad_input.py tests/test_properties.py tests/test_default_config.py tests/test_serving_properties.py tests/test_serving_requests.py tests/test_serving_thresholds.py tests/test_explorer.py tests/test_faces.py tests/test_charts.py tests/test_best_split.py tests/test_training.py tests/test_training_properties.py
