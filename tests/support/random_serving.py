@@ -324,7 +324,9 @@ def configs(draw):
         drafted = draw(lots.integers(1, 7))
         sweep["draft"] = {"tokens": drafted, "accepted": draw(lots.sampled_from([0, 0.5, drafted]))}
         for each in sweep["models"]:
-            each.update({} if {"window", "single", "variants"} & {*each} else {"mtp": draw(lots.booleans())})
+            each.update(
+                {} if {"window", "single", "variants"} & {*each} else {"mtp": draw(lots.booleans())}
+            )
     sweep["grid"] = {**grid, "S": draw(sizes(8 if more in (1, 2) else 1, 10**5))}
     assume(supported(config))
     return config
