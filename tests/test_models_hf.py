@@ -89,7 +89,11 @@ def test_every_rule_of_layers_has_a_row():
         for name, rule in vars(rules).items()
         if callable(rule) and getattr(rule, "__annotations__", {}).get("return") == "list[bool]"
     }
-    assert returned - {rule for rule, *_ in case("layer-rules")} == {"every_nth", "layers_of_kind"}
+    assert returned - {rule for rule, *_ in case("layer-rules")} == {
+        "every_nth",
+        "layers_of_kind",
+        "_at_offset",
+    }
 
 
 def test_every_family_is_tried():
@@ -101,6 +105,8 @@ def test_every_family_is_tried():
     same = {
         "deepseek_ref": "deepseek_v4",
         "gpt-sw3": "gpt2",
+        "minimax_m1": "minimax",
+        "minimax_text_01": "minimax",
         "mimo_v2": "mimo_v2_flash",
         "qwen3_next": "qwen3_5_moe_text",
         "qwen3_vl_text": "qwen3",
@@ -236,6 +242,25 @@ def test_deepseek_v4_caches_and_reads_what_its_paper_and_code_say():
     stated = {"weights": "fp8", "experts": "mxfp4", "head": "bf16", "rest": "bf16"}
     assert model.dtypes.model_dump(exclude_defaults=True) == stated
     assert "the state of compressors, 18.7 MB a sequence in fp32, is not counted" in model.notes()
+
+
+def test_states_of_lightning_attention_and_of_mamba():
+    minimax, jamba = (
+        models.from_hf(FAMILIES["counted"][name]["config"])
+        for name in ("minimax-text-01", "jamba-v0.1")
+    )
+    assert minimax.state_bytes() == 70 * 64 * 128 * 128 * 2
+    assert minimax.kv_cache_elements(1) == 10 * 2 * 8 * 128
+    assert jamba.state_bytes() == 28 * 8192 * (16 + 3) * 2  # and the last three inputs
+    assert jamba.kv_cache_elements(1) == 4 * 2 * 8 * 128
+    step = models.Step(3, 100)
+    for model, layers, flops, moved in (
+        (minimax, 70, 4 * 64 * 128 * 128, 2 * 64 * 128 * 128),
+        (jamba, 28, 4 * 8192 * 16, 8192 * (2 * 16 + 4)),
+    ):
+        (state,) = (group for group in model.groups("decode") if group.name == "state")
+        assert (state.count, state.layer_cost("flops", step)) == (layers, 3 * flops)
+        assert state.layer_cost("cache", step) == 3 * moved
 
 
 def blocks_of_head(head, position, config):

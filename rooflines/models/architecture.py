@@ -441,7 +441,9 @@ class Shape(Entry):
     streams: ModelSize | None = Field(
         None, description="residual streams that hyper-connections mix; null: one, without them [1]"
     )
-    state: State | None = Field(None, description="SSM layers: a state in place of attention")
+    state: State | None = Field(
+        None, description="SSM layers: a state in place of attention, or beside it"
+    )
     single: bool = Field(
         default=False,
         description="whether a layer is one part: attention, a state, an MLP or experts",
@@ -593,7 +595,8 @@ class Shape(Entry):
     @property
     def attention_layers(self) -> int:
         """Layers with attention [1]."""
-        return self.mixer_layers - (0 if self.state is None else self.state.layers)
+        state = self.state
+        return self.mixer_layers - (0 if state is None or state.beside else state.layers)
 
     @property
     def mlp_layers(self) -> int:

@@ -556,8 +556,9 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
 
 def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
     """Groups for SSM layers; state and convolution inputs count in elements of `bits` bits."""
-    into, out = state.matrices(width)
-    yield _linear(into, state.layers)
+    *before, out = state.matrices(width)
+    for matrix in before:
+        yield _linear(matrix, state.layers)
     flops, reads, writes = state.core()
     yield Group(
         "state",

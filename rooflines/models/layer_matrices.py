@@ -76,10 +76,15 @@ def _mlp(mlp: Mlp, width: int) -> MatrixWidths:
 STATE_MODULES = {
     "gated-delta": "linear_attn",
     "kda": "self_attn",
-    "mamba2": "mixer",
+    "lightning": "self_attn",
+    "mamba1": "mamba",
+    "mamba2": "mamba",
     "short-conv": "conv",
 }
-"""Module names for SSM layers, as in transformers."""
+"""Module names for SSM layers, as in transformers; those of one part each have `MIXER`."""
+
+BESIDE = "beside"
+"""Type of layers with attention beside a state."""
 
 MIXER = "mixer"
 """Module name for every layer in models whose layers have one part each."""
@@ -118,7 +123,7 @@ def modules_of(shape: Shape, mixer: str, mlp: str) -> tuple[tuple[str, str, int]
 
     Args:
         shape: The model.
-        mixer: `full`, `window`, `state`, `cross`, `none`, or `variant-` and an index.
+        mixer: `full`, `window`, `state`, `beside`, `cross`, `none`, or `variant-` and an index.
         mlp: `dense`, `moe`, `none`, or the same.
 
     Returns:
@@ -179,10 +184,10 @@ def _mlp_modules(shape: Shape, mlp: str) -> list[tuple[str, str, int]]:
 
 def _mixer_modules(shape: Shape, mixer: str) -> Iterator[tuple[str, int]]:
     """Modules in attention or an SSM layer, with elements [1]."""
-    if mixer == "state" and shape.state is not None:
+    if mixer in ("state", BESIDE) and shape.state is not None:
         for name, size in shape.state.modules(shape.D).items():
             yield f"{STATE_MODULES[shape.state.kind]}.{name}", size
-    if mixer not in ("full", "window", "cross"):
+    if mixer not in ("full", "window", "cross", BESIDE):
         return
     local_attention = (
         shape.window.attention if mixer == "window" and shape.window is not None else None

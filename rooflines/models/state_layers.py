@@ -18,31 +18,57 @@ CONV_INPUT_BITS = 16
 SHORT_CONV = "short-conv"
 """Gated short convolution without a state: a sequence keeps its inputs only."""
 
+MAMBA1, MAMBA2 = "mamba1", "mamba2"
+"""Selective state-space models: a state per channel; a state per head."""
+
+LIGHTNING = "lightning"
+"""Linear attention with a fixed decay per head, without convolutions."""
+
 
 class State(Entry):
     """Layers with a state of constant size: linear attention, or a state-space model.
 
-    Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba-2 (arXiv
-    2405.21060); the transformers classes under `qwen3_next`, `kimi_linear`, `nemotron_h` and
+    Sources: Gated DeltaNet (arXiv 2412.06464), Kimi Linear (arXiv 2510.26692), Mamba (arXiv
+    2312.00752), Mamba-2 (arXiv 2405.21060), lightning attention (arXiv 2501.08313); the
+    transformers classes under `qwen3_next`, `kimi_linear`, `jamba`, `nemotron_h`, `minimax` and
     `lfm2`.
     """
 
-    kind: Literal["gated-delta", "kda", "mamba2", "short-conv"]
+    kind: Literal["gated-delta", "kda", "lightning", "mamba1", "mamba2", "short-conv"]
     layers: ModelSize = Field(description="layers with a state [1]")
-    heads: ModelSize = Field(description="heads, each with a state [1]")
-    key: ModelSize = Field(description="key head size; in Mamba-2 the state size [1]")
+    beside: bool = Field(
+        default=False,
+        description="whether these layers have attention too, whose output is added to theirs",
+    )
+    heads: ModelSize = Field(
+        description="heads, each with a state; in Mamba-1 channels, with value 1 [1]"
+    )
+    key: ModelSize = Field(description="key head size; in Mamba-1 and -2 the state size [1]")
     value: ModelSize = Field(description="value head size; in Mamba-2 the head size [1]")
     groups: ModelSize = Field(
         description="key heads, which value heads share; in Mamba-2 groups [1]"
     )
-    conv: ModelSize = Field(description="short-convolution tokens [1]")
+    conv: ModelSize = Field(
+        description="short-convolution tokens; 1 in lightning attention, which has none [1]"
+    )
+    rank: ModelSize | None = Field(None, description="for mamba1: rank of the time steps [1]")
     full_gate: bool = Field(default=True, description="for kda: whether gates have full rank")
+    norm: bool = Field(default=True, description="for mamba2: whether outputs have a norm")
     bits: ModelSize = Field(32, description="bits per state element [bit]")
 
     @model_validator(mode="after")
-    def _check_conv(self) -> Self:
+    def _check_kind(self) -> Self:
         if self.kind == SHORT_CONV and self.conv == 1:
             raise RooflinesError("conv", "is 1, of which nothing is kept", "write 2 or more")
+        if self.kind == LIGHTNING and (self.conv, self.groups) != (1, self.heads):
+            problem = "is lightning, without convolutions, and with keys in every head"
+            raise RooflinesError("kind", problem, f"write conv: 1 and groups: {self.heads}")
+        if (self.kind == MAMBA1) != (self.rank is not None):
+            problem = f"is {self.rank or 'absent'}, and kind is {self.kind}"
+            raise RooflinesError("rank", problem, "state it for mamba1 alone")
+        if self.kind == MAMBA1 and (self.value, self.groups) != (1, 1):
+            problem = "is mamba1, in which every channel has a state, and all share their keys"
+            raise RooflinesError("kind", problem, "write value: 1 and groups: 1")
         return self
 
     @property
@@ -56,9 +82,15 @@ class State(Entry):
         return 0 if self.kind == SHORT_CONV else 2 * self.groups * self.key
 
     @property
+    def inputs(self) -> int:
+        """Elements per token that the recurrence reads [1]; in Mamba-1 time steps too."""
+        values = self.heads * self.value
+        return self.qk_elements + (2 if self.kind == MAMBA1 else 1) * values
+
+    @property
     def conv_channels(self) -> int:
-        """Short-convolution channels [1]."""
-        return self.qk_elements + self.heads * self.value
+        """Short-convolution channels [1]; in Mamba-1 values only."""
+        return self.heads * self.value if self.kind == MAMBA1 else self.inputs
 
     @property
     def conv_inputs(self) -> int:
@@ -74,7 +106,7 @@ class State(Entry):
         Decode reads and writes the state, reads the convolution inputs and writes one new token's:
         the minimum. Prefill writes both.
         """
-        share = Fraction(CONV_INPUT_BITS, self.bits)
+        share = Fraction(0 if self.kind == LIGHTNING else CONV_INPUT_BITS, self.bits)
         if decode:
             return 2 * self.elements + (self.conv_inputs + self.conv_channels) * share
         return self.elements + self.conv_inputs * share
@@ -82,13 +114,21 @@ class State(Entry):
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """Input and output projections, for width D [1]; low ranks belong to the first.
 
-        Every chip has the key heads that its heads share, and whole low ranks.
+        Every chip has the key heads that its heads share, and whole low ranks. Mamba-1 has time
+        steps and keys between them, by channel; their small sum over chips is not counted.
         """
         out = self.heads * self.value
+        last = Matrix("state-out", out * width, out, width, "row")
         if self.kind == SHORT_CONV:
-            gates = Matrix("state-in", width * 3 * out, width, 3 * out)
-            return gates, Matrix("state-out", out * width, out, width, "row")
-        into, ranks, low = self.conv_channels + out + self.heads, 0, 0
+            return Matrix("state-in", width * 3 * out, width, 3 * out), last
+        if self.rank is not None:
+            steps = out * (2 * self.rank + self.qk_elements)
+            copied = (CopiedPart("keys", 1, writes=self.qk_elements),)
+            between = Matrix("state-steps", steps, out, self.qk_elements + out, "heads", copied)
+            return Matrix("state-in", width * 2 * out, width, 2 * out), between, last
+        into, ranks, low = self.conv_channels + out, 0, 0
+        if self.kind != LIGHTNING:
+            into += self.heads
         if self.kind == "gated-delta":
             into += self.heads
         elif self.kind == "kda":
@@ -104,7 +144,7 @@ class State(Entry):
             Matrix(
                 "state-in", width * into + down + low, width, into, copied_parts=tuple(copied_parts)
             ),
-            Matrix("state-out", out * width, out, width, "row"),
+            last,
         )
 
     def modules(self, width: int) -> dict[str, int]:
@@ -114,9 +154,15 @@ class State(Entry):
             width: D [1].
         """
         out, keys = self.heads * self.value, self.groups * self.key
-        into, last = self.matrices(width)
-        if self.kind in ("mamba2", SHORT_CONV):
+        into, *_, last = self.matrices(width)
+        if self.rank is not None:
+            steps = {"x_proj": out * (self.rank + self.qk_elements), "dt_proj": self.rank * out}
+            return {"in_proj": into.weights, **steps, "out_proj": last.weights}
+        if self.kind in (MAMBA2, SHORT_CONV):
             return {"in_proj": into.weights, "out_proj": last.weights}
+        if self.kind == LIGHTNING:
+            gate = {"output_gate": width * out, "out_proj": last.weights}
+            return {"qkv_proj": into.weights - width * out, **gate}
         if self.kind == "gated-delta":
             parts = {"qkv": self.conv_channels, "z": out, "b": self.heads, "a": self.heads}
             elements = {f"in_proj_{name}": width * size for name, size in parts.items()}
@@ -133,19 +179,25 @@ class State(Entry):
         """FLOPs per token [FLOP]; elements read and written per token [1].
 
         The recurrent form, the minimum: 2 * products * state elements, with three products for the
-        delta rule and two for Mamba-2. Chunked prefill kernels do more.
+        delta rule and two for Mamba and lightning attention. Chunked prefill kernels do more.
         """
         if self.kind == SHORT_CONV:
             return 2 * self.conv * self.conv_channels, 3 * self.conv_channels, self.conv_channels
-        products = 2 if self.kind == "mamba2" else 3
-        return 2 * products * self.elements, self.conv_channels, self.heads * self.value
+        products = 2 if self.kind in (MAMBA1, MAMBA2, LIGHTNING) else 3
+        return 2 * products * self.elements, self.inputs, self.heads * self.value
 
     def vector_elements(self) -> int:
         """Parameters in convolutions, decays, steps and norms per layer [1]."""
         convolution = self.conv_channels * self.conv
+        values = self.heads * self.value
         if self.kind == SHORT_CONV:
             return convolution
-        if self.kind == "mamba2":
-            return convolution + self.conv_channels + 3 * self.heads + self.heads * self.value
+        if self.kind == LIGHTNING:
+            return values
+        if self.rank is not None:  # biases, decays, skips, norms of steps and keys
+            return convolution + (3 + self.key) * self.heads + self.rank + self.qk_elements
+        if self.kind == MAMBA2:
+            norm = values if self.norm else 0
+            return convolution + self.conv_channels + 3 * self.heads + norm
         steps = self.heads * (self.key if self.kind == "kda" else 1)
         return convolution + self.heads + steps + self.value

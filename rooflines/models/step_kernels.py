@@ -110,6 +110,9 @@ UNQUANTIZED = (ROUTER, *STREAMS)
 SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
 """Kernels of shared experts; one all-reduce sums their outputs with routed experts'."""
 
+STATE_OUT = "state-out"
+"""Kernel of a state's output; where it runs beside attention, one all-reduce sums both."""
+
 WHOLE_INPUT: frozenset[Layout] = frozenset(("column", "fused", "whole"))
 """Layouts whose whole input every tensor-parallel chip reads."""
 
@@ -461,5 +464,6 @@ def _transfers(
         yield transfer("all-gather", outputs)
         return
     with_experts = group.name in SHARED_EXPERTS and (sums or split.parts == 1)  # one sum for both
-    if group.layout in PARTIAL_SUMS and not with_experts:
+    beside = shape.state is not None and shape.state.beside and group.name == STATE_OUT  # the same
+    if group.layout in PARTIAL_SUMS and not (with_experts or beside):
         yield transfer("all-reduce", outputs)

@@ -59,6 +59,9 @@ def compressed(draw, layers):
     return {**found, "compressed": parts}
 
 
+STATES = ["gated-delta", "kda", "lightning", "mamba1", "mamba2", "short-conv"]
+"""Kinds of states."""
+
 MOST_OF_A_CHUNK = 100
 """Tokens of chunks that the oracle of contexts tries one by one [1]."""
 
@@ -92,11 +95,16 @@ def mixers(draw, layers):
     state: dict[str, Any] = {
         key: draw(lots.sampled_from([1, 4, 16])) for key in ("key", "value", "groups", "conv")
     }
-    state["kind"] = draw(lots.sampled_from(["gated-delta", "kda", "mamba2", "short-conv"]))
+    state["kind"] = draw(lots.sampled_from(STATES))
     if state["kind"] == "short-conv":  # its inputs are all that it keeps
         state["conv"] = draw(lots.sampled_from([2, 4, 16]))
     state |= {"layers": draw(count), "heads": draw(some), "bits": draw(lots.sampled_from([16, 32]))}
-    return {kind: {**state, "full_gate": draw(lots.booleans())}}
+    if state["kind"] == "mamba1":
+        state |= {"value": 1, "groups": 1, "rank": draw(some)}
+    if state["kind"] == "lightning":
+        state |= {"conv": 1, "groups": state["heads"]}
+    state |= {name: draw(lots.booleans()) for name in ("full_gate", "norm")}
+    return {kind: {**state, "beside": draw(lots.integers(0, 2)) == 0}}
 
 
 @lots.composite
@@ -383,7 +391,8 @@ EVERY_KIND = {
     *("heads", "latent", "latent queries", "gates", "values", "biases", "norms", "sinks"),
     *("windows", "chunks", "other windows", "strides", "chosen tokens", "variants"),
     *("compressed entries", "chosen entries", "no compressed entries", "streams", "hashed"),
-    *("gated-delta", "kda", "mamba2", "short-conv"),
+    *STATES,
+    *("beside a state", "state without a norm"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
     *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp"),
     *("few tokens for ep", "axes", "ring"),
@@ -537,6 +546,8 @@ def kinds_of_case(case):
         "variants": entry.get("variants"),
         "chosen tokens": entry.get("sparse"),
         str(state.get("kind")): state,
+        "beside a state": state.get("beside"),
+        "state without a norm": state.get("kind") == "mamba2" and not state["norm"],
         "mlp": entry.get("mlp"),
         "experts": moe,
         "mlp and experts": moe and entry.get("mlp"),

@@ -18,7 +18,7 @@ from rooflines.models.architecture import Gqa, Indexer, Mla, Mlp, Moe, Shape, Wi
 from rooflines.models.compressed_attention import SharedKv
 from rooflines.models.hf import rules
 from rooflines.models.hf.config_keys import MTP_KEYS, tables
-from rooflines.models.layer_matrices import VARIANT
+from rooflines.models.layer_matrices import BESIDE, VARIANT
 from rooflines.models.state_layers import State
 
 if TYPE_CHECKING:
@@ -79,7 +79,8 @@ class LayerTypes(NamedTuple):
     """Type of every layer, by mixer and by MLP.
 
     Attributes:
-        layer_types: `full`, `window`, `state`, `cross` or `none`; or, by both, a variant's name.
+        layer_types: `full`, `window`, `state`, `beside`, `cross` or `none`; or, in both lists, a
+            variant's name.
         mlp_types: `dense`, `moe` or `none`; or the same.
     """
 
@@ -174,7 +175,11 @@ def form_of(keys: Keys, family: Family) -> tuple[Form, LayerTypes]:
     local_layers_differ = form.get("window") or form.get("sparse", {}).get("indexer_layers")
     if family.mtp is not None and keys.get(family.mtp) == 1 and not local_layers_differ:
         form["mtp"] = True
-    return form, _layer_types(layers, single=form.get("single", False))
+    types = _layer_types(layers, single=form.get("single", False))
+    if form.get("state", {}).get("beside"):
+        mixers = [BESIDE if kind == "state" else kind for kind in types.layer_types]
+        types = types._replace(layer_types=mixers)
+    return form, types
 
 
 def _layers(keys: Keys, family: Family) -> Mapping[str, list[bool]]:

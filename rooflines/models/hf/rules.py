@@ -197,6 +197,43 @@ def all_but_listed(keys: Keys) -> list[bool]:
     return [index not in attention for index in range(keys.layers())]
 
 
+def mamba_of_jamba(keys: Keys) -> list[bool]:
+    """Mamba layers in Jamba: all but one in a period, at an offset."""
+    return [not is_attention for is_attention in _at_offset(keys, "attn_layer", 8, 4)]
+
+
+def experts_of_jamba(keys: Keys) -> list[bool]:
+    """Experts in Jamba: in one layer in a period, at an offset; none with a single expert."""
+    has_experts = keys.size("num_experts") > 1
+    return [has_experts and is_placed for is_placed in _at_offset(keys, "expert_layer", 2, 1)]
+
+
+def _at_offset(keys: Keys, name: str, period: int, offset: int) -> list[bool]:
+    """Layers at an offset in a period.
+
+    Args:
+        keys: The config.
+        name: Start of the names of both keys.
+        period: Layers per period by default [1].
+        offset: Index in it by default [1].
+
+    Raises:
+        RooflinesError: The offset is not below the period.
+    """
+    period, name = keys.size(f"{name}_period", period), f"{name}_offset"
+    offset = keys.size(name, offset, minimum=0)
+    if offset >= period:
+        problem = f"is {offset}, beyond a period of {period} layers"
+        raise RooflinesError(name, problem, "correct one of them")
+    return [index % period == offset for index in range(keys.layers())]
+
+
+def lightning_layers(keys: Keys) -> list[bool]:
+    """Lightning attention in MiniMax: by `attn_type_list`, else every second layer."""
+    types = keys.per_layer("attn_type_list", (0, 1))
+    return [kind == 0 for kind in types] or [index % 2 == 1 for index in range(keys.layers())]
+
+
 def between(keys: Keys) -> list[bool]:
     """Experts in ERNIE: from a first to a last layer, at an interval."""
     layers = keys.layers()
@@ -441,6 +478,40 @@ def four_times_the_width(keys: Keys) -> int:
 def by_expansion(keys: Keys) -> int:
     """MLP width in MPT: expansion ratio times D [1]."""
     return keys.size("expansion_ratio") * keys.size("hidden_size")
+
+
+def mamba_channels(keys: Keys) -> int:
+    """Mamba channels: expansion times D [1]."""
+    return keys.size("mamba_expand") * keys.size("hidden_size")
+
+
+def mamba_rank(keys: Keys) -> int:
+    """Rank of time steps in Mamba-1: as stated, else D / 16, rounded up [1]."""
+    width = keys.size("hidden_size")
+    return -(-width // 16) if _is_auto(keys, "mamba_dt_rank") else keys.size("mamba_dt_rank")
+
+
+def mamba_head(keys: Keys) -> int:
+    """Head size in Falcon-H1's states: channels / heads [1].
+
+    Raises:
+        RooflinesError: The heads do not share the channels evenly, or have another size.
+    """
+    channels = keys.optional_size("mamba_d_ssm") or mamba_channels(keys)
+    heads = keys.size("mamba_n_heads")
+    if channels % heads:
+        problem = f"is {heads}, which does not divide the {channels} channels"
+        raise RooflinesError("mamba_n_heads", problem, "correct one of them")
+    size = channels // heads
+    if not _is_auto(keys, "mamba_d_head") and keys.size("mamba_d_head") != size:
+        problem = f"is {keys.size('mamba_d_head')}, and {channels} channels / {heads} heads {size}"
+        raise RooflinesError("mamba_d_head", problem, "correct one of them")
+    return size
+
+
+def _is_auto(keys: Keys, name: str) -> bool:
+    """Check for a key that is absent, or says that its value is computed."""
+    return keys.get(name) in (None, "auto")
 
 
 def short_conv(keys: Keys) -> int:
@@ -731,7 +802,9 @@ def state_bits(keys: Keys) -> int:
 
 
 def file_bits(keys: Keys) -> int:
-    """Bits per SSM state element in the file's dtype [bit]."""
+    """Bits per SSM state element: as stated, else in the file's dtype [bit]."""
+    if any(keys.get(name) is not None for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype")):
+        return state_bits(keys)
     return STATE_BITS.get(str(keys.get(keys.first_set("torch_dtype", "dtype"))), 16)
 
 

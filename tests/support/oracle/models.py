@@ -22,6 +22,8 @@ def each_mixer(entry):
     if entry.get("single"):
         count -= sum((entry.get(part) or {}).get("layers", 0) for part in ("mlp", "moe"))
     found: list[tuple[str, int | None]] = []
+    if (entry.get("state") or {}).get("beside"):
+        count += entry["state"]["layers"]
     for kind in ("window", "sparse", "state"):
         if part := entry.get(kind):
             tokens = part.get("tokens")
@@ -157,12 +159,24 @@ def _state(s, width):
         yield _plain(width * values + 2 * width * values + values * width)
         yield _plain(s["conv"] * values)
         return
+    if s["kind"] == "lightning":
+        yield _plain(width * (keys + keys + values) + width * values + values * width)
+        yield _plain(values)  # norm
+        return
+    if s["kind"] == "mamba1":  # a channel is a head
+        yield _plain(width * values + width * values + values * width)
+        yield _plain(values * (s["rank"] + 2 * s["key"]) + s["rank"] * values)
+        yield _plain(s["conv"] * values + values + values)  # convolution, its bias, that of steps
+        yield _plain(values * s["key"] + values)  # decays, skips
+        yield _plain(s["rank"] + 2 * s["key"])  # norms
+        return
     convolved = keys + keys + values
     yield _plain(width * convolved + width * heads + values * width)
     yield _plain(s["conv"] * convolved + heads)  # convolution, decays
     if s["kind"] == "mamba2":
         yield _plain(width * values)
-        yield _plain(convolved + heads + heads + values)  # its bias, steps, skips, norm
+        yield _plain(convolved + heads + heads)  # its bias, steps, skips
+        yield _plain(values if s.get("norm", True) else 0)
         return
     yield _plain(s["value"])  # norm
     if s["kind"] == "gated-delta":

@@ -14,6 +14,7 @@ from oracle.steps import (
     EVERY_CHIP,
     bits_of_entry,
     compressor_matrices,
+    convolved,
     entries_held,
     entry_elements,
     kernels,
@@ -38,8 +39,7 @@ def cache_of_one(case, context):
             s = entry["state"]
             short, values = s["kind"] == "short-conv", s["heads"] * s["value"]
             state = 0 if short else s["key"] * values * s.get("bits", 32)
-            keys = 0 if short else 2 * s["groups"] * s["key"]
-            state += (s["conv"] - 1) * (keys + values) * 16
+            state += (s["conv"] - 1) * (values if short else convolved(s)) * 16
             bits += Fraction(state, case.cache_shares(s["heads"]))
             continue
         a = models.attention_in(entry, kind)
@@ -92,7 +92,7 @@ def few_heads(entry):
     width = entry["D"]
     for kind, _ in models.each_mixer(entry):
         if kind == "state":
-            (_, _, _, _, _, parts), _ = state_projections(entry["state"], width)
+            (_, _, _, _, _, parts), *_ = state_projections(entry["state"], width)
         else:
             a = models.attention_in(entry, kind)
             (_, _, _, _, _, parts), *_ = projections(a, width, "decode")

@@ -378,13 +378,14 @@ class OneChip:
         if s["kind"] == "short-conv":
             return self.convolution(s)
         elements, values = s["heads"] * s["key"] * s["value"], s["heads"] * s["value"]
-        products = 2 if s["kind"] == "mamba2" else 3
+        products = 3 if s["kind"] in ("gated-delta", "kda") else 2
         keys, decode = 2 * s["groups"] * s["key"], self.case.phase == "decode"
         bits, few = Fraction(s.get("bits", 32)), [(s["groups"], keys)]
-        inputs = (keys + values) * (s["conv"] if decode else s["conv"] - 1) * 16 / bits
-        moved = elements * (2 if decode else 1) + inputs
+        read = convolved(s) * (s["conv"] if decode else s["conv"] - 1) * 16 / bits
+        moved = elements * (2 if decode else 1) + read
         flops = 2 * products * elements * step.B * step.T
-        return Inner("state", flops, moved, bits, s["heads"], keys + values, values, few_inside=few)
+        inputs = keys + values + (values if s["kind"] == "mamba1" else 0)  # its time steps
+        return Inner("state", flops, moved, bits, s["heads"], inputs, values, few_inside=few)
 
     def convolution(self, s):
         """A short convolution alone, between two gates; decode reads its inputs and adds one."""
@@ -536,11 +537,12 @@ def kernels(case, step):
             chip.linear(linears, ("linear", entry["D"] ** 2, entry["D"], entry["D"], "in"))
         )
     if state := entry.get("state"):
-        into, out = state_projections(state, entry["D"])
+        *before, out = state_projections(state, entry["D"])
         layers = state["layers"]
-        found.append(chip.linear(layers, into))
+        found += [chip.linear(layers, matrix) for matrix in before]
         found.append(chip.inner(layers, chip.state()))
-        found.append(chip.linear(layers, out))
+        last = chip.linear(layers, out)  # beside attention one sum has both
+        found.append(replace(last, collectives=[]) if state.get("beside") else last)
     return [*found, *mlps(chip), chip.unembed(), *drafting(case, step)]
 
 
@@ -637,18 +639,28 @@ def compressor_matrices(part, a, wide):
         yield "index-k", part["heads"] + 2 * wide * part["dim"]
 
 
+def convolved(s):
+    """Channels of the short convolution of a state [1]."""
+    keys = {"lightning": None, "mamba1": 0}.get(s["kind"], 2 * s["groups"] * s["key"])
+    return 0 if keys is None else keys + s["heads"] * s["value"]
+
+
 def state_projections(s, width):
     """The matrices into a state and out of it; low ranks are weights of the first."""
     values, keys = s["heads"] * s["value"], 2 * s["groups"] * s["key"]
+    last = ("state-out", values * width, values, width, "in")
+    if s["kind"] == "mamba1":
+        steps = values * s["rank"] + values * keys + s["rank"] * values
+        into = ("state-in", 2 * values * width, width, 2 * values, "out", [])
+        return [into, ("state-steps", steps, values, keys + values, "heads", [(1, 0, keys)]), last]
     if s["kind"] == "short-conv":
         parts: list[tuple[int, int, int]] = []
-        whole = ("state-in", 3 * values * width, width, 3 * values, "out", parts)
-        return [whole, ("state-out", values * width, values, width, "in")]
-    out = keys + values + s["heads"]
+        return [("state-in", 3 * values * width, width, 3 * values, "out", parts), last]
+    out = keys + values + (0 if s["kind"] == "lightning" else s["heads"])
     low = down = 0
     if s["kind"] == "gated-delta":
         out += values + s["heads"]
-    elif s["kind"] == "mamba2":
+    elif s["kind"] in ("mamba2", "lightning"):
         out += values
     else:
         down, low = s["value"] * width, s["value"] * s["heads"] * s["key"]
@@ -657,8 +669,7 @@ def state_projections(s, width):
         else:
             down, low = 2 * down, low + s["value"] * values
     parts = [(s["groups"], width * keys, keys), (EVERY_CHIP, down, 0)]
-    into = ("state-in", width * out + down + low, width, out, "out", parts)
-    return [into, ("state-out", values * width, values, width, "in")]
+    return [("state-in", width * out + down + low, width, out, "out", parts), last]
 
 
 def mlps(chip):
