@@ -11,7 +11,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from operator import add, mul
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import polars as pl
 
@@ -261,9 +261,12 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     )
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
     io_bytes = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
+    pairs, entries = (
+        cast("pl.Expr", of(S, T)) for of in (FULL_ATTENTION.pairs, FULL_ATTENTION.entries)
+    )
     works = {
-        "flops": B * flops_per_pair * FULL_ATTENTION.pairs(S, T),
-        "memory_bytes": B * (cache_bytes * FULL_ATTENTION.entries(S, T) + io_bytes * T),
+        "flops": B * flops_per_pair * pairs,
+        "memory_bytes": B * (cache_bytes * entries + io_bytes * T),
     }
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     return frame.with_columns(**works).with_columns(

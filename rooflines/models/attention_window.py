@@ -6,10 +6,14 @@ consecutive, so the first token in a chunk attends to itself alone.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+Number = int | Fraction
+"""Tokens [1]: whole, or between whole numbers, where extents follow the same curves."""
 
 CHUNK = "chunk-"
 """Prefix in names of chunked windows."""
@@ -71,7 +75,7 @@ class AttentionWindow(NamedTuple):
         """
         return context if self.tokens is None else min(context, self.tokens)
 
-    def entries(self, context: int, new: int) -> int:
+    def entries(self, context: Number, new: Number) -> Number:
         """KV cache entries that a layer reads or writes per sequence and step [1].
 
         Earlier entries that new tokens attend to are read once, new ones are written once.
@@ -85,7 +89,7 @@ class AttentionWindow(NamedTuple):
             return context
         return new + (earlier % self.tokens if self.chunked else min(earlier, self.tokens - 1))
 
-    def pairs(self, context: int, new: int) -> int:
+    def pairs(self, context: Number, new: Number) -> Number:
         """Attended pairs (new token, earlier or same token) per sequence and layer [1].
 
         Args:
@@ -97,7 +101,7 @@ class AttentionWindow(NamedTuple):
         """
         return self._pairs_up_to(context) - self._pairs_up_to(context - new)
 
-    def _pairs_up_to(self, last: int) -> int:
+    def _pairs_up_to(self, last: Number) -> Number:
         """Pairs among the first `last` tokens of a sequence [1]."""
         if self.tokens is None:
             return _triangle(last)
@@ -107,7 +111,7 @@ class AttentionWindow(NamedTuple):
         growing = min(last, self.tokens)
         return _triangle(growing) + (last - growing) * self.tokens
 
-    def extents(self, context: int, new: int) -> dict[str, int]:
+    def extents(self, context: Number, new: Number) -> dict[str, Number]:
         """Values for `extent_names` and `draft_extent` in a step [1].
 
         Args:
@@ -133,6 +137,7 @@ FULL_ATTENTION = AttentionWindow()
 """Window over all tokens before a token."""
 
 
-def _triangle(count: int) -> int:
-    """Triangular number: 1 + 2 + ... + count."""
-    return count * (count + 1) // 2
+def _triangle(count: Number) -> Number:
+    """Triangular number: 1 + 2 + ... + count; between whole numbers on the same parabola."""
+    twice = count * (count + 1)
+    return twice // 2 if isinstance(twice, int) else twice / 2

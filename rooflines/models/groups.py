@@ -187,28 +187,26 @@ class Group:
 
 
 class StepExtents(dict[str, int | Fraction]):
-    """Extents of a step by name, computed on first access."""
+    """Extents of a step by name, computed on first access from its sizes, B, S and T."""
 
     def __init__(self, step: Step) -> None:
-        super().__init__({"B": step.B, "T": step.T})
-        self._step = step
+        super().__init__({"B": step.B, "S": step.S, "T": step.T})
+        self._routing = step.routing
 
     def __missing__(self, name: str) -> int | Fraction:
         """Compute an extent from the sizes."""
         kind, _, argument = name.partition(":")
-        step, value = self._step, Fraction(0)
         if kind == ACTIVATED:
             experts, per_token, share, sizes = parse_activated_experts(argument)
             tokens = math.prod(self[size] for size in sizes.split("*")) * share
-            value = activated_experts(experts, per_token, tokens, step.routing)
+            value = activated_experts(experts, per_token, tokens, self._routing)
         elif kind in WINDOWED_EXTENTS:
-            value = Fraction(AttentionWindow.from_name(argument).extents(step.S, step.T)[name])
+            window = AttentionWindow.from_name(argument)
+            value = Fraction(window.extents(self["S"], self["T"])[name])
         else:
             sizes, _, span = name.partition("/")
-            elements = 1
-            for size in sizes.split("*"):
-                elements *= getattr(step, size)
-            value = Fraction(-(-elements // int(span or 1)))
+            elements = math.prod(self[size] for size in sizes.split("*"))
+            value = Fraction(-(-elements // int(span)) if span else elements)
         self[name] = value
         return value
 

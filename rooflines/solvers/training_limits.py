@@ -1,9 +1,10 @@
 """Training limits: the batch, context or micro-batch from which on a step is compute-bound.
 
-Along each size t_math grows at least linearly, with the context also quadratically. Other times
-grow linearly, with activated experts less than that: t_math minus another time is convex, so that
-once it is positive it stays positive. The least whole number is exact, by a Fraction search; the
-real size is the zero of the parabola through three whole numbers.
+Along each size t_math grows at least linearly, with the context also quadratically. Other times are
+the largest of several, each with a constant, which grow linearly, with activated experts less than
+that: t_math minus each is convex, so that once it is positive it stays positive. With attention in
+chunks that holds within a chunk, and at the same place in all chunks. The least whole number is
+exact, by a Fraction search, and so is the real size before it, but for rounding.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, gcd, sqrt
+from functools import cache
+from math import ceil, gcd, lcm, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
@@ -20,14 +22,15 @@ from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, CAPACITY_UNKN
 from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
 from rooflines.training.stage_memory import PlannedModel
-from rooflines.training.training_kernels import MICRO_BATCH
+from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflines.models.groups import StepExtents
     from rooflines.sweep.training_sweep import TrainingCase, TrainingSweep
     from rooflines.theory.network import Link
+    from rooflines.theory.poly import Poly
     from rooflines.theory.resources import Resource
     from rooflines.training.parallel_plan import TrainingPlan
 
@@ -44,21 +47,32 @@ PROBE_UNITS = 2**20
 """Units at which windows are full and all experts active; the search starts from there [1]."""
 
 
+MAX_SECANTS = 100
+"""Limit on trials for a real size, more than are ever needed [1]."""
+
+
 class Margin(NamedTuple):
-    """Margin along a size: t_math minus another time, in whole units.
+    """Margin along a size: t_math minus another time that is one polynomial, in units.
 
     Attributes:
         unit: Elements in a unit, of which the size is a multiple [1].
         value: Margin by the number of units [s].
+        chunk: Elements in an attention chunk, at whose end the margin bends; 0 without chunks [1].
     """
 
     unit: int
-    value: Callable[[int], Fraction]
+    value: Callable[[int | Fraction], Fraction]
+    chunk: int = 0
 
     @property
     def max_units(self) -> int:
         """Largest number of units to try [1]."""
         return MAX_SIZE // self.unit
+
+    @property
+    def period(self) -> int:
+        """Units after which chunks start at the same place again; 1 without chunks [1]."""
+        return lcm(self.chunk, self.unit) // self.unit if self.chunk else 1
 
     def min_units(self) -> int | None:
         """Find the least units from which on the margin is not negative [1].
@@ -67,28 +81,117 @@ class Margin(NamedTuple):
         """
         if self.value(self.max_units) < 0:
             return None
-        guess = ceil(self.real_size(PROBE_UNITS) / self.unit)
+        if self.chunk:
+            return self._after_chunks()
+        guess = ceil(self.extrapolated(PROBE_UNITS))
         return first(lambda units: self.value(units) >= 0, 1, self.max_units, guess)
+
+    def _after_chunks(self) -> int | None:
+        """Find the least units where attention has chunks [1].
+
+        In every period, whole chunks of whole units, the margin relative to the size has not
+        fallen since the same place of the period before.
+        """
+        period, last_period = self.period, self.max_units // self.period - 1
+        is_positive = cache(lambda number: self._last_negative(number * period, period) is None)
+        if not is_positive(last_period):
+            return None
+        guess = self.extrapolated(PROBE_UNITS * period) / period
+        number = first(is_positive, 0, last_period, guess)
+        last = self._last_negative((number - 1) * period, period) if number else None
+        return 1 if last is None else last + 1
+
+    def _last_negative(self, start: int, period: int) -> int | None:
+        """Last units with a negative margin, among those after `start` up to a period later [1]."""
+        chunks = period * self.unit // self.chunk
+        for index in reversed(range(chunks)):
+            low = start + index * self.chunk // self.unit + 1
+            high = start + (index + 1) * self.chunk // self.unit
+            if low > high:
+                continue
+            if self.value(high) < 0:
+                return high
+            least = first(lambda at: self.value(at + 1) >= self.value(at), low, high)
+            if self.value(least) < 0:
+                return first(lambda at: self.value(at) >= 0, least, high) - 1
+        return None
 
     def is_gaining_at_limit(self) -> bool:
         """True if the margin still grows at `max_units`, so that a larger size is the threshold."""
-        return self.value(self.max_units) > self.value(self.max_units - 1)
+        return self.value(self.max_units) > self.value(self.max_units - self.period)
 
     def real_size(self, units: int) -> float:
-        """Real size at which the margin is zero, from a parabola [1].
+        """Real size at which the margin is zero, by secants [1].
 
         Args:
-            units: The least whole units with a margin that is not negative, or some near which the
-                parabola is the same [1].
+            units: The least whole units with a margin that is not negative, else 0 is returned.
         """
-        value, second, third = (self.value(units + offset) for offset in range(3))
+        low, high = Fraction(units - 1), Fraction(units)
+        below, above = self.value(low), self.value(high)
+        if below >= 0:
+            return 0.0
+        at = high
+        for _ in range(MAX_SECANTS):
+            previous, at = at, Fraction(float(low - below * (high - low) / (above - below)))
+            if at == previous or not low < at < high:
+                break
+            value = self.value(at)
+            if value < 0:
+                low, below, above = at, value, above / 2
+            else:
+                high, above, below = at, value, below / 2
+        return float(at * self.unit)
+
+    def extrapolated(self, units: int) -> float:
+        """Real units at which the parabola through three numbers, a period apart, is zero [1].
+
+        Args:
+            units: The first of them [1].
+        """
+        step = self.period
+        value, second, third = (self.value(units + offset * step) for offset in range(3))
         curvature = (third - 2 * second + value) / 2
         slope = second - value - curvature
         discriminant = slope * slope - 4 * curvature * value
         if discriminant < 0 or slope <= 0:
             return 0.0
         root_distance = float(2 * value) / (float(slope) + sqrt(discriminant))
-        return max(units - root_distance, 0.0) * self.unit
+        return max(units - root_distance * step, 0.0)
+
+
+class Overtaking(NamedTuple):
+    """Threshold along a size against one resource, whose time is the largest of several.
+
+    Attributes:
+        margins: Margins of t_math over each time.
+    """
+
+    margins: Sequence[Margin]
+
+    def min_units(self) -> int | None:
+        """Find the least units from which on no margin is negative [1].
+
+        None: never, or beyond `max_units`.
+        """
+        units = [margin.min_units() for margin in self.margins]
+        return max((found or 0 for found in units), default=1) if None not in units else None
+
+    def real_size(self, units: int | None) -> float | None:
+        """Real size from which on no margin is negative [1]; None: never.
+
+        Args:
+            units: `min_units`.
+        """
+        if units is not None:
+            return max((margin.real_size(units) for margin in self.margins), default=0.0)
+        rising = [margin for margin in self.margins if margin.min_units() is None]
+        if not all(margin.is_gaining_at_limit() for margin in rising):
+            return None
+        return max(margin.extrapolated(margin.max_units) * margin.unit for margin in rising)
+
+    def value(self, units: int) -> Fraction:
+        """Least margin [s]."""
+        return min((margin.value(units) for margin in self.margins), default=Fraction(0))
 
 
 def training_thresholds(
@@ -128,39 +231,40 @@ def size_threshold(
     """
     plan = case.plan
     batches = 1 if batch is None else batch // plan.global_micro_batch
-    margins = _margins(case, axis, batches, context)
-    unit = margins[NON_MATH[0]].unit
-    min_units = {resource: margin.min_units() for resource, margin in margins.items()}
+    overtakings = _overtakings(case, axis, batches, context)
+    unit = size_unit(plan, axis)
+    min_units = {resource: times.min_units() for resource, times in overtakings.items()}
+    real_sizes = [times.real_size(min_units[resource]) for resource, times in overtakings.items()]
     thresholds: dict[str, Any] = {
         f"critical_{resource.name}": None if units is None else units * unit
         for resource, units in min_units.items()
     }
-    last = max(
-        NON_MATH,
-        key=lambda resource: MAX_SIZE if min_units[resource] is None else min_units[resource] or 0,
-    )
-    units, margin = min_units[last], margins[last]
+    numbers = [units for units in min_units.values() if units is not None]
+    units = max(numbers) if len(numbers) == len(min_units) else None
+    before = MAX_SIZE // unit if units is None else units - 1
     if units is None:
-        outcome, exact = (
-            (BEYOND_MAX_COUNT, margin.real_size(margin.max_units))
-            if margin.is_gaining_at_limit()
-            else (NEVER, None)
-        )
+        outcome = NEVER if None in real_sizes else BEYOND_MAX_COUNT
     else:
-        outcome, exact = (ALWAYS if units == 1 else FOUND), margin.real_size(units)
+        outcome = FOUND if before else ALWAYS
+    last = min(overtakings, key=lambda resource: overtakings[resource].value(before))
     thresholds |= {
         "outcome": outcome,
-        "critical_exact": exact,
+        "critical_exact": None if outcome == NEVER else max(size or 0.0 for size in real_sizes),
         "critical": None if units is None else units * unit,
         "limit": None if outcome == ALWAYS else last.bound,
     }
     return {**thresholds, **_size_limits(case, axis, batches, context)}
 
 
-def _margins(
+def size_unit(plan: TrainingPlan, axis: str) -> int:
+    """Elements along an axis that are added together [1]."""
+    return {"B": plan.global_micro_batch, "S": plan.cp}.get(axis, 1)
+
+
+def _overtakings(
     case: TrainingCase, axis: str, batches: int, context: int | None
-) -> dict[Resource, Margin]:
-    """Margins of t_math over the other times along an axis, by resource.
+) -> dict[Resource, Overtaking]:
+    """Thresholds of t_math over the other times along an axis, by resource.
 
     Args:
         case: The case.
@@ -169,24 +273,32 @@ def _margins(
         context: S, along another axis [1].
     """
     plan, by = case.plan, case.times.by_bound
-    unit = {"B": plan.global_micro_batch, "S": plan.cp}.get(axis, 1)
+    unit = size_unit(plan, axis)
+    windows = case.model.shape.attention_windows if axis == "S" else ()
+    chunk = lcm(*(window.tokens or 1 for window in windows if window.chunked))
+    is_chunked = any(window.chunked for window in windows)
 
-    def at(units: int) -> StepExtents:
-        sequences = units * unit if axis == "B" else batches * plan.global_micro_batch
-        size = units * unit if axis == "S" else context or 1
-        extents = case.extents(case.step(sequences, size))
-        if axis == MICRO_BATCH:  # with as many micro-batches
-            extents[MICRO_BATCH] = units
+    @cache
+    def at(units: int | Fraction) -> StepExtents:
+        """Extents at a number of units, also between whole numbers."""
+        sequences = plan.global_micro_batch * (unit if axis == "B" else batches)
+        extents = case.extents(case.step(sequences, context or 1))
+        sizes = {"B": ("B",), "S": ("S", "T"), MICRO_BATCH: (MICRO_BATCH,)}[axis]
+        extents |= dict.fromkeys(sizes, units * unit)
+        if axis == "B":
+            extents[MICRO_BATCHES] = units
         return extents
 
-    def margin(bound: str) -> Margin:
-        def value(units: int) -> Fraction:
-            extents = at(units)
-            return by[MATH.bound].at(extents) - by[bound].at(extents)
+    def margin(poly: Poly) -> Margin:
+        def value(units: int | Fraction) -> Fraction:
+            return by[MATH.bound].at(at(units)) - poly.at(at(units))
 
-        return Margin(unit, value)
+        return Margin(unit, cache(value), chunk if is_chunked else 0)
 
-    return {resource: margin(resource.bound) for resource in NON_MATH}
+    return {
+        resource: Overtaking([margin(poly) for (poly,) in by[resource.bound].pieces])
+        for resource in NON_MATH
+    }
 
 
 def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
@@ -310,10 +422,9 @@ def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
                 at = mix_case.extents(mix_case.step(batches * mix.global_micro_batch, context))
                 at[MICRO_BATCH] = micro_batch
                 network_times[dp] = mix_case.times.by_bound[NETWORK.bound].at(at)
-            margin = _margins(mix_case, MICRO_BATCH, batches, context)[NETWORK]
-            thresholds += [
-                units * batches * dp for units in [margin.min_units()] if units is not None
-            ]
+            network = _overtakings(mix_case, MICRO_BATCH, batches, context)[NETWORK]
+            units = network.min_units()
+            thresholds += [] if units is None else [units * batches * dp]
     return {
         "outcome": FOUND,
         "critical": min(network_times, key=network_times.__getitem__),

@@ -12,9 +12,11 @@ Conventions, where the contract leaves a choice:
 """
 
 import math
+import random
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from functools import cache
+from itertools import chain, combinations_with_replacement
 
 from oracle.network import fastest_axes, why_cut, why_not_joined
 from oracle.plans import Plan, states
@@ -24,7 +26,9 @@ from oracle.training_table import impossible, times
 ENDLESS = 2**53  # the largest size that is tried
 MANY = 2**30
 MOST_DOUBLINGS = 21
+PLACES = 30  # in a chunk that are tried at most
 OTHERS = ("memory", "network")
+ROUNDED = Fraction(1, 10**9)
 SIZES = ("B", "S", "micro_batch")
 
 
@@ -54,46 +58,94 @@ def at(case, *, micro_batch=None, **keys):
     return replace(case, plan=replace(case.plan, **keys), known={})
 
 
-def margin_along(case, row):
-    """Step of the size, and math's lead over another time at a size."""
+def leads_along(case, row):
+    """Step of the size, and math's leads over the parts of the other times at a size."""
     plan, axis = case.plan, row["axis"]
     together = plan.dp * plan.micro_batch
     unit = {"B": together, "S": plan.cp, "micro_batch": 1}[axis]
 
-    def ahead(size, resource):
+    @cache
+    def leads(size):
         sizes = {"B": row["B"] or together, "S": row["S"] or plan.cp, axis: size}
         of, batch = case, sizes["B"]
         if axis == "micro_batch":
             of, batch = at(case, micro_batch=size), batch // together * plan.dp * size
         seconds = times(of, batch, sizes["S"])
-        return seconds["t_math_s"] - seconds[f"t_{resource}_s"]
+        parts = {"memory": [seconds["t_memory_s"]], "network": seconds["levels"] or [Fraction(0)]}
+        return {name: [seconds["t_math_s"] - n for n in parts[name]] for name in OTHERS}
 
-    return unit, ahead
+    return unit, leads
+
+
+def later(case, axis, size):
+    """Sizes from a threshold on that show whether all are compute-bound.
+
+    Where attention has chunks every place of a chunk counts: at one place of later chunks math
+    leads no less for its size.
+    """
+    window = case.entry.get("window") or {}
+    if axis != "S" or not window.get("chunked"):
+        return [2 * size]
+    cp, tokens = case.plan.cp, window["tokens"]
+    places = range(size + cp, size + math.lcm(cp, tokens) + cp, cp)
+    return sorted(random.sample(places, min(len(places), PLACES)))
 
 
 def wrong_size(case, row):
     """Describe what is wrong with the least compute-bound size."""
-    unit, ahead = margin_along(case, row)
+    unit, leads = leads_along(case, row)
+    axis, end = row["axis"], ENDLESS // unit * unit
     found = {name: row[f"critical_{name}"] for name in OTHERS}
+
+    def ahead(size, name):
+        return min(leads(size)[name])
+
     for name, size in found.items():
         if size is None:
-            if ahead(ENDLESS // unit * unit, name) >= 0:
+            if min(ahead(far, name) for far in (end, *later(case, axis, end))) >= 0:
                 yield f"some size is compute-bound against {name}"
-        elif size % unit or ahead(size, name) < 0 or ahead(2 * size, name) < 0:
+        elif size % unit or any(ahead(n, name) < 0 for n in (size, *later(case, axis, size))):
             yield f"{size} is not compute-bound against {name}"
         elif size > unit and ahead(size - unit, name) >= 0:
             yield f"less than {size} is compute-bound against {name}"
-    last = max(OTHERS, key=lambda name: ENDLESS if found[name] is None else found[name])
-    size, outcome = found[last], row["outcome"]
-    always = size == unit
-    if row["critical"] != size or row["limit"] != (None if always else last):
+    size = None if None in found.values() else max(found.values())
+    always, outcome = size == unit, row["outcome"]
+    before = end if size is None else size - unit
+    last = None if always else min(OTHERS, key=lambda name: ahead(before, name))
+    if row["critical"] != size or row["limit"] != last:
         yield f"the critical size is {row['critical']} by {row['limit']} where {size} by {last} is"
     expected = ("never", "beyond-2^62") if size is None else ("always" if always else "found",)
     if outcome not in expected:
         yield f"the outcome is {outcome} at {size}"
-    real = row["critical_exact"]
-    if size is not None and not size - unit <= real * (1 + 1e-9) <= size * (1 + 2e-9):
-        yield f"the real size is {real} at {size}"
+    yield from wrong_real(row["critical_exact"], size, unit, leads, bends(case, axis, size))
+
+
+def bends(case, axis, size):
+    """True if the lead may bend at a size, or within the step before it."""
+    window = case.entry.get("window") or {}
+    tokens = window.get("tokens", 0) if axis == "S" and size else 0
+    return bool(tokens) and any(n % tokens == 0 for n in range(size - case.plan.cp, size + 1))
+
+
+def wrong_real(real, size, unit, leads, bent):
+    """Describe what is wrong with the real size, at which the last lead is zero.
+
+    Leads are convex: the zero is beyond that of the line through both ends of the last step, and
+    before that of the line through the next one. Where one bends it is within the step.
+    """
+    if size is None:
+        return
+    low, high = Fraction(size - unit), Fraction(size)
+    if size > unit and not bent:
+        three = ([*chain(*leads(n).values())] for n in (size - unit, size, size + unit))
+        zeros = [
+            (size - unit * at / (at - before), size - (unit * at / (after - at) if at else 0))
+            for before, at, after in zip(*three, strict=True)
+            if before < 0
+        ]
+        low, high = (max(ends) for ends in zip(*zeros, strict=True))
+    if not low * (1 - ROUNDED) <= real <= high * (1 + ROUNDED):
+        yield f"the real size is {real} at {size}, not from {float(low)} to {float(high)}"
 
 
 def held(case, batch, length):

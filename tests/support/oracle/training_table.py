@@ -17,6 +17,7 @@ from typing import Any
 
 from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
+from oracle.kernels import together
 from oracle.network import fastest_axes, why_cut, why_not_joined
 from oracle.plans import Case, Plan, states
 from oracle.quantities import as_list, exact, sizes_of
@@ -273,14 +274,17 @@ def passes_on(chip, stage):
 
 
 def times(case, batch, length):
-    """The times of a step, in the mean of all stages, by resource."""
+    """The times of a step, in the mean of all stages, by resource; and of levels, their parts."""
     chip, m = OneChip(case, length), batch // (case.plan.dp * case.plan.micro_batch)
     runs = []
     for stage in case.stages:
         runs += [(times * each.often.runs(m), each) for times, each in passes_on(chip, stage)]
         runs += [(1, each) for each in chip.once(stage)]
     total = summed(case, [(n, each.kernel, seconds(case, each)) for n, each in runs if n])
-    return {name: total[name] / case.plan.pp for name in LABELS}
+    sent = ((n, collective) for n, each in runs if n for collective in each.kernel.collectives)
+    levels = together(case.links, sent, case.efficiency["network"])
+    parts = {"levels": [time / case.plan.pp for level in levels for time in level]}
+    return {**{name: total[name] / case.plan.pp for name in LABELS}, **parts}
 
 
 def step_values(case, batch, length):
