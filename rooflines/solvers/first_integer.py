@@ -44,7 +44,9 @@ def first_integers(
     low_at, high_at, value = pl.col("#low"), pl.col("#high"), pl.col("#value")
     below, above, is_open = pl.col("#below"), pl.col("#above"), pl.col("#open")
     gap = pl.max_horizontal(pl.lit(1.0), high_at * ULP)
-    still_open = [(high_at - low_at > gap).alias("#open")]
+    # a gap is less than two neighbouring numbers, so that a trial is between bounds beyond two gaps
+    end = pl.max_horizontal(pl.lit(1.0), high_at * (2.0 * ULP))
+    still_open = [(high_at - low_at > end).alias("#open")]
 
     def evaluate(rows: pl.DataFrame, at: pl.Expr, then: Sequence[pl.Expr]) -> pl.DataFrame:
         """Evaluate the margin at a trial number, then update the bounds."""
