@@ -18,7 +18,7 @@ MARGINS = {
     "line": AT - pl.col("zero"),
     "bent line": pl.min_horizontal(AT - pl.col("zero"), (AT - pl.col("zero")) * 1e-9),
     "steep behind": pl.max_horizontal(AT - pl.col("zero"), (AT - pl.col("zero")) * 1e9),
-    "parabola": AT * AT - pl.col("zero") * pl.col("zero"),
+    "parabola": (AT - pl.col("zero")) * (AT + pl.col("zero")),
     "step": pl.when(pl.col("zero") < AT).then(1e-300).otherwise(-1e300),
 }
 
