@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 TRIAL = "#at"
 """Column with the trial number [1]."""
 
-HALF_EVERY = 8
+HALF_EVERY = 4
 """Period of bisection steps: they end a search that secant steps do not [1]."""
+
+FAR_APART = 4.0
+"""Ratio of two bounds beyond which a bisection step halves their exponents [1]."""
 
 ULP = 2.0**-52
 """Relative distance between neighbouring Float64 numbers [1]."""
@@ -76,9 +79,11 @@ def first_integers(
         pl.when(within).then(value).otherwise(below * value_factor(above)).alias("#below"),
     ]
     secant = low_at - below * (high_at - low_at) / (above - below)
+    mean = (low_at + high_at) / 2.0
+    middle = pl.when(high_at > FAR_APART * low_at).then((low_at * high_at).sqrt()).otherwise(mean)
     while rows["#open"].any():
         step += 1
-        trial = (secant if step % HALF_EVERY else (low_at + high_at) / 2.0).ceil()
+        trial = (secant if step % HALF_EVERY else middle).ceil()
         at = pl.when(is_open).then(trial.clip(low_at + gap, high_at - gap)).otherwise(high_at)
         rows = evaluate(rows, at, update)
     return rows["#high"]
