@@ -174,6 +174,9 @@ def _by_algorithm(config: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
     if algorithm == "MIXED_PRECISION":
         if not isinstance(layers, Mapping) or not layers:
             raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
+        if config.get("quant_method") in ("fp8", "finegrained_fp8"):
+            problem = "is fp8 beside formats of layers, and does not say which others are in fp8"
+            raise RooflinesError("quant_method", problem, FIX)
         for name, form in layers.items():
             entry = form if isinstance(form, Mapping) else {"quant_algo": form}
             yield str(name), _algorithm(entry.get("quant_algo"), entry.get("group_size"))
@@ -446,35 +449,74 @@ def _quark_format(options: Mapping[str, Any]) -> str:
 
 
 def _torchao(config: Mapping[str, Any]) -> Quantization:
-    """torchao: one config for all matrices."""
+    """torchao: one config for all matrices, or configs by module besides a default."""
     kind: Any = config.get("quant_type")
-    data: Any = config.get("quant_type_kwargs") or {}
+    options: Any = config.get("quant_type_kwargs") or {}
     if isinstance(kind, Mapping):
         if set(kind) != {"default"}:
             raise RooflinesError("quant_type", "has modules of their own", FIX)
         kind = kind["default"]
-    if isinstance(kind, Mapping):
-        kind, data = kind.get("_type"), kind.get("_data") or {}
+    if not isinstance(kind, Mapping):
+        kind = {"_type": kind, "_data": options}
+    by_module: dict[str, Any] = {EVERY_MATRIX: kind}
+    if kind.get("_type") in MODULE_CONFIGS:
+        data = kind.get("_data")
+        by_module = {**_object(data if isinstance(data, Mapping) else {}, "module_fqn_to_config")}
+        by_module = {EVERY_MATRIX: by_module.pop("_default", None), **by_module}
+    formats, weight_only, unquantized = [], True, []
+    for module, entry in by_module.items():
+        if entry is not None:
+            format_name, alone = _torchao_format(entry)
+            formats.append((module, format_name))
+            weight_only = weight_only and alone
+        elif module != EVERY_MATRIX:
+            unquantized.append((module, "quant_type"))
+    tables = bool(config.get("include_input_output_embeddings"))
+    head = QUANTIZED if tables else UNQUANTIZED
+    return Quantization(
+        tuple(formats),
+        tuple(unquantized),
+        head=head,
+        embedding=tables or "model.embed_tokens" in by_module,
+        weight_only=weight_only,
+    )
+
+
+MODULE_CONFIGS = ("ModuleFqnToConfig", "FqnToConfig")
+"""torchao's types of configs by module."""
+
+
+def _torchao_format(entry: object) -> tuple[str, bool]:
+    """Format by one torchao config, and whether it quantizes weights alone.
+
+    Weights of few bits may be kept in bytes: those of `kept-in-bytes`, unless a layout packs them.
+    """
+    kind = entry.get("_type") if isinstance(entry, Mapping) else entry
+    options = entry.get("_data") or {} if isinstance(entry, Mapping) else {}
     types = quantizations()["torchao"]
     if not isinstance(kind, str) or kind not in types:
         problem = f"is {quote(kind)}, which is no type that is known"
         raise RooflinesError("quant_type", problem, FIX, close=close_to(kind, types))
-    type_entry = types[kind]
+    type_entry, stated = types[kind], options if isinstance(options, Mapping) else {}
+    alone = bool(type_entry.get("alone"))
     if "format" in type_entry:
-        format_name = str(type_entry["format"])
-    elif "formats" in type_entry:
-        format_name = _by_weight_dtype(data, type_entry["formats"])
-    else:
-        group = data.get("group_size", type_entry["group"]) if isinstance(data, Mapping) else None
-        format_name = f"{_integer(type_entry['bits'], group, 'quant_type')}-bias"
-    tables = bool(config.get("include_input_output_embeddings"))
-    head = QUANTIZED if tables else UNQUANTIZED
-    return Quantization(
-        ((EVERY_MATRIX, format_name),),
-        head=head,
-        embedding=tables,
-        weight_only=bool(type_entry.get("alone")),
-    )
+        return str(type_entry["format"]), alone
+    if "formats" in type_entry:
+        return _by_weight_dtype(options, type_entry["formats"]), alone
+    version = entry.get("_version") if isinstance(entry, Mapping) else None
+    for key, allowed in (type_entry.get("only") or {}).items():
+        value = stated.get(key, version if key == "version" else None)
+        name = value.get("_type") if key == "layout" and isinstance(value, Mapping) else value
+        name = name.get("_data") if isinstance(name, Mapping) else name
+        if name is not None and str(name).removeprefix("torch.").upper() not in allowed:
+            problem = f"has {key} {quote(name)}, whose bytes are not modelled"
+            raise RooflinesError("quant_type", problem, FIX, value=name)
+    granularity = stated.get("weight_granularity", stated.get("granularity"))
+    group = stated.get("group_size", type_entry["group"])
+    if isinstance(granularity, Mapping):
+        group = (granularity.get("_data") or {}).get("group_size")
+    extra = type_entry["extra"] if group not in (None, -1) else ""
+    return f"{_integer(type_entry['bits'], group, 'quant_type')}{extra}", alone
 
 
 def _by_weight_dtype(options: object, formats: Mapping[str, str]) -> str:
