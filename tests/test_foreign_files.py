@@ -8,15 +8,17 @@ from fractions import Fraction
 import polars as pl
 import pytest
 from case_files import CASES, case
+from command_line import said
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.file_kinds import FIXES, check_kind, file_kind, file_kinds
 from rooflines.cli.main import run
+from rooflines.fits.named_devices import device_note
 from rooflines.fits.nsight import read_launches
 from rooflines.fits.rocm_counters import read_dispatches
 from rooflines.fits.timing_tables import read_timings
 
-FILES = CASES / "foreign"
+FILES, LAYOUTS = CASES / "foreign", CASES / "layouts"
 TABLE = case("foreign")
 
 SQLITE = {"nsys.sqlite": "CUPTI_ACTIVITY_KIND_KERNEL", "rocprofv3.db": "rocpd_kernel_dispatch"}
@@ -46,6 +48,8 @@ MORE = {
     "aiconfigurator-moe.csv": {"calibrate": ["--software", "vllm"]},
     "vllm-serve.json": {"join": ["--where", "tp=1"]},
     "sglang-serve.jsonl": {"join": ["--where", "tp=1", "--where", "model=llama-3.1-8b"]},
+    "pmc_perf.csv": {"kernels": ["--chip", "mi300x"]},
+    "rocprofv3-counters.csv": {"kernels": ["--chip", "mi300x"]},
 }
 """Options for commands with facts that a file does not state."""
 
@@ -230,6 +234,75 @@ def test_counters_of_amd_are_operations_and_bytes():
         reads = 128 * 100_000 + 64 * (400_000 - 100_000 - 50_000) + 32 * 50_000
         assert launch.memory_bytes == reads + 64 * 150_000 + 32 * (200_000 - 150_000)
         assert launch.seconds == Fraction(5, 10**4)
+
+
+@pytest.mark.parametrize(
+    ("name", "chip", "says"),
+    [
+        ("ncu-details.csv", "h200-sxm", None),
+        ("ncu-details.csv", "b200", "names compute capability 9.0 (Hopper)"),
+        ("ncu-text.txt", "a100-sxm-80gb", "names compute capability 9.0 (Hopper)"),
+        ("ncu-summary.csv", "mi300x", "is an export of Nsight Compute, for devices of NVIDIA"),
+        ("ncu-summary.csv", "h100-sxm", None),
+        ("pmc_perf.csv", "h100-sxm", "is counters of rocprof-compute, for devices of AMD"),
+        ("rocprofv3-counters.csv", "mi300x", None),
+        ("rocprofv3-counters.csv", "h100-sxm", "is counters of rocprofv3, for devices of AMD"),
+        ("hipblaslt-bench.txt", "mi300x", None),
+        ("hipblaslt-bench.txt", "mi355x", "names AMD Instinct MI300X"),
+        ("nccl-alltoall.txt", "b200", "names NVIDIA H800"),
+        ("aiconfigurator-moe.csv", "h200-sxm", "names NVIDIA H100"),
+        ("vllm-serve.json", "b200", None),
+        ("absent.csv", "b200", None),
+    ],
+)
+def test_a_device_other_than_the_chip_is_said(name, chip, says):
+    note = device_note(FILES / name, chip)
+    assert note == (says and f"the file {says}, and the chip given is {chip}")
+
+
+@pytest.mark.parametrize(
+    ("text", "chip", "says"),
+    [
+        ('{"mean_tpot_ms": 1, "gpu_name": "H100"}', "h100-pcie", None),
+        ('{"mean_tpot_ms": 1, "gpu_name": "H100"}', "h200-sxm", "names H100"),
+        ('{"mean_tpot_ms": 1, "device": "cuda"}', "h200-sxm", None),
+        ('{"device_name": "NVIDIA GB200"}', "b200", "names NVIDIA GB200"),
+        ("GPU,m,n,k,us\nRTX 5090,1,2,3,4\n", "rtx-5090", None),
+        ("GPU,m,n,k,us\nRTX 5090,1,2,3,4\n", "rtx-4090", "names RTX 5090"),
+        ("hw,m\nMI355X,1\nMI300X,1\n", "h100-sxm", "names MI300X and MI355X"),
+        ("hw,m\nMI355X,1\nMI300X,1\n", "mi300x", None),
+        ("Name: gfx942\n", "mi355x", "names gfx942 (CDNA 3)"),
+        ("Name: gfx942\n", "mi325x", None),
+    ],
+)
+def test_devices_are_told_by_their_names_and_architectures(text, chip, says, tmp_path):
+    file = tmp_path / "some.txt"
+    for content in (text.encode(), gzip.compress(text.encode())):
+        file.write_bytes(content)
+        note = device_note(file, chip)
+        assert note == (says and f"the file {says}, and the chip given is {chip}")
+
+
+def test_a_device_may_be_named_in_columns_or_beside_counters(tmp_path, capsys):
+    timed = {"device": ["NVIDIA H100 80GB HBM3"], "dtype": ["bf16"], "m": [64], "n": [512]}
+    pl.DataFrame({**timed, "k": [512], "latency": [0.1]}).write_parquet(tmp_path / "gemm.parquet")
+    assert device_note(tmp_path / "gemm.parquet", "h100-sxm") is None
+    note = "the file names NVIDIA H100, and the chip given is b200"
+    assert device_note(tmp_path / "gemm.parquet", "b200") == note
+    (tmp_path / "pmc_perf.csv").write_bytes((FILES / "pmc_perf.csv").read_bytes())
+    (tmp_path / "sysinfo.csv").write_text("workload,gpu_model,gpu_arch\nrun,MI300X_A1,gfx942\n")
+    note = "the file names MI300X_A1, and the chip given is mi325x"
+    assert note in said(capsys, "measured", "kernels", str(tmp_path), "--chip", "mi325x")
+    assert "the file" not in said(capsys, "measured", "kernels", str(tmp_path), "--chip", "mi300x")
+
+
+def test_join_and_judge_say_the_device_of_a_file(capsys):
+    file = str(LAYOUTS / "aiconfigurator-gemm.csv")
+    for command in ("join", "judge"):
+        printed = said(capsys, "measured", command, file, "--where", "chip=b200")
+        assert "  the file names NVIDIA H100, and the chip given is b200\n" in printed
+        same = said(capsys, "measured", command, file, "--where", "chip=h100-sxm")
+        assert "the file names" not in same
 
 
 def test_counters_of_a_dispatch_may_be_apart_and_those_of_two_devices_alike(tmp_path):

@@ -156,7 +156,7 @@ def counts(timing_set: MeasuredSet, joined: JoinedTimings) -> list[str]:
     if timing_set.timings.unread:
         lines.append(f"  columns not read: {', '.join(map(printable, timing_set.timings.unread))}")
     lines += [f"  assumed: {assumption}" for assumption in timing_set.timings.assumed]
-    return lines
+    return lines + [f"  {note}" for note in timing_set.timings.device_notes]
 
 
 def _text(timing_set: MeasuredSet, joined: JoinedTimings) -> str:

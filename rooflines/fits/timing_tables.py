@@ -138,9 +138,11 @@ def read_timings(
             frame = frame.with_columns(experts_fit=experts_names())
     notes = (*_notes(left_out), *([f"columns not read: {', '.join(unread)}"] if unread else []))
     notes += tuple(f"assumed: {assumption}" for assumption in assumed)
-    if "chip" in added and (note := device_note(Path(path), added["chip"])) is not None:
-        notes += (note,)
-    timings = Timings(str(path), frame, notes, left_out, unread, assumed)
+    device = device_note(Path(path), added["chip"]) if "chip" in added else None
+    device_notes = () if device is None else (device,)
+    timings = Timings(
+        str(path), frame, notes + device_notes, left_out, unread, assumed, device_notes
+    )
     for column, value in selection.items():
         with at_path("where"):
             check_choice(column, (*schema, *optional), "no column of timings")

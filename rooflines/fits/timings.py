@@ -186,6 +186,7 @@ class Timings:
         left_out: Counts by reason for timings left out [1].
         unread: Columns in the table that are not read; none for a public layout.
         assumed: Assumptions about the timings where their file does not say.
+        device_notes: Sentences about devices that the file names, and that are not the chip.
     """
 
     file: str
@@ -194,6 +195,7 @@ class Timings:
     left_out: Mapping[str, int] = field(default_factory=dict)
     unread: tuple[str, ...] = ()
     assumed: tuple[str, ...] = ()
+    device_notes: tuple[str, ...] = ()
 
     @property
     def kind(self) -> TimedKind:
