@@ -174,12 +174,12 @@ def _by_algorithm(config: Mapping[str, Any], algorithm: str) -> Iterator[tuple[s
     if algorithm == "MIXED_PRECISION":
         if not isinstance(layers, Mapping) or not layers:
             raise RooflinesError("quant_algo", "is MIXED_PRECISION without quantized_layers", FIX)
-        if config.get("quant_method") in ("fp8", "finegrained_fp8"):
-            problem = "is fp8 beside formats of layers, and does not say which others are in fp8"
-            raise RooflinesError("quant_method", problem, FIX)
         for name, form in layers.items():
             entry = form if isinstance(form, Mapping) else {"quant_algo": form}
             yield str(name), _algorithm(entry.get("quant_algo"), entry.get("group_size"))
+        if config.get("quant_method") in ("fp8", "finegrained_fp8"):
+            problem = "is fp8 beside formats of layers, and does not say which others are in fp8"
+            raise RooflinesError("quant_method", problem, FIX)
         return
     yield EVERY_MATRIX, _algorithm(algorithm, config.get("group_size"))
 
