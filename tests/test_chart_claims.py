@@ -8,6 +8,7 @@ from scenes import struck, texts
 
 import rooflines
 from rooflines import charts
+from rooflines.charts.frames import with_missing
 from rooflines.charts.kinds import attained
 from rooflines.charts.kit.chart_text import chip_label
 
@@ -226,3 +227,38 @@ def test_a_percentage_of_the_peak_is_cut_so_that_only_the_whole_peak_is_100():
     for text, share in cells.select("text", "utilization").rows():
         percent = 100 * share + 1e-7
         assert text == "<1" if percent < 1 else int(text) <= percent < int(text) + 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "title"),
+    [
+        ([200, 500, 1000], "own needs B = 250 at D = 200, 125 at D = 1,000"),
+        ([1000, 200, 500], "own needs B = 250 at D = 200, 125 at D = 1,000"),
+        ([64, 200, 500, 1000], "own at D = 64: memory limits to 53 % of peak at any B shown"),
+        ([64, 50, 10], "own at D = 10, 50 or 64: memory limits to 53 % of peak at any B shown"),
+    ],
+)
+def test_a_title_has_the_critical_sizes_at_both_ends_or_what_limits(rows, title):
+    """Compute-bound where 1 / B + 1 / D + 1 / F = 1 / 100: with F = 1,000, D = 200 from 250 on.
+
+    At D = 64 and B = 512 a quotient of 1 / (1 / 512 + 1 / 64 + 1 / 1,000) / 100 = 53.8 % is left.
+    """
+    own = {"units": {"matrix": {"bf16": {"flops_per_s": 1e14}}}, "source": "made up"}
+    own["memory"] = {"hbm": {"bytes_per_s": 1e12}}
+    sweep = {**SWEEP, "grid": {"B": [4, 64, 512], "D": rows, "F": 1000}, "chips": ["own"]}
+    config = rooflines.load_config({"sweeps": {"s": sweep}, "chips": {"own": own}})
+    view = charts.view("who-binds", charts.of_config(config), "s", by="D")
+    assert view.title == title
+
+
+def test_columns_that_a_table_lacks_are_nulls_of_their_type_beside_those_it_has():
+    rows = pl.LazyFrame({"bound": ["memory"], "t_lower_s": [2.0]})
+    names = ("t_lower_s", "t_estimate_s", "estimate_bound", "bound")
+    assert with_missing(rows, *names).collect().to_dict(as_series=False) == {
+        "bound": ["memory"],
+        "t_lower_s": [2.0],
+        "estimate_bound": [None],
+        "t_estimate_s": [None],
+    }
+    types = with_missing(rows, *names).collect_schema()
+    assert (types["estimate_bound"], types["t_estimate_s"]) == (pl.String, pl.Float64)

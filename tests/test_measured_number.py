@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import asdict
 from fractions import Fraction
 from typing import Any
@@ -14,6 +15,7 @@ import rooflines
 from rooflines.answers.measured_number import judged_number
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import measured_value
+from rooflines.basics.text import seconds
 from rooflines.evaluation.measured_times import rate_works
 from rooflines.evaluation.row_frames import table_of
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -128,6 +130,30 @@ def test_the_shares_are_quotients_of_times():
         assert number.place == place
         assert number.above_estimate_s == pytest.approx(time_s - plain.estimate.time_s)
         assert number.busy["memory"] == pytest.approx(plain.row["t_memory_s"] / time_s)
+
+
+LEVERS = re.compile(r"\n  faster    (.*?)(?=\n  \w)", re.DOTALL)
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.8, 1.0, 1.3, 3.0])
+def test_what_is_faster_is_the_fastest_of_its_kind_that_beats_the_number_and_the_estimate(factor):
+    """The second chip is slower than the first, and a draft is other work."""
+    plain = decode()
+    time_s = plain.time_s * factor
+    answer = decode(measured=f"{time_s!r}s")
+    said, kinds = LEVERS.search(str(answer)), dict[str, list[float]]()
+    for lever in answer.levers:
+        kinds.setdefault(lever.kind, []).append(lever.time_s)
+    assert [len(kinds[kind]) for kind in ("dtypes", "split", "chip", "draft")] == [1, 1, 2, 1]
+    fastest = {kind: min(times) for kind, times in kinds.items() if kind != "draft"}
+    expected = [f"as vllm runs it, {seconds(plain.time_s)}"] * (factor > 1)
+    expected += [
+        f"{lever.kind} {lever.change}, {seconds(lever.time_s)}"
+        for lever in answer.levers
+        if lever.time_s == fastest.get(lever.kind) and lever.time_s < min(time_s, plain.time_s)
+    ]
+    assert (" ".join(said[1].split()).split("; ") if said else []) == expected
+    assert len(expected) == {0.5: 0, 0.8: 2, 1.0: 3, 1.3: 4, 3.0: 4}[factor]
 
 
 @pytest.mark.parametrize(("share", "outside"), [(0.29, True), (0.31, False)])
