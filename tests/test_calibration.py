@@ -431,6 +431,26 @@ def test_routed_experts_have_a_fit_of_their_own(tmp_path):
     assert set(rows["dtypes"]) == {"fp8"}
 
 
+def test_a_band_of_experts_is_that_of_shapes_that_are_left_out(tmp_path):
+    """Two of four shapes take 1.4 and 0.8 times as long: a fit to the others is as far off."""
+    factors = {7168: 1.0, 3072: 1.4, 4096: 1.0, 2048: 0.8}
+    shapes = [(7168, 2048, 8, 256), (3072, 1536, 8, 256), (4096, 1536, 8, 128), (2048, 768, 8, 128)]
+    told = {"chip": "h100-sxm", "dtype": "fp8_block", "kernel": "one"}
+    rows = [
+        {**told, **row, "seconds": row["seconds"] * factors[row["D"]]}
+        for row in experts_by_hand(shapes)
+    ]
+    path = tmp_path / "experts.csv"
+    pl.DataFrame(rows).write_csv(path)
+    timings = read_timings(path, {"software": "mine"})
+    request = FitRequest(timings, "h100-sxm", chip_entries()["h100-sxm"], "by hand", "2026-01-01")
+    (found,) = calibrate(request)
+    for low, high in found.entry.bands.values():
+        assert low == pytest.approx(0.65, abs=0.05)
+        assert high == pytest.approx(1.52, abs=0.05)
+    assert found.entry.held_out.median > 3 * found.entry.fitted.median
+
+
 def test_experts_are_without_a_gate_where_a_kernel_says_so(tmp_path):
     path = tmp_path / "moe_perf.csv"
     sizes = {"num_tokens": 8, "hidden_size": 2688, "inter_size": 1856, "topk": 6}
