@@ -3,6 +3,7 @@
 import random
 from functools import cache
 from io import BytesIO
+from itertools import product
 from math import isclose
 from typing import Any
 
@@ -270,7 +271,11 @@ def test_critical_sizes_are_a_table_of_the_sizes_that_are_not_solved_for(axes, t
     menus = {menu.name: menu.options for menu in charts.menus("critical", results, "one")}
     assert [*menus["by"]] == tables
     for by in tables:
-        assert charts.view("critical", results, "one", by=by).rows.height > 0
+        rows = charts.view("critical", results, "one", by=by).rows
+        ends = {"D x F": (("D", "F"), product(sizes, sizes))}
+        columns, keys = ends.get(by, (("chip", "dtypes"), product(sweep["chips"], sweep["dtypes"])))
+        assert key_differences(rows, columns, keys) == ([], [])
+        assert rows["axis"].unique().to_list() == axes[:1]
 
 
 def test_a_function_returns_an_altair_chart_of_one_choice():
