@@ -67,6 +67,18 @@ def test_an_edit_of_a_chip_leaves_the_parts_of_others(monkeypatch):
     assert all(spec["config"]["chips"] == [*spec["chips"]] for spec in before.values())
 
 
+@pytest.mark.parametrize("config", [CONFIG, case("configs/every-key")])
+def test_a_spec_has_the_digest_of_every_input_and_no_other(config):
+    made, several = plan(rooflines.load_config(config)), 0
+    for output in made.outputs:
+        inputs = [each for group in output.inputs.values() for each in group]
+        assert json.loads(output.spec).get("inputs", {}) == {
+            each.path: made.by_path[each.path].digest for each in inputs
+        }
+        several += len([group for group in output.inputs.values() if group]) > 1
+    assert several
+
+
 def test_parts_of_other_sweeps_stay(monkeypatch):
     together(monkeypatch, 1)
     before, after = specs(CONFIG), specs(edited("another size"))

@@ -85,6 +85,7 @@ def check_thresholds(config):
         for axis in AXES if batches and contexts else ():
             asked += thresholds_of(axis, keys, batches, contexts)
     table = sweep_thresholds(sweep_of(config))
+    assert table.height <= sweep_of(config).max_thresholds()
     assert wrong_keys(table, asked, (*SOLVED, "axis", *SIZES)) == []
     for _, rows in table.group_by("axis", maintain_order=True):
         row = random.choice(rows.to_dicts())

@@ -235,7 +235,10 @@ def threshold_differences(config):
     Whole numbers may be those at which times differ by less than a tie.
     """
     ((name, sweep),) = config["sweeps"].items()
-    frame = rooflines.thresholds(rooflines.load_config(config), name)
+    loaded = rooflines.load_config(config)
+    frame, most = rooflines.thresholds(loaded, name), loaded.sweep(name).max_thresholds()
+    if frame.height > most:
+        return [f"{frame.height} thresholds where {most} are counted at most"]
     axes = ["axes"] if "axes" in frame.columns else []
     keys = [*KEYS, *axes, "axis", "share", *oracle.operation_of(sweep["operation"]).dims]
     found = {tuple(row[key] for key in keys): row for row in frame.iter_rows(named=True)}
