@@ -415,6 +415,29 @@ def test_a_folder_with_a_params_json_is_read(tmp_path, capsys):
         models.from_hf({**params, "vocab_size": -1})
 
 
+@pytest.mark.parametrize(
+    ("sizes", "note"),
+    [
+        ({"model.safetensors": 1.0}, None),
+        ({"model.safetensors": 0.5}, "model.safetensors has 8.03 GB, -50.0% of the 16.1 GB"),
+        ({"model-00001-of-00002.safetensors": 0.5}, None),  # the other one is not here
+        (
+            {f"model-0000{n}-of-00002.safetensors": 0.75 for n in (1, 2)},
+            "model-*.safetensors has 24.1 GB, +50.0% of the 16.1 GB",
+        ),
+        ({"adapter_model.safetensors": 0.1}, None),
+        ({"consolidated.safetensors": 2.0}, "consolidated.safetensors has 32.1 GB, +100.0%"),
+    ],
+)
+def test_weights_beside_the_config_check_the_bytes(sizes, note, tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps(config_of("llama-3.1-8b")))
+    for name, share in sizes.items():
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(round(2 * PARAMETERS * share))
+    found = models.from_hf(tmp_path).note
+    assert found is None if note is None else (found or "").startswith(note)
+
+
 def test_an_index_beside_the_config_checks_the_bytes(tmp_path):
     file = written(tmp_path, LLAMA)
     index = tmp_path / "model.safetensors.index.json"

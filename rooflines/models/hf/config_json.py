@@ -6,6 +6,7 @@ An unknown key could change a parameter count, so it is refused, as are families
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -58,6 +59,12 @@ THINKER = "thinker_config"
 
 INDEX_JSON = "model.safetensors.index.json"
 """File beside it with the weights' total bytes."""
+
+WEIGHT_FILES = ("model", "consolidated")
+"""Starts of the names of files with the weights."""
+
+SHARD = re.compile(r"-of-(\d+)\.safetensors$")
+"""Number of files, in their names."""
 
 MAX_INDEX_BYTES = 64 * 2**20
 """Limit on an index file's size [byte]."""
@@ -123,7 +130,7 @@ def from_hf(
     quant_config = None if dtypes is not None else _read_quant_config(path)
     with named_kind(path, "model"), at_path(file=printable(path)):
         model = _model(_read_object(path), str(path), quant_config, dtypes, family)
-    return model if dtypes is not None else _check_index(model, path)
+    return model if dtypes is not None else _check_bytes(model, path)
 
 
 def _config_path(folder: Path) -> Path:
@@ -132,27 +139,45 @@ def _config_path(folder: Path) -> Path:
     return params if params.is_file() and not config.exists() else config
 
 
-def _check_index(model: Model, path: Path) -> Model:
-    """Add a note if the weights' index differs from the counted bytes by more than 1%."""
-    index = path.with_name(INDEX_JSON)
+def _check_bytes(model: Model, path: Path) -> Model:
+    """Add a note if the weights beside a config differ from the counted bytes by more than 1%.
+
+    Their bytes are those that the index states, else those of the files.
+    """
     try:
-        if not index.is_file() or model.dtypes is None:
-            return model
+        stored = _stored_bytes(path)
     except (OSError, ValueError):  # no path can be like that
         return model
-    with at_path(file=printable(index)):
-        metadata = _read_object(index, MAX_INDEX_BYTES).get("metadata")
-    size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
-    if type(size) is not int or size <= 0:
+    if model.dtypes is None or stored is None:
         return model
+    name, size = stored
     weight_bytes = float(model.weights_bytes())
     if abs(size / weight_bytes - 1) <= MAX_INDEX_ERROR:
         return model
     note = (
-        f"{INDEX_JSON} has {si(size, 'B')}, {size / weight_bytes - 1:+.1%} of the "
+        f"{name} has {si(size, 'B')}, {size / weight_bytes - 1:+.1%} of the "
         f"{si(weight_bytes, 'B')} that are counted"
     )
     return replace(model, note="; ".join(filter(None, [model.note, note])))
+
+
+def _stored_bytes(path: Path) -> tuple[str, int] | None:
+    """Weights beside a config: name of their file, and their bytes [byte]; None: unknown."""
+    index = path.with_name(INDEX_JSON)
+    if index.is_file():
+        with at_path(file=printable(index)):
+            metadata = _read_object(index, MAX_INDEX_BYTES).get("metadata")
+        size = metadata.get("total_size") if isinstance(metadata, Mapping) else None
+        return (INDEX_JSON, size) if type(size) is int and size > 0 else None
+    if path.name not in (CONFIG_JSON, PARAMS_JSON):
+        return None
+    for first in WEIGHT_FILES:
+        files = sorted(path.parent.glob(f"{first}*.safetensors"))
+        parts = SHARD.search(files[0].name) if files else None
+        if files and len(files) == int(parts[1] if parts else 1):
+            size = sum(file.stat().st_size for file in files)
+            return files[0].name if parts is None else f"{first}-*.safetensors", size
+    return None
 
 
 def _read_quant_config(path: Path) -> Mapping[str, Any] | None:
@@ -354,9 +379,10 @@ def _check_family(family: object) -> str:
     if family in families():
         return family
     if family in refused:
-        raise RooflinesError(
-            "model_type", f"is {quote(family)}: {refused[family]}", fix, value=family
-        )
+        reason = refused[family]
+        if "encoder" not in reason:
+            fix += "; --as llama forces it, and counts a Llama of its sizes, without these parts"
+        raise RooflinesError("model_type", f"is {quote(family)}: {reason}", fix, value=family)
     problem = f"is {quote(family)}, which is no family that is known"
     fix = f"{fix}; with the keys of a known family, read it with --as llama"
     raise RooflinesError("model_type", problem, fix, close=close_to(family, family_names))
