@@ -431,7 +431,8 @@ def _serving_answer(
     moe, experts = case.model.shape.moe, None
     if moe is not None:
         tokens = step.B * step.T * token_share(case.sharing.split)
-        touched = float(activated_experts(moe.E, moe.k, tokens, step.routing))
+        touched = float(activated_experts(moe.choices, moe.k, tokens, step.routing))
+        touched *= moe.E / moe.choices
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     fits = _step_fits(case, kernels)
     dtypes_cases = other_dtypes(sweep, case)

@@ -9,8 +9,10 @@ from contextlib import suppress
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from rooflines.basics.file_kinds import file_kind
-from rooflines.basics.files import GZIP, READ_ERRORS
+from rooflines.basics.files import GZIP, READ_ERRORS, scan_parquet
 from rooflines.hardware.chip_catalogue import chip_entries
 
 if TYPE_CHECKING:
@@ -63,13 +65,13 @@ CAPABILITIES = {
 """NVIDIA's generations by compute capability."""
 
 GFX = re.compile(r"\bgfx\d[0-9a-f]{2,3}\b")
-"""AMD's name of an architecture."""
+"""Architecture name on AMD devices."""
 
 ARCHITECTURES = {"gfx90a": "CDNA 2", "gfx942": "CDNA 3", "gfx950": "CDNA 4"}
 """AMD's generations by architecture."""
 
 PROFILER_VENDORS = {"ncu": "NVIDIA", "rocprof": "AMD", "hipblaslt": "AMD"}
-"""Makers of devices by the start of a file kind, whose tool serves no others."""
+"""Device makers by a file kind's prefix; its tool serves no other devices."""
 
 SIBLINGS = ("sysinfo.csv", "*agent_info.csv")
 """Files beside counters in which AMD's profilers name the device."""
@@ -104,7 +106,9 @@ def device_note(path: Path, chip: str) -> str | None:
         shortest = [
             device
             for device in known_devices
-            if not any(device != other and device.startswith(other) for other in known_devices)
+            if not any(
+                device != shorter and device.startswith(shorter) for shorter in known_devices
+            )
         ]
         return _note("names", shortest, chip)
     return _architecture_note(texts, entry, chip) or _vendor_note(path, entry, chip)
@@ -115,10 +119,10 @@ def _note(verb: str, words: Iterable[str], chip: str) -> str:
 
 
 def _architecture_note(texts: Iterable[str], entry: Chip, chip: str) -> str | None:
-    """Note if the file's compute capability or architecture is of another generation."""
+    """Note if the file's compute capability or architecture has another generation."""
     if entry.generation is None:
         return None
-    found = {
+    generations_by_name = {
         name: generations[name]
         for text in texts
         for names, generations in (
@@ -128,17 +132,17 @@ def _architecture_note(texts: Iterable[str], entry: Chip, chip: str) -> str | No
         for name in names
         if name in generations
     }
-    if not found or entry.generation in found.values():
+    if not generations_by_name or entry.generation in generations_by_name.values():
         return None
     words = (
         f"{'compute capability ' if name in CAPABILITIES else ''}{name} ({generation})"
-        for name, generation in sorted(found.items())
+        for name, generation in sorted(generations_by_name.items())
     )
     return _note("names", words, chip)
 
 
 def _vendor_note(path: Path, entry: Chip, chip: str) -> str | None:
-    """Note if the file is of a profiler for devices of another maker."""
+    """Note if the file's profiler serves another maker's devices."""
     kind = file_kind(path)
     vendors = PROFILER_VENDORS.items() if kind else ()
     vendor = next((name for start, name in vendors if kind and kind.id.startswith(start)), None)
@@ -180,15 +184,11 @@ def _columns(path: Path) -> set[str]:
     """Device names in a Parquet file's columns."""
     if path.suffix != ".parquet":
         return set()
-    import polars as pl  # noqa: PLC0415, few files need it
-
     with suppress(OSError, pl.exceptions.PolarsError):
-        frame = pl.scan_parquet(path)
-        names = [name for name in frame.collect_schema() if name.lower() in DEVICE_KEYS]
-        values = frame.select(pl.col(names).unique().implode()).collect() if names else None
-        return {
-            str(value) for cell in (values.row(0) if values is not None else ()) for value in cell
-        }
+        table = scan_parquet(path)
+        names = [name for name in table.collect_schema() if name.lower() in DEVICE_KEYS]
+        columns = table.select(names).collect() if names else pl.DataFrame()
+        return {str(value) for column in columns for value in column.unique()}
     return set()
 
 
@@ -221,13 +221,13 @@ def _stem(chip: str) -> str:
 
 
 def _is_known(device: str) -> bool:
-    """Check that a name has the stem of a chip in the catalogue."""
+    """Check that a name has a catalogue chip's stem."""
     stems = {_stem(name) for name in chip_entries()}
     return any(_has_stem(device, stem) for stem in stems if len(stem) >= MIN_STEM)
 
 
 def _has_stem(device: str, stem: str) -> bool:
-    """Check that words of a device's name begin with a chip's stem, without a longer number."""
+    """Check that words in a device's name begin with a chip's stem, without a longer number."""
     words = re.findall(r"[a-z0-9]+", device.lower())
     spans = combinations(range(len(words) + 1), 2)
     parts = ("".join(words[start:end]) for start, end in spans)

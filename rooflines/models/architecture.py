@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -338,6 +339,11 @@ class Moe(Entry):
 
     E: ModelSize = Field(description="routed experts [1]")
     k: ModelSize = Field(description="experts per token [1]")
+    zero_experts: NonNegativeSize = Field(
+        0,
+        description="further experts without weights, which return a token as it is; a router "
+        "chooses k among all [1]",
+    )
     Fe: ModelSize = Field(description="expert width [1]")
     shared: NonNegativeSize = Field(0, description="shared experts with the same width [1]")
     shared_gate: bool = Field(default=False, description="whether a gate weighs shared experts")
@@ -358,11 +364,20 @@ class Moe(Entry):
 
     @model_validator(mode="after")
     def _check_k(self) -> Self:
-        if self.k > self.E:
-            raise RooflinesError(
-                "k", f"is {self.k}, but there are {self.E} experts", f"use 1 to {self.E}"
-            )
+        if self.k > self.choices:
+            problem = f"is {self.k}, but there are {self.choices} experts"
+            raise RooflinesError("k", problem, f"use 1 to {self.choices}")
         return self
+
+    @property
+    def choices(self) -> int:
+        """Experts that a router chooses among, those without weights included [1]."""
+        return self.E + self.zero_experts
+
+    @property
+    def mean_k(self) -> Fraction:
+        """Mean experts with weights per token: k E / (E + those without) [1]."""
+        return Fraction(self.k * self.E, self.choices)
 
     def width(self, width: int) -> int:
         """Token width in routed experts: latent width, else D [1]."""
@@ -388,7 +403,7 @@ class Moe(Entry):
 
     def router(self, width: int) -> Matrix:
         """Router, with the shared experts' gate; its scores stay on the chip, without traffic."""
-        scores = self.E + int(self.shared_gate and self.shared > 0)
+        scores = self.choices + int(self.shared_gate and self.shared > 0)
         return replicated_matrix(ROUTER, width * scores, width, 0)
 
 

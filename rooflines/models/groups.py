@@ -242,7 +242,7 @@ def activated_experts(
 
 
 def rank_hit_probability(
-    experts: int, per_token: int, parts: int, routing: str = UNIFORM
+    experts: int, per_token: int, parts: int, routing: str = UNIFORM, zero_experts: int = 0
 ) -> Fraction:
     """Probability that a token needs some expert on one given other rank of n equal ranks [1].
 
@@ -251,17 +251,19 @@ def rank_hit_probability(
         per_token: k [1].
         parts: n, ranks that share the experts; divides E [1].
         routing: `uniform`, `same` or `all`.
+        zero_experts: Z, further experts without weights, which no rank needs to have [1].
 
     Returns:
-        uniform: 1 - C(E - E/n, k) / C(E, k), exact; same: (ceil(k n / E) - 1) / (n - 1), for k
-        experts on as few ranks as possible, one being the token's own; all: 1.
+        uniform: 1 - C(E + Z - E/n, k) / C(E + Z, k), exact; same: (ceil(k n / (E + Z)) - 1) /
+        (n - 1), for k experts on as few ranks as possible, one being the token's own; all: 1.
     """
+    choices = experts + zero_experts
     if routing == ALL or parts == 1:
         return Fraction(1)
     if routing == SAME:
-        return Fraction(-(-per_token * parts // experts) - 1, parts - 1)
-    missing_choices = math.comb(experts - experts // parts, per_token)
-    return 1 - Fraction(missing_choices, math.comb(experts, per_token))
+        return Fraction(-(-per_token * parts // choices) - 1, parts - 1)
+    missing_choices = math.comb(choices - experts // parts, per_token)
+    return 1 - Fraction(missing_choices, math.comb(choices, per_token))
 
 
 def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[Group, ...]:
@@ -585,7 +587,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
     if moe is None or not layers:
         return
     expert_width = moe.width(width)
-    expert, routed = Fraction(moe.expert.weights(expert_width)), Fraction(moe.k * expert_width)
+    expert, routed = Fraction(moe.expert.weights(expert_width)), moe.mean_k * expert_width
     yield _linear(moe.router(width), layers)
     into, out = moe.latents(width) or (None, None)
     if into is not None:
@@ -594,8 +596,8 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         layers,
         "experts",
-        weights={(f"{ACTIVATED}:{moe.E},{moe.k},1",): expert},
-        flops={TOKENS: 2 * moe.k * expert},
+        weights={(f"{ACTIVATED}:{moe.choices},{moe.k},1",): expert * moe.E / moe.choices},
+        flops={TOKENS: 2 * moe.mean_k * expert},
         reads={TOKENS: routed},
         writes={TOKENS: routed},
         moe=moe,

@@ -84,7 +84,7 @@ STATE_MODULES = {
 """Module names for SSM layers, as in transformers; those of one part each have `MIXER`."""
 
 BESIDE = "beside"
-"""Type of layers with attention beside a state."""
+"""Layer type with attention beside a state."""
 
 MIXER = "mixer"
 """Module name for every layer in models whose layers have one part each."""

@@ -205,8 +205,8 @@ def parameters_of(shape: Shape) -> Parameters:
         latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * vectors
-        biases += (layers - moe.hash_layers) * moe.E if moe.router_bias else 0
-        idle = layers * (moe.E - moe.k) * (routed + vectors)
+        biases += (layers - moe.hash_layers) * moe.choices if moe.router_bias else 0
+        idle = round(layers * (moe.E - moe.mean_k) * (routed + vectors))
     cross_matrices, cross_total = _cross_attention(shape)
     return Parameters(
         embedding=shape.table + shape.positions * width,

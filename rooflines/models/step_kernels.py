@@ -111,7 +111,7 @@ SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
 """Kernels of shared experts; one all-reduce sums their outputs with routed experts'."""
 
 STATE_OUT = "state-out"
-"""Kernel of a state's output; where it runs beside attention, one all-reduce sums both."""
+"""Kernel for a state's output; where it runs beside attention, one all-reduce sums both."""
 
 WHOLE_INPUT: frozenset[Layout] = frozenset(("column", "fused", "whole"))
 """Layouts whose whole input every tensor-parallel chip reads."""
@@ -269,8 +269,8 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     if group.name.removeprefix(DRAFT) in UNQUANTIZED:
         tensors = REST
     weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
-    if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.E):
-        activated = activated_experts(group.moe.E, group.moe.k, 1, sharing.routing)
+    if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.choices):
+        activated = activated_experts(group.moe.choices, group.moe.k, 1, sharing.routing)
         weight_bytes = constant(activated * next(iter(weight_bytes.terms.values())))
     parts = split.dp * cache_shards(group.heads, split.shards, sharing.cache_split)
     element_bytes = sharing.bytes_of("cache", group.bits)
@@ -348,13 +348,14 @@ def _experts_terms(
     moe, element_bytes = group.moe, sharing.bytes_of("activations")
     if moe is None:
         return {}
-    activated = amount({extents: Fraction(1, parts)}, Fraction(1))
-    if sharing.routing != UNIFORM or moe.k == moe.E:
-        activated = constant(activated_experts(moe.E, moe.k, 1, sharing.routing) / parts)
+    share = Fraction(moe.E, moe.choices) / parts
+    activated = amount({extents: share}, Fraction(1))
+    if sharing.routing != UNIFORM or moe.k == moe.choices:
+        activated = constant(activated_experts(moe.choices, moe.k, 1, sharing.routing) * share)
     return {
-        "inputs": amount({group.tokens: routed / moe.k}, tokens * element_bytes),
+        "inputs": amount({group.tokens: routed / moe.mean_k}, tokens * element_bytes),
         "activated": activated,
-        "width": constant(routed / moe.k),
+        "width": constant(routed / moe.mean_k),
         "expert_width": constant(moe.expert.F),
     }
 
@@ -436,10 +437,14 @@ def _transfers(
         )
         return
     if is_expert_parallel and group.moe is not None:
-        routing = ExpertRouting(group.moe.E, group.moe.k, sharing.routing)
+        routing = ExpertRouting(group.moe.E, group.moe.k, sharing.routing, group.moe.zero_experts)
         bytes_per_payload_byte = expert_route.dispatch_bytes(
             lambda parts: rank_hit_probability(
-                routing.experts, routing.per_token, parts, routing.scheme
+                routing.experts,
+                routing.per_token,
+                parts,
+                routing.scheme,
+                routing.zero_experts,
             )
         )
         for element_bytes in (size, sharing.bytes_of("combine")):

@@ -30,11 +30,13 @@ class ExpertRouting(NamedTuple):
     Attributes:
         experts, per_token: E and k in a layer [1].
         scheme: The distribution over experts: `uniform`, `same` or `all`.
+        zero_experts: Further experts without weights [1].
     """
 
     experts: int
     per_token: int
     scheme: str
+    zero_experts: int = 0
 
 
 @dataclass(frozen=True, eq=False)

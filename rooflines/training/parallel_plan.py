@@ -276,6 +276,7 @@ class TrainingPlan(TrainingKeys, Split):
             ("layers of one part each", shape.single),
             ("layers of different sizes", bool(shape.variants)),
             ("experts of a latent width", shape.moe is not None and shape.moe.latent is not None),
+            ("experts without weights", shape.moe is not None and shape.moe.zero_experts),
             ("windows with attention of their own", window is not None and window.attention),
             ("strided blocks before a window", window is not None and window.stride),
         ):

@@ -172,6 +172,7 @@ def models(draw, name="made-up"):
             "shared_gate": draw(lots.booleans()),
             "gated": draw(lots.booleans()),
             "latent": draw(lots.sampled_from([None, None, 24])),
+            "zero_experts": draw(lots.sampled_from([0, 0, 1, 8])),
         }
     if draw(lots.integers(0, 5)) == 0:
         model |= draw(compressed(layers))
@@ -394,6 +395,7 @@ EVERY_KIND = {
     *STATES,
     *("beside a state", "state without a norm"),
     *("mlp", "experts", "mlp and experts", "shared", "shared gate", "latent width", "no gate"),
+    "experts without weights",
     *("single", "tied", "tp", "copies of heads", "dp", "ep", "ep over tp and dp"),
     *("few tokens for ep", "axes", "ring"),
     *("switch", "mesh", "torus", "two networks", "ep on two networks", "by batch", "by heads"),
@@ -554,6 +556,7 @@ def kinds_of_case(case):
         "shared": moe.get("shared"),
         "shared gate": moe.get("shared") and moe.get("shared_gate"),
         "latent width": moe.get("latent"),
+        "experts without weights": moe.get("zero_experts"),
         "no gate": moe and not moe.get("gated", True),
         "single": entry.get("single"),
         "tied": entry.get("tied"),

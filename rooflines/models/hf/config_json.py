@@ -61,10 +61,10 @@ INDEX_JSON = "model.safetensors.index.json"
 """File beside it with the weights' total bytes."""
 
 WEIGHT_FILES = ("model", "consolidated")
-"""Starts of the names of files with the weights."""
+"""Prefixes in names of weight files."""
 
 SHARD = re.compile(r"-of-(\d+)\.safetensors$")
-"""Number of files, in their names."""
+"""File count, in weight files' names."""
 
 MAX_INDEX_BYTES = 64 * 2**20
 """Limit on an index file's size [byte]."""
@@ -142,7 +142,7 @@ def _config_path(folder: Path) -> Path:
 def _check_bytes(model: Model, path: Path) -> Model:
     """Add a note if the weights beside a config differ from the counted bytes by more than 1%.
 
-    Their bytes are those that the index states, else those of the files.
+    Bytes are the index's, else the files'.
     """
     try:
         stored = _stored_bytes(path)
@@ -162,7 +162,7 @@ def _check_bytes(model: Model, path: Path) -> Model:
 
 
 def _stored_bytes(path: Path) -> tuple[str, int] | None:
-    """Weights beside a config: name of their file, and their bytes [byte]; None: unknown."""
+    """Weights beside a config: file name, and bytes [byte]; None: unknown."""
     index = path.with_name(INDEX_JSON)
     if index.is_file():
         with at_path(file=printable(index)):

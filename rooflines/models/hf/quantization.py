@@ -483,13 +483,13 @@ def _torchao(config: Mapping[str, Any]) -> Quantization:
 
 
 MODULE_CONFIGS = ("ModuleFqnToConfig", "FqnToConfig")
-"""torchao's types of configs by module."""
+"""torchao config types by module."""
 
 
 def _torchao_format(entry: object) -> tuple[str, bool]:
     """Format by one torchao config, and whether it quantizes weights alone.
 
-    Weights of few bits may be kept in bytes: those of `kept-in-bytes`, unless a layout packs them.
+    Plain layouts keep weights with few bits in bytes.
     """
     kind = entry.get("_type") if isinstance(entry, Mapping) else entry
     options = entry.get("_data") or {} if isinstance(entry, Mapping) else {}

@@ -213,7 +213,7 @@ def _at_offset(keys: Keys, name: str, period: int, offset: int) -> list[bool]:
 
     Args:
         keys: The config.
-        name: Start of the names of both keys.
+        name: Prefix in both keys' names.
         period: Layers per period by default [1].
         offset: Index in it by default [1].
 
@@ -226,6 +226,28 @@ def _at_offset(keys: Keys, name: str, period: int, offset: int) -> list[bool]:
         problem = f"is {offset}, beyond a period of {period} layers"
         raise RooflinesError(name, problem, "correct one of them")
     return [index % period == offset for index in range(keys.layers())]
+
+
+def first_of_pairs(keys: Keys) -> list[bool]:
+    """Experts in LongCat: in a pair's first layer; its files count pairs.
+
+    Raises:
+        RooflinesError: Layers and pairs contradict each other.
+    """
+    pairs = keys.optional_size("num_pairs")
+    if pairs is not None:
+        keys.set_default("num_hidden_layers", 2 * pairs)
+        if keys.layers() != 2 * pairs:
+            problem = f"is {keys.layers()}, and num_layers {pairs}, each of which is two"
+            raise RooflinesError("num_hidden_layers", problem, "correct one of them")
+    experts, empty = keys.size("n_routed_experts"), keys.size("zero_expert_num", 0, minimum=0)
+    chosen = keys.size("num_experts_per_tok")
+    if empty:
+        mean = chosen * experts / (experts + empty)
+        keys.assumptions.append(
+            f"of the {chosen} experts of a token {mean:.3g} have weights on average"
+        )
+    return [index % 2 == 0 for index in range(keys.layers())]
 
 
 def lightning_layers(keys: Keys) -> list[bool]:
@@ -486,7 +508,7 @@ def mamba_channels(keys: Keys) -> int:
 
 
 def mamba_rank(keys: Keys) -> int:
-    """Rank of time steps in Mamba-1: as stated, else D / 16, rounded up [1]."""
+    """Time-step rank in Mamba-1: as stated, else D / 16, rounded up [1]."""
     width = keys.size("hidden_size")
     return -(-width // 16) if _is_auto(keys, "mamba_dt_rank") else keys.size("mamba_dt_rank")
 

@@ -1,5 +1,6 @@
 """Parameters, caches and work of models, from their formulas, one layer after another."""
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 Entry = dict[str, Any]
@@ -196,15 +197,26 @@ def _mlp(width, hidden, part, *, bias):
     return (up + 1) * width * hidden, (up * hidden + width if bias else 0)
 
 
+def routed_among(m):
+    """Experts that a router chooses among, with weights or without [1]."""
+    return m["E"] + m.get("zero_experts", 0)
+
+
+def mean_chosen(m):
+    """Experts with weights that a token uses on average [1]."""
+    return m["k"] * Fraction(m["E"], routed_among(m))
+
+
 def _experts(m, width):
     inner = m.get("latent") or width
     matrices, biases = _mlp(inner, m["Fe"], m, bias=m.get("expert_bias", False))
     if biases:
         biases += width - inner
-    yield Piece(m["E"] * (matrices + biases), m["k"] * (matrices + biases))
+    yield Piece(m["E"] * (matrices + biases), round(mean_chosen(m) * (matrices + biases)))
     yield _plain(m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
-    yield _plain(m["E"] * width + (width if m.get("shared_gate") and m.get("shared") else 0))
-    yield _plain(m["E"] if m.get("router_bias") else 0)
+    gate = 1 if m.get("shared_gate") and m.get("shared") else 0
+    yield _plain((routed_among(m) + gate) * width)
+    yield _plain(routed_among(m) if m.get("router_bias") else 0)
     if m.get("latent"):
         yield _plain(width * inner + inner * width)
         yield _plain(inner if m.get("latent_norm") else 0)
@@ -256,7 +268,7 @@ def pieces(entry):
     yield from _compressors(entry)
     yield from _streams(entry)
     if (moe := entry.get("moe") or {}).get("router_bias"):
-        yield _plain(-moe.get("hash_layers", 0) * moe["E"])
+        yield _plain(-moe.get("hash_layers", 0) * routed_among(moe))
     for _ in range(each_mlp(entry).count("moe")):
         yield from _experts(entry["moe"], width)
     for hidden in mlp_widths(entry) if entry.get("mlp") else []:

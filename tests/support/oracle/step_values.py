@@ -112,7 +112,7 @@ def few_heads(entry):
     moe = entry.get("moe") or {}
     for _ in range(models.each_mlp(entry).count("moe")):
         gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0
-        yield EVERY_CHIP, width * (moe["E"] + gate + 2 * (moe.get("latent") or 0))
+        yield EVERY_CHIP, width * (models.routed_among(moe) + gate + 2 * (moe.get("latent") or 0))
 
 
 def footprints(case, sequences, context):

@@ -142,12 +142,12 @@ def touched(experts, chosen, tokens, routing):
 def needed_by(case, parts):
     """The chance that a token of one of equal parts of the chips needs an expert of another."""
     moe = case.entry["moe"]
-    experts, chosen = moe["E"], moe["k"]
+    experts, chosen = models.routed_among(moe), moe["k"]
     if case.routing == "all" or parts == 1:
         return Fraction(1)
-    each = experts // parts
+    each = moe["E"] // parts
     if case.routing == "same":  # its own part is full first, then another
-        return Fraction(math.ceil(Fraction(chosen, each)) - 1, parts - 1)
+        return Fraction(math.ceil(models.mean_chosen(moe) / each) - 1, parts - 1)
     none = Fraction(1)
     for drawn in range(chosen):
         none *= max(Fraction(experts - each - drawn, experts - drawn), Fraction(0))
@@ -432,17 +432,19 @@ class OneChip:
         case, moe, width = self.case, self.case.entry["moe"], self.case.entry["D"]
         inner = moe.get("latent") or width
         one = (3 if moe.get("gated", True) else 2) * inner * moe["Fe"]
-        flops = 2 * self.tokens * moe["k"] * one / case.chips
+        chosen = models.mean_chosen(moe)
+        flops = 2 * self.tokens * chosen * one / case.chips
         reduced, once = None, self.own if case.ep == 1 else self.tokens
-        activated = touched(moe["E"], moe["k"], once, case.routing) / case.ep
+        among = models.routed_among(moe)
+        activated = touched(among, moe["k"], once, case.routing) * moe["E"] / among / case.ep
         if case.ep == 1:
             read = activated * one / case.tp
-            moved = self.own * moe["k"] * inner
+            moved = self.own * chosen * inner
             collectives = self.all_reduce()
         else:
             read = activated * one
             own = self.tokens * inner / case.chips
-            moved = own * moe["k"]
+            moved = own * chosen
             parts = [n for n in range(1, case.ep + 1) if case.ep % n == 0]
             needed = {n: needed_by(case, n) for n in parts}
             collectives = [
@@ -684,7 +686,8 @@ def mlps(chip):
     if not sparse:
         return
     moe = entry["moe"]
-    router = width * (moe["E"] + (1 if moe.get("shared_gate") and moe.get("shared") else 0))
+    gate = 1 if moe.get("shared_gate") and moe.get("shared") else 0
+    router = width * (models.routed_among(moe) + gate)
     yield chip.linear(sparse, ("router", router, width, 0, "whole"))
     latent = moe.get("latent")
     if latent:
