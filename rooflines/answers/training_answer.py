@@ -46,6 +46,10 @@ class TrainingAnswer(StepAnswer):
         }
     }
 
+    def _no_estimate(self) -> str:
+        """Absence of a calibration of training; the basis is said in the headline."""
+        return f"no calibration of training on {self.chip} in {self._computes()}"
+
     def _thresholds_title(self) -> str:
         """Title of the critical sizes and the largest tp."""
         return "Compute-bound from this size on, and up to this tp:"
@@ -89,9 +93,13 @@ class TrainingAnswer(StepAnswer):
             micro_batch = f"; or micro-batch up to {max_micro_batch:,}" if max_micro_batch else ""
             yield "largest", f"S up to {row['max_S']:,}{micro_batch}"
         if "days" in row:
-            cost = "" if row["usd"] is None else f", {usd(row['usd'])} ({self.price_text})"
+            is_estimate = self.basis is ESTIMATE_BASIS
+            suffix = ESTIMATE_BASIS.suffix if is_estimate else ""
+            days, price = row[f"days{suffix}"], row[f"usd{suffix}"]
+            cost = "" if price is None else f", {usd(price)} ({self.price_text})"
             cost = cost if row["price_provider"] else ", no dated price"
-            yield "training", f"{row['days']:,.1f} days, kernels one after another{cost}"
+            pace = "at the estimated step" if is_estimate else "kernels one after another"
+            yield "training", f"{days:,.1f} days, {pace}{cost}"
 
     def _kernel_lines(self) -> Iterator[Line]:
         """Longest layer parts, each with forward, dgrad and wgrad times."""

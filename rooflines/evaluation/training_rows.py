@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX
 from rooflines.evaluation.compiler import CASE_INDEX, quotient
 from rooflines.evaluation.run_times import SERIAL_TIMES, run_seconds
 from rooflines.evaluation.step_rows import StepCompiler, where_fits
@@ -44,9 +45,14 @@ class TrainingCompiler(StepCompiler):
         """All columns but keys and sizes."""
         stages = super().stages()
         if self.config.tokens is not None:
-            whole = pl.col("t_serial_s") * quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
-            usd = where_fits(whole * pl.col("#usd_per_s"))
-            stages.append({"days": whole / DAY_S, "usd": usd})
+            steps = quotient(pl.lit(self.config.tokens), pl.col("#tokens"))
+            whole = {
+                "": pl.col("t_serial_s") * steps,
+                ESTIMATE_SUFFIX: pl.col("t_estimate_s") * steps,
+            }
+            for suffix, run_s in whole.items():
+                usd = where_fits(run_s * pl.col("#usd_per_s"))
+                stages.append({f"days{suffix}": run_s / DAY_S, f"usd{suffix}": usd})
         return stages
 
     def phase_columns(self) -> dict[str, pl.Expr]:
