@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING
 
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.quantities import PER_USER, measured_value
+from rooflines.basics.text import seconds
 from rooflines.models.architecture import PREFILL
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
 
@@ -23,28 +28,78 @@ SPLITS = (1, 2, 4, 8)
 """Tensor parallelism that is tried for a model that none is typed for [1]."""
 
 
-def complete(question: Question, catalogues: QuestionCatalogues, *, split: bool = True) -> None:
-    """Add sizes and a split to a model without any; notes say so.
+def missing_sizes(question: Question, keys: Mapping[str, object]) -> dict[str, str]:
+    """Sizes in place of those that a question about a model lacks; B is open within a limit.
+
+    Args:
+        question: A model and its chips.
+        keys: Options, typed as words or as options.
+    """
+    typed = {letter.upper() for letter in question.sizes}
+    sizes = {letter: size for letter, size in MODEL_SIZES.items() if letter not in typed}
+    if question.request:
+        sizes.pop("S", None)
+    if "within" in keys:
+        sizes.pop("B", None)
+    if "B" in sizes and keys.get("phase") == PREFILL:
+        sizes["B"] = PROMPTS
+    return sizes
+
+
+def complete(
+    question: Question, catalogues: QuestionCatalogues, options: Mapping[str, object] | None = None
+) -> None:
+    """Add missing sizes to a model, and a split where none is typed; notes say so.
+
+    A rate of one user's tokens without B is a limit on the step time.
 
     Args:
         question: A model and its chips.
         catalogues: What can be named.
-        split: False where a split is typed as an option.
+        options: Options of the command, besides those typed as words.
     """
-    typed = {letter.upper() for letter in question.sizes} | question.request.keys()
-    sizes = {letter: size for letter, size in MODEL_SIZES.items() if letter not in typed}
-    if question.request:
-        sizes.pop("S", None)
-    if "B" in sizes and question.options.get("phase") == PREFILL:
-        sizes["B"] = PROMPTS
-    if "within" in question.options:
-        sizes.pop("B", None)
-    if sizes:
-        question.sizes |= sizes
-        text = " ".join(f"{letter}={size}" for letter, size in sizes.items())
+    keys = {**question.options, **(options or {})}
+    sizes = missing_sizes(question, keys)
+    limit = None if question.request or keys.get("phase") == PREFILL else _limit(keys)
+    if "B" in sizes and limit:
+        question.options.pop("measured", None)
+        question.options["within"] = f"{limit!r}"
+        text = f"{keys['measured']} without B is a limit: {seconds(limit)} a token"
+        question.notes.append(text)
+        sizes.pop("B")
+    is_searched = "B" in sizes and asks_max_batch(question.tokens)
+    question.sizes |= {**sizes, **({"B": "1"} if is_searched else {})}
+    stated = {letter: size for letter, size in sizes.items() if letter != "B" or not is_searched}
+    if stated:
+        text = " ".join(f"{letter}={size}" for letter, size in stated.items())
         question.notes.append(f"{text}, where none is typed")
-    if question.splits or question.count or not split:
-        return
+    if not (question.splits or question.count or "split" in keys):
+        _split(question, catalogues)
+    if is_searched:
+        _max_batch(question, catalogues)
+
+
+MAX_WORDS = {"max", "maximum", "largest", "biggest", "many"}
+BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests", "sessions"}
+"""Words that together ask for the largest batch."""
+
+
+def asks_max_batch(tokens: Sequence[str]) -> bool:
+    """Check for a question about the largest batch that fits."""
+    words = {token.lower() for token in tokens}
+    return bool(words & MAX_WORDS) and bool(words & BATCH_NOUNS)
+
+
+def _max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
+    """Take the largest batch that fits as B, where one does."""
+    answer = answered(replace(question, sizes={**question.sizes}, notes=[]), catalogues)
+    if not isinstance(answer, Cases) and (largest := answer.row.get("max_B")):
+        question.sizes["B"] = str(largest)
+        question.notes.append(f"B={largest:,} is the largest batch that fits")
+
+
+def _split(question: Question, catalogues: QuestionCatalogues) -> None:
+    """Add the smallest tensor parallelism that fits on all chips, if there is one."""
     for chips in SPLITS:
         tried = replace(
             question, sizes={"B": "1", **question.sizes}, splits=[{"tp": str(chips)}], notes=[]
@@ -61,3 +116,14 @@ def complete(question: Question, catalogues: QuestionCatalogues, *, split: bool 
             where = " on all of them" if len(question.chips) > 1 else ""
             question.notes.append(f"tp{chips} is the smallest split that fits{where}")
             return
+
+
+def _limit(keys: Mapping[str, object]) -> float | None:
+    """Step time of a typed rate of one user's tokens [s]; None: none is typed as a word."""
+    if "within" in keys:
+        return None
+    try:
+        value = measured_value(keys.get("measured"))
+    except RooflinesError:
+        return None
+    return 1 / value.value if value.kind == PER_USER else None

@@ -5,6 +5,7 @@ A repair follows from a mistake's place and close names; what is printed was ans
 
 from __future__ import annotations
 
+import math
 import shlex
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
@@ -276,6 +277,13 @@ class _Repair:
         ]
         self.words = [word for word in self.words if word not in current]
         typed = [*current, self.options.pop("split", "")]
+        keys = [TrainingPlan.keys_of(word) or {} for word in typed]
+        plan = {key: value for part in keys for key, value in part.items()}
+        if not self.trains and plan.keys() & {"pp", "cp"} and all(map(str.isdigit, plan.values())):
+            chips = math.prod(int(plan.get(key, 1)) for key in ("tp", "pp", "cp"))
+            rest = [f"{key}{plan[key]}" for key in ("dp", "ep") if key in plan]
+            self.words += [f"tp{chips}", *rest]
+            return
         if typed[-1].isdigit():
             self.words.append(f"tp{typed[-1]}")
             return
@@ -322,7 +330,8 @@ def with_correction(
         typed: Words as typed.
     """
     if line is not None:
-        present = {*shlex.split(line), *shlex.split(line.replace("=", " "))}
+        parts = [*shlex.split(line), *shlex.split(line.replace("=", " "))]
+        present = {word for part in parts for word in (part, *part.split())}
         words = [word for typed_words in typed for word in typed_words.split()]
         left_out = [
             word if len(word) <= MAX_WORD else f"{word[:MAX_WORD]}..."

@@ -24,7 +24,8 @@ OPERATION_ALIASES = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
 
 DTYPE_ALIASES = {
     "half": "fp16",
-    **dict.fromkeys(("awq", "gptq"), "w4a16g128"),
+    **dict.fromkeys(("awq", "gptq", "q4", "4bit"), "w4a16g128"),
+    **dict.fromkeys(("q8", "8bit"), "w8a16"),
     **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
 }
 """Dtypes by their names in other libraries, without separators and with fp for float."""
@@ -82,9 +83,15 @@ def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
     whole = {name: name for name, chip in chips.items() if chip.base is None}
     variants = {name: name for name in chips if name not in whole and name.startswith(word.lower())}
     full = {name: chips[name].name or "" for name in whole}
-    return next(
-        filter(None, (_part_of("chip", word, texts) for texts in (whole, variants, full))), None
-    )
+    for texts in (whole, variants, full):
+        matches = _containing(word, texts)
+        usual = [name for name in matches if chips[name].usual]
+        if len(matches) > 1 and len(usual) == 1:
+            rest = ", ".join(name for name in matches if name != usual[0])
+            return Match(usual[0], f"{word} is taken as {usual[0]}, the usual one; others: {rest}")
+        if match := _only_one("chip", word, matches):
+            return match
+    return None
 
 
 def find_group(word: str, chips: Mapping[str, Chip]) -> list[str]:
@@ -136,6 +143,24 @@ def search_model(word: str) -> Match | None:
         raise RooflinesError("model", problem, f"type one of them: {listed}")
     rest_text = f", the newest; others: {', '.join(rest)}" if rest else ""
     return Match(first, f"{word} is taken as {first}{rest_text}")
+
+
+USUAL_FAMILY = "llama"
+"""Family of a model that is named by its size alone."""
+
+
+def search_size(word: str) -> Match | None:
+    """Find the model that a size alone, such as 8b, stands for; None: it is no size of a model."""
+    if not SIZED.fullmatch(word.lower()):
+        return None
+    names = [name for name in model_entries() if word.lower() in _pieces(name)]
+    usual = [name for name in names if _pieces(name)[0] == USUAL_FAMILY]
+    if not names:
+        return None
+    name = max(usual or names, key=_version)
+    rest = [sibling for sibling in names if sibling != name]
+    rest_text = f"; others: {', '.join(rest)}" if rest else ""
+    return Match(name, f"{word} is taken as {name}{rest_text}")
 
 
 SIZED = re.compile(r"\d+(?:\.\d+)?b")
@@ -236,18 +261,22 @@ def find_operation(word: str) -> str | None:
     )
 
 
-def _part_of(kind: str, word: str, texts: Mapping[str, str]) -> Match | None:
-    """Only name whose text contains a word; None: no name.
-
-    Raises:
-        RooflinesError: Several names have it.
-    """
+def _containing(word: str, texts: Mapping[str, str]) -> list[str]:
+    """Names whose text contains a word, or all of its parts."""
     squeezed_word, parts = normalize_name(word), re.split(r"[\s_-]+", word.lower())
     if len(squeezed_word) < MIN_LETTERS:
-        return None
-    matches = [name for name, text in texts.items() if squeezed_word in normalize_name(text)] or [
+        return []
+    return [name for name, text in texts.items() if squeezed_word in normalize_name(text)] or [
         name for name, text in texts.items() if all(part in text.split("-") for part in parts)
     ]
+
+
+def _only_one(kind: str, word: str, matches: Sequence[str]) -> Match | None:
+    """The only match of a word; None: there is none.
+
+    Raises:
+        RooflinesError: There are several.
+    """
     if len(matches) > 1:
         problem = f"is {quote(word)}, which matches {len(matches)} {kind}s"
         raise RooflinesError(kind, problem, f"type one of them: {', '.join(matches)}")

@@ -12,7 +12,13 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
-from rooflines.answers.question_sizes import SIZE, SUFFIXED, TIMES_SIGN, check_once
+from rooflines.answers.question_sizes import (
+    SIZE,
+    SUFFIXED,
+    TIMES_SIGN,
+    check_once,
+    values_of,
+)
 from rooflines.answers.word_forms import (
     AUTO_WORDS,
     COMPARE,
@@ -26,6 +32,7 @@ from rooflines.answers.word_forms import (
     OPTION_KEYS,
     PHASE_WORDS,
     REQUEST_KEYS,
+    RESULTS,
     ROLE_KEYS,
     SIZE_KEYS,
     TRAIN_COMMAND,
@@ -73,6 +80,9 @@ CUBE = re.compile(r"(\d+[kK]?)\^3")
 TOKENS_TRAINED = re.compile(r"\d+(?:\.\d+)?[TtBb]")
 """A number of tokens too large for a context."""
 
+BATCH_TOKENS = re.compile(r"tokens? ?(?:/ ?|per |a |in a )?(?:batch|step)\b|token batch\b")
+"""Words after the tokens of a step of training: tokens per batch."""
+
 STOPS = ",?;!"
 """Punctuation that may follow a word."""
 
@@ -87,6 +97,9 @@ LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
 
 FULL = "full"
 """Word after an MFU that counts all token pairs."""
+
+BATCH_TOKENS_KEY = "batch_tokens"
+"""Key of a step's tokens."""
 
 MAX_NAME_WORDS = 6
 """Words in the longest name that is typed unquoted [1]."""
@@ -296,8 +309,11 @@ def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     length, text = _keyed(words)
     if length == 1 and first[:1].isdigit():
         return _numbered(words, chips)
-    if first.lower() == "per" and rest and rest[0].lower() in UNIT_NOUNS:
+    following = rest[0].lower() if rest else ""
+    if first.lower() == "per" and following in UNIT_NOUNS:
         return 2, "per"
+    if following == "bound" and f"{first.lower()}-bound" in RESULTS:
+        return 2, f"{first}-bound"
     return length, text
 
 
@@ -319,6 +335,8 @@ def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str
     elif TOKENS_TRAINED.fullmatch(first):
         if second.lower() == "tokens" and third != "per":
             taken = 2, f"tokens={first}"
+    elif match := BATCH_TOKENS.match(" ".join(words[1:4]).lower()):
+        taken = 1 + len(match[0].split()), f"{BATCH_TOKENS_KEY}={first}"
     elif WHOLE.fullmatch(first) or SUFFIXED.fullmatch(first):
         taken = _counted(words, chips)
     return taken
@@ -334,7 +352,7 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
     if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
         return 2, f"{first}{second}"
     if key_name(first) == "batch" and second.lower() == "size" and third:
-        return 3, f"batch={third}"
+        return (3, f"batch={third}") if LIKE_A_NUMBER.fullmatch(third) else (2, first)
     is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
     if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
         return 1, first
@@ -430,6 +448,7 @@ class _Reader:
         self.single_keys: dict[str, list[str]] = {}
         self.whole_splits: list[dict[str, str]] = []
         self.checkpoint: name_search.Checkpoint | None = None
+        self.batch_tokens: str | None = None
         self.readers = (
             self._phase,
             self._chips,
@@ -441,6 +460,7 @@ class _Reader:
             self._split,
             self._count,
             self._quantity,
+            self._sized_model,
             self._product,
             self._model,
             self._engine,
@@ -528,6 +548,8 @@ class _Reader:
             self._split_keys(word)
         elif name in OPTION_KEYS:
             self.question.keep("options", OPTION_KEYS[name], value.strip())
+        elif name == BATCH_TOKENS_KEY:
+            self.batch_tokens = value.strip()
         else:
             problem = f"has {quote(word)}, which is neither a size, dtypes nor a split"
             close = close_to(name, (*SIZE_KEYS, *REQUEST_KEYS, *ROLE_KEYS, *OPTION_KEYS))[:1]
@@ -626,6 +648,15 @@ class _Reader:
         self.checkpoint = checkpoint
         return True
 
+    def _sized_model(self, word: str) -> bool:
+        """Take 8b or 70b alone as a model of this size."""
+        match = name_search.search_size(word)
+        if match is None or self.question.operation or self.question.model:
+            return False
+        self.question.take("model", match.name)
+        self.question.notes.append(match.note)
+        return True
+
     def _engine(self, word: str) -> bool:
         engine = word.lower()
         if engine in ENGINES:
@@ -700,6 +731,27 @@ class _Reader:
             )
         (question.take if close[0] == "model" else question.add)(close[0], word)
 
+    def _divide_batch(self, tokens: str) -> None:
+        """Give a step's tokens as B sequences of S."""
+        sizes = {letter.upper(): size for letter, size in self.question.sizes.items()}
+        word = f"{BATCH_TOKENS_KEY}={tokens}"
+        try:
+            (total,), (length,) = values_of(tokens, "B"), values_of(sizes.get("S", "8k"), "S")
+            check_once("B", f"{tokens} tokens", sizes)
+        except (RooflinesError, ValueError):
+            problem = f"are {quote(tokens)} in a batch, beside other sizes"
+            self.mistake(RooflinesError("tokens", problem, "write B=64 S=8192"), word)
+            return
+        if total % length:
+            problem = f"are {total:,} in a batch, which is no multiple of S={length:,}"
+            self.mistake(RooflinesError("tokens", problem, "write B=64 S=8192"), word)
+            return
+        self.question.sizes |= {"B": str(total // length)}
+        if "S" not in sizes:
+            self.question.sizes["S"] = str(length)
+        sequences = f"B={total // length:,} sequences of S={length:,}"
+        self.question.notes.append(f"{tokens} tokens a batch are {sequences}")
+
     def finish(self) -> None:
         """Combine the parts of splits, and check parts that exclude each other."""
         question = self.question
@@ -722,6 +774,8 @@ class _Reader:
                 question.roles = {**stored, **question.roles}
             else:
                 question.dtypes = [self.checkpoint.dtypes]
+        if self.batch_tokens is not None:
+            self._divide_batch(self.batch_tokens)
         if question.product is not None and question.sizes:
             letter, size = next(iter(question.sizes.items()))
             twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"

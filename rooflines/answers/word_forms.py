@@ -78,6 +78,13 @@ WORD_FORMS = (
         "h100 llama-3.1-8b batch=64 ctx=8k",
     ),
     WordForm(
+        "batch_tokens",
+        "4M tokens per batch",
+        "tokens of a step of training, as B sequences of S",
+        "64xh100 llama-3.1-8b dp64 fsdp 4M tokens per batch",
+        (TRAIN_COMMAND,),
+    ),
+    WordForm(
         "request",
         "isl=8192 osl=1024 concurrency=64",
         "requests: tokens of the prompt and the answer, requests at a time",
@@ -225,12 +232,12 @@ NODES = ("node", "nodes", "server", "servers", "hosts")
 """Nouns for machines with several chips each."""
 
 SMALL_WORDS = """
-vs vs. versus compare compared on with for at in of the a an and or to per by from than between
+ vs vs. versus compare compared on with for at in of the a an and or to per by from than between
 what which how when is are be does do can will would should there this that if about only i we my
 our it get gets got run running runs serve serving using use reach reaches achieves fast faster
-better cheaper long much many large make makes become becomes need needs best biggest largest
-maximum max size please take tell me gpu chip node model expect kernel could achieve have see deploy
-host
+better cheaper cheapest fastest long much many large make makes become becomes need needs best
+biggest largest maximum max size please take tell me gpu chip node model expect kernel could achieve
+have see deploy host
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
@@ -239,7 +246,8 @@ SPOKEN = frozenset(SMALL_WORDS.split())
 RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
-bandwidth-bound requests context inference intensity utilization ridge
+bandwidth-bound network-bound users sequences sessions requests context inference intensity
+utilization ridge
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())

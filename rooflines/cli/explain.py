@@ -11,7 +11,7 @@ import click
 import polars as pl
 
 from rooflines.answers.case_table import Cases
-from rooflines.answers.completion import complete
+from rooflines.answers.completion import complete, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
 from rooflines.answers.name_search import find_chip
@@ -256,19 +256,17 @@ def _answer(
         if "sharding" in keys:
             keys["sharding"] = _long_form(keys["sharding"])
         if _is_open(question, keys):
-            complete(question, catalogues, split="split" not in keys)
+            complete(question, catalogues, keys)
         return question, answered(question, catalogues, bound=bound, **keys)
 
 
 def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:
-    """Check for a served model on known chips, without any size."""
+    """Check for a served model on known chips that lacks a size."""
     return (
         question.model is not None
-        and not question.mistakes
-        and not (question.sizes or question.request or question.product)
-        and not {"within", "phase"} & keys.keys()
-        and question.options.get("phase") != TRAIN
-        and "within" not in question.options
+        and bool(missing_sizes(question, {**question.options, **keys}))
+        and not (question.mistakes or question.product)
+        and TRAIN not in (keys.get("phase"), question.options.get("phase"))
         and bool(question.chips)
         and all(find_chip(name, chip_entries()) for name in question.chips)
     )

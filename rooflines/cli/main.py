@@ -223,9 +223,12 @@ def _with_command(words: list[str]) -> list[str]:
         return words
     else:
         from rooflines.answers.plain_question import with_command  # noqa: PLC0415, loaded on use
-        from rooflines.answers.word_forms import PHASE_WORDS  # noqa: PLC0415, loaded on use
+        from rooflines.answers.word_forms import (  # noqa: PLC0415, loaded on use
+            PHASE_WORDS,
+            SPOKEN,
+        )
 
-        misspelt = first.lower() not in PHASE_WORDS and close_to(first, commands.known)
+        misspelt = first.lower() not in {*PHASE_WORDS, *SPOKEN} and close_to(first, commands.known)
         command_line = None if misspelt else with_command(words)
     if command_line is None:
         return words
