@@ -262,7 +262,7 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
     io_bytes = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
     pairs, entries = (
-        cast("pl.Expr", of(S, T)) for of in (FULL_ATTENTION.pairs, FULL_ATTENTION.entries)
+        cast("pl.Expr", count(S, T)) for count in (FULL_ATTENTION.pairs, FULL_ATTENTION.entries)
     )
     works = {
         "flops": B * flops_per_pair * pairs,

@@ -174,7 +174,7 @@ class Overtaking(NamedTuple):
         None: never, or beyond `max_units`.
         """
         units = [margin.min_units() for margin in self.margins]
-        return max((found or 0 for found in units), default=1) if None not in units else None
+        return max((unit or 0 for unit in units), default=1) if None not in units else None
 
     def real_size(self, units: int | None) -> float | None:
         """Real size from which on no margin is negative [1]; None: never.
