@@ -90,6 +90,29 @@ def test_each_replica_computes_whole_tiles_of_its_own_rows():
     assert quantities["math"].at(case.extents(case.step(258, 1))) == seconds
 
 
+@pytest.mark.parametrize(
+    ("compute", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", Fraction(9, 2))]
+)
+def test_the_input_of_a_matmul_is_timed_in_its_compute_format(compute, bits):
+    """Gate and up of 8 tokens with fp8 weights, 2 x 14,336 wide, at 7.7 TB/s."""
+    dtypes = {"weights": "fp8", "cache": "bf16", "activations": "bf16", "compute": compute}
+    sweep = {**STEPS, "dtypes": [{"name": "one", **dtypes}], "chips": ["b200"]}
+    (case,) = model_sweep(sweep).cases
+    (kernel,) = (each for each in case.kernels if each.name == "gate-up")
+    extents = case.extents(case.step(8, 100))
+    quantities = nominal_quantities(kernel, case.machine)
+    inputs, outputs = 8 * 4096 * Fraction(bits) / 8, 8 * 14_336 * 2
+    found = {name: quantities[name].at(extents) for name in ("x", "out", "memory")}
+    weights, per_s = 4096 * 2 * 14_336, Fraction(77 * 10**11)
+    assert found == {
+        "x": inputs / per_s,
+        "out": outputs / per_s,
+        "memory": (weights + inputs + outputs) / per_s,
+    }
+    handed_on = kernel.work("activation_bytes").at(extents)
+    assert handed_on == 8 * 4096 * 2 + outputs  # between kernels, in their own format
+
+
 def test_a_job_of_a_model_depends_on_the_numbers_that_it_uses(file):
     form = {"model-sweeps": {"steps": STEPS}, "calibrations": [file], "charts": []}
     sweep = rooflines.load_config(form).sweep("steps")

@@ -282,7 +282,7 @@ def test_phi_3_small_reads_no_more_than_the_blocks_of_its_heads(tp):
     config = FAMILIES["counted"]["phi-3-small-8k"]["config"]
     shape = models.from_hf(config).shape
     split = validate_entry(Split, {"tp": tp})
-    classes = ("weights", "head", "rest", "lm_head", "cache", "activations")
+    classes = ("weights", "head", "rest", "lm_head", "cache", "activations", "input")
     bits = dict.fromkeys(classes, Fraction(8))
     kernels = StepKernels(shape, "decode", Sharing(split, bits, ("fp8", "fp8"), "heads", "uniform"))
     (kernel,) = (each for _, each in kernels.local_kernels if each.name == "attention-strided")

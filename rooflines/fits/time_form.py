@@ -15,6 +15,7 @@ from operator import add, mul
 from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Self, TypeVar
 
 from rooflines.basics.lazy import pl
+from rooflines.theory.kernel import IO_OPERANDS
 from rooflines.theory.network import RING_PASSES, Route
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY
@@ -270,7 +271,10 @@ def nominal_quantities(kernel: Kernel, machine: ChipRates, tile: int = 1) -> dic
     """
     peak, rate = machine.peaks[kernel.compute], machine.level.bytes_per_s
     span = tile * kernel.row_shards if tile > 1 else 1
-    memory_bytes = total((kernel.work(MEMORY.work), kernel.work(ACTIVATION_BYTES)))
+    activations = [kernel.work(ACTIVATION_BYTES)]
+    if activations[0] and kernel.is_matmul:  # x in the format that the kernel reads
+        activations = [kernel.fit_terms[name] for name in IO_OPERANDS]
+    memory_bytes = total((kernel.work(MEMORY.work), *activations))
     depth = {"depth": kernel.fit_terms["context"]} if kernel.attention_phase else {}
     return {
         **depth,

@@ -25,7 +25,7 @@ from rooflines.models.groups import (
 from rooflines.models.memory import cache_shards
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
-from rooflines.models.tensor_dtypes import LM_HEAD, REST
+from rooflines.models.tensor_dtypes import INPUT, LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
@@ -293,6 +293,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     moved = {"x": x, "out": out}
     if group.depth is not None:
         depth = group.depth if group.layout in WHOLE_INPUT else group.depth / split.shards
+        moved["x"] = x * (sharing.bits[INPUT] / sharing.bits["activations"])
         moved["depth"] = constant(depth)
         moved["columns"] = constant(sum(group.weights.values()) * share / depth)
     shares_heads = True

@@ -27,6 +27,10 @@ CLASSES: tuple[TensorClass, ...] = ("weights", "experts", "head")
 LM_HEAD = "lm_head"
 """Tensor class of the LM head, where its format differs from the embedding's."""
 
+INPUT = "input"
+"""Input of a matmul as its kernel reads it: in the compute format where that has fewer bits than
+activations, quantized before. Estimates count it, as the timings behind them do."""
+
 REST = "rest"
 """Tensor class of norms, biases and routers, where their format differs from the weights'."""
 
@@ -199,6 +203,12 @@ class StepDtypes(ModelDtypes):
             [self.joined_names("weights"), self.cache, self.activations, *extra_classes]
         )
         return f"{parts}@{self.compute}"
+
+    def bits(self, formats: Mapping[str, Format] | None = None) -> dict[str, Fraction]:
+        """Stored bits per element by tensor class, as `ModelDtypes.bits`, and of `INPUT` [bit]."""
+        bits = super().bits(formats)
+        compute = (dtype_entries().formats if formats is None else formats)[self.compute]
+        return {**bits, INPUT: min(bits["activations"], stored_bits(compute))}
 
     @property
     def storage_dtypes(self) -> dict[str, str]:

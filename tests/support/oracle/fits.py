@@ -191,7 +191,10 @@ def fitted_collective_s(links, collective, share, fit):
 
 def pieces(machine, kernel, fit):
     """The pieces of a calibrated time, in the order that decides ties [s]."""
-    moved = kernel.weight_bytes + kernel.kv_cache_bytes + kernel.activation_bytes
+    activation_bytes = kernel.activation_bytes
+    if activation_bytes and kernel.matmul is not None:  # the input as the kernel reads it
+        activation_bytes = kernel.matmul.inputs + kernel.matmul.outputs
+    moved = kernel.weight_bytes + kernel.kv_cache_bytes + activation_bytes
     math_s, memory_s = kernel.flops / machine.peaks[kernel.unit], moved / machine.memory_rate
     activations_s, depth = Fraction(0), Fraction(0)
     if kernel.matmul is not None:

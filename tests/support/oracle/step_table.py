@@ -89,6 +89,12 @@ def reasons(case, chip, links):
     return tuple(dict.fromkeys([*found, *(reason for reason in joined if reason)]))
 
 
+def bits_of(formats, dtypes):
+    """The bits of tensors, and of a matmul's input as its kernel reads it."""
+    bits = {part: sweeps.stored_bits(formats, dtypes[part]) for part in (*STORED, "compute")}
+    return bits | {"input": min(bits["activations"], bits["compute"])}
+
+
 def case_of(asked, chip, links, formats, sweep):
     """A case that a chip supports."""
     level, dtypes = chip["memory"][asked["memory"]], asked["dtypes"]
@@ -97,7 +103,7 @@ def case_of(asked, chip, links, formats, sweep):
     return Case(
         entry=asked["entry"],
         phase=asked["phase"],
-        bits={part: sweeps.stored_bits(formats, dtypes[part]) for part in STORED},
+        bits=bits_of(formats, dtypes),
         peaks={u: exact(chip["units"]["matrix"][dtypes[u]]["flops_per_s"]) for u in UNITS},
         memory_rate=exact(level["bytes_per_s"]),
         capacity=exact(level["capacity_bytes"]) if "capacity_bytes" in level else None,

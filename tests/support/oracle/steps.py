@@ -318,7 +318,7 @@ class OneChip:
         inputs = self.own * depth
         made = self.of_one(outside, [(heads, part) for heads, _, part in parts])
         outputs = self.own * (outside if split == "in" else made)
-        moved = [self.bytes_of(elements, "activations") for elements in (inputs, outputs)]
+        made_bytes = self.bytes_of(outputs, "activations")
         return Kernel(
             name,
             count,
@@ -329,7 +329,7 @@ class OneChip:
             self.all_reduce() if split == "in" else [],
             matmul=None
             if split == "heads"
-            else Matmul(self.own, moved[0], moved[1], depth, held / depth),
+            else Matmul(self.own, self.bytes_of(inputs, "input"), made_bytes, depth, held / depth),
         )
 
     def attention(self, a, window, part=None):
@@ -519,7 +519,13 @@ class OneChip:
             2 * scored * rows * width / self.case.tp,
             Fraction(0),
             inputs + outputs,
-            matmul=Matmul(scored, inputs, outputs, Fraction(width), Fraction(rows, tp)),
+            matmul=Matmul(
+                scored,
+                self.bytes_of(moved[0], "input"),
+                outputs,
+                Fraction(width),
+                Fraction(rows, tp),
+            ),
         )
 
 
