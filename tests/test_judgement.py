@@ -55,6 +55,17 @@ def test_pairs_are_counted_by_their_order():
         "estimate_tau": pytest.approx(1 / 3),
     }
     assert wrong_pairs(pairs).select("one", "other").rows() == [("b", "c")]
+    cases = [
+        ("splits", "8/1/8/1", "8/1/1/8", 1.3, "experts split by width or by expert"),
+        ("splits", "4/1/4/1", "2/2/1/4", 1.3, "one by dp and by expert"),
+        ("splits", "4/1/4/1", "8/1/8/1", 1.15, "a tie by estimate, within 15 %"),
+        ("engines", "vllm", "sglang", 1.16, "more than 15 % apart"),
+        ("concurrency", "8", "16", 1.01, "measured, more requests make a token slower"),
+    ]
+    for subject, one, other, estimate, reason in cases:
+        columns = {"subject": [subject], "one": [one], "other": [other]}
+        pair = pl.DataFrame({**columns, "measured": [0.5], "bound": [1.0], "estimate": [estimate]})
+        assert wrong_pairs(pair)["reason"][0].startswith(reason)
 
 
 def test_estimates_that_are_equal_but_for_rounding_order_nothing():
@@ -126,6 +137,7 @@ def test_errors_at_models_left_out_stand_before_those_in_sample(tmp_path, capsys
         )
         assert fit.held_out.median > fit.fitted.median
         assert (row["low"], row["high"]) == fit.bands["step"]
+        assert (row["low_experts"], row["high_experts"]) == fit.bands["step-experts"]
     printed = said(capsys, "measured", "judge", table)
     held_out, in_sample = printed.index("Held out: "), printed.index("In-sample (split fit): ")
     error = printed.index(f"{rows['all']['median']:.1%}")

@@ -31,10 +31,24 @@ from rooflines.measured.served import MIN_LENGTH_SHARE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from rooflines.fits.calibration_files import Errors, Fitted
+    from rooflines.fits.calibration_files import Errors, Fitted, FittedStep
 
 ACCURACY = DOCS / "accuracy.md"
 JUDGED_RUNS = DOCS / "judged-runs.txt"
+
+HELD_OUT_RUNS = DOCS / "held-out-runs.txt"
+
+WRONG_PAIRS = re.compile(r"^wrong pairs of (\S+) .* ([\d.]+) +-$", re.MULTILINE)
+"""Kind of pairs and the share that is ordered wrongly [%], in lines of `HELD_OUT_RUNS`."""
+
+GROUPS = {"model": "model", "chip": "chip", "engine": "engine", "dtypes": "weights"}
+"""Groups of runs in the same lines, with their names on the page."""
+
+LEFT_OUT = re.compile(
+    rf"^({'|'.join(GROUPS)}) (\S+) +left out +([\d,]+) +- +([\d.]+) +([\d.]+), (\d+) % in band",
+    re.MULTILINE,
+)
+"""Group, name, runs, median error, p90 and share in the band [%]."""
 """Output of `rooflines measured judge` for public runs of served models."""
 
 ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
@@ -73,7 +87,7 @@ def held_out_fits(kind: str, prefix: str = "") -> list[tuple[str, Errors]]:
     ]
 
 
-def engine_steps() -> dict[tuple[str, str], Fitted]:
+def engine_steps() -> dict[tuple[str, str], FittedStep]:
     """Fits of decode steps by chip and engine."""
     return {
         (chip, engine): by_phase["decode"]
@@ -83,7 +97,7 @@ def engine_steps() -> dict[tuple[str, str], Fitted]:
     }
 
 
-def all_runs() -> Fitted:
+def all_runs() -> FittedStep:
     """The fit of decode steps to the runs of all chips and engines."""
     return shipped_calibrations().steps[ALL_ENGINES]["decode"]
 
@@ -128,10 +142,12 @@ def served_errors() -> Iterator[Sequence[str]]:
     """Cells of each chip and engine at models left out: runs, errors, and the band."""
     rows = {("all", "all"): all_runs(), **engine_steps()}
     for (chip, engine), fit in rows.items():
-        errors, (low, high) = held_out_of(fit), fit.bands["step"]
-        ends = f"{significant(low)} to {significant(high)}"
-        name = ENGINES.get(engine, engine)
-        yield chip, name, f"{errors.n:,}", percent(errors.median), percent(errors.p90), ends
+        errors, name = held_out_of(fit), ENGINES.get(engine, engine)
+        ends = [
+            "{} to {}".format(*map(significant, fit.band_of(experts=experts) or ()))
+            for experts in (False, True)
+        ]
+        yield chip, name, f"{errors.n:,}", percent(errors.median), percent(errors.p90), *ends
 
 
 def by_software(kind: str, names: Sequence[str], prefix: str = "") -> Iterator[Sequence[str]]:
@@ -198,9 +214,18 @@ PAIRS = re.compile(
 
 
 def ordered_pairs(text: str) -> Iterator[Sequence[str]]:
-    """Cells of each kind of pairs in the judgement."""
+    """Cells of each kind of pairs in the judgement, and by fits that have not seen the model."""
+    wrong = dict(WRONG_PAIRS.findall(HELD_OUT_RUNS.read_text(encoding="utf-8")))
     for name, _, apart, bound, estimate, _, tau in PAIRS.findall(text):
-        yield name, apart, bound, estimate, tau
+        yield name, apart, bound, f"{100 - float(wrong[name]):.1f}%", estimate, tau
+
+
+def left_out_groups() -> Iterator[Sequence[str]]:
+    """Cells of each model and each format of weights at models left out: errors and coverage."""
+    for kind, name, n, middle, worst, inside in LEFT_OUT.findall(
+        HELD_OUT_RUNS.read_text(encoding="utf-8")
+    ):
+        yield GROUPS[kind], name, n, f"{middle} %", f"{worst} %", f"{inside} %"
 
 
 def values_of(text: str) -> dict[str, str]:
@@ -237,8 +262,12 @@ def with_errors(page: str) -> str:
             kinds_of_estimates(),
         ),
         "served": (
-            ("chip", "engine", "runs", "median error", "p90", "measured / estimate, 8 of 10"),
+            ("chip", "engine", "runs", "median error", "p90", "dense, 8 of 10", "MoE, 8 of 10"),
             served_errors(),
+        ),
+        "left_out": (
+            ("by", "", "runs", "median error", "p90", "in band"),
+            left_out_groups(),
         ),
         "matmuls": (("chip", *SOFTWARE.values()), by_software("calibrations", [*SOFTWARE])),
         "collectives": (
@@ -246,7 +275,10 @@ def with_errors(page: str) -> str:
             by_software("collectives", [NCCL, *ENGINES]),
         ),
         "pairs": (
-            ("pairs of", "counted", "right by bound", "right by estimate", "Kendall's tau"),
+            (
+                *("pairs of", "counted", "right by bound"),
+                *("right by estimate, model left out", "model fitted", "tau, model fitted"),
+            ),
             ordered_pairs(text),
         ),
         "bounds": (("chip", "matmuls", "short matmuls", "decode steps"), over_bound()),

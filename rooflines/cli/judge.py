@@ -27,6 +27,7 @@ HELD_OUT = {
     "median": "estimate: median error",
     "p90": "p90",
     "spread": "measured / estimate, 8 of 10",
+    "experts": "with routed experts",
 }
 GROUPED = {
     "subject": "by",
@@ -59,6 +60,7 @@ PAIRS = {
 WRONG = {
     "subject": "pairs of",
     **{name: name for name in ("one", "other", "measured", "bound", "estimate")},
+    "reason": "reason",
     "same": "the same",
 }
 """Column titles on a screen for errors, order of pairs, and single pairs."""
@@ -123,7 +125,11 @@ def _held_out(errors: pl.DataFrame) -> list[str]:
     if errors.is_empty():
         return []
     rows = [
-        {**row, "spread": f"{significant(row['low'])} to {significant(row['high'])}"}
+        {
+            **row,
+            "spread": f"{significant(row['low'])} to {significant(row['high'])}",
+            "experts": f"{significant(row['low_experts'])} to {significant(row['high_experts'])}",
+        }
         for row in errors.to_dicts()
     ]
     head = "Held out: each model by step fits that have not seen it"

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 CALIBRATIONS_FILE = CONFIG_DIR / "calibrations.yaml"
 
-Bound = Literal["compute", "memory", "network", "mixed", "step"]
+STEP_BAND, EXPERTS_BAND = "step", "step-experts"
+"""Bands of decode steps: of models without and with routed experts."""
+
+Bound = Literal["compute", "memory", "network", "mixed", "step", "step-experts"]
 
 SAME_NUMBERS = "fp16", "bf16"
 """Compute dtypes with the same width and peak: the first takes the second's fit where it has
@@ -232,6 +235,12 @@ class FittedStep(Fitted):
     def numbers(self) -> dict[str, Fraction]:
         """Fitted numbers by name, exact."""
         return {name: exact(getattr(self, name)) for name in STEP_NUMBERS}
+
+    def band_of(self, *, experts: bool) -> tuple[float, float] | None:
+        """Band for a model, with routed experts or without; None: the fit has none."""
+        names = (EXPERTS_BAND, STEP_BAND) if experts else (STEP_BAND,)
+        ends = next((self.bands[name] for name in names if name in self.bands), None)
+        return None if ends is None else (float(ends[0]), float(ends[1]))
 
 
 class FittedTraining(Fitted):

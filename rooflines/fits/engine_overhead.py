@@ -2,8 +2,8 @@
 
 Time per token = kernels_s + prompts * prompts_s + layer_s * layers + sequence_s * sequences [s]:
 kernels, prompts read in between, and overhead per layer and sequence. A chip's fit starts from the
-engine's fit on all chips, and this one from the fit to all engines; both pull strongly, as one
-model alone does not tell the numbers apart.
+engine's fit on all chips, and this one from the fit to all engines. What hardly differs between
+them is pulled strongly, as a few models alone do not tell the numbers apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import polars as pl
 
 from rooflines.fits.calibrate import RELIABLE_TIMINGS, errors_of
-from rooflines.fits.calibration_files import ALL_ENGINES, STEP_NUMBERS, FittedStep
+from rooflines.fits.calibration_files import (
+    ALL_ENGINES,
+    EXPERTS_BAND,
+    STEP_BAND,
+    STEP_NUMBERS,
+    FittedStep,
+)
 from rooflines.fits.estimate_band import IN_FLIGHT
 from rooflines.fits.fit_errors import band, with_errors
 from rooflines.fits.least_squares import Problem, round_number
@@ -30,9 +36,18 @@ PRIOR = dict(
 )
 """Prior for the fit to all engines."""
 
-PULLS = dict.fromkeys(STEP_NUMBERS, 3.0)
-"""Residual for a number a factor e from its prior, the fit to the engine or to all engines [1]:
-values, tried from 0.03 to 10, that best estimate models left out."""
+ENGINE_PULLS = dict(zip(STEP_NUMBERS, (30.0, 3.0, 3.0), strict=True))
+CHIP_PULLS = dict(zip(STEP_NUMBERS, (30.0, 1.0, 30.0), strict=True))
+"""Residuals for a number a factor e from its prior, the fit to all engines or to the engine [1]:
+values, tried from 0.03 to 100, that best estimate models left out. Engines hardly differ in
+prompts, and chips hardly in anything but layers."""
+
+TAILS = {STEP_BAND: 0.12, EXPERTS_BAND: 0.07}
+"""Share of runs at models left out below a band, and above it [1]: such that bands from other
+models hold 70 to 90 % of a model's runs. Those with routed experts differ more among each other."""
+
+ELSEWHERE = "ratio_elsewhere"
+"""Column with `ratio` by fits that have seen neither the run's model nor its chip."""
 
 AMOUNTS = ("prompts_s", "layers", "sequences")
 """Columns in runs that `STEP_NUMBERS` multiply, in order."""
@@ -55,11 +70,11 @@ class StepFits:
     def __init__(self, runs: pl.DataFrame) -> None:
         self.all_engines = _fit(runs, PRIOR)
         self.by_key: dict[str, StepFit] = {}
-        for name in ("engine", "key"):
+        for name, pulls in (("engine", ENGINE_PULLS), ("key", CHIP_PULLS)):
             for (key,), part in runs.group_by(name, maintain_order=True):
                 if part.height >= RELIABLE_TIMINGS:
                     prior = self.fit_for(str(key)).numbers
-                    self.by_key[str(key)] = _fit(part, prior, PULLS)
+                    self.by_key[str(key)] = _fit(part, prior, pulls)
 
     def fit_for(self, key: str) -> StepFit:
         """Most specific fit: to the chip and engine, else the engine, else all engines."""
@@ -72,27 +87,24 @@ def step_fits(
     """Fit runs, as entries in a calibration file.
 
     Args:
-        runs: Runs as in `StepFits`, with `model`.
+        runs: Runs as in `StepFits`, with `model`, and `routed`, whether it has routed experts.
         source: Where they come from.
         date: The day on which they are fitted.
 
     Returns:
         Entries by engine, by chip and engine, and for `ALL_ENGINES`, then by phase. For `held_out`
         and bands each model is left out in turn, and estimated by its engine's most specific fits
-        without it. A band is no narrower than that over all runs. And the runs with these errors.
+        without it. And the runs with these errors, and `ELSEWHERE`.
     """
-    held_out_runs = pl.concat(
-        _with_fit_errors(test, StepFits(runs.filter(pl.col("model") != model)))
-        for (model,), test in runs.group_by("model", maintain_order=True)
-    )
     fits = StepFits(runs)
+    held_out_runs = _without_models(runs)
     fitted_runs = _with_fit_errors(runs, fits)
     entries = {}
     for key, fit in sorted({ALL_ENGINES: fits.all_engines, **fits.by_key}.items()):
         in_fit = pl.col("key" if "/" in key else "engine") == key
         in_fit = pl.lit(value=True) if key == ALL_ENGINES else in_fit
         fields: dict[str, object] = {
-            "bands": {"step": wider(band(held_out_runs.filter(in_fit)), band(held_out_runs))},
+            "bands": step_bands(held_out_runs, key),
             "held": list(fit.at_prior),
             "fitted": errors_of(fitted_runs.filter(in_fit)),
             "held_out": errors_of(held_out_runs.filter(in_fit)),
@@ -104,6 +116,53 @@ def step_fits(
         numbers = {name: float(number) for name, number in fit.numbers.items()}
         entries[key] = {"decode": FittedStep.model_validate({**numbers, **fields})}
     return entries, held_out_runs
+
+
+def _without_models(runs: pl.DataFrame) -> pl.DataFrame:
+    """Runs with errors by fits that have not seen their model; `ELSEWHERE` has not the chip."""
+    parts = []
+    for (model,), test in runs.group_by("model", maintain_order=True):
+        rest = runs.filter(pl.col("model") != model)
+        fits = StepFits(rest)
+        for (key,), part in test.group_by("key", maintain_order=True):
+            chip = str(key).rpartition("/")[0]
+            others = rest.filter(~pl.col("key").str.starts_with(f"{chip}/"))
+            elsewhere = StepFits(others) if others.height >= RELIABLE_TIMINGS else fits
+            there = _with_fit_errors(part, elsewhere)["ratio"].alias(ELSEWHERE)
+            parts.append(_with_fit_errors(part, fits).with_columns(there))
+    return pl.concat(parts)
+
+
+def step_bands(runs: pl.DataFrame, key: str) -> dict[str, tuple[float, float]]:
+    """Bands of measured over estimated time from runs at models left out.
+
+    Args:
+        runs: From `step_fits`.
+        key: A chip and engine, an engine, or `ALL_ENGINES`.
+
+    Returns:
+        By the names in `TAILS`: the runs of all chips and engines that have a fit, or of models
+        with routed experts alone. No narrower than the p10 to p90 of the key's runs of that kind,
+        of models with enough there. Without enough runs on the chip also no narrower than where
+        the chip is left out.
+    """
+    fitted = runs.filter(pl.len().over("key") >= RELIABLE_TIMINGS)
+    fitted = runs if fitted.is_empty() else fitted
+    bands = {}
+    for name, tail in TAILS.items():
+        routed = pl.col("routed") == (name == EXPERTS_BAND)
+        kind = fitted.filter(routed)
+        pool = kind if name == EXPERTS_BAND and not kind.is_empty() else fitted
+        ends = band(pool, tail)
+        same = kind.filter(
+            pl.col("key") == key, pl.len().over("key", "model") >= RELIABLE_TIMINGS
+        )
+        if not same.is_empty():
+            ends = wider(ends, band(same))
+        if key not in fitted["key"]:
+            ends = wider(ends, band(pool.with_columns(ratio=ELSEWHERE)))
+        bands[name] = ends
+    return bands
 
 
 def waiting(runs: pl.DataFrame) -> dict[str, tuple[float, float, float]]:

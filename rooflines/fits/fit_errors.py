@@ -81,9 +81,14 @@ def errors(frame: pl.DataFrame, regions: Iterable[str] = REGIONS) -> pl.DataFram
     return pl.concat(rows).filter(pl.col("n") > 0)
 
 
-def band(frame: pl.DataFrame) -> tuple[float, float]:
-    """p10 and p90 over `ratio`, rounded like fitted numbers [1]."""
-    low, high = (frame["ratio"].quantile(share, "linear") for share in BAND_QUANTILES)
+def band(frame: pl.DataFrame, tail: float = BAND_QUANTILES[0]) -> tuple[float, float]:
+    """p10 and p90 over `ratio`, or other quantiles, rounded like fitted numbers [1].
+
+    Args:
+        frame: Timings with `ratio`.
+        tail: Share below the band, and share above it [1].
+    """
+    low, high = (frame["ratio"].quantile(share, "linear") for share in (tail, 1 - tail))
     return float(round_number(low or 1)), float(round_number(high or 1))
 
 

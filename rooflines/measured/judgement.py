@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,10 @@ def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
 HELD_OUT_TYPES = {
     "subject": pl.String,
     "n": pl.Int64,
-    **dict.fromkeys(("median", "p90", "low", "high"), pl.Float64),
+    **dict.fromkeys(
+        ("median", "p90", "low", "high", "low_experts", "high_experts"),
+        pl.Float64,
+    ),
 }
 """Columns in `held_out_errors` with their types."""
 
@@ -113,8 +117,9 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     Returns:
         A row for all engines, then one for each chip and engine in the runs that has a fit, or else
         for the engine, named in `of`: `n`, the runs [1]; `median` and `p90` over |estimated /
-        measured - 1| [1]; `low` and `high`, p10 and p90 over measured / estimated time [1]. Empty
-        for other timings.
+        measured - 1| [1]; `low` and `high`, the band of measured / estimated time for models without
+        routed experts, `low_experts` and `high_experts` for those with [1]. Empty for other
+        timings.
     """
     rows = []
     if "tpot_s" in frame.columns:
@@ -124,9 +129,10 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
         for key in dict.fromkeys((ALL_ENGINES, *keys)):
             fit = fits.steps.get(key, {}).get("decode")
             if fit is not None and fit.held_out is not None:
-                errors, (low, high) = fit.held_out, fit.bands["step"]
+                errors = fit.held_out
+                ends = [fit.band_of(experts=of) or (None, None) for of in (False, True)]
                 name = key.replace("/", " ")
-                rows.append((name, errors.n, errors.median, errors.p90, low, high))
+                rows.append((name, errors.n, errors.median, errors.p90, *ends[0], *ends[1]))
     if len(rows) == 1:  # of all engines alone
         rows = []
     return pl.DataFrame(rows, schema=HELD_OUT_TYPES, orient="row")
@@ -286,10 +292,41 @@ def ordering(pairs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+TIE = 0.15
+"""Largest difference by estimate at which two times are called a tie [1]."""
+
+BY_WIDTH_OR_EXPERT = "experts split by width or by expert do similar work"
+DISPATCHED = "one by dp and by expert: dispatch and combine have no timings"
+RISING = "measured, more requests make a token slower; by estimate never"
+TIED = f"a tie by estimate, within {100 * TIE:.0f} %"
+APART = f"more than {100 * TIE:.0f} % apart by estimate too"
+"""Reasons why a pair is ordered wrongly."""
+
+
 def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Pairs that are apart and that the estimate orders wrongly, farthest apart first."""
+    """Pairs that are apart and that the estimate orders wrongly, farthest apart first.
+
+    Returns:
+        The pairs with `reason`: what makes their order hard to tell, if it is known.
+    """
     is_opposite = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
     misordered = pairs.filter(_is_apart() & (is_opposite | (pl.col("estimate") == 1)))
+    is_split, both = pl.col("subject") == "splits", ("one", "other")
+    one, other = (pl.col(name).str.split("/").list.head(2) for name in both)
+    is_dispatched, is_other = (
+        pl.col(name).str.contains(r"^\d+/([2-9]|\d\d+)/\d+/([2-9]|\d\d+)$") for name in both
+    )
+    misordered = misordered.with_columns(
+        reason=pl.when(is_split & (one == other))
+        .then(pl.lit(BY_WIDTH_OR_EXPERT))
+        .when(is_split & (is_dispatched != is_other))
+        .then(pl.lit(DISPATCHED))
+        .when(pl.col("subject") == "concurrency")
+        .then(pl.lit(RISING))
+        .when(pl.col("estimate").log().abs() <= math.log1p(TIE))
+        .then(pl.lit(TIED))
+        .otherwise(pl.lit(APART))
+    )
     return misordered.sort(pl.col("measured").log().abs(), descending=True, maintain_order=True)
 
 

@@ -13,7 +13,6 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import columns_of, step_columns
-from rooflines.fits.calibration_choice import bands_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION, AUTO_ENGINES
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
@@ -95,7 +94,12 @@ class StepCase(Case):
     def band(self) -> tuple[float | None, float | None]:
         """Band: p10 and p90 of measured over estimated time per token [1]; None without a fit."""
         none = (None, None)
-        return bands_of(self.engine).get("step", none) if self.engine else none
+        return (self.engine and self.engine.band_of(experts=self.has_experts)) or none
+
+    @property
+    def has_experts(self) -> bool:
+        """Whether the model has routed experts."""
+        return self.model.shape.moe is not None
 
     @property
     def split(self) -> Split:
