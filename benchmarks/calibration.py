@@ -4,7 +4,7 @@ Without tables it reads those of `TABLES` in `measured` of the folder `ROOFLINES
 the project's own. It prints the median errors at held-out sites of the bound and of the fit.
 `--write` writes the fits to config/calibrations.yaml, which comes with the package. The column
 `source` of a public table is `<collection>/<software>/<version>`; of several versions the newest is
-fitted.
+fitted. Clones of ROCm/aiter and casys-kaist/LLMServingSim in `measured` are read too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import RELIABLE_TIMINGS, FitReport, FitRequest, calibrate
 from rooflines.fits.calibration_files import (
-    ALL_ENGINES,
     CALIBRATIONS_FILE,
     EXPERTS_BAND,
     STEP_BAND,
@@ -61,6 +60,13 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_files import FittedCollective, FittedMatmul
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
+
+COLLECTION = "aiconfigurator/"
+"""Start of the sources of rows in that collection."""
+
+FURTHER = ("aiter/**/*tuned_gemm*.csv", "LLMServingSim/**/TPU*/**/layers.csv")
+"""Patterns for tables in clones of further collections, beside `TABLES`, where there are some:
+tuned matmuls on AMD's chips, and layers on a TPU."""
 
 TABLES: Mapping[str, Mapping[str, str]] = {
     "aic-llm-grid-9-chips.parquet": {},
@@ -111,7 +117,9 @@ UNSTATED = {("trtllm", "fp8"): DYNAMIC}
 HELD_OUT_RUNS = CONFIG_DIR.parent / "docs" / "held-out-runs.txt"
 """Errors and order of served runs at models left out, which docs/accuracy.md shows."""
 
-HELD_OUT_HEAD = "Decode steps of served models, each model by fits that have not seen it, in percent"
+HELD_OUT_HEAD = (
+    "Decode steps of served models, each model by fits that have not seen it, in percent"
+)
 
 STEP_SUBJECTS = ("steps", "left out")
 """Subjects of lines of the table about decode steps."""
@@ -164,6 +172,8 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
             contents = contents or (WHOLE if of == "fp8" else None)
         library = f"{software}{variants.get(contents or '', '')}"
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
+        if not newest.startswith(COLLECTION):
+            collected = newest
         source = timings_source(metadata_of(Path(path))) if path in OWN else collected
         entry = chip_entries()[str(chip)]
         request = FitRequest(one, str(chip), entry, source, date, contents=contents)
@@ -263,7 +273,10 @@ def public_tables() -> list[Path]:
     folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
     if folder is None:
         sys.exit("name tables, or the folder of public data in ROOFLINES_PUBLIC_DATA")
-    return [Path(folder) / "measured" / name for name in TABLES]
+    measured = Path(folder) / "measured"
+    further = (path for pattern in FURTHER for path in sorted(measured.glob(pattern)))
+    is_tuned = (path for path in further if "untuned" not in path.name)
+    return [*(measured / name for name in TABLES), *is_tuned]
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -118,7 +118,9 @@ def test_a_band_is_of_all_runs_and_with_routed_experts_of_those_alone():
     low, high = (pl.Series(pooled).quantile(share, "linear") for share in (0.12, 0.88))
     assert step_bands(frame, "c/b")["step"] == pytest.approx((low, high), rel=1e-5)
     assert step_bands(frame, "c/b")["step-experts"] == pytest.approx((0.07, 0.93))
-    assert step_bands(frame, "c/a")["step"] == pytest.approx((low, 1.9), rel=1e-5)  # p90 of its runs
+    assert step_bands(frame, "c/a")["step"] == pytest.approx(
+        (low, 1.9), rel=1e-5
+    )  # p90 of its runs
     for beyond in ("d/a", "a"):  # with the chip left out everything takes twice as long
         found = step_bands(frame, beyond)
         assert found["step"] == pytest.approx((low, 3.6), abs=0.02)

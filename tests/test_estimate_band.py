@@ -30,10 +30,20 @@ def test_a_band_of_decode_is_that_of_the_nearest_runs_at_models_left_out(chip, e
     assert (band.scope, band.basis, band.runs) == (scope, "models left out", step.held_out.n)
     assert (band.low, band.high) == step.bands["step"]
     assert band.low < 1 < band.high
-    routed = estimate_band(fits, chip, engine, ["bf16"], experts=True)
-    assert routed is not None
-    assert (routed.low, routed.high) == step.bands["step-experts"]
-    assert routed.low < band.low
+
+
+@pytest.mark.parametrize(
+    ("model", "name"), [("llama-3.1-70b", "step"), ("minimax-m2.5", "step-experts")]
+)
+def test_a_screen_has_the_band_of_models_with_or_without_experts(model, name):
+    answer = rooflines.explain_model(
+        "h200-sxm", model, B=64, S=4096, split="tp8", dtypes="fp8", calibration="vllm"
+    )
+    assert answer.band is not None
+    ends = shipped_calibrations().steps["h200-sxm/vllm"]["decode"].bands[name]
+    assert (answer.band["low"], answer.band["high"]) == ends
+    found = answer.row["t_estimate_p10_s"] / answer.row["t_estimate_s"]
+    assert found == pytest.approx(ends[0])
 
 
 def test_a_band_names_dtypes_without_timings_and_fitted_runs():
@@ -49,7 +59,9 @@ def test_a_band_names_dtypes_without_timings_and_fitted_runs():
 
 def test_a_step_band_is_no_narrower_than_that_of_all_runs_and_widest_on_chips_without_runs():
     assert wider((0.9, 1.1), (0.8, 1.0)) == (0.8, 1.1)
-    steps = {key: by_phase["decode"].bands for key, by_phase in shipped_calibrations().steps.items()}
+    steps = {
+        key: by_phase["decode"].bands for key, by_phase in shipped_calibrations().steps.items()
+    }
     for name in ("step", "step-experts"):
         low = max(bands[name][0] for key, bands in steps.items() if "/" in key)
         high = min(bands[name][1] for key, bands in steps.items() if "/" in key)

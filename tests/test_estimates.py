@@ -90,9 +90,7 @@ def test_each_replica_computes_whole_tiles_of_its_own_rows():
     assert quantities["math"].at(case.extents(case.step(258, 1))) == seconds
 
 
-@pytest.mark.parametrize(
-    ("compute", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", Fraction(9, 2))]
-)
+@pytest.mark.parametrize(("compute", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", Fraction(9, 2))])
 def test_the_input_of_a_matmul_is_timed_in_its_compute_format(compute, bits):
     """Gate and up of 8 tokens with fp8 weights, 2 x 14,336 wide, at 7.7 TB/s."""
     dtypes = {"weights": "fp8", "cache": "bf16", "activations": "bf16", "compute": compute}

@@ -7,6 +7,7 @@ from catalogues import shipped
 from command_line import said
 from polars.testing import assert_frame_equal
 
+from benchmarks.calibration import groups
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.nominal import with_nominal_times
 from rooflines.fits.repeats import check_repeats
@@ -99,6 +100,63 @@ def test_a_public_layout_is_read(tmp_path, row):
         assert timings.frame[name].to_list() == numbers, name
     for name in ("sources", "left_out"):
         assert getattr(timings, name) == row.get(name, getattr(timings, name))
+
+
+def test_tuned_matmuls_of_aiter_are_read_with_the_chip_of_their_compute_units(tmp_path):
+    frame = read_timings(LAYOUTS / "aiter-tuned-gemm.csv").frame
+    names = ["chip", "software", "B", "D", "F", "dtype_x", "dtype_w", "dtype_out", "compute"]
+    assert frame.select(names).rows() == [
+        ("mi300x", "aiter", 64, 8192, 4096, *["bf16"] * 4),
+        ("mi355x", "aiter", 128, 2048, 7168, "bf16", "bf16", "fp32", "bf16"),
+    ]
+    assert frame["seconds"].to_list() == pytest.approx([31.5e-6, 20.25e-6])
+    assert read_timings(LAYOUTS / "aiter-tuned-gemm.csv").left_out == {
+        "have no time: no kernel was tuned": 1,
+        "are of a chip that its compute units do not tell": 1,
+    }
+    scaled = read_timings(LAYOUTS / "aiter-blockscale.csv")
+    (row,) = scaled.frame.to_dicts()
+    assert (row["dtype_x"], row["compute"], row["dtype_out"]) == ("fp8", "fp8", "bf16")
+    assert row["contents"] == "matmul, block scales"
+    assert scaled.left_out == {"do not tell their dtype": 1}
+    text = (LAYOUTS / "aiter-tuned-gemm.csv").read_text().splitlines()
+    own = [f"{line},{word}" for line, word in zip(text, ["chip", *["mi325x"] * 4], strict=True)]
+    (tmp_path / "own.csv").write_text("\n".join(own))
+    assert set(read_timings(tmp_path / "own.csv").frame["chip"]) == {"mi325x"}
+
+
+def test_the_recipe_reads_tuned_matmuls_as_timings_of_their_collection():
+    found = [*groups(LAYOUTS / "aiter-tuned-gemm.csv", "2026-01-01")]
+    assert [(key, name) for key, name, _ in found] == [
+        ("mi300x/aiter", "bf16"),
+        ("mi355x/aiter", "bf16"),
+    ]
+    assert {request.source for *_, request in found} == {"ROCm/aiter/tuned"}
+
+
+def test_layers_of_llmservingsim_have_the_sizes_of_the_model_in_their_path(tmp_path):
+    """Llama 3.1 8B: width 4,096, 32 and 8 heads of 128, an MLP of 14,336, 128,256 tokens."""
+    folder = tmp_path / "TPU-v6e-1" / "meta-llama" / "Llama-3.1-8B" / "tp1"
+    folder.mkdir(parents=True)
+    text = (LAYOUTS / "llmservingsim-layers.csv").read_text()
+    (folder / "layers.csv").write_text(text)
+    timings = read_timings(folder / "layers.csv")
+    assert timings.frame.select("note", "B", "D", "F").rows() == [
+        ("q_proj", 4, 4096, 4096),
+        ("k_proj", 4, 4096, 1024),
+        ("o_proj", 4, 2048, 4096),
+        ("gate_proj", 4, 4096, 7168),
+        ("down_proj", 4, 7168, 4096),
+        ("lm_head", 4, 4096, 128_256),
+    ]
+    assert set(timings.frame["chip"]) == {"tpu-v6e"}
+    assert set(timings.frame["compute"]) == {"bf16"}
+    assert timings.frame["seconds"].to_list() == pytest.approx(
+        [23.5e-6, 7.25e-6, 12.5e-6, 40.25e-6, 39.75e-6, 677e-6]
+    )
+    assert timings.left_out == {"are of layers that are no matmuls": 1}
+    (tmp_path / "layers.csv").write_text(text)
+    assert "does not say of which model" in refused(tmp_path / "layers.csv")
 
 
 @pytest.mark.parametrize("row", WRONG["texts"], ids=lambda row: row["says"])

@@ -473,14 +473,11 @@ def _band(sweep: ModelSweep, case: StepCase, softwares: Sequence[str]) -> dict[s
     if case.band[0] is None or not softwares:
         return None
     band = estimate_band(
-        sweep.calibrations,
-        case.chip,
-        softwares[0],
-        case.computes,
-        case.phase,
-        experts=case.has_experts,
+        sweep.calibrations, case.chip, softwares[0], case.computes, kind=case.phase
     )
-    return None if band is None else band._asdict()
+    if band is None:
+        return None
+    return {**band._asdict(), **dict(zip(("low", "high"), case.band, strict=True))}
 
 
 def _waiting(

@@ -154,9 +154,7 @@ def step_bands(runs: pl.DataFrame, key: str) -> dict[str, tuple[float, float]]:
         kind = fitted.filter(routed)
         pool = kind if name == EXPERTS_BAND and not kind.is_empty() else fitted
         ends = band(pool, tail)
-        same = kind.filter(
-            pl.col("key") == key, pl.len().over("key", "model") >= RELIABLE_TIMINGS
-        )
+        same = kind.filter(pl.col("key") == key, pl.len().over("key", "model") >= RELIABLE_TIMINGS)
         if not same.is_empty():
             ends = wider(ends, band(same))
         if key not in fitted["key"]:

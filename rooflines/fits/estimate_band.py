@@ -1,8 +1,8 @@
 """An estimate's band, and what it rests on: for screens that say both beside a time.
 
 A band comes from timings that the fit has not seen where there are some: for decode steps from runs
-with each model left out in turn, of models with routed experts apart. It holds for the chips, engines and sizes that were
-timed.
+with each model left out in turn, of models with routed experts apart. It holds for the chips,
+engines and sizes that were timed.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from rooflines.fits.calibration_files import ALL_ENGINES, FittedStep
+from rooflines.fits.calibration_files import ALL_ENGINES
 from rooflines.models.architecture import DECODE, TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Collection
     from fractions import Fraction
 
-    from rooflines.fits.calibration_files import Calibrations, FittedTraining
+    from rooflines.fits.calibration_files import Calibrations, FittedStep, FittedTraining
 
 IN_FLIGHT = {"up to 8": (0, 8), "9 to 64": (8, 64), "more than 64": (64, math.inf)}
 """Requests in flight a replica, by name: above the first number, up to the second [1]."""
@@ -56,10 +56,10 @@ def estimate_band(
     engine: str | None,
     dtypes: Collection[str] = (),
     kind: str = DECODE,
-    *,
-    experts: bool = False,
 ) -> EstimateBand | None:
     """Find the band for an estimate, and its basis; None where no run judges it.
+
+    A decode step's is that of models without routed experts: those with them have another.
 
     Args:
         fits: The calibrations.
@@ -67,7 +67,6 @@ def estimate_band(
         engine: The engine or, for training, the stack; None: any.
         dtypes: Compute dtypes in the step.
         kind: `decode`, `prefill`, which no run times alone, or `train`.
-        experts: Whether the model has routed experts.
     """
     name = (engine or "").partition("-")[0]
     untimed = tuple(dtype for dtype in dtypes if fits.matmul(chip, [engine or ""], dtype) is None)
@@ -87,7 +86,7 @@ def estimate_band(
         step = fits.steps.get(key, {}).get("decode")
         if step is not None:
             left_out = step.held_out is not None
-            return _band(step, scope, untimed, left_out=left_out, experts=experts)
+            return _band(step, scope, untimed, left_out=left_out)
     return None
 
 
@@ -114,17 +113,10 @@ def in_flight_range(requests: Fraction) -> str:
 
 
 def _band(
-    fit: FittedStep | FittedTraining,
-    scope: Scope,
-    untimed: tuple[str, ...],
-    *,
-    left_out: bool,
-    experts: bool = False,
+    fit: FittedStep | FittedTraining, scope: Scope, untimed: tuple[str, ...], *, left_out: bool
 ) -> EstimateBand:
     """Band in a fit, which has one."""
     ((low, high),) = list(fit.bands.values())[:1]
-    if isinstance(fit, FittedStep):
-        low, high = fit.band_of(experts=experts) or (low, high)
     errors = (fit.held_out or fit.fitted) if left_out else fit.fitted
     basis: Basis = "models left out" if left_out else "fitted runs"
     return EstimateBand(low, high, errors.median, errors.n, basis, scope, untimed, fit.source)

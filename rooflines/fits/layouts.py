@@ -9,6 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from rooflines.basics.errors import Mistakes, RooflinesError
+from rooflines.fits.kernel_profiles import AITER_COLUMNS, LAYER_COLUMNS, aiter_tuned, llmservingsim
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, EXPERTS_SIZES, PARALLEL
 from rooflines.models.architecture import DECODE, PREFILL
 
@@ -490,6 +491,8 @@ LAYOUTS = (
         aiconfigurator_nccl,
     ),
     PublicLayout(frozenset(TRACELENS), {}, tracelens),
+    PublicLayout(AITER_COLUMNS, {}, aiter_tuned),
+    PublicLayout(LAYER_COLUMNS, {"layer_name": pl.String()}, llmservingsim),
     *SIZED,
 )
 

@@ -17,6 +17,7 @@ from rooflines.basics.numbers import MAX_SIZE
 from rooflines.basics.text import counted
 from rooflines.fits.bench_files import read_bench
 from rooflines.fits.hipblaslt import read_hipblaslt
+from rooflines.fits.kernel_profiles import with_model_of_path
 from rooflines.fits.layouts import AICONFIGURATOR_DTYPES, layout_of, tidy
 from rooflines.fits.named_devices import device_note
 from rooflines.fits.nccl_tests import is_nccl_tests, read_nccl_tests
@@ -82,9 +83,10 @@ def read_timings(
 
     A tidy table has the columns in a `TimedKind`. Public layouts are recognized by their columns
     (aiconfigurator's `gemm_perf.parquet`, InferenceX runs, vidur's `mlp.csv`, TraceLens' GEMM.csv,
-    tables with m, n, k and a time) or by their content (output from nccl-tests and hipblaslt-bench,
-    serving benchmark results). Without a column `software`, a timing's software is its `engine`, or
-    else in its `source`, if all sources are `<collection>/<software>/<version>`.
+    aiter's tuned matmuls, LLMServingSim's layers, tables with m, n, k and a time) or by their
+    content (output from nccl-tests and hipblaslt-bench, serving benchmark results). Without a
+    column `software`, a timing's software is its `engine`, or else in its `source`, if all sources
+    are `<collection>/<software>/<version>`.
 
     Args:
         path: The file.
@@ -102,6 +104,7 @@ def read_timings(
     with at_path(file=str(path)), named_kind(path, "timings"):
         given_kind = file_kind(path)
         frame, left_out = _read(Path(path), given_kind.id if given_kind else "")
+        frame = with_model_of_path(frame, Path(path))
         frame = frame.drop(ROW, strict=False).with_row_index(ROW, offset=1)
         file_columns = frame.columns
         _check_aiconfigurator(file_columns)

@@ -117,9 +117,9 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     Returns:
         A row for all engines, then one for each chip and engine in the runs that has a fit, or else
         for the engine, named in `of`: `n`, the runs [1]; `median` and `p90` over |estimated /
-        measured - 1| [1]; `low` and `high`, the band of measured / estimated time for models without
-        routed experts, `low_experts` and `high_experts` for those with [1]. Empty for other
-        timings.
+        measured - 1| [1]; `low` and `high`, the band of measured / estimated time for models
+        without routed experts, `low_experts` and `high_experts` for those with [1]. Empty for
+        other timings.
     """
     rows = []
     if "tpot_s" in frame.columns:

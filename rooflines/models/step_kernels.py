@@ -293,9 +293,11 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     moved = {"x": x, "out": out}
     if group.depth is not None:
         depth = group.depth if group.layout in WHOLE_INPUT else group.depth / split.shards
-        moved["x"] = x * (sharing.bits[INPUT] / sharing.bits["activations"])
-        moved["depth"] = constant(depth)
-        moved["columns"] = constant(sum(group.weights.values()) * share / depth)
+        moved |= {
+            "x": x * (sharing.bits[INPUT] / sharing.bits["activations"]),
+            "depth": constant(depth),
+            "columns": constant(sum(group.weights.values()) * share / depth),
+        }
     shares_heads = True
     if group.gqa is not None:
         moved["context"] = Poly(group.context)
