@@ -148,5 +148,5 @@ def test_requests_say_the_waiting_measured_and_ttft_of_the_bound_alone(basis, sa
     assert cli.run([*words.split(), *basis]) == 0
     text = capsys.readouterr().out
     assert ("prefill, idle (estimate)" in text) == says
-    assert ("Waiting: measured TTFT over prefill of vllm on h100-sxm: 1.54 to" in text) == says
+    assert ("Waiting: measured TTFT over prefill of vllm on h100-sxm: 1.76 to" in text) == says
     assert "TTFT (estimate)" not in text
