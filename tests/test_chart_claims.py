@@ -64,6 +64,10 @@ def test_every_chip_that_is_compared_is_drawn_with_its_unit(by, unit):
     every = pl.concat([view.data["bars"], view.data["others"]])
     assert sorted(every["chip"]) == sorted(view.rows["chip"])
     assert f" all {every.height} chips" in view.title
+    values = sorted(every["value"], reverse=True)
+    near = sum(value * 1.2 >= values[0] for value in values)
+    ahead = f"{near} of all {every.height} chips" if near > 1 else "has most bf16 peak"
+    assert by == "ridge" or ahead in view.title
     assert all(text.endswith(unit) for text in every["text"])
     shown = {text.text for text in texts(view.spec(), "slide")}
     others = view.data["others"].height
