@@ -221,3 +221,15 @@ def test_a_row_fits_where_both_servers_have_room(prefill_bytes, decode_bytes, fi
     chips = {"first": chip(prefill_bytes), "second": chip(decode_bytes)}
     loaded = rooflines.load_config({"chips": chips, "model-sweeps": {"pools": sweep}})
     assert rooflines.rows(loaded, "pools").collect()["fits"].to_list() == [fits]
+
+
+@pytest.mark.parametrize("dtypes", [["fp8", "int8"], ["int8", "fp8"]])
+def test_a_pool_that_computes_no_row_is_refused_by_the_first_reason(dtypes):
+    peak = {"matrix": {"bf16": {"flops_per_s": 1e14}}}
+    memory = {"hbm": {"bytes_per_s": 1e12, "capacity_bytes": 1e12}}
+    keys = {**POOL_OF_ONE, "dtypes": dtypes, "grid": {"B": [8]}, "splits": [{"tp": 8}]}
+    keys |= {"requests": [{"input": 64, "output": 4}], "pools": {"prefill": {"chip": "own"}}}
+    own = {"units": peak, "memory": memory, "source": "made up"}
+    with pytest.raises(rooflines.RooflinesError) as error:
+        rooflines.load_config({"chips": {"own": own}, "model-sweeps": {"one": keys}})
+    assert f"pools.prefill computes nothing: asks own for {dtypes[0]}, but" in str(error.value)
