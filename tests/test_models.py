@@ -127,6 +127,37 @@ def test_a_model_has_the_values_that_were_worked_out(row):
     assert found == value if isinstance(value, int) else f"{found / row['per']:.1f}" == value
 
 
+def test_layers_that_differ_have_caches_of_their_own_heads():
+    """Three of 8 layers have 4 heads, two have 2, one of which has no MLP, and three have none.
+
+    A token and head has a key and a value of 16 elements: (3 * 4 + 2 * 2) * 32 = 512 elements. A
+    pair of a token and an entry takes 4 FLOPs for each of the 8 * 16 elements of 5 layers.
+    """
+    shape = {
+        "layers": 8,
+        "D": 64,
+        "V": 100,
+        "attention": {"N": 8, "K": 4, "H": 16},
+        "mlp": {"F": 96},
+        "variants": [
+            {"layers": 1, "K": 2},
+            {"layers": 1, "K": 2, "mlp": "none"},
+            {"layers": 2, "attention": "none", "F": 48},
+            {"layers": 1, "attention": "linear"},
+        ],
+    }
+    model = models.Model("own", validate_entry(Shape, shape))
+    assert model.kv_cache_bytes(3, "bf16") == 3 * 512 * 2
+    groups = model.groups("decode")
+    assert models.work(groups, "cache", models.Step(1, 3)) == 3 * 512
+    attention = [group for group in groups if group.name.startswith("attention")]
+    assert sorted((group.name, group.count) for group in attention) == [
+        ("attention", 3),
+        ("attention-2", 2),
+    ]
+    assert models.work(attention, "flops", models.Step(1, 3)) == 3 * 5 * 4 * 8 * 16
+
+
 def test_a_model_has_the_names_that_it_is_published_under():
     for name in ("llama-3.1-70b", "meta-llama/Llama-3.1-70B", "META-LLAMA/llama-3.1-70b-instruct"):
         assert models.load(name).name == "llama-3.1-70b"
