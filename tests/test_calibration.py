@@ -28,7 +28,7 @@ from rooflines.fits.calibration_files import (
     read_calibrations,
     shipped_calibrations,
 )
-from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands, with_errors
+from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands, with_band, with_errors
 from rooflines.fits.fitting import COLLECTIVE_FIT, with_estimate_errors
 from rooflines.fits.held_out import held_out, held_out_below, with_folds
 from rooflines.fits.least_squares import Problem
@@ -38,6 +38,7 @@ from rooflines.fits.time_form import CollectiveNumbers
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.measured.join import join_timings
+from rooflines.theory.times import FitRange
 
 GIVEN = case("fits")
 KNOWN, ORDINARY = GIVEN["known"], GIVEN["ordinary"]
@@ -387,6 +388,20 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     wider = join_timings(replace(named, frame=far), catalogues).frame
     low, high = (wider[f"t_estimate_{end}_s"] / wider["t_estimate_s"] for end in ("p10", "p90"))
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))
+
+
+def test_a_band_beyond_the_timings_is_no_narrower_than_within():
+    """By side and bound the wider of both; without one of sizes beyond, that within."""
+    rows = {"D": [64, 65, 64, 1], "estimate_bound": ["memory", "memory", "compute", "compute"]}
+    frame = pl.DataFrame({**rows, "t_estimate_s": [1.0, 10.0, 100.0, 1000.0]})
+    within = {"memory": (0.9, 1.3), "compute": (0.7, 1.1)}
+
+    def ends(outside):
+        found = with_band(frame, within, FitRange({"D": (8, 64), "window": (1, 2)}, outside))
+        return [found[f"t_estimate_p{end}_s"].to_list() for end in (10, 90)]
+
+    assert ends((0.8, 1.2)) == [[0.9, 8.0, 70.0, 700.0], [1.3, 13.0, pytest.approx(110), 1200.0]]
+    assert ends(None) == [[0.9, 9.0, 70.0, 700.0], [1.3, 13.0, pytest.approx(110), 1100.0]]
 
 
 def experts_by_hand(shapes, per_expert=2e-7):
