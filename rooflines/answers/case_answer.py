@@ -46,7 +46,7 @@ from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.operation import MATRIX
-from rooflines.theory.resources import MATH, MEMORY, RATES, RESOURCES
+from rooflines.theory.resources import MATH, MEMORY, NETWORK, RATES, RESOURCES
 from rooflines.training.training_kernels import all_pairs
 
 if TYPE_CHECKING:
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.sweep.step_sweep import ModelSweep
-    from rooflines.theory.poly import Poly
     from rooflines.theory.resources import Resource
     from rooflines.theory.times import Times
 
@@ -97,16 +96,17 @@ def answer_of(
     if isinstance(case, StepCase):
         step = case.step(sizes["B"], sizes["S"], row.get("T") or 1)  # a draft sets T
         extents = case.extents(step)
-    spent = {
-        resource: [_least_s(polys, extents) for polys in case.time_terms(resource)]
-        for resource in RESOURCES
-    }
+    sending_s, hops_s = (
+        max((poly.at(extents) for poly in polys), default=Fraction(0))
+        for polys in case.collective_times
+    )
     rates = {
-        resource: case.work(resource.work).at(extents) / working
-        for resource, (working, _) in spent.items()
+        resource: case.work(resource.work).at(extents)
+        / (sending_s if resource is NETWORK else case.work_time(resource).at(extents))
+        for resource in RESOURCES
         if row[f"t_{resource.name}_s"]
     }
-    latencies = {resource: float(waits) for resource, (_, waits) in spent.items()}
+    latencies = dict.fromkeys(RESOURCES, 0.0) | {NETWORK: float(hops_s)}
     numbers = _numbers(chip, {*_used(chip, case, row)})
     common: dict[str, Any] = {
         "row": row,
@@ -173,8 +173,7 @@ def _rate_works(
     efficiency = {name: float(share) for name, share in case.machine.efficiency.items()}
     full_s = None
     if isinstance(case, StepCase) and not isinstance(case, TrainingCase):
-        polys, _ = case.time_terms(MATH)
-        full_s = float(sum(poly.renamed(all_pairs).at(extents) for poly in polys))
+        full_s = float(case.work_time(MATH).renamed(all_pairs).at(extents))
         full_s *= efficiency[MATH.name]
     return rate_works(row, efficiency[MEMORY.name], full_s)
 
@@ -210,11 +209,6 @@ def _faster_inputs(
 
 
 # ---------------------------------------------------------------- resources and rates
-
-
-def _least_s(polys: Sequence[Poly], extents: Mapping[str, int | Fraction]) -> Fraction:
-    """Largest time over networks; any other resource has one time [s]."""
-    return max((poly.at(extents) for poly in polys), default=Fraction(0))
 
 
 def _resource_times(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import partial, reduce
+from functools import reduce
 from operator import add, mul
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -20,7 +20,6 @@ from rooflines.evaluation.space import axis_columns, has_one_value, odd_part
 from rooflines.theory.poly import (
     ACTIVATED,
     WINDOWED_EXTENTS,
-    ZERO,
     parse_activated_experts,
     sizes_of,
 )
@@ -29,7 +28,6 @@ from rooflines.theory.times import NO_TIME, align_pieces
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from rooflines.evaluation.space import AxisColumns
     from rooflines.sweep.cases import Block, Case
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time
@@ -38,9 +36,8 @@ TIE_SHARE = 1e-13
 """Largest relative difference between tied times: a time has at most a few dozen roundings, 1.1e-16
 each [1]."""
 
-CASE_INDEX, CHIP_INDEX = "#case", "#chip"
-"""Columns with the index of a row's case, and with the index of its block, among blocks that are
-computed at once. Names with # never leave the package."""
+CASE_INDEX = "#case"
+"""Column with the index of a row's case. Names with # never leave the package."""
 
 ROWS_AT_ONCE = 2**20
 """Rows in a slice [1]."""
@@ -93,17 +90,18 @@ class Value(NamedTuple):
 
 
 class RowCompiler:
-    """Compiler for columns and expressions for blocks with the same sizes and works.
+    """Compiler for columns and expressions of a block.
 
     Independent of other cases, so that results are bit-identical for any selection of chips.
 
     Args:
-        blocks: One block, or several whose cases have the same kernels but for their rates.
+        block: The block.
         inner: Number of axes after the cases that make the block of inner rows; None: as many as
             fit.
 
     Attributes:
-        cases: All cases.
+        cases: The cases.
+        axes: Columns, axis by axis, slowest first.
         factors: Columns to compute per point of the outer axes, and per row of the block.
         varying: Columns with a value for each row, in place of one value for all.
         shares: Extents computed as a size divided by a number of the case, whole numbers.
@@ -111,33 +109,24 @@ class RowCompiler:
 
     def __init__(
         self,
-        blocks: Sequence[Block[Case]],
+        block: Block[Case],
         inner: int | None = None,
     ) -> None:
-        first = blocks[0]
-        self.cases = [case for block in blocks for case in block.cases]
-        self._case_count = len(first.cases)
-        self._has_blocks = len(blocks) > 1
-        self._block_axis = {CHIP_INDEX: pl.Series(range(len(blocks)), dtype=pl.UInt32)}
-        self._case_axis = {CASE_INDEX: pl.Series(range(self._case_count), dtype=pl.UInt32)}
-        self._axes_before, self._axes_after = (
-            list(map(axis_columns, axes)) for axes in (first.before, first.after)
-        )
+        self.cases = block.cases
+        self._case_axis = {CASE_INDEX: pl.Series(range(len(self.cases)), dtype=pl.UInt32)}
+        before, after = (list(map(axis_columns, axes)) for axes in (block.before, block.after))
+        self.axes: list[Mapping[str, pl.Series]] = [*before, self._case_axis, *after]
         self._constant_names: dict[tuple[float | None, ...], str] = {}
-        self._gathered: dict[str, pl.Series] = {}
-        self._works: dict[str, list[Poly]] = {}
-        self._work_columns: dict[tuple[int, int], str] = {}
         self.factors = Factors()
-        all_axes = [*self._axes_before, self._case_axis, *self._axes_after]
-        self._split = block_start(all_axes) if inner is None else len(all_axes) - inner
-        cases_outer = len(self._axes_before) < self._split
-        sides = all_axes[: self._split], all_axes[self._split :]
+        self._split = block_start(self.axes) if inner is None else len(self.axes) - inner
+        cases_outer = len(before) < self._split
+        sides = self.axes[: self._split], self.axes[self._split :]
         case_side = sides[0] if cases_outer else sides[1]
-        single_valued = {name for axis in all_axes for name in axis if has_one_value(axis[name])}
+        single_valued = {name for axis in self.axes for name in axis if has_one_value(axis[name])}
         self._case_side = {name for axis in case_side for name in axis} | single_valued
         factors = self.factors.outer_factors, self.factors.inner_factors
         self._case_factors, self._other_factors = factors if cases_outer else factors[::-1]
-        self.varying = {name for axis in all_axes for name in axis} - single_valued
+        self.varying = {name for axis in self.axes for name in axis} - single_valued
         for name, values in key_columns(self.cases).items():
             self.put(name, values)
             self._case_side.add(name)
@@ -149,15 +138,9 @@ class RowCompiler:
             self.varying.add(name)
 
     @property
-    def axes(self) -> list[Mapping[str, pl.Series]]:
-        """All axes, slowest first."""
-        chips = [self._block_axis] if self._has_blocks else []
-        return [*chips, *self._axes_before, self._case_axis, *self._axes_after]
-
-    @property
     def texts(self) -> dict[str, pl.Series]:
         """Text columns, Categorical."""
-        columns = [column for axis in (*self.axes, self._gathered) for column in axis.items()]
+        columns = [column for axis in self.axes for column in axis.items()]
         return {name: values for name, values in columns if values.dtype == pl.Categorical}
 
     def frame(
@@ -175,24 +158,14 @@ class RowCompiler:
             stop: The row after the last [1].
             texts: Types of text columns, where they are not Categorical.
         """
-
-        def typed(columns: AxisColumns) -> AxisColumns:
-            kinds = {
-                name: (texts or {}).get(name, values.dtype) for name, values in columns.items()
-            }
-            return {name: values.cast(kinds[name]) for name, values in columns.items()}
-
-        split = self._split + self._has_blocks  # rows are rounded as those of a block by itself
-        rows = blocked_product(list(map(typed, self.axes)), split, start, stop, self.factors)
-        index = pl.col(CHIP_INDEX) * self._case_count + pl.col(CASE_INDEX)
-        gathered = {
-            name: pl.lit(values[0], dtype=values.dtype)
-            if has_one_value(values)
-            else pl.lit(values).gather(index)
-            for name, values in typed(self._gathered).items()
-        }
-        for columns in (gathered, *stages):
-            rows = rows.with_columns(**columns) if columns else rows
+        kinds = texts or {}
+        axes = [
+            {name: values.cast(kinds.get(name, values.dtype)) for name, values in axis.items()}
+            for axis in self.axes
+        ]
+        rows = blocked_product(axes, self._split, start, stop, self.factors)
+        for columns in stages:
+            rows = rows.with_columns(**columns)
         return rows
 
     def slices(self, stages: Sequence[Mapping[str, pl.Expr]], rows: int) -> Iterator[pl.DataFrame]:
@@ -207,27 +180,18 @@ class RowCompiler:
         """Add a column with a value for each case."""
         if not has_one_value(values):
             self.varying.add(name)
-        (self._gathered if self._has_blocks else self._case_axis)[name] = values
+        self._case_axis[name] = values
 
-    def constant(self, values: Sequence[float | None], *, shared: bool = False) -> pl.Expr:
-        """Column with a number for each case; arguments as in `named_constant`."""
-        return pl.col(self.named_constant(values, shared=shared))
+    def constant(self, values: Sequence[float | None]) -> pl.Expr:
+        """Column with a number for each case."""
+        return pl.col(self.named_constant(values))
 
-    def named_constant(self, values: Sequence[float | None], *, shared: bool = False) -> str:
-        """Name for a column with a number for each case; equal columns are merged.
-
-        Args:
-            values: By case.
-            shared: True for values by case of one block, the same in all blocks.
-        """
-        key = (shared and self._has_blocks, *values)
+    def named_constant(self, values: Sequence[float | None]) -> str:
+        """Name for a column with a number for each case; equal columns are merged."""
+        key = tuple(values)
         if key not in self._constant_names:
             self._constant_names[key] = f"#{len(self._constant_names)}"
-            column = pl.Series(values, dtype=pl.Float64)
-            if shared and self._has_blocks:
-                self._case_axis[self._constant_names[key]] = column
-            else:
-                self.put(self._constant_names[key], column)
+            self.put(self._constant_names[key], pl.Series(values, dtype=pl.Float64))
         return self._constant_names[key]
 
     def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
@@ -238,69 +202,22 @@ class RowCompiler:
     # ------------------------------------------------------------ quantities
 
     def poly(self, polys: Sequence[Poly | None]) -> Value:
-        """Compile a polynomial per case; null where it is None.
-
-        A multiple of a work, such as the time of the work at a rate, becomes the work's column over
-        a divisor. Independent of other cases, so that a row always has the same last digit.
-        """
-        case_columns = [
-            self._work_columns.get((index, terms_id(poly))) if poly else None
-            for index, poly in enumerate(polys)
-        ]
-        columns = dict.fromkeys(column for column in case_columns if column is not None)
-        if not columns:
-            return self._sum(polys)
-        quotients = [self._work_quotient(polys, column, case_columns) for column in columns]
-        rest = [
-            poly if column is None else ZERO
-            for poly, column in zip(polys, case_columns, strict=True)
-        ]
-        per_case, per_row = self._sum(rest) if any(rest) else Value()
-        return Value(per_case, reduce(add, quotients if per_row is None else [*quotients, per_row]))
-
-    def _work_quotient(
-        self, polys: Sequence[Poly | None], column: str, case_columns: Sequence[str | None]
-    ) -> pl.Expr:
-        """Quotient of a work column, in cases with a multiple of it; 0 in other cases."""
-        divisors: list[float | None] = []
-        for poly, work, case_column in zip(polys, self._works[column], case_columns, strict=True):
-            if poly and case_column == column:
-                divisors.append(float(work.scale / poly.scale))
-            else:
-                divisors.append(None if poly is None else math.inf if work else 1.0)
-        if all(divisor == 1.0 for divisor in divisors):
-            return pl.col(column)
-        return self.quotient(pl.col(column), self.named_constant(divisors))
-
-    def reuse_work(self, column: str, polys: Sequence[Poly]) -> None:
-        """Register a work column; later multiples of it become quotients."""
-        self._works[column] = list(polys)
-        for index, poly in enumerate(polys):
-            if poly:
-                self._work_columns.setdefault((index, terms_id(poly)), column)
-
-    def _sum(self, polys: Sequence[Poly | None], parts: Sequence[int] | None = None) -> Value:
-        """Compile sums over products of extents; coefficients are multiplied by `parts`."""
-        if parts is not None:
-            scaled = zip(polys, parts, strict=True)
-            polys = [poly and poly.scaled(poly.scale * part) for poly, part in scaled]
-        coefficients = [None if poly is None else poly.floats for poly in polys]
-        constant = partial(self.constant, shared=parts is not None)
+        """Compile a polynomial per case, a sum over products of extents; null where it is None."""
         per_case: list[pl.Expr] = []
         per_row: dict[tuple[str, ...], list[pl.Expr]] = {}
-        for product in sorted({name for terms in coefficients if terms for name in terms}):
-            values = [None if terms is None else terms.get(product, 0.0) for terms in coefficients]
-            if not product and self._has_blocks and parts is None:
-                return Value(per_row=constant(values))
+        for product in sorted({product for poly in polys if poly for product in poly.terms}):
+            coefficients = [
+                None if poly is None else float(poly.terms.get(product, 0)) for poly in polys
+            ]
             near_extents = [
                 self._extent(name) for name in product if sizes_of(name) <= self._case_side
             ]
             other_extents = tuple(name for name in product if not sizes_of(name) <= self._case_side)
             (per_row.setdefault(other_extents, []) if other_extents else per_case).append(
-                reduce(mul, [*near_extents, constant(values)])
+                reduce(mul, [*near_extents, self.constant(coefficients)])
             )
         if not per_case and not per_row and None in polys:
-            per_case.append(constant([None if poly is None else 0.0 for poly in polys]))
+            per_case.append(self.constant([None if poly is None else 0.0 for poly in polys]))
         rows = [
             self._extents(other_extents) * self._case_column(reduce(add, summands))
             for other_extents, summands in per_row.items()
@@ -383,70 +300,45 @@ class RowCompiler:
     # ------------------------------------------------------------ works
 
     def works(self, columns: Iterable[str], *, exact: bool = True) -> dict[str, pl.Expr]:
-        """Compile works by column; later multiples of a work use its column.
+        """Compile works by column.
 
         Args:
             columns: The works' names.
             exact: Make whole numbers below 2^53 exact: 1/3 is not in Float64, so coefficients are
                 scaled by the lcm of their odd denominators, and the sum is divided once.
         """
-        summed = self._exact if exact else lambda polys: self.total(self._sum(polys))
         works: dict[str, pl.Expr] = {}
+        compiled: list[tuple[list[Poly], pl.Expr]] = []
         for name in columns:
             polys = [case.work(name) for case in self.cases]
-            earlier = next(
-                (
-                    earlier_name
-                    for earlier_name in works
-                    if have_same_terms(self._works[earlier_name], polys)
-                ),
-                None,
-            )
-            works[name] = summed(polys) if earlier is None else works[earlier]
-            self.reuse_work(name, polys)
+            work = next((work for earlier, work in compiled if earlier == polys), None)
+            if work is None:
+                work = self._exact(polys) if exact else self.total(self.poly(polys))
+                compiled.append((polys, work))
+            works[name] = work
             if self._varies(polys):
                 self.varying.add(name)
         return works
 
     def _exact(self, polys: Sequence[Poly]) -> pl.Expr:
-        """Exact work of all cases, the same in every block."""
-        block_polys = polys[: self._case_count]
+        """Exact work of all cases."""
         parts = [
-            math.lcm(
-                *(odd_part(coefficient.denominator) for coefficient in poly.coefficients.values())
-            )
-            for poly in block_polys
+            math.lcm(*(odd_part(coefficient.denominator) for coefficient in poly.terms.values()))
+            for poly in polys
         ]
-        total = self.total(self._sum(block_polys, parts))
+        total = self.total(
+            self.poly([poly * part for poly, part in zip(polys, parts, strict=True)])
+        )
         if all(part == 1 for part in parts):
             return total
-        name = self.named_constant([float(part) for part in parts], shared=True)
-        if len(set(parts)) > 1:
-            self.varying.add(name)
-        return self.quotient(total, name)
+        return self.quotient(total, self.named_constant(list(map(float, parts))))
 
     def _varies(self, polys: Sequence[Poly]) -> bool:
         """True if a work varies by row, in place of one value for all."""
         extents = {name for poly in polys for product in poly.terms for name in product}
         if any(not self.varying.isdisjoint(sizes_of(name)) for name in extents):
             return True
-        first = polys[0]
-        equals_first = (
-            have_same_terms([first], [poly]) or first.coefficients == poly.coefficients
-            for poly in polys
-        )
-        return not all(equals_first)
-
-
-def have_same_terms(polys: Sequence[Poly], other_polys: Sequence[Poly]) -> bool:
-    """True if polynomials are equal because they share their terms."""
-    pairs = zip(polys, other_polys, strict=True)
-    return all(terms_id(a) == terms_id(b) and a.scale == b.scale for a, b in pairs)
-
-
-def terms_id(poly: Poly) -> int:
-    """Identity of a polynomial's terms, the same if they are shared; 0 without terms."""
-    return id(poly.terms) if poly.terms else 0
+        return any(poly != polys[0] for poly in polys)
 
 
 class Keyed(Protocol):

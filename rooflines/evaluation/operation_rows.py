@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
@@ -40,18 +41,30 @@ EXTRAPOLATION = pl.Enum([OTHER_SIZES, OTHER_ENGINE, ENGINE_AND_SIZES])
 
 
 def resource_times(compiler: RowCompiler, cases: Sequence[Case]) -> dict[str, pl.Expr]:
-    """Nominal time of every resource [s].
+    """Nominal time of every resource [s]: its work column / rate, where a case has one rate.
 
     Args:
-        compiler: Row compiler for the cases.
+        compiler: Row compiler for the cases, with works compiled.
         cases: The cases.
     """
-    return {
-        f"t_{resource.name}_s": compiler.total(
-            compiler.time([case.times.by_bound[resource.bound] for case in cases])
+    seconds = {}
+    for resource in RESOURCES:
+        rates = [case.rate(resource) for case in cases]
+        divisors = [math.inf if rate is None else float(rate) for rate in rates]
+        terms = []
+        if any(rates):
+            by_rate = compiler.named_constant(divisors)
+            terms.append(compiler.quotient(pl.col(resource.work), by_rate))
+        beside_rate = compiler.time(
+            [
+                case.times.by_bound[resource.bound] if rate is None else case.least_time(resource)
+                for case, rate in zip(cases, rates, strict=True)
+            ]
         )
-        for resource in RESOURCES
-    }
+        if not beside_rate.is_zero or not terms:
+            terms.append(compiler.total(beside_rate))
+        seconds[f"t_{resource.name}_s"] = terms[0] if len(terms) == 1 else pl.max_horizontal(terms)
+    return seconds
 
 
 def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> Stages:

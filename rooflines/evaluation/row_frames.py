@@ -34,14 +34,10 @@ if TYPE_CHECKING:
     from rooflines.dictionary.columns import Column
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.cases import BaseSweep
-    from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.sweep.step_sweep import StepCase
 
 Group = list["Block[Any]"]
 """Blocks that are computed at once."""
-
-GROUP_ROWS = 2**16
-"""Limit on rows of several blocks that are computed at once [1]."""
 
 
 class Compiled(NamedTuple):
@@ -195,36 +191,11 @@ def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataT
 class OperationTable(SweepTable[Sweep]):
     """Table for a sweep over one operation."""
 
-    def groups(self) -> Sequence[Group]:
-        """Groups of blocks: a frame for each block would take long."""
-        return block_groups(self.sweep.blocks)
-
     def compile_group(self, group: Group) -> list[Compiled]:
         """Compile a group, in one piece."""
-        compiler = RowCompiler(group)
-        cases = [case for block in group for case in block.cases]
-        return [Compiled(compiler, operation_stages(compiler, cases), self.count_rows(group))]
-
-
-def block_groups(blocks: Sequence[Block[OperationCase]]) -> list[Group]:
-    """Group neighbours whose times are multiples of the same works, up to `GROUP_ROWS` rows."""
-    groups: list[Group] = []
-    previous: object = None
-    for block in blocks:
-        variants = None
-        several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
-        if not several and not any(case.estimate for case in block.cases):
-            variants = [(case.variant, id(case.workload)) for case in block.cases]
-        if (
-            variants is not None
-            and variants == previous
-            and len(groups[-1]) < GROUP_ROWS // block.rows
-        ):
-            groups[-1].append(block)
-        else:
-            groups.append([block])
-        previous = variants
-    return groups
+        (block,) = group
+        compiler = RowCompiler(block)
+        return [Compiled(compiler, operation_stages(compiler, block.cases), block.rows)]
 
 
 # ------------------------------------------------------------ models
@@ -313,7 +284,7 @@ class KernelTable(StepTable):
             for case in block.cases
             for index in case.listed_kernels
         )
-        compiler = RowCompiler([Block(block.before, kernels, block.after)], INNER_AXES)
+        compiler = RowCompiler(Block(block.before, kernels, block.after), INNER_AXES)
         return compiler, kernel_stages(compiler, kernels)
 
 

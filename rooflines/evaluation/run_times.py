@@ -103,7 +103,7 @@ class RunSeconds:
         ]
         if not runs:
             return
-        compiler = RowCompiler([Block((), tuple(runs), (self._points,))], INNER_AXES)
+        compiler = RowCompiler(Block((), tuple(runs), (self._points,)), INNER_AXES)
         by_bound = kernel_times(compiler, [run.place.times(run.kernel) for run in runs]).values()
         times = compiler.total(compiler.largest(by_bound)), compiler.total(compiler.sum(by_bound))
         stage, rows = dict(zip(SERIAL_TIMES, times, strict=True)), len(runs) * self._points.count
@@ -149,7 +149,7 @@ def _line(run: KernelRun, values: list[float]) -> LineSeconds:
     if run.only_stage is not None:
         return LineSeconds(zeros, zeros, values)
     slope, start = (
-        float(run.runs_per_step.coefficients.get(extents, 0)) for extents in ((MICRO_BATCHES,), ())
+        float(run.runs_per_step.terms.get(extents, 0)) for extents in ((MICRO_BATCHES,), ())
     )
     return LineSeconds(
         [slope * value for value in values], [start * value for value in values], zeros

@@ -19,6 +19,7 @@ from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.config.model_fields import ModelSweepConfig, Prices
     from rooflines.evaluation.operation_rows import Stages
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.poly import Poly
+    from rooflines.theory.resources import Resource
     from rooflines.theory.times import Times
 
 HOUR_S = 3600
@@ -61,7 +63,7 @@ class StepCompiler:
     """
 
     def __init__(self, block: Block[StepCase]) -> None:
-        self.compiler = RowCompiler([block], INNER_AXES)
+        self.compiler = RowCompiler(block, INNER_AXES)
         self.cases = block.cases
         self.config: ModelSweepConfig = block.place.sweep.config
         self.intermediate: Stages = []
@@ -69,8 +71,6 @@ class StepCompiler:
     def stages(self) -> Stages:
         """All columns but keys and sizes."""
         compiler, cases = self.compiler, self.cases
-        # Before works, so that no time of a kernel is a multiple of these: a sum over kernels would
-        # have other early and late parts, and another last digit, with other cases beside it.
         serial_times, lower = self.serial_times(), self.lower()
         works = compiler.works(WORKS, exact=False)
         seconds = resource_times(compiler, cases)
@@ -306,6 +306,11 @@ class KernelCase(Case):
         """Nominal times, collectives one after another."""
         return self.step.kernel_times[self.index]
 
+    def rate(self, resource: Resource) -> Fraction | None:
+        """Rate of all work on a resource [FLOP/s or byte/s]; None: several, or no work."""
+        several = resource is NETWORK and len(self.kernels[0].transfers) > 1
+        return None if several else super().rate(resource)
+
 
 def kernel_stages(compiler: RowCompiler, cases: Sequence[KernelCase]) -> Stages:
     """Columns for kernel rows, without keys and sizes: values in one layer.
@@ -318,7 +323,7 @@ def kernel_stages(compiler: RowCompiler, cases: Sequence[KernelCase]) -> Stages:
     activation = compiler.poly([case.times.activation for case in cases])
     estimates = [case.step.kernel_estimates[case.index] for case in cases]
     runs, runs_columns = [case.runs for case in cases], dict[str, pl.Expr]()
-    if any(poly is not ONE for poly in runs):
+    if any(poly != ONE for poly in runs):
         runs_columns["runs"] = compiler.total(compiler.poly(runs)).cast(pl.Int64)
     parts = {
         **RESOURCE_TIMES,

@@ -64,7 +64,7 @@ class TrainingCompiler(StepCompiler):
         waits = self._plan_constant(lambda case: case.plan.pp - 1)
         runs = self._batches * self._plan_constant(lambda case: case.plan.interleave)
         at_peak = {
-            flops.name: [case.time_terms(flops)[0][0] for case in self.cases]
+            flops.name: [case.work_time(flops) for case in self.cases]
             for flops in PEAK_SHARES.values()
         }
         return {

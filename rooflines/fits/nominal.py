@@ -240,7 +240,7 @@ def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
     def summed(poly: Poly) -> pl.Expr:
         products = [
             reduce(mul, [pl.lit(float(per)), *map(extent, product)])
-            for product, per in poly.coefficients.items()
+            for product, per in poly.terms.items()
         ]
         return reduce(add, products)
 

@@ -405,8 +405,7 @@ def _sending_s(
     """Time per token to send all transfers, by the slowest network [s]."""
     return sum(
         (
-            group.count
-            * sum(collective_time(sent, Fraction(1))[0].coefficients.values(), Fraction(0))
+            group.count * sum(collective_time(sent, Fraction(1))[0].terms.values(), Fraction(0))
             for group, _ in kernels
             for sent in transfers[group.name]
         ),

@@ -131,7 +131,7 @@ def _costs(
     kernel = operation_kernel(_workload(scheme, shards, operand), "")
     works = {resource.work: resource.kernel_work(kernel) for resource in RESOURCES}
     polys = {**kernel.works, **works, **kernel.fit_terms}
-    return {name: poly.coefficients for name, poly in polys.items()}
+    return {name: poly.terms for name, poly in polys.items()}
 
 
 def _workload(scheme: Sharding, shards: int, operand: str) -> Workload:
@@ -170,13 +170,13 @@ def _chip(chip: str, entry: Chip, schemes: Mapping[str, Sharding], networks: Poo
         "peaks": {
             dtype: {
                 "nominal": json_number(peak),
-                "rate": json_number(math_rate(machine, dtype).per_s),
+                "rate": json_number(math_rate(machine, dtype)),
             }
             for dtype, peak in machine.peaks.items()
         },
         "memory": {
             "nominal": json_number(machine.level.bytes_per_s),
-            "rate": json_number(memory_rate(machine, MATRIX).per_s),
+            "rate": json_number(memory_rate(machine, MATRIX)),
             "capacity": None if capacity is None else json_number(capacity),
         },
         "network_efficiency": json_number(shares_of(entry.efficiency).get("network", Fraction(1))),

@@ -11,7 +11,6 @@ micro-batch, and a kernel's run count is a sum over products too.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -24,7 +23,7 @@ from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import axes_text
-from rooflines.theory.poly import ACTIVATED, constant, parse_activated_experts
+from rooflines.theory.poly import ACTIVATED, parse_activated_experts
 from rooflines.theory.resources import MEMORY, level_times
 from rooflines.training.training_kernels import MICRO_BATCH
 
@@ -249,7 +248,7 @@ def _terms(poly: Poly, digits: int = MAX_DIGITS) -> dict[str, float]:
         digits: Significant digits [1].
     """
     terms = {}
-    for product, coefficient in poly.coefficients.items():
+    for product, coefficient in poly.terms.items():
         names = [_extent_name(name) for name in product]
         spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
         terms[" ".join(names)] = double(coefficient / spans, digits)
@@ -422,11 +421,10 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
             if len(sent.route.axes) > 1:
                 taken = axes_text(sent.route.axes)
                 machine.setdefault("axes", {})[str(math.prod(sent.route.axes))] = taken
-            one_byte = replace(sent, payload=constant(1))
-            levels = level_times(one_byte, case.machine.efficiency["network"])
+            levels = level_times(sent, case.machine.efficiency["network"])
             machine["collectives"][kind] = [
-                {"seconds_per_byte": double(sending.at({})), "latency_s": double(latency_s)}
-                for sending, latency_s in levels
+                {"seconds_per_byte": double(seconds_per_byte), "latency_s": double(latency_s)}
+                for seconds_per_byte, latency_s in levels
             ]
 
 

@@ -165,7 +165,7 @@ def interpolate(points: Sequence[tuple[int, Fraction]]) -> Polynomial:
 
 def _quadratic(samples: Sequence[int], polys: Sequence[Poly]) -> list[Poly]:
     """Interpolate N * poly(N) between samples, by powers of N."""
-    terms = polynomials_through(samples, [poly.coefficients for poly in polys])
+    terms = polynomials_through(samples, [poly.terms for poly in polys])
     return [
         Poly({dims: powers[power] for dims, powers in terms.items() if powers[power]})
         for power in POWERS
@@ -182,9 +182,13 @@ def candidate_times(case: OperationCase, resource: Resource) -> list[Poly]:
         return [poly for polys in case.times.by_bound[resource.bound].pieces for poly in polys]
     (kernel,) = case.kernels
     share = case.machine.efficiency[resource.name]
-    levels = [terms for sent in kernel.transfers for terms in level_times(sent, share)]
-    waits = [constant(latency_s) for _, latency_s in levels if latency_s]
-    return [*(sending for sending, _ in levels), *waits]
+    sending, waits = list[Poly](), list[Poly]()
+    for transfer in kernel.transfers:
+        for seconds_per_byte, latency_s in level_times(transfer, share):
+            sending.append(transfer.payload * seconds_per_byte)
+            if latency_s:
+                waits.append(constant(latency_s))
+    return [*sending, *waits]
 
 
 def segment_lines(case: OperationCase, segments: Sequence[Segment]) -> Lines:
@@ -223,7 +227,7 @@ class SplitLines:
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
         block = Block((), tuple(cases), sweep.size_axes)
-        self.rows, self._compiler = block.rows, RowCompiler([block], inner=len(block.after))
+        self.rows, self._compiler = block.rows, RowCompiler(block, inner=len(block.after))
         numbers = [find_chip_numbers(case.place.links) for case in cases]
         case_segments = [
             {segment.name: segment for segment in chip_numbers.segments} for chip_numbers in numbers

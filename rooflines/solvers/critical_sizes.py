@@ -101,7 +101,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
     )
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), limit_slope)
     for share in sweep.shares:
-        rules = rules_of_thumb(thresholds.axis_lines, cases, spans, share)
+        rules = rules_of_thumb(cases, axis, spans, share)
         thresholds.axis_lines.put("rule_of_thumb", rules)
         for frame in thresholds.frames(share):
             limit = pl.when(limit_slope > 0).then(intensity)
@@ -109,7 +109,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
 
 
 def rules_of_thumb(
-    axis_lines: AxisLines, cases: Sequence[OperationCase], spans: Sequence[int], share: Fraction
+    cases: Sequence[OperationCase], axis: str, spans: Sequence[int], share: Fraction
 ) -> pl.Series:
     """Rule of thumb along an axis: crossover with memory if all other dimensions were infinite.
 
@@ -117,8 +117,8 @@ def rules_of_thumb(
     operand without the dimension, times the ridge of memory.
 
     Args:
-        axis_lines: The times along the axis.
         cases: The cases.
+        axis: The dimension.
         spans: Elements that count as one, by case [1].
         share: Share of the attainable peak [1].
 
@@ -127,40 +127,21 @@ def rules_of_thumb(
 
     Source: All About Rooflines, "Matrix multiplication": B > 240 for bf16 on a TPU v5e.
     """
-    other_dims, leading_terms = (
-        len(cases[0].sweep.op.dims) - 1,
-        dict[tuple[int, int], list[Fraction]](),
-    )
+    other_dims = len(cases[0].sweep.op.dims) - 1
 
-    def leading(poly: Poly, span: int) -> list[Fraction]:
-        """Slope and constant of a time, unscaled, per product over all other dimensions."""
-        key = id(poly.terms), span
-        if key not in leading_terms:
-            parts = (part.terms.items() for part in axis_lines.line(poly, span)[:2])
-            leading_terms[key] = [
-                sum(
-                    (coefficient for dims, coefficient in part if len(dims) == other_dims),
-                    Fraction(0),
-                )
-                for part in parts
-            ]
-        return leading_terms[key]
+    def leading(poly: Poly) -> Fraction:
+        """Coefficient of the products over all other dimensions."""
+        coefficients = (value for dims, value in poly.terms.items() if len(dims) == other_dims)
+        return sum(coefficients, Fraction(0))
 
     def rule(case: OperationCase, span: int) -> float | None:
         math, memory = (
-            case.times.by_bound[resource.bound].pieces[0][0] for resource in (MATH, MEMORY)
+            case.work_time(resource).affine_in(axis, span) for resource in (MATH, MEMORY)
         )
-        if not axis_lines.line(memory, span).constant:
+        if not memory.constant:
             return None
-        math_scale = math.scale / memory.scale / share
-        (math_slope, math_constant), (memory_slope, memory_constant) = (
-            leading(math, span),
-            leading(memory, span),
-        )
-        slope_gap, gap = (
-            math_slope * math_scale - memory_slope,
-            memory_constant - math_constant * math_scale,
-        )
+        slope_gap = leading(math.slope) / share - leading(memory.slope)
+        gap = leading(memory.constant) - leading(math.constant) / share
         if slope_gap < 0 or (slope_gap == 0 and gap > 0):
             return None
         return float(max(gap / slope_gap, Fraction(0)) * span) if slope_gap else 0.0

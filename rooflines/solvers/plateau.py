@@ -157,5 +157,5 @@ def growth_per_sequence(poly: Poly) -> Poly:
         sizes, _, span = extent.partition("/")
         other_sizes = [size for size in sizes.split("*") if size != "B"]
         terms = {(*product, *other_sizes): value for product, value in coefficient.terms.items()}
-        parts.append(Poly(terms, coefficient.scale / int(span)))
+        parts.append(Poly(terms) / int(span))
     return total(parts)

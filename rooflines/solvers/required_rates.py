@@ -22,9 +22,10 @@ import polars as pl
 
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.compiler import RowCompiler, quotient
+from rooflines.evaluation.operation_rows import resource_times
 from rooflines.solvers.crossover import TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
-from rooflines.theory.resources import MATH, NON_MATH, RATES, RESOURCES, Resource
+from rooflines.theory.resources import MATH, NETWORK, NON_MATH, RATES, RESOURCES, Resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -134,15 +135,13 @@ def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, 
     """
     cases = sweep.cases
     block = Block((), cases, sweep.size_axes)
-    compiler = RowCompiler([block], inner=len(block.after))
-    works, times = compiler.works([resource.work for resource in RESOURCES]), dict[str, pl.Expr]()
-    for resource in RESOURCES:
-        case_times = compiler.time([case.times.by_bound[resource.bound] for case in cases])
-        times[f"#t_{resource.name}"] = compiler.total(case_times)
-        latencies = [
-            max((poly.at({}) for poly in case.time_terms(resource)[1]), default=0) for case in cases
-        ]
-        times[f"#latency_{resource.name}"] = compiler.constant(list(map(float, latencies)))
+    compiler = RowCompiler(block, inner=len(block.after))
+    works = compiler.works([resource.work for resource in RESOURCES])
+    seconds = resource_times(compiler, cases)
+    times = {f"#t_{resource.name}": seconds[f"t_{resource.name}_s"] for resource in RESOURCES}
+    times |= {f"#latency_{resource.name}": pl.lit(0.0) for resource in RESOURCES}
+    hops = [max((poly.at({}) for poly in case.collective_times.hops), default=0) for case in cases]
+    times[f"#latency_{NETWORK.name}"] = compiler.constant(list(map(float, hops)))
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}

@@ -8,7 +8,6 @@ attention window: these terms have separate columns.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import reduce
 from math import log1p
 from operator import add, mul
@@ -19,13 +18,14 @@ import polars as pl
 from rooflines.evaluation.compiler import RowCompiler, used_share
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.sweep.cases import Block, Case
-from rooflines.theory.poly import ZERO, AffineInSize, Poly, parse_activated_experts
+from rooflines.theory.poly import ZERO, Poly, parse_activated_experts
 from rooflines.theory.times import NO_TIME, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.sweep.axes import Axis
+    from rooflines.theory.poly import AffineInSize
     from rooflines.theory.times import Time
 
 DECAY = "#decay"
@@ -99,9 +99,8 @@ class AxisLines:
         block = Block((), tuple(cases), tuple(axes))
         self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
         self.windows: set[str] = set()
-        self._compiler = RowCompiler([block], inner=len(block.after))
+        self._compiler = RowCompiler(block, inner=len(block.after))
         self._case_spans = spans or [1] * len(cases)
-        self._lines: dict[tuple[int, int], tuple[Poly, AffineInSize]] = {}
         self._parts: dict[str, list[str]] = {}
         self._stages: list[dict[str, pl.Expr]] = []
         self._decays = [0.0] * len(cases)
@@ -111,7 +110,7 @@ class AxisLines:
         self._compiler.put(name, values)
 
     def add_lines(self, polys_by_name: Mapping[str, Sequence[Poly]]) -> None:
-        """Add the lines of polynomials; multiples of earlier polynomials become a quotient.
+        """Add the lines of polynomials.
 
         Lines are columns `#slope:<name>` and `#constant:<name>`, with experts also
         `#expert:<name>`, for all experts; with whole spans `#<extent>:<name>`.
@@ -120,10 +119,10 @@ class AxisLines:
             polys_by_name: A polynomial for every case, by name.
         """
         columns: dict[str, pl.Expr] = {}
-        polys_by_column: dict[str, list[Poly]] = {}
         for name, polys in polys_by_name.items():
             lines = [
-                self.line(poly, span) for poly, span in zip(polys, self._case_spans, strict=True)
+                poly.affine_in(self._size, span)
+                for poly, span in zip(polys, self._case_spans, strict=True)
             ]
             parts = {
                 "slope": [line.slope for line in lines],
@@ -137,15 +136,12 @@ class AxisLines:
             }
             self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
             for part, part_polys in parts.items():
-                column = f"#{part}:{name}"
-                columns[column] = self._compiler.total(self._compiler.poly(part_polys))
-                polys_by_column[column] = part_polys
+                values = self._compiler.poly(part_polys)
+                columns[f"#{part}:{name}"] = self._compiler.total(values)
             self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
             self.windows |= {extent for extent in parts if ":" in extent}
             columns |= self._experts(name, lines)
         self._stages.append(columns)
-        for column, polys in polys_by_column.items():
-            self._compiler.reuse_work(column, polys)
 
     def add_time(
         self, name: str, times: Sequence[Time | None], transform: Callable[[Poly], Poly] = identity
@@ -171,15 +167,6 @@ class AxisLines:
             polys_by_name |= piece_polys
         self.add_lines(polys_by_name)
         return pieces
-
-    def line(self, poly: Poly, span: int) -> AffineInSize:
-        """Line of a polynomial along the size; polynomials with the same terms share it."""
-        key = id(poly.terms), span
-        if key not in self._lines:
-            unscaled = poly.scaled(Fraction(1))
-            self._lines[key] = unscaled, unscaled.affine_in(self._size, span)
-        line = self._lines[key][1]
-        return line if poly.scale == 1 else line.scaled(poly.scale)
 
     def has(self, part: str, name: str) -> bool:
         """True if a line has a part: `slope`, `constant`, `expert`, or an extent."""
@@ -214,7 +201,7 @@ class AxisLines:
             return {}
         seconds = {part: [0.0] * len(lines) for part in EXPERT_TERMS}
         for index, line in enumerate(lines):
-            for (product_name,), coefficient in line.expert.coefficients.items():
+            for (product_name,), coefficient in line.expert.terms.items():
                 experts, per_token, share, tokens = parse_activated_experts(
                     product_name.partition(":")[2]
                 )

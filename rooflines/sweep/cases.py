@@ -22,11 +22,19 @@ from rooflines.hardware.support import (
 )
 from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
-from rooflines.theory.resources import data_sheet_times, serial_times, time_terms, work_of
-from rooflines.theory.times import Times
+from rooflines.theory.resources import (
+    collective_times,
+    common_rate,
+    nominal_times,
+    serial_times,
+    work_of,
+    work_time,
+)
+from rooflines.theory.times import Time, Times
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.dictionary.columns import Column
     from rooflines.fits.calibration_files import Calibrations
@@ -36,7 +44,7 @@ if TYPE_CHECKING:
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.operation import Unit
     from rooflines.theory.poly import Poly
-    from rooflines.theory.resources import ChipRates, Resource, RunCount, TimeTerms
+    from rooflines.theory.resources import ChipRates, CollectiveTimes, Resource, RunCount
 
 Axes = tuple[int, ...]
 """Chips along each axis of a network [1]."""
@@ -123,8 +131,8 @@ class ChipPlace:
         return self._estimates[key]
 
     @cached_property
-    def shared_times(self) -> dict[object, TimeTerms]:
-        """Memo: times of resources that cases share."""
+    def collective_times(self) -> dict[object, CollectiveTimes]:
+        """Memo: times of collectives by kernels that plans of training share."""
         return {}
 
     @cached_property
@@ -251,11 +259,24 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """Nominal times over all kernels and layers; collectives overlap."""
-        return data_sheet_times(self.time_terms)
+        return nominal_times(self.work_time, self.collective_times.overlapped)
 
-    def time_terms(self, resource: Resource) -> TimeTerms:
-        """Nominal times of a resource: of its work and of latencies; see `resources.time_terms`."""
-        return time_terms(resource, self.parts, self.machine, self.work)
+    def work_time(self, resource: Resource) -> Poly:
+        """Nominal time of a resource, except the network [s]."""
+        return work_time(resource, self.parts, self.machine)
+
+    @cached_property
+    def collective_times(self) -> CollectiveTimes:
+        """Nominal times of collectives, network by network [s]."""
+        return collective_times(self.parts, self.machine)
+
+    def rate(self, resource: Resource) -> Fraction | None:
+        """Rate of all work on a resource [FLOP/s or byte/s]; None: several, or no work."""
+        return common_rate(resource, self.kernels, self.machine)
+
+    def least_time(self, resource: Resource) -> Time:
+        """Least time for any amount of work on a resource: hops of collectives [s]."""
+        return Time() if resource.rate is not None else Time.max_of(*self.collective_times.hops)
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from rooflines.hardware.dtype_catalogue import StoredDtypes, resolve_combination
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 from rooflines.theory.costs import Workload
-from rooflines.theory.kernel import Kernel, operation_kernel, operation_transfers
+from rooflines.theory.kernel import Kernel, operation_kernel
 from rooflines.theory.network import Route, axes_text, parse_axes
 from rooflines.theory.operation import Operation, parse_operation
 from rooflines.theory.sharding import SHARDS, Sharding, parse_sharding
@@ -73,40 +73,21 @@ class OperationCase(Case):
         """Compute dtype."""
         return (self.combination.compute,)
 
-    @property
-    def variant(self) -> tuple[str, str, Axes]:
-        """Dtypes, sharding and axes: all but the place."""
-        return self.dtypes, self.sharding, self.axes
-
     @cached_property
-    def _workload_and_kernel(self) -> tuple[Workload, Kernel]:
-        """Workload and kernel, shared by chips that send the same bytes per payload byte."""
-        transfers = self.scheme.transfers
+    def workload(self) -> Workload:
+        """Operation with dtypes, split and tiles."""
+        sweep, transfers = self.sweep, self.scheme.transfers
         sent = (
             self.route.bytes_per_payload_byte(transfers[0][1]) if self.route and transfers else ()
         )
-        kernels, key = self.sweep.kernels, (*self.variant, sent)
-        if key not in kernels:
-            sweep, combination = self.sweep, self.combination
-            workload = Workload(
-                sweep.op, combination.bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
-            )
-            kernels[key] = workload, operation_kernel(workload, combination.compute)
-        return kernels[key]
-
-    @property
-    def workload(self) -> Workload:
-        """Operation with dtypes, split and tiles."""
-        return self._workload_and_kernel[0]
+        return Workload(
+            sweep.op, self.combination.bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
+        )
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """Kernels: a single one."""
-        workload, kernel = self._workload_and_kernel
-        if self.route is None:
-            return (kernel,)
-        transfers = operation_transfers(kernel, workload, self.route)
-        return (replace(kernel, transfers=transfers) if transfers else kernel,)
+        return (operation_kernel(self.workload, self.combination.compute, self.route),)
 
     @property
     def peak(self) -> Fraction:
@@ -291,11 +272,6 @@ class Sweep(BaseSweep[OperationCase]):
     def size_columns(self) -> dict[str, Sequence[Any]]:
         """Values by column, over all axes."""
         return {name: values for axis in self.size_axes for name, values in axis.columns.items()}
-
-    @cached_property
-    def kernels(self) -> dict[object, tuple[Workload, Kernel]]:
-        """Memo: workloads and kernels, by variant and bytes sent."""
-        return {}
 
     def find_cases(self) -> tuple[tuple[Block[OperationCase], ...], tuple[Skipped, ...]]:
         """Find supported cases, in a block for each place, and skipped rows."""

@@ -20,7 +20,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.poly import Poly, total
-from rooflines.theory.resources import sum_time_terms
+from rooflines.theory.resources import sum_collective_times
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.models.split import Split
     from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
-    from rooflines.theory.resources import Resource, TimeTerms
+    from rooflines.theory.resources import CollectiveTimes, Resource
     from rooflines.theory.times import Times
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import StageMemory
@@ -110,22 +110,30 @@ class TrainingCase(StepCase):
         """Compute a column's work, in the mean over all stages."""
         return total(runs.work(column) for runs in self.run_groups) / self.plan.pp
 
-    def time_terms(self, resource: Resource) -> TimeTerms:
-        """Nominal times of a resource, in the mean of all stages; see `resources.time_terms`."""
-        if resource.rate is not None:
-            rates = [self.machine.rate(resource, dtype) for dtype in {*self.sharing.compute}]
-            if len({rate.per_s for rate in rates}) == 1 and not rates[0].latency_s:
-                return [self.work(resource.work) / rates[0].per_s], []
-        share = Fraction(1, self.plan.pp)
-        return sum_time_terms(
-            (share, self._run_time_terms(resource, runs)) for runs in self.run_groups
-        )
+    def rate(self, resource: Resource) -> Fraction | None:
+        """Rate of all work on a resource [FLOP/s]; None: several, or collectives."""
+        if resource.rate is None:
+            return None
+        rates = {resource.rate(self.machine, dtype) for dtype in self.sharing.compute}
+        return rates.pop() if len(rates) == 1 else None
 
-    def _run_time_terms(self, resource: Resource, runs: KernelRuns) -> TimeTerms:
-        shared_times, key = self.place.shared_times, (resource.name, runs)
-        if key not in shared_times:
-            shared_times[key] = runs.time_terms(resource, self.machine)
-        return shared_times[key]
+    def work_time(self, resource: Resource) -> Poly:
+        """Nominal time of a resource, except the network, in the mean of all stages [s]."""
+        rate = self.rate(resource)
+        if rate is not None:
+            return self.work(resource.work) / rate
+        times = (runs.work_time(resource, self.machine) for runs in self.run_groups)
+        return total(times) / self.plan.pp
+
+    @cached_property
+    def collective_times(self) -> CollectiveTimes:
+        """Nominal times of collectives, in the mean of all stages [s]."""
+        memo = self.place.collective_times
+        for runs in self.run_groups:
+            if runs not in memo:
+                memo[runs] = runs.collective_times(self.machine)
+        share = Fraction(1, self.plan.pp)
+        return sum_collective_times((share, memo[runs]) for runs in self.run_groups)
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:

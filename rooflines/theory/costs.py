@@ -51,7 +51,7 @@ class Workload:
     def costs(self) -> Mapping[str, Poly]:
         """Costs by column [FLOP or byte]."""
         tiled = {USEFUL_FLOPS: useful_flops} if self.tile else {}
-        return {name: Poly(cost(self).coefficients) for name, cost in {**COSTS, **tiled}.items()}
+        return {name: cost(self) for name, cost in {**COSTS, **tiled}.items()}
 
     @cached_property
     def untiled(self) -> Workload:
@@ -80,7 +80,7 @@ class Workload:
     def operand_bytes(self, operand: str, extents: Iterable[str] = ()) -> Poly:
         """Bytes of an operand on one chip: elements * bits / 8 [byte]."""
         elements = self.elements(self.op.operand(operand), extents)
-        return elements.scaled(elements.scale * self.bits[operand] / BITS_PER_BYTE)
+        return elements * (self.bits[operand] / BITS_PER_BYTE)
 
 
 def flops(workload: Workload) -> Poly:

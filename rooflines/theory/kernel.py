@@ -125,12 +125,13 @@ class Kernel:
         return self.works.get(column, ZERO)
 
 
-def operation_kernel(workload: Workload, compute: str) -> Kernel:
-    """Kernel of an operation for any sizes, without transfers.
+def operation_kernel(workload: Workload, compute: str, route: Route | None = None) -> Kernel:
+    """Kernel of an operation for any sizes.
 
     Args:
         workload: The operation with dtypes, split and tiles.
         compute: The compute dtype.
+        route: The interconnects; None: one chip, without transfers.
     """
     global_tile = workload.global_tile
 
@@ -139,9 +140,7 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
 
     works: dict[str, Poly] = {}
     for name, cost in workload.costs.items():
-        poly = cost.renamed(in_tiles) if name in TILED_COSTS and global_tile else cost
-        equal_works = (work for work in works.values() if work.terms == poly.terms)
-        works[name] = next(equal_works, poly)
+        works[name] = cost.renamed(in_tiles) if name in TILED_COSTS and global_tile else cost
     untiled, row = workload.untiled, workload.op.dims[0]
     io_bytes = {name: untiled.operand_bytes(name) for name in IO_OPERANDS}
     column_dims = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
@@ -149,7 +148,7 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
         workload.op.name,
         compute,
         works,
-        (),
+        operation_transfers(workload, route) if route is not None else (),
         {
             **io_bytes,
             "depth": untiled.elements(workload.op.contracted),
@@ -161,27 +160,20 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
     )
 
 
-def operation_transfers(kernel: Kernel, workload: Workload, route: Route) -> tuple[Transfer, ...]:
-    """Collectives of an operation; a single one shares the terms of its kernel's work.
+def operation_transfers(workload: Workload, route: Route) -> tuple[Transfer, ...]:
+    """Collectives of an operation; none where chips send nothing.
 
     Args:
-        kernel: The operation's kernel.
         workload: The operation.
         route: The interconnects.
     """
-    level_bytes, bytes_sent = (
-        workload.bytes_per_payload_byte,
-        sum(workload.bytes_per_payload_byte, Fraction(0)),
-    )
-    if not bytes_sent:
+    if not any(workload.bytes_per_payload_byte):
         return ()
-    transfers = workload.sharding.transfers
-    payloads = [workload.untiled.operand_bytes(operand) for operand, _ in transfers]
-    if len(transfers) == 1:
-        payloads = [kernel.work(NETWORK_BYTES) / bytes_sent]
     return tuple(
-        Transfer(kind, payload, route, level_bytes)
-        for (_, kind), payload in zip(transfers, payloads, strict=True)
+        Transfer(
+            kind, workload.untiled.operand_bytes(operand), route, workload.bytes_per_payload_byte
+        )
+        for operand, kind in workload.sharding.transfers
     )
 
 

@@ -46,41 +46,20 @@ class AffineInSize(NamedTuple):
     expert: Poly
     per_tile: Mapping[str, Poly]
 
-    def scaled(self, scale: Fraction) -> AffineInSize:
-        """These terms with another scale."""
-        slope, constant, expert = (part.scaled(scale) for part in self[:3])
-        per_tile = {extent: part.scaled(scale) for extent, part in self.per_tile.items()}
-        return AffineInSize(slope, constant, expert, per_tile)
 
-
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Poly:
     """A polynomial: sum over products of extents, coefficient * product.
 
     Attributes:
         terms: Coefficient by product.
-        scale: Factor on all coefficients. A work and its time at a rate share their `terms`, so
-            that tables compute them once.
     """
 
     terms: Mapping[Product, Fraction] = field(default_factory=dict)
-    scale: Fraction = Fraction(1)
 
-    @property
-    def coefficients(self) -> dict[Product, Fraction]:
-        """Coefficient by product, scale included."""
-        if self.scale == 1:
-            return dict(self.terms)
-        return {product: coefficient * self.scale for product, coefficient in self.terms.items()}
-
-    @property
-    def floats(self) -> dict[Product, float]:
-        """Coefficient by product, scale included, rounded to the nearest Float64."""
-        numerator, denominator = self.scale.numerator, self.scale.denominator
-        return {
-            product: (coefficient.numerator * numerator) / (coefficient.denominator * denominator)
-            for product, coefficient in self.terms.items()
-        }
+    def __hash__(self) -> int:
+        """Hash of the terms, in any order."""
+        return hash(frozenset(self.terms.items()))
 
     def __bool__(self) -> bool:
         """Tell whether any term exists."""
@@ -96,24 +75,21 @@ class Poly:
             return total(
                 Poly(
                     {
-                        (*factor_product, *product): coefficient
+                        (*factor_product, *product): coefficient * factor_coefficient
                         for product, coefficient in self.terms.items()
-                    },
-                    self.scale * factor_coefficient,
+                    }
                 )
-                for factor_product, factor_coefficient in factor.coefficients.items()
+                for factor_product, factor_coefficient in factor.terms.items()
             )
         if factor == 1:
             return self
-        return Poly(self.terms, self.scale * factor) if factor else ZERO
+        if not factor:
+            return ZERO
+        return Poly({product: coefficient * factor for product, coefficient in self.terms.items()})
 
     def __truediv__(self, divisor: Fraction | int) -> Poly:
         """Quotient by a number: a share, or time = work / rate."""
-        return Poly(self.terms, self.scale / divisor)
-
-    def scaled(self, scale: Fraction) -> Poly:
-        """These terms with another scale."""
-        return Poly(self.terms, scale) if self.terms else self
+        return self * (Fraction(1) / divisor)
 
     def renamed(self, new_name: Callable[[str], str]) -> Poly:
         """This polynomial with extents renamed."""
@@ -121,7 +97,7 @@ class Poly:
         for product, coefficient in self.terms.items():
             renamed = tuple(map(new_name, product))
             terms[renamed] = terms[renamed] + coefficient if renamed in terms else coefficient
-        return Poly(terms, self.scale)
+        return Poly(terms)
 
     def in_tiles(self, sizes: Product, tile: int | Fraction) -> Poly:
         """This polynomial with a product of sizes rounded up to whole tiles.
@@ -140,7 +116,7 @@ class Poly:
                 terms[*rest, tiles] = coefficient * tile
             else:
                 terms[product] = coefficient
-        return Poly(terms, self.scale)
+        return Poly(terms)
 
     def at(self, extents: Mapping[str, Fraction | int]) -> Fraction:
         """Exact value at given extents."""
@@ -150,7 +126,7 @@ class Poly:
             for name in product:
                 term *= extents[name]
             value_sum += term
-        return value_sum * self.scale
+        return value_sum
 
     def affine_in(self, size: str, tile: int = 1) -> AffineInSize:
         """This polynomial as an affine function of one size, or of its number of tiles.
@@ -169,19 +145,15 @@ class Poly:
             per_size = coefficient * tile if name == size and tile > 1 else coefficient
             part = parts.setdefault(size if name == f"{size}/{tile}" else name, {})
             part[rest] = part[rest] + per_size if rest in part else per_size
-        constant, slope, expert = (
-            Poly(parts.pop(name), self.scale) for name in ("", size, ACTIVATED)
-        )
-        per_tile = {extent: Poly(part, self.scale) for extent, part in parts.items()}
+        constant, slope, expert = (Poly(parts.pop(name)) for name in ("", size, ACTIVATED))
+        per_tile = {extent: Poly(part) for extent, part in parts.items()}
         return AffineInSize(slope, constant, expert, per_tile)
 
     def dominates(self, poly: Poly) -> bool:
         """Tell whether every coefficient is at least the other's: this is never the smaller."""
-        coefficients, other_coefficients = self.coefficients, poly.coefficients
-        zero = Fraction(0)
         return all(
-            coefficients.get(product, zero) >= other_coefficients.get(product, zero)
-            for product in coefficients.keys() | other_coefficients
+            self.terms.get(product, 0) >= poly.terms.get(product, 0)
+            for product in self.terms.keys() | poly.terms
         )
 
 
@@ -200,9 +172,7 @@ def total(parts: Iterable[Poly]) -> Poly:
         return present[0]
     sums: dict[Product, Fraction] = {}
     for part in present:
-        scale = None if part.scale == 1 else part.scale
-        for product, unscaled in part.terms.items():
-            coefficient = unscaled if scale is None else unscaled * scale
+        for product, coefficient in part.terms.items():
             sums[product] = sums[product] + coefficient if product in sums else coefficient
     return Poly(sums)
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
-from itertools import chain, zip_longest
-from typing import TYPE_CHECKING
+from functools import cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer
 from rooflines.theory.poly import ZERO, Poly, constant, total
 from rooflines.theory.times import Time, Times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from rooflines.theory.network import Route
 
@@ -49,88 +49,20 @@ class ChipRates:
     level: MemoryLevel
     efficiency: Mapping[str, Fraction]
 
-    def rate(self, resource: Resource, compute: str) -> Rate:
-        """Rate of a resource, except the network, in a compute dtype."""
-        key = resource.name, compute
-        if key not in self._rates and resource.rate is not None:
-            self._rates[key] = resource.rate(self, compute)
-        return self._rates[key]
-
-    @cached_property
-    def _rates(self) -> dict[tuple[str, str], Rate]:
-        return {}
-
 
 RunCount = int | Fraction | Poly
 """Runs of a kernel per step [1]; in training as a polynomial in the number of micro-batches."""
 
-TimeTerms = tuple[list[Poly], list[Poly]]
-"""Terms of a time: work / rate, and latencies, the minimum time for any amount of work [s]."""
 
-
-@dataclass(frozen=True)
-class Rate:
-    """The rate of a resource on a chip.
-
-    Attributes:
-        per_s: Work per second, efficiency included [FLOP/s or byte/s].
-        latency_s: Minimum time for any amount of work [s].
-    """
-
-    per_s: Fraction
-    latency_s: Fraction = Fraction(0)
-
-
-def math_rate(chip_rates: ChipRates, compute: str) -> Rate:
+def math_rate(chip_rates: ChipRates, compute: str) -> Fraction:
     """Peak in a compute dtype, efficiency included [FLOP/s]."""
-    return Rate(chip_rates.peaks[compute] * chip_rates.efficiency["math"])
+    return chip_rates.peaks[compute] * chip_rates.efficiency["math"]
 
 
-def memory_rate(chip_rates: ChipRates, compute: str) -> Rate:
+def memory_rate(chip_rates: ChipRates, compute: str) -> Fraction:
     """Bandwidth between memory level and compute unit, for any compute dtype [byte/s]."""
     del compute
-    return Rate(chip_rates.level.bytes_per_s * chip_rates.efficiency["memory"])
-
-
-@cache
-def collective_rates(
-    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
-) -> list[Rate]:
-    """Bandwidth out of one chip on every level of a route, over the links used at once [byte/s].
-
-    Args:
-        route: The interconnects.
-        collective: A key of `network.RING_PASSES`.
-        efficiency: Share of nominal rates reached, 0..1 [1].
-        typical: Whether hops take their typical time instead of the minimum.
-
-    Returns:
-        A rate for each level, inner first, with the latency of hops.
-    """
-    latencies = route.latencies_s(collective, typical=typical)
-    return [
-        Rate(level.bytes_per_s * efficiency, latency)
-        for level, latency in zip(route.levels, latencies, strict=True)
-    ]
-
-
-def collective_rate(
-    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
-) -> Rate:
-    """Bandwidth out of one chip in a collective, over all levels of a route [byte/s].
-
-    All levels send chunks of the payload at the same time, so the slowest determines the time.
-
-    Args:
-        route: The interconnects.
-        collective: A key of `network.RING_PASSES`.
-        efficiency: Share of nominal rates reached, 0..1 [1].
-        typical: Whether hops take their typical time instead of the minimum.
-    """
-    rates = collective_rates(route, collective, efficiency, typical=typical)
-    level_bytes = route.bytes_per_payload_byte(collective)
-    slowest = max(amount / rate.per_s for amount, rate in zip(level_bytes, rates, strict=True))
-    return Rate(sum(level_bytes, Fraction(0)) / slowest, max(rate.latency_s for rate in rates))
+    return chip_rates.level.bytes_per_s * chip_rates.efficiency["memory"]
 
 
 @dataclass(frozen=True)
@@ -141,15 +73,15 @@ class Resource:
         name: In column names: `t_<name>_s`, `<name>_intensity`, `critical_<name>`.
         work: The column with the work.
         bound: The name as a bottleneck, in column `bound`.
-        rate: Function from chip and compute dtype to the rate; None: times are those of
-            collectives.
+        rate: Function from chip and compute dtype to work per second, efficiency included [FLOP/s
+            or byte/s]; None: times are those of collectives.
         amount: Function from a kernel to the work in one layer; None: the work in that column.
     """
 
     name: str
     work: str
     bound: str
-    rate: Callable[[ChipRates, str], Rate] | None
+    rate: Callable[[ChipRates, str], Fraction] | None
     amount: Callable[[Kernel], Poly] | None = None
 
     def kernel_work(self, kernel: Kernel) -> Poly:
@@ -181,30 +113,48 @@ ACTIVATION_BYTES = "activation_bytes"
 ACTIVATION = Resource("activation", ACTIVATION_BYTES, MEMORY.bound, memory_rate)
 """Activation traffic that fusion would avoid; a column of its own beside t_memory_s."""
 
+# ------------------------------------------------------------ work over rate
 
-def data_sheet_times(terms_of: Callable[[Resource], TimeTerms]) -> Times:
-    """Times of an operation or step at data-sheet rates, efficiencies applied: t = work / rate [s].
 
-    Collectives overlap: a network's time is the larger of total bytes / bandwidth and total hop
-    latency; the slowest network counts.
+def work_time(
+    resource: Resource, parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates
+) -> Poly:
+    """Time of a resource: sum over kernels of runs * work / rate [s].
 
     Args:
-        terms_of: Function from a resource to the time terms over all kernels, see `time_terms`.
-
-    Source: All About Rooflines, "Where does the time go?".
+        resource: The resource, except the network.
+        parts: The kernels, each with its runs per step.
+        chip_rates: The chip.
     """
-    return _times_with_network(terms_of, Time.max_of(*chain(*terms_of(NETWORK))))
+    assert resource.rate is not None  # noqa: S101, for types
+    return total(
+        resource.kernel_work(kernel) * count / resource.rate(chip_rates, kernel.compute)
+        for count, kernel in parts
+    )
 
 
-def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
-    """Times of one layer of a kernel, its collectives one after another [s]."""
-    share = chip_rates.efficiency[NETWORK.name]
-    network = Time.total(
-        (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
-    )
-    return _times_with_network(
-        lambda resource: time_terms(resource, [(1, kernel)], chip_rates, kernel.work), network
-    )
+def common_rate(
+    resource: Resource, kernels: Iterable[Kernel], chip_rates: ChipRates
+) -> Fraction | None:
+    """Rate of all work of kernels on a resource, whose time is then work / rate [FLOP/s or byte/s].
+
+    Returns:
+        The rate; of collectives, bytes sent over the time on the slowest network, without hops.
+        None: there are several rates, or no work.
+    """
+    if resource.rate is None:
+        paces = {
+            _seconds_per_sent_byte(transfer, chip_rates.efficiency[resource.name])
+            for kernel in kernels
+            for transfer in kernel.transfers
+        }
+        return 1 / max(paces.pop()) if len(paces) == 1 else None
+    rates = {
+        resource.rate(chip_rates, kernel.compute)
+        for kernel in kernels
+        if resource.kernel_work(kernel)
+    }
+    return rates.pop() if len(rates) == 1 else None
 
 
 def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
@@ -221,83 +171,149 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
     )
 
 
-def time_terms(
-    resource: Resource,
-    parts: Sequence[tuple[RunCount, Kernel]],
-    chip_rates: ChipRates,
-    work: Callable[[str], Poly] | None = None,
-) -> TimeTerms:
-    """Terms of a resource's time, whose maximum counts: work / rate, and latencies [s].
+def nominal_times(time_of: Callable[[Resource], Poly], network: Time) -> Times:
+    """Times of kernels at data-sheet rates, efficiencies applied: t = work / rate [s].
 
     Args:
-        resource: The resource.
-        parts: The kernels, each with its runs per step.
-        chip_rates: The chip.
-        work: Function from a column to its sum over the kernels, if computed already: a time at
-            one rate then shares its terms.
+        time_of: Function from a resource, except the network, to its time, see `work_time`.
+        network: Time of the collectives.
 
-    Returns:
-        Work / rate, and the minimum time for any amount of work; for collectives both on every
-        network, inner first [s].
+    Source: All About Rooflines, "Where does the time go?".
     """
-    if resource.rate is None:
-        return _collective_terms(parts, chip_rates)
-    amounts = [
-        (count, amount, chip_rates.rate(resource, kernel.compute))
-        for count, kernel in parts
-        if (amount := resource.kernel_work(kernel))
-    ]
-    latencies = [
-        total(constant(rate.latency_s) * count for count, _, rate in amounts if rate.latency_s)
-    ]
-    per_s = {rate.per_s for _, _, rate in amounts}
-    if work is not None and resource.amount is None and len(per_s) == 1:
-        return [work(resource.work) / per_s.pop()], latencies
-    return [total(amount * count / rate.per_s for count, amount, rate in amounts)], latencies
-
-
-def sum_time_terms(parts: Iterable[tuple[RunCount, TimeTerms]]) -> TimeTerms:
-    """Sums of time terms, each multiplied by its runs, network by network [s]."""
-    scaled = [[[poly * count for poly in polys] for polys in terms] for count, terms in parts]
-    work_times, latencies = (
-        [total(level_polys) for level_polys in zip_longest(*levels, fillvalue=ZERO)]
-        for levels in zip(*scaled, strict=True)
-    )
-    return work_times, latencies
-
-
-def _times_with_network(terms_of: Callable[[Resource], TimeTerms], network: Time) -> Times:
-    """Times of kernels, with the time of their collectives given [s]."""
     by_bound = {
-        resource.bound: network
-        if resource.rate is None
-        else Time.max_of(*chain(*terms_of(resource)))
+        resource.bound: network if resource.rate is None else Time.max_of(time_of(resource))
         for resource in RESOURCES
     }
-    (activation,), _ = terms_of(ACTIVATION)
-    return Times(by_bound, activation=activation)
+    return Times(by_bound, activation=time_of(ACTIVATION))
 
 
-def _collective_terms(parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates) -> TimeTerms:
-    """Time terms of collectives on every network: bytes / bandwidth, and hop latency [s]."""
+def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
+    """Times of one layer of a kernel, its collectives one after another [s]."""
+    share = chip_rates.efficiency[NETWORK.name]
+    network = Time.total(
+        (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
+    )
+    return nominal_times(lambda resource: work_time(resource, [(1, kernel)], chip_rates), network)
+
+
+# ------------------------------------------------------------ collectives
+
+
+@dataclass(frozen=True)
+class NetworkRate:
+    """The rate of a network in a collective.
+
+    Attributes:
+        per_s: Bytes out of one chip per second, efficiency included [byte/s].
+        latency_s: Minimum time for any amount of bytes, that of hops [s].
+    """
+
+    per_s: Fraction
+    latency_s: Fraction
+
+
+class CollectiveTimes(NamedTuple):
+    """Times of collectives by network, inner first, whose maximum counts: all overlap.
+
+    Attributes:
+        sending: Bytes / bandwidth [s].
+        hops: Hop latency, the minimum time for any amount of bytes [s].
+    """
+
+    sending: list[Poly]
+    hops: list[Poly]
+
+    @property
+    def overlapped(self) -> Time:
+        """Largest of all: the slowest network counts [s]."""
+        return Time.max_of(*self.sending, *self.hops)
+
+
+@cache
+def collective_rates(
+    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
+) -> list[NetworkRate]:
+    """Bandwidth out of one chip on every level of a route, over the links used at once [byte/s].
+
+    Args:
+        route: The interconnects.
+        collective: A key of `network.RING_PASSES`.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time instead of the minimum.
+
+    Returns:
+        A rate for each level, inner first, with the latency of hops.
+    """
+    latencies = route.latencies_s(collective, typical=typical)
+    return [
+        NetworkRate(level.bytes_per_s * efficiency, latency)
+        for level, latency in zip(route.levels, latencies, strict=True)
+    ]
+
+
+def collective_rate(
+    route: Route, collective: str, efficiency: Fraction, *, typical: bool = False
+) -> NetworkRate:
+    """Bandwidth out of one chip in a collective, over all levels of a route [byte/s].
+
+    All levels send chunks of the payload at the same time, so the slowest determines the time.
+
+    Args:
+        route: The interconnects.
+        collective: A key of `network.RING_PASSES`.
+        efficiency: Share of nominal rates reached, 0..1 [1].
+        typical: Whether hops take their typical time instead of the minimum.
+    """
+    rates = collective_rates(route, collective, efficiency, typical=typical)
+    level_bytes = route.bytes_per_payload_byte(collective)
+    slowest = max(amount / rate.per_s for amount, rate in zip(level_bytes, rates, strict=True))
+    return NetworkRate(
+        sum(level_bytes, Fraction(0)) / slowest, max(rate.latency_s for rate in rates)
+    )
+
+
+def collective_times(
+    parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates
+) -> CollectiveTimes:
+    """Times of all collectives of kernels on every network [s].
+
+    Args:
+        parts: The kernels, each with its runs per step.
+        chip_rates: The chip.
+    """
     level_sends: dict[int, list[Poly]] = {}
     level_hops: dict[int, list[Poly]] = {}
     for count, kernel in parts:
         for transfer in kernel.transfers:
-            for level, (send_time, latency_s) in enumerate(
-                level_times(transfer, chip_rates.efficiency["network"])
+            for level, (seconds_per_byte, latency_s) in enumerate(
+                level_times(transfer, chip_rates.efficiency[NETWORK.name])
             ):
-                level_sends.setdefault(level, []).append(send_time * count)
+                sending = transfer.payload * seconds_per_byte * count
+                level_sends.setdefault(level, []).append(sending)
                 level_hops.setdefault(level, []).append(constant(latency_s) * count)
-    return [total(polys) for polys in level_sends.values()], [
-        total(polys) for polys in level_hops.values()
+    return CollectiveTimes(
+        [total(polys) for polys in level_sends.values()],
+        [total(polys) for polys in level_hops.values()],
+    )
+
+
+def sum_collective_times(parts: Iterable[tuple[RunCount, CollectiveTimes]]) -> CollectiveTimes:
+    """Sums of times of collectives, each multiplied by its runs, network by network [s]."""
+    scaled = [
+        ([poly * count for poly in times.sending], [poly * count for poly in times.hops])
+        for count, times in parts
     ]
+    sending, hops = (
+        [total(level_polys) for level_polys in zip_longest(*levels, fillvalue=ZERO)]
+        for levels in zip(*scaled, strict=True)
+    )
+    return CollectiveTimes(sending, hops)
 
 
 def level_times(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
-) -> list[tuple[Poly, Fraction]]:
-    """Times of a collective on every network, inner first: bytes / bandwidth, and hops [s].
+) -> list[tuple[Fraction, Fraction]]:
+    """Times of a collective on every network, inner first: per payload byte [s/byte], hops [s].
 
     Args:
         transfer: The collective; a network without its bytes has no hops.
@@ -306,12 +322,15 @@ def level_times(
     """
     rates = collective_rates(transfer.route, transfer.kind, efficiency, typical=typical)
     return [
-        (
-            transfer.payload * (bytes_sent / rate.per_s),
-            rate.latency_s if bytes_sent else Fraction(0),
-        )
+        (bytes_sent / rate.per_s, rate.latency_s if bytes_sent else Fraction(0))
         for bytes_sent, rate in zip(transfer.bytes_per_payload_byte, rates, strict=True)
     ]
+
+
+def _seconds_per_sent_byte(transfer: Transfer, efficiency: Fraction) -> tuple[Fraction, ...]:
+    """Time on every network per byte that a chip sends over all of them [s/byte]."""
+    sent = sum(transfer.bytes_per_payload_byte, Fraction(0))
+    return tuple(seconds / sent for seconds, _ in level_times(transfer, efficiency) if sent)
 
 
 def collective_time(
@@ -329,6 +348,6 @@ def collective_time(
         a payload goes in, across and in again.
     """
     levels = level_times(transfer, efficiency, typical=typical)
-    slowest = max((time for time, _ in levels), key=lambda time: time.scale if time else 0)
+    slowest = max(seconds_per_byte for seconds_per_byte, _ in levels)
     hops = [latency_s for _, latency_s in levels]
-    return slowest, constant(sum(hops, Fraction(0)) if typical else max(hops))
+    return transfer.payload * slowest, constant(sum(hops, Fraction(0)) if typical else max(hops))

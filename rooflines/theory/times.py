@@ -134,11 +134,10 @@ def _proportionality_key(term: Pieces) -> object:
     """Key that is equal for proportional pieces."""
     if len(term) == len(term[0]) == 1:
         return "line"
-    coefficients = [poly.coefficients for minimum in term for poly in minimum]
-    values = (value for terms in coefficients for value in terms.values())
+    polys = [poly for minimum in term for poly in minimum]
+    values = (value for poly in polys for value in poly.terms.values())
     unit = next((value for value in values if value), Fraction(1))
-    scaled = (frozenset((key, terms[key] / unit) for key in terms) for terms in coefficients)
-    return tuple(map(len, term)), tuple(scaled)
+    return tuple(map(len, term)), tuple(poly / unit for poly in polys)
 
 
 def _sum_pieces(proportional: list[Pieces]) -> Pieces:

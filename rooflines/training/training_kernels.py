@@ -23,10 +23,11 @@ from rooflines.theory.poly import ACTIVATED, ONE, WINDOWED_EXTENTS, ZERO, Poly, 
 from rooflines.theory.resources import (
     MATH,
     Resource,
+    collective_times,
     math_rate,
-    sum_time_terms,
-    time_terms,
+    sum_collective_times,
     work_of,
+    work_time,
 )
 from rooflines.training.parallel_plan import trained_attention
 from rooflines.training.stage_memory import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Group
     from rooflines.models.step_kernels import Copies, Sharing
     from rooflines.theory.network import Link
-    from rooflines.theory.resources import ChipRates, RunCount, TimeTerms
+    from rooflines.theory.resources import ChipRates, CollectiveTimes, RunCount
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import Stage
 
@@ -138,10 +139,17 @@ class KernelRuns:
     def _works(self) -> dict[str, Poly]:
         return {}
 
-    def time_terms(self, resource: Resource, machine: ChipRates) -> TimeTerms:
-        """Times on a resource, all stages together; see `resources.time_terms`."""
-        return sum_time_terms(
-            (runs_per_step, time_terms(resource, parts, machine))
+    def work_time(self, resource: Resource, machine: ChipRates) -> Poly:
+        """Time on a resource, except the network, all stages together [s]."""
+        return total(
+            work_time(resource, parts, machine) * runs_per_step
+            for runs_per_step, parts in self.by_runs_per_step
+        )
+
+    def collective_times(self, machine: ChipRates) -> CollectiveTimes:
+        """Times of collectives, network by network, all stages together [s]."""
+        return sum_collective_times(
+            (runs_per_step, collective_times(parts, machine))
             for runs_per_step, parts in self.by_runs_per_step
         )
 

@@ -276,7 +276,7 @@ def _formulas(workload: Workload, axis: str, cells: Mapping[str, str]) -> dict[s
         axis: The dimension whose critical size is computed.
         cells: The cell for each dimension and column.
     """
-    flops, memory = workload.costs[MATH.work].coefficients, _memory_terms(workload)
+    flops, memory = workload.costs[MATH.work].terms, _memory_terms(workload)
     peak = f"{cells['peak']}*{cells['peak_efficiency']}"
     bandwidth = f"{cells['bytes_per_s']}*{cells['memory_efficiency']}"
     (flops_slope, flops_rest), (memory_slope, memory_rest) = (
@@ -323,7 +323,7 @@ def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
     for operand in OPERANDS:
         bits = {stored: Fraction(int(stored == operand)) for stored in OPERANDS}
         cost = replace(workload, bits=bits).costs[MEMORY.work]
-        for dims, coefficient in cost.coefficients.items():
+        for dims, coefficient in cost.terms.items():
             terms[*dims, f"{operand}_bits"] = coefficient
     return {names: coefficient for names, coefficient in terms.items() if coefficient}
 

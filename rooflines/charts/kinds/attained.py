@@ -82,7 +82,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
     selection = results.select(sweep, [chip], [dtypes])
     axis = sweep_axis(selection.sweep, curve=True)
     (case,) = selection.cases()
-    peak = float(math_rate(case.machine, case.combination.compute).per_s)
+    peak = float(math_rate(case.machine, case.combination.compute))
     rows, knees = _rows(selection, axis, choice.get("model"))
     exact = calibrated or bool(selection.sweep.tile) or selection.sweep.flops != "leading"
     if calibrated:

@@ -172,7 +172,7 @@ def _lines(selection: Selection) -> pl.DataFrame:
             **key,
             "kind": "ceiling",
             "name": compute,
-            "flops_per_s": float(math_rate(case.machine, compute).per_s),
+            "flops_per_s": float(math_rate(case.machine, compute)),
         }
         for compute in entry.units[selection.sweep.unit]
     ]
@@ -188,11 +188,11 @@ def _bandwidths(
     A network used by the sweep's splits has the rate of its largest split, others that of a pair.
     """
     machine, compute = case.machine, case.combination.compute
-    peak = float(math_rate(machine, compute).per_s)
+    peak = float(math_rate(machine, compute))
     for name in sorted(entry.memory, key=lambda level: level != rows.place.memory):
         if entry.memory[name].bytes_per_s:
             fed = replace(machine, level=entry.memory[name].exact)
-            rate = float(memory_rate(fed, compute).per_s)
+            rate = float(memory_rate(fed, compute))
             yield {"kind": "memory", "name": name, "flops_per_s": peak, "bytes_per_s": rate}
     split = _split_bandwidth(rows.cases)
     whole = {part for name in split for part in name.partition(" ")[0].split("+")}
