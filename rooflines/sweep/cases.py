@@ -25,7 +25,7 @@ from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
 from rooflines.theory.resources import (
     collective_times,
     common_rate,
-    nominal_times,
+    data_sheet_times,
     serial_times,
     work_of,
     work_time,
@@ -259,7 +259,7 @@ class Case:
     @cached_property
     def times(self) -> Times:
         """Nominal times over all kernels and layers; collectives overlap."""
-        return nominal_times(self.work_time, self.collective_times.overlapped)
+        return data_sheet_times(self.work_time, self.collective_times.overlapped)
 
     def work_time(self, resource: Resource) -> Poly:
         """Nominal time of a resource, except the network [s]."""

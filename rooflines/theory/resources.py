@@ -171,7 +171,7 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
     )
 
 
-def nominal_times(time_of: Callable[[Resource], Poly], network: Time) -> Times:
+def data_sheet_times(time_of: Callable[[Resource], Poly], network: Time) -> Times:
     """Times of kernels at data-sheet rates, efficiencies applied: t = work / rate [s].
 
     Args:
@@ -193,7 +193,7 @@ def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
     network = Time.total(
         (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
     )
-    return nominal_times(lambda resource: work_time(resource, [(1, kernel)], chip_rates), network)
+    return data_sheet_times(lambda resource: work_time(resource, [(1, kernel)], chip_rates), network)
 
 
 # ------------------------------------------------------------ collectives
