@@ -193,7 +193,8 @@ def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
     network = Time.total(
         (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
     )
-    return data_sheet_times(lambda resource: work_time(resource, [(1, kernel)], chip_rates), network)
+    parts = [(1, kernel)]
+    return data_sheet_times(lambda resource: work_time(resource, parts, chip_rates), network)
 
 
 # ------------------------------------------------------------ collectives
