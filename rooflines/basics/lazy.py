@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,9 @@ def lazy_attributes(
         if name not in module_by_name:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{module_by_name[name]}")
-        return module if name == module_by_name[name] else getattr(module, name)
+        attribute = module if name == module_by_name[name] else getattr(module, name)
+        setattr(sys.modules[package], name, attribute)
+        return attribute
 
     return get_attribute, lambda: public
 

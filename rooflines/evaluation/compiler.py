@@ -183,21 +183,18 @@ class RowCompiler:
         self._case_axis[name] = values
 
     def constant(self, values: Sequence[float | None]) -> pl.Expr:
-        """Column with a number for each case."""
-        return pl.col(self.named_constant(values))
-
-    def named_constant(self, values: Sequence[float | None]) -> str:
-        """Name for a column with a number for each case; equal columns are merged."""
+        """Column with a number for each case; equal columns are merged."""
         key = tuple(values)
         if key not in self._constant_names:
             self._constant_names[key] = f"#{len(self._constant_names)}"
             self.put(self._constant_names[key], pl.Series(values, dtype=pl.Float64))
-        return self._constant_names[key]
+        return pl.col(self._constant_names[key])
 
-    def quotient(self, dividend: pl.Expr, divisor: str) -> pl.Expr:
+    def quotient(self, dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
         """Divide by a column, see `quotient`; cheaper where the column varies by row."""
-        column = pl.col(divisor)
-        return dividend / column if divisor in self.varying else quotient(dividend, column)
+        if divisor.meta.output_name() in self.varying:
+            return dividend / divisor
+        return quotient(dividend, divisor)
 
     # ------------------------------------------------------------ quantities
 
@@ -262,17 +259,13 @@ class RowCompiler:
         )
 
     def extreme(self, choose: Callable[..., pl.Expr], values: Iterable[Value]) -> Value:
-        """Maximum or minimum over quantities; zeros are left out."""
+        """Maximum or minimum over quantities that are not negative; zeros are left out."""
         present = [value for value in values if not value.is_zero]
         if len(present) < 2:  # noqa: PLR2004, one or none
             return present[0] if present else Value()
         if all(value.per_row is None for value in present):
             return Value(choose([value.per_case for value in present]))
         return Value(per_row=choose([self.total(value) for value in present]))
-
-    def largest(self, values: Iterable[Value]) -> Value:
-        """Maximum over quantities that are not negative."""
-        return self.extreme(pl.max_horizontal, values)
 
     def _minimum(self, leasts: Sequence[Sequence[Poly | None]], count: int) -> Value:
         """Minimum over polynomials, case by case; null where there are none."""
@@ -285,14 +278,17 @@ class RowCompiler:
         """Compile `count` times a time per case; null where it is None [s]."""
         summands = [None if time is None else time.terms for time in times]
         return self.sum(
-            self.largest(
-                self._minimum(leasts, count)
-                for leasts in align_pieces(
-                    [
-                        None if terms is None else terms[i] if i < len(terms) else NO_TIME
-                        for terms in summands
-                    ]
-                )
+            self.extreme(
+                pl.max_horizontal,
+                (
+                    self._minimum(leasts, count)
+                    for leasts in align_pieces(
+                        [
+                            None if terms is None else terms[i] if i < len(terms) else NO_TIME
+                            for terms in summands
+                        ]
+                    )
+                ),
             )
             for i in range(max((len(terms) for terms in summands if terms), default=0))
         )
@@ -331,7 +327,7 @@ class RowCompiler:
         )
         if all(part == 1 for part in parts):
             return total
-        return self.quotient(total, self.named_constant(list(map(float, parts))))
+        return self.quotient(total, self.constant(list(map(float, parts))))
 
     def _varies(self, polys: Sequence[Poly]) -> bool:
         """True if a work varies by row, in place of one value for all."""

@@ -49,20 +49,14 @@ def resource_times(compiler: RowCompiler, cases: Sequence[Case]) -> dict[str, pl
     """
     seconds = {}
     for resource in RESOURCES:
-        rates = [case.rate(resource) for case in cases]
-        divisors = [math.inf if rate is None else float(rate) for rate in rates]
+        times = [case.rated_times[resource] for case in cases]
+        rates = [math.inf if rate is None else float(rate) for rate, _ in times]
         terms = []
-        if any(rates):
-            by_rate = compiler.named_constant(divisors)
-            terms.append(compiler.quotient(pl.col(resource.work), by_rate))
-        beside_rate = compiler.time(
-            [
-                case.times.by_bound[resource.bound] if rate is None else case.least_time(resource)
-                for case, rate in zip(cases, rates, strict=True)
-            ]
-        )
-        if not beside_rate.is_zero or not terms:
-            terms.append(compiler.total(beside_rate))
+        if any(rate is not None for rate, _ in times):
+            terms.append(compiler.quotient(pl.col(resource.work), compiler.constant(rates)))
+        beside = compiler.time([beside for _, beside in times])
+        if not beside.is_zero or not terms:
+            terms.append(compiler.total(beside))
         seconds[f"t_{resource.name}_s"] = terms[0] if len(terms) == 1 else pl.max_horizontal(terms)
     return seconds
 
@@ -95,7 +89,8 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
     if any(resource.work in compiler.varying for resource in with_work):
         compiler.varying.add("t_lower_s")
     peak, at_peak = _peak_and_time(compiler, cases)
-    capacity = _capacity(compiler, cases)
+    capacities = [case.machine.level.capacity_bytes for case in cases]
+    capacity = compiler.constant([size if size is None else float(size) for size in capacities])
     intensities = _intensities(compiler, polys_by_resource)
     return [
         *stages,
@@ -103,11 +98,11 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
         {"t_lower_s": lower, "t_upper_s": reduce(add, upper.values())},
         {
             **intensities,
-            "utilization": compiler.quotient(at_peak, "t_lower_s"),
+            "utilization": compiler.quotient(at_peak, pl.col("t_lower_s")),
             "bound": first_longest(times, pl.col("t_lower_s"), BOUND_ENUM),
             "fits": pl.col("footprint_bytes") <= capacity,
         },
-        {"attained_flops_per_s": pl.col("utilization") * pl.col(peak)},
+        {"attained_flops_per_s": pl.col("utilization") * peak},
     ]
 
 
@@ -119,24 +114,18 @@ def _serial_network(compiler: RowCompiler, cases: Sequence[OperationCase]) -> di
     return {NETWORK.bound: compiler.total(compiler.time(collectives))}
 
 
-def _peak_and_time(compiler: RowCompiler, cases: Sequence[OperationCase]) -> tuple[str, pl.Expr]:
+def _peak_and_time(
+    compiler: RowCompiler, cases: Sequence[OperationCase]
+) -> tuple[pl.Expr, pl.Expr]:
     """Column with the nominal peak [FLOP/s], and time at it, FLOPs without padding / peak [s]."""
     peaks = [float(case.peak) for case in cases]
     attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
-    peak = compiler.named_constant(peaks)
+    peak = compiler.constant(peaks)
     useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
     at_peak = compiler.quotient(pl.col(useful), peak)
     if peaks == attainable_peaks and useful == MATH.work:
         at_peak = pl.col(f"t_{MATH.name}_s")
     return peak, at_peak
-
-
-def _capacity(compiler: RowCompiler, cases: Sequence[OperationCase]) -> pl.Expr:
-    """Capacity of the memory level [byte]; null where it is unknown."""
-    capacities = [case.machine.level.capacity_bytes for case in cases]
-    return compiler.constant(
-        [None if capacity_bytes is None else float(capacity_bytes) for capacity_bytes in capacities]
-    )
 
 
 def _intensities(
@@ -147,7 +136,7 @@ def _intensities(
     for resource, polys in polys_by_resource.items():
         if resource is MATH:
             continue
-        ratio = compiler.quotient(pl.col(MATH.work), resource.work)
+        ratio = compiler.quotient(pl.col(MATH.work), pl.col(resource.work))
         if not all(polys):
             ratio = pl.when(pl.col(resource.work) > 0).then(ratio)
         no_ratio = pl.lit(None, dtype=pl.Float64)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
@@ -28,7 +28,7 @@ from rooflines.sweep.step_sweep import STEPS_TOGETHER, ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.dictionary.columns import Column
@@ -36,8 +36,20 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.step_sweep import StepCase
 
-Group = list["Block[Any]"]
-"""Blocks that are computed at once."""
+
+class Group(NamedTuple):
+    """Blocks whose rows are neighbours in a table.
+
+    Attributes:
+        blocks: The blocks.
+        rows: Rows by block [1].
+        positions: Positions of the table's rows in those of the blocks, one block after another;
+            None: in order.
+    """
+
+    blocks: list[Block[Any]]
+    rows: list[int]
+    positions: pl.Series | None = None
 
 
 class Compiled(NamedTuple):
@@ -70,22 +82,13 @@ class SweepTable(ABC, Generic[SweepT]):
     def __init__(self, sweep: SweepT) -> None:
         self.sweep, self.columns, self.stored = sweep, sweep.columns, sweep.stored
 
-    def groups(self) -> Sequence[Group]:
-        """Blocks of the sweep, in groups that are computed at once."""
-        return [[block] for block in self.sweep.blocks]
-
-    def count_rows(self, group: Group) -> int:
-        """Count a group's rows [1]."""
-        return sum(block.rows for block in group)
+    @abstractmethod
+    def groups(self) -> list[Group]:
+        """Blocks of the sweep, in groups of neighbours."""
 
     @abstractmethod
-    def compile_group(self, group: Group) -> list[Compiled]:
-        """Compile a group, piece by piece."""
-
-    def order(self, group: Group) -> pl.Series | None:
-        """Positions of a group's rows in its compiled pieces; None: in order."""
-        del group
-        return None
+    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
+        """Compile a block: a row compiler, and all columns but keys and sizes."""
 
     def frame(
         self,
@@ -109,15 +112,19 @@ class SweepTable(ABC, Generic[SweepT]):
         """
         names = [column.name for column in self.columns] if columns is None else columns
         computed = names
-        if numbers := measured_names(names):
+        numbers = measured_names(names) if self.sweep.config.measured is not None else []
+        if numbers:
             inputs = measured_inputs([column.name for column in self.columns])
             computed = [*dict.fromkeys([*(name for name in names if name not in numbers), *inputs])]
-        groups = [(group, self.count_rows(group)) for group in self.groups()]
+        groups = [(group, sum(group.rows)) for group in self.groups()]
         end = sum(rows for _, rows in groups) if stop is None else stop
-        pieces = [
-            (self.compile_group(group), self.order(group), low, high)
-            for group, low, high in slice_units(groups, start, end)
-        ]
+        pieces = []
+        for group, low, high in slice_units(groups, start, end):
+            compiled = [
+                Compiled(*self.compile_block(block), rows)
+                for block, rows in zip(group.blocks, group.rows, strict=True)
+            ]
+            pieces.append((compiled, group.positions, low, high))
         compilers = (piece.compiler for compiled, *_ in pieces for piece in compiled)
         texts = enum_types(compiler.texts for compiler in compilers) if enums else {}
         rows = pl.concat(_frame(*piece, computed, texts) for piece in pieces)
@@ -191,11 +198,14 @@ def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataT
 class OperationTable(SweepTable[Sweep]):
     """Table for a sweep over one operation."""
 
-    def compile_group(self, group: Group) -> list[Compiled]:
-        """Compile a group, in one piece."""
-        (block,) = group
+    def groups(self) -> list[Group]:
+        """Blocks of the sweep, one in a group."""
+        return [Group([block], [block.rows]) for block in self.sweep.blocks]
+
+    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
+        """Compile a block: a row compiler, and all columns but keys and sizes."""
         compiler = RowCompiler(block)
-        return [Compiled(compiler, operation_stages(compiler, block.cases), block.rows)]
+        return compiler, operation_stages(compiler, block.cases)
 
 
 # ------------------------------------------------------------ models
@@ -211,44 +221,35 @@ class StepTable(SweepTable[ModelSweep]):
     KERNELS = False
     """True for a table with kernels as rows."""
 
-    def count_rows(self, group: Group) -> int:
-        """Count a group's rows [1]."""
-        return sum(self._rows_of(block, case) for block in group for case in block.cases)
-
-    def _rows_of(self, block: Block[StepCase], case: StepCase) -> int:
-        return self.sweep.rows_of(block, case, kernels=self.KERNELS)
-
-    def groups(self) -> Sequence[Group]:
+    def groups(self) -> list[Group]:
         """Group blocks by chips: neighbours up to `STEPS_TOGETHER` rows, or one chip."""
         sizes = [*self.sweep.rows_by_chip(kernels=self.KERNELS).items()]
-        groups = []
+        groups = list[Group]()
         while sizes:
             chips, rows = {sizes[0][0]}, sizes.pop(0)[1]
             while sizes and rows + sizes[0][1] <= STEPS_TOGETHER:
                 rows += sizes[0][1]
                 chips.add(sizes.pop(0)[0])
-            on_chips = (
-                replace(block, cases=tuple(case for case in block.cases if case.chip in chips))
-                for block in self.sweep.blocks
-            )
-            groups.append([block for block in on_chips if block.cases])
+            groups.append(self._group_on(chips))
         return groups
 
-    def order(self, group: Group) -> pl.Series | None:
-        """Positions of a group's rows in its blocks, chip by chip."""
+    def _group_on(self, chips: Collection[str]) -> Group:
+        """Blocks on some chips, whose rows are put in order, chip by chip."""
+        blocks, block_rows, start = list[Block[Any]](), list[int](), 0
         ranges: dict[str, list[pl.Series]] = {chip: [] for chip in self.sweep.config.chips}
-        row = 0
-        for block in group:
-            for chip, cases in groupby(block.cases, key=lambda case: case.chip):
-                rows = sum(self._rows_of(block, case) for case in cases)
-                ranges[chip].append(pl.int_range(row, row + rows, eager=True))
-                row += rows
+        for whole_block in self.sweep.blocks:
+            cases = tuple(case for case in whole_block.cases if case.place.chip in chips)
+            if not cases:
+                continue
+            blocks.append(replace(whole_block, cases=cases))
+            block_start = start
+            for case in cases:
+                stop = start + self.sweep.rows_of(whole_block, case, kernels=self.KERNELS)
+                ranges[case.place.chip].append(pl.int_range(start, stop, eager=True))
+                start = stop
+            block_rows.append(start - block_start)
         positions = pl.concat(chain.from_iterable(ranges.values()))
-        return None if positions.is_sorted() else positions
-
-    def compile_group(self, group: Group) -> list[Compiled]:
-        """Compile a group, block by block."""
-        return [Compiled(*self.compile_block(block), self.count_rows([block])) for block in group]
+        return Group(blocks, block_rows, None if positions.is_sorted() else positions)
 
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from math import fsum
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+import polars as pl
+
 from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.step_rows import INNER_AXES, kernel_times
 from rooflines.sweep.cases import Block, Case
@@ -105,7 +107,10 @@ class RunSeconds:
             return
         compiler = RowCompiler(Block((), tuple(runs), (self._points,)), INNER_AXES)
         by_bound = kernel_times(compiler, [run.place.times(run.kernel) for run in runs]).values()
-        times = compiler.total(compiler.largest(by_bound)), compiler.total(compiler.sum(by_bound))
+        times = (
+            compiler.total(compiler.extreme(pl.max_horizontal, by_bound)),
+            compiler.total(compiler.sum(by_bound)),
+        )
         stage, rows = dict(zip(SERIAL_TIMES, times, strict=True)), len(runs) * self._points.count
         frame = compiler.frame([stage], 0, rows).select(SERIAL_TIMES).collect()
         columns, number = [frame[name].to_list() for name in SERIAL_TIMES], self._points.count

@@ -136,7 +136,7 @@ class StepCompiler:
         """Kernel time in all layers, max over resources, and time for collectives alone [s]."""
         compiler, count = self.compiler, self.cases[0].kernels[index].count
         by = kernel_times(compiler, [case.kernel_times[index] for case in self.cases], count)
-        return compiler.largest(by.values()), by[NETWORK.bound]
+        return compiler.extreme(pl.max_horizontal, by.values()), by[NETWORK.bound]
 
     def estimate(self) -> pl.Expr:
         """Estimate: sum over kernels' calibrated times [s]; null if a kernel has none."""
@@ -154,12 +154,15 @@ class StepCompiler:
     def kernel_estimate(self, estimates: Sequence[Times | None], kernel: Kernel) -> Value:
         """Largest piece of a kernel's estimate, in all layers [s]."""
         bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
-        return self.compiler.largest(
-            self.compiler.time(
-                [None if times is None else times.by_bound.get(bound) for times in estimates],
-                kernel.count,
-            )
-            for bound in bounds
+        return self.compiler.extreme(
+            pl.max_horizontal,
+            (
+                self.compiler.time(
+                    [None if times is None else times.by_bound.get(bound) for times in estimates],
+                    kernel.count,
+                )
+                for bound in bounds
+            ),
         )
 
     def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:

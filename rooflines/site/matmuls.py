@@ -115,7 +115,7 @@ def _work(scheme: Sharding, work: str) -> Terms:
         samples = [_costs(scheme, n, operand)[work] for n in SAMPLES]
         if operand:  # linear in the bytes per element: what is left without any is the first term
             samples = [
-                {dims: value - without[dims] for dims, value in costs.items()}
+                {dims: value - without.get(dims, 0) for dims, value in costs.items()}
                 for costs, without in zip(samples, constants, strict=True)
             ]
         for dims, polynomial in polynomials_through(SAMPLES, samples).items():

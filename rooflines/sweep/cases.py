@@ -23,6 +23,8 @@ from rooflines.hardware.support import (
 from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
 from rooflines.theory.resources import (
+    NETWORK,
+    RESOURCES,
     collective_times,
     common_rate,
     data_sheet_times,
@@ -193,6 +195,18 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
     return [column for column in columns if column.name not in left_out]
 
 
+class RatedTime(NamedTuple):
+    """Time of a resource: the larger of work / rate and of another time.
+
+    Attributes:
+        rate: Rate of all work [FLOP/s or byte/s]; None: several rates, or no work.
+        beside: The other time: of hops, or without one rate the whole time [s].
+    """
+
+    rate: Fraction | None
+    beside: Time
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """Kernels at a place: everything but the sizes.
@@ -238,7 +252,7 @@ class Case:
         """Values in tables' key columns."""
         raise NotImplementedError
 
-    @property
+    @cached_property
     def shares(self) -> Mapping[str, tuple[str, int]]:
         """Extents computed as a size divided by a number of the case, such as micro-batches.
 
@@ -274,9 +288,18 @@ class Case:
         """Rate of all work on a resource [FLOP/s or byte/s]; None: several, or no work."""
         return common_rate(resource, self.kernels, self.machine)
 
-    def least_time(self, resource: Resource) -> Time:
-        """Least time for any amount of work on a resource: hops of collectives [s]."""
-        return Time() if resource.rate is not None else Time.max_of(*self.collective_times.hops)
+    @cached_property
+    def rated_times(self) -> Mapping[Resource, RatedTime]:
+        """Nominal times by resource, as work / rate where all work has one rate."""
+        times = {}
+        for resource in RESOURCES:
+            rate, beside = self.rate(resource), Time()
+            if rate is None:
+                beside = self.times.by_bound[resource.bound]
+            elif resource is NETWORK:
+                beside = Time.max_of(*self.collective_times.hops)
+            times[resource] = RatedTime(rate, beside)
+        return times
 
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
@@ -548,7 +571,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         """Number of rows in the whole table [1]."""
         return sum(block.rows for block in self.blocks)
 
-    @property
+    @cached_property
     def stored(self) -> list[Column]:
         """Columns in the table: keys always, metrics as the config chooses."""
         return stored_columns(self.columns, self.config.columns)

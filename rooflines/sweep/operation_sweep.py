@@ -50,7 +50,7 @@ class OperationCase(Case):
         """Number of chips N [1]."""
         return math.prod(self.axes)
 
-    @property
+    @cached_property
     def combination(self) -> StoredDtypes:
         """Dtype combination."""
         return self.sweep.combinations[self.dtypes]
@@ -89,12 +89,12 @@ class OperationCase(Case):
         """Kernels: a single one."""
         return (operation_kernel(self.workload, self.combination.compute, self.route),)
 
-    @property
+    @cached_property
     def peak(self) -> Fraction:
         """Nominal peak in the compute dtype [FLOP/s]."""
         return self.machine.peaks[self.combination.compute]
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
         """Values in tables' key columns."""
         keys: dict[str, str | int | None] = {

@@ -90,7 +90,7 @@ class StepCase(Case):
         """Engine overhead besides kernels in decode; None without a fit."""
         return self.choice.step() if self.workload.engine and self.phase == DECODE else None
 
-    @property
+    @cached_property
     def band(self) -> tuple[float | None, float | None]:
         """Band: p10 and p90 of measured over estimated time per token [1]; None without a fit."""
         none = (None, None)
@@ -143,7 +143,7 @@ class StepCase(Case):
             return super().work(column)
         return self.workload.works[column]
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
         """Values in tables' key columns."""
         split = self.split

@@ -74,7 +74,7 @@ class TrainingCase(StepCase):
         """Micro-batches, B / global micro-batch; see `Case.shares`."""
         return {MICRO_BATCHES: ("B", self.plan.global_micro_batch)}
 
-    @property
+    @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
         """Values in tables' key columns."""
         plan = self.plan
