@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from rooflines.basics.yaml_file import read_package_yaml
 from rooflines.theory.resources import MEMORY, NON_MATH, RATES, RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
 FOUND, NEVER, ALWAYS, WITHOUT_END, BEYOND_MAX_COUNT, UNKNOWN = OUTCOMES = (
     "found",
@@ -167,7 +168,8 @@ def _columns(*sections: str) -> tuple[Column, ...]:
     return tuple(column for section in sections for column in SECTIONS[section].values())
 
 
-def columns_of(table: str, dims: Sequence[str] = (), /, **has: bool) -> tuple[Column, ...]:
+@cache
+def columns_of(table: str, dims: tuple[str, ...] = (), /, **has: bool) -> tuple[Column, ...]:
     """Columns in a table, in order.
 
     Args:

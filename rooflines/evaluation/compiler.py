@@ -46,8 +46,15 @@ TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns, where they are not Categorical."""
 
 
-def extent(name: str) -> pl.Expr:
-    """Compile an extent into an expression of columns, Float64."""
+def extent(name: str, shares: Mapping[str, pl.Expr] | None = None) -> pl.Expr:
+    """Compile an extent into an expression of columns, Float64.
+
+    Args:
+        name: The extent.
+        shares: Extents computed as a share of a size.
+    """
+    if shares and name in shares:
+        return shares[name]
     kind, _, arguments = name.partition(":")
     if kind == ACTIVATED:
         experts, per_token, share, sizes = parse_activated_experts(arguments)
@@ -82,11 +89,6 @@ class Value(NamedTuple):
 
     per_case: pl.Expr | None = None
     per_row: pl.Expr | None = None
-
-    @property
-    def is_zero(self) -> bool:
-        """True if the quantity has no part."""
-        return self.per_case is None and self.per_row is None
 
 
 class RowCompiler:
@@ -207,7 +209,7 @@ class RowCompiler:
                 None if poly is None else float(poly.terms.get(product, 0)) for poly in polys
             ]
             near_extents = [
-                self._extent(name) for name in product if sizes_of(name) <= self._case_side
+                extent(name, self.shares) for name in product if sizes_of(name) <= self._case_side
             ]
             other_extents = tuple(name for name in product if not sizes_of(name) <= self._case_side)
             (per_row.setdefault(other_extents, []) if other_extents else per_case).append(
@@ -223,10 +225,6 @@ class RowCompiler:
             reduce(add, per_case) if per_case else None, reduce(add, rows) if rows else None
         )
 
-    def _extent(self, name: str) -> pl.Expr:
-        """Compile an extent, or a share of a size, Float64."""
-        return self.shares[name] if name in self.shares else extent(name)
-
     def _case_column(self, expression: pl.Expr) -> pl.Expr:
         """Add a column on the cases' side."""
         name = f"#early{len(self._case_factors)}"
@@ -235,7 +233,7 @@ class RowCompiler:
 
     def _extents(self, other_extents: tuple[str, ...]) -> pl.Expr:
         """Product over extents on the other side, computed there if it needs no case column."""
-        product = reduce(mul, map(self._extent, other_extents))
+        product = reduce(mul, [extent(name, self.shares) for name in other_extents])
         if any(sizes_of(name) & self._case_side for name in other_extents):
             return product
         name = f"#extents:{'*'.join(other_extents)}"
@@ -260,7 +258,7 @@ class RowCompiler:
 
     def extreme(self, choose: Callable[..., pl.Expr], values: Iterable[Value]) -> Value:
         """Maximum or minimum over quantities that are not negative; zeros are left out."""
-        present = [value for value in values if not value.is_zero]
+        present = [value for value in values if any(part is not None for part in value)]
         if len(present) < 2:  # noqa: PLR2004, one or none
             return present[0] if present else Value()
         if all(value.per_row is None for value in present):
@@ -270,7 +268,7 @@ class RowCompiler:
     def _minimum(self, leasts: Sequence[Sequence[Poly | None]], count: int) -> Value:
         """Minimum over polynomials, case by case; null where there are none."""
         values = [self.poly([poly and poly * count for poly in polys]) for polys in leasts]
-        if any(value.is_zero for value in values):
+        if any(per_case is None and per_row is None for per_case, per_row in values):
             return Value()  # none is negative
         return self.extreme(pl.min_horizontal, values)
 

@@ -55,7 +55,7 @@ def resource_times(compiler: RowCompiler, cases: Sequence[Case]) -> dict[str, pl
         if any(rate is not None for rate, _ in times):
             terms.append(compiler.quotient(pl.col(resource.work), compiler.constant(rates)))
         beside = compiler.time([beside for _, beside in times])
-        if not beside.is_zero or not terms:
+        if any(part is not None for part in beside) or not terms:
             terms.append(compiler.total(beside))
         seconds[f"t_{resource.name}_s"] = terms[0] if len(terms) == 1 else pl.max_horizontal(terms)
     return seconds
@@ -89,7 +89,7 @@ def operation_stages(compiler: RowCompiler, cases: Sequence[OperationCase]) -> S
     if any(resource.work in compiler.varying for resource in with_work):
         compiler.varying.add("t_lower_s")
     peak, at_peak = _peak_and_time(compiler, cases)
-    capacities = [case.machine.level.capacity_bytes for case in cases]
+    capacities = [case.place.machine.level.capacity_bytes for case in cases]
     capacity = compiler.constant([size if size is None else float(size) for size in capacities])
     intensities = _intensities(compiler, polys_by_resource)
     return [
@@ -119,7 +119,8 @@ def _peak_and_time(
 ) -> tuple[pl.Expr, pl.Expr]:
     """Column with the nominal peak [FLOP/s], and time at it, FLOPs without padding / peak [s]."""
     peaks = [float(case.peak) for case in cases]
-    attainable_peaks = [float(case.peak * case.machine.efficiency[MATH.name]) for case in cases]
+    rates = [case.rated_times[MATH].rate for case in cases]
+    attainable_peaks = [rate if rate is None else float(rate) for rate in rates]
     peak = compiler.constant(peaks)
     useful = USEFUL_FLOPS if cases[0].sweep.tile else MATH.work
     at_peak = compiler.quotient(pl.col(useful), peak)

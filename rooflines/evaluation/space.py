@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -26,15 +26,15 @@ MAX_ELEMENTS = 2**126
 
 def axis_columns(axis: Axis) -> AxisColumns:
     """Axis as columns: sizes are whole numbers, extents by attention window Float64."""
-    return {name: _axis_column(name, values) for name, values in axis.columns.items()}
-
-
-def _axis_column(name: str, values: Sequence[Any]) -> pl.Series:
-    if name == "shape":
-        return pl.Series(values, dtype=pl.Categorical)
-    if name.partition(":")[0] in WINDOWED_EXTENTS:
-        return pl.Series([float(value) for value in values], dtype=pl.Float64)
-    return whole_numbers(values)
+    columns = {}
+    for name, values in axis.columns.items():
+        if name == "shape":
+            columns[name] = pl.Series(values, dtype=pl.Categorical)
+        elif name.partition(":")[0] in WINDOWED_EXTENTS:
+            columns[name] = pl.Series([float(value) for value in values], dtype=pl.Float64)
+        else:
+            columns[name] = whole_numbers(values)
+    return columns
 
 
 def whole_numbers(values: Sequence[int | None]) -> pl.Series:

@@ -65,7 +65,7 @@ class StepCompiler:
     def __init__(self, block: Block[StepCase]) -> None:
         self.compiler = RowCompiler(block, INNER_AXES)
         self.cases = block.cases
-        self.config: ModelSweepConfig = block.place.sweep.config
+        self.config: ModelSweepConfig = block.cases[0].place.sweep.config
         self.intermediate: Stages = []
 
     def stages(self) -> Stages:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -333,8 +334,8 @@ class Chip(Sourced):
             for price in self.prices or []
             if provider in (None, price.provider) and (kind or "") in (price.sku or "")
         ]
-        by_date = sorted(matching, key=lambda price: price.date, reverse=True)
-        return min(by_date, key=lambda price: price.usd_per_hour, default=None)
+        by_date = sorted(matching, key=attrgetter("date"), reverse=True)
+        return min(by_date, key=attrgetter("usd_per_hour"), default=None)
 
     def chip_rates(self, unit: Unit, memory: str, *efficiencies: Efficiency | None) -> ChipRates:
         """Rates from which times are computed.

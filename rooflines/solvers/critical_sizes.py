@@ -136,7 +136,8 @@ def rules_of_thumb(
 
     def rule(case: OperationCase, span: int) -> float | None:
         math, memory = (
-            case.work_time(resource).affine_in(axis, span) for resource in (MATH, MEMORY)
+            case.times.by_bound[resource.bound].pieces[0][0].affine_in(axis, span)
+            for resource in (MATH, MEMORY)
         )
         if not memory.constant:
             return None

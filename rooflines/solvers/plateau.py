@@ -17,6 +17,7 @@ shorter contexts may as well, if their last chunk is short.
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ import polars as pl
 from rooflines.basics.numbers import MAX_COUNT
 from rooflines.solvers.crossover import ROUNDING
 from rooflines.solvers.first_integer import TRIAL, first_integers
-from rooflines.solvers.size_axis import AxisLines, identity
+from rooflines.solvers.size_axis import AxisLines
 from rooflines.theory.poly import ZERO, Poly, total
 from rooflines.theory.times import Time, Times
 
@@ -59,7 +60,7 @@ def plateau_sizes(
     axes: Sequence[Axis],
     size: str,
     min_sizes: Sequence[int],
-    transform: Callable[[Poly], Poly] = identity,
+    transform: Callable[[Poly], Poly] | None = None,
 ) -> pl.Series:
     """Plateau sizes of cases at all other sizes; null without a calibration, or from 2^62 on.
 
@@ -88,7 +89,9 @@ def plateau_sizes(
 
 
 def add_estimate(
-    axis_lines: AxisLines, cases: Sequence[Case], transform: Callable[[Poly], Poly] = identity
+    axis_lines: AxisLines,
+    cases: Sequence[Case],
+    transform: Callable[[Poly], Poly] | None = None,
 ) -> list[Summand]:
     """Add the lines of estimates, for cases with the same kernels.
 
@@ -126,10 +129,7 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
 
     def first(low: pl.Expr, high: pl.Expr, *, whole: bool) -> pl.Series:
         """Find the first size that attains the share."""
-
-        def extents(rows: pl.LazyFrame) -> pl.LazyFrame:
-            return axis_lines.with_extents(rows, at, whole=whole)
-
+        extents = partial(axis_lines.with_extents, size=at, whole=whole)
         return first_integers(frame, attains, low, high, extents)
 
     min_size = pl.max_horizontal("#min_size", "T") if axis_lines.windows else pl.col("#min_size")

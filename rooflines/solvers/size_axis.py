@@ -69,11 +69,6 @@ class Spans:
         return pl.max_horizontal((self.whole(size) * self.span / self.rows).floor(), size)
 
 
-def identity(poly: Poly) -> Poly:
-    """Return a polynomial unchanged."""
-    return poly
-
-
 class AxisLines:
     """Polynomials of cases along a size, by name.
 
@@ -140,18 +135,22 @@ class AxisLines:
                 columns[f"#{part}:{name}"] = self._compiler.total(values)
             self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
             self.windows |= {extent for extent in parts if ":" in extent}
-            columns |= self._experts(name, lines)
+            if any(line.expert for line in lines):
+                columns |= self._experts(name, lines)
         self._stages.append(columns)
 
     def add_time(
-        self, name: str, times: Sequence[Time | None], transform: Callable[[Poly], Poly] = identity
+        self,
+        name: str,
+        times: Sequence[Time | None],
+        transform: Callable[[Poly], Poly] | None = None,
     ) -> Pieces:
         """Add the lines of a time; None is zero.
 
         Args:
             name: Prefix of the lines' names.
             times: By case.
-            transform: Applied to every polynomial.
+            transform: Applied to every polynomial; None: none.
 
         Returns:
             The names of the lines.
@@ -160,7 +159,9 @@ class AxisLines:
         case_pieces = [NO_TIME if time is None else time.pieces for time in times]
         for index, leasts in enumerate(align_pieces(case_pieces)):
             piece_polys = {
-                f"{name}:{index}:{n}": [transform(poly or ZERO) for poly in polys]
+                f"{name}:{index}:{n}": [
+                    transform(poly) if transform and poly else poly or ZERO for poly in polys
+                ]
                 for n, polys in enumerate(leasts)
             }
             pieces.append(list(piece_polys))
@@ -168,19 +169,10 @@ class AxisLines:
         self.add_lines(polys_by_name)
         return pieces
 
-    def has(self, part: str, name: str) -> bool:
-        """True if a line has a part: `slope`, `constant`, `expert`, or an extent."""
-        return part in self._parts[name]
-
-    @property
-    def has_experts(self) -> bool:
-        """True if any line has experts."""
-        return any(self._decays)
-
     def frames(self) -> Iterator[pl.DataFrame]:
         """Yield all lines that were added, in slices."""
         stages = [*self._stages]
-        if self.has_experts:
+        if any(self._decays):
             expert_decay = self._compiler.constant(self._decays)
             decays = pl.col("T").cast(pl.Float64) * expert_decay, expert_decay
             stages.append(
@@ -197,8 +189,6 @@ class AxisLines:
 
     def _experts(self, name: str, lines: Sequence[AffineInSize]) -> dict[str, pl.Expr]:
         """Columns of experts; the same tokens use all experts in a part."""
-        if not any(line.expert for line in lines):
-            return {}
         seconds = {part: [0.0] * len(lines) for part in EXPERT_TERMS}
         for index, line in enumerate(lines):
             for (product_name,), coefficient in line.expert.terms.items():
@@ -231,7 +221,7 @@ class AxisLines:
             extent: spans.whole(size) if whole else spans.full(size)
             for extent, spans in self.spans.items()
         }
-        if self.has_experts:
+        if any(self._decays):
             extents |= {
                 f"{USED}:{part}": used_share(pl.col(f"{DECAY}:{part}") * -size)
                 for part in EXPERT_TERMS
@@ -258,9 +248,9 @@ class AxisLines:
         """Time that an element adds at a large size, with full spans and windows [s]."""
         element = pl.lit(1.0)
         factors = {extent: spans.full(element) for extent, spans in self.spans.items()}
-        pairs, entries = FULL_ATTENTION.extent_names  # windows are full
-        new = pl.col("T").cast(pl.Float64)
-        factors |= {pairs: new, entries: element, FULL_ATTENTION.draft_extent: new - 1.0}
+        if self.windows:  # all are full
+            (pairs, entries), new = FULL_ATTENTION.extent_names, pl.col("T").cast(pl.Float64)
+            factors |= {pairs: new, entries: element, FULL_ATTENTION.draft_extent: new - 1.0}
 
         return self._summed("slope", factors, summands)
 
@@ -273,7 +263,7 @@ class AxisLines:
             parts = [
                 pl.col(f"#{part}:{name}") * factor
                 for part, factor in factors.items()
-                if self.has(part, name)
+                if part in self._parts[name]
             ]
             return reduce(add, [pl.col(f"#{first}:{name}"), *parts])
 

@@ -167,7 +167,7 @@ class Sweep(BaseSweep[OperationCase]):
         """Size axes before the cases, and after them."""
         return axes_of(self.config, self.op)
 
-    @property
+    @cached_property
     def size_axes(self) -> tuple[Axis, ...]:
         """All axes of sizes, slowest first."""
         before, after = self.axes
@@ -183,13 +183,13 @@ class Sweep(BaseSweep[OperationCase]):
         """Convention for counting FLOPs, `exact` or `leading`."""
         return self.config.flops or self.op.flops
 
-    @property
+    @cached_property
     def solved(self) -> tuple[str, ...]:
         """Threshold axes: dimensions, shards, and rates."""
         thresholds = self.config.thresholds
         return self.op.dims[:1] if thresholds is None else tuple(thresholds)
 
-    @property
+    @cached_property
     def shares(self) -> list[Fraction]:
         """Shares of the attainable peak, for thresholds [1]."""
         return list(map(exact, self.config.shares))

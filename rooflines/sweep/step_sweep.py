@@ -104,7 +104,7 @@ class StepCase(Case):
     @property
     def split(self) -> Split:
         """Split of the model over chips."""
-        return self.sharing.split
+        return self.workload.sharing.split
 
     @property
     def computes(self) -> tuple[str, ...]:
@@ -325,7 +325,7 @@ class ModelSweep(BaseSweep[StepCase]):
         rows = dict.fromkeys(self.config.chips, 0)
         for block in self.blocks:
             for case in block.cases:
-                rows[case.chip] += self.rows_of(block, case, kernels=kernels)
+                rows[case.place.chip] += self.rows_of(block, case, kernels=kernels)
         return {chip: count for chip, count in rows.items() if count}
 
     def max_thresholds(self) -> int:
