@@ -45,6 +45,8 @@ from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rooflines.basics.errors import KeyPath
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
@@ -61,7 +63,6 @@ MAX_THRESHOLDS, MAX_MODEL_THRESHOLDS = 5_000_000, 1_000_000
 Those of models are solved one by one, and take a gigabyte then.
 """
 
-Named = TypeVar("Named")
 SweepT = TypeVar("SweepT", Sweep, ModelSweep)
 
 
@@ -120,9 +121,11 @@ class Config:
         Raises:
             RooflinesError: There is none of that name.
         """
+        if isinstance(self.every.get(name), kind):
+            return self.every[name]
         key = "model-sweeps" if kind is ModelSweep else "sweeps"
-        named = {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kind)}
-        return self._named(key, named, name)
+        names = [name for name, sweep in self.every.items() if isinstance(sweep, kind)]
+        raise self._unknown(key, names, name)
 
     def measurement(self, name: str) -> MeasuredSet:
         """Timing set by name.
@@ -130,14 +133,15 @@ class Config:
         Raises:
             RooflinesError: There is none of that name.
         """
-        return self._named("measurements", self.measurements, name)
+        if name not in self.measurements:
+            raise self._unknown("measurements", [*self.measurements], name)
+        return self.measurements[name]
 
-    def _named(self, key: str, named: Mapping[str, Named], name: str) -> Named:
-        if name not in named:
-            fix = f"use one of {', '.join(named)}" if named else f"describe it under `{key}:`"
-            close = close_to(name, named)
-            raise RooflinesError(key, f"has no {quote(name)}", fix, close=close, file=self.file)
-        return named[name]
+    def _unknown(self, key: str, names: Sequence[str], name: str) -> RooflinesError:
+        """Refusal of a name that is not below a key."""
+        fix = f"use one of {', '.join(names)}" if names else f"describe it under `{key}:`"
+        close = close_to(name, names)
+        return RooflinesError(key, f"has no {quote(name)}", fix, close=close, file=self.file)
 
 
 def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, SweepT]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import polars as pl
 
 from rooflines.evaluation.blocked import Factors, block_start, blocked_product
-from rooflines.evaluation.space import axis_columns, has_one_value, odd_part
+from rooflines.evaluation.space import axis_columns, has_one_value, length, odd_part
 from rooflines.theory.poly import (
     ACTIVATED,
     WINDOWED_EXTENTS,
@@ -170,8 +170,9 @@ class RowCompiler:
             rows = rows.with_columns(**columns)
         return rows
 
-    def slices(self, stages: Sequence[Mapping[str, pl.Expr]], rows: int) -> Iterator[pl.DataFrame]:
+    def slices(self, stages: Sequence[Mapping[str, pl.Expr]]) -> Iterator[pl.DataFrame]:
         """Yield all rows with the columns of stages, in slices that bound memory."""
+        rows = math.prod(map(length, self.axes))
         for start in range(0, rows, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, rows)
             yield self.frame(stages, start, stop).collect()

@@ -227,7 +227,7 @@ class SplitLines:
 
     def __init__(self, cases: Sequence[OperationCase], sweep: Sweep) -> None:
         block = Block((), tuple(cases), sweep.size_axes)
-        self.rows, self._compiler = block.rows, RowCompiler(block, inner=len(block.after))
+        self._compiler = RowCompiler(block, inner=len(block.after))
         numbers = [find_chip_numbers(case.place.links) for case in cases]
         case_segments = [
             {segment.name: segment for segment in chip_numbers.segments} for chip_numbers in numbers
@@ -279,7 +279,7 @@ class SplitLines:
         names = self.names_of([MATH], *self.segments)
         math = [f"#{name}:{power}" for name in names for power in POWERS]
         shared = {name: quotient(pl.col(name), pl.lit(float(share))) for name in math}
-        return self._compiler.slices([self._columns, shared, *stages], self.rows)
+        return self._compiler.slices([self._columns, shared, *stages])
 
 
 # ------------------------------------------------------------ the largest number

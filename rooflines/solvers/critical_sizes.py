@@ -62,8 +62,8 @@ class SizeThresholds:
         works: Sequence[str] = (),
     ) -> None:
         self.axis_lines = AxisLines(cases, axes, size, spans)
-        self.axis_lines.put("#min_size", pl.Series(min_sizes, dtype=pl.Int64))
-        self.axis_lines.put("#span", pl.Series(spans, dtype=pl.Int64))
+        self.axis_lines.compiler.put("#min_size", pl.Series(min_sizes, dtype=pl.Int64))
+        self.axis_lines.compiler.put("#span", pl.Series(spans, dtype=pl.Int64))
         if works:
             self.axis_lines.add_lines({name: [case.work(name) for case in cases] for name in works})
         self.names = add_times(self.axis_lines, cases)
@@ -102,7 +102,7 @@ def dimension_thresholds(sweep: Sweep, axis: str) -> Iterator[tuple[Fraction, pl
     intensity = quotient(pl.col(f"#slope:{MATH.work}"), limit_slope)
     for share in sweep.shares:
         rules = rules_of_thumb(cases, axis, spans, share)
-        thresholds.axis_lines.put("rule_of_thumb", rules)
+        thresholds.axis_lines.compiler.put("rule_of_thumb", rules)
         for frame in thresholds.frames(share):
             limit = pl.when(limit_slope > 0).then(intensity)
             yield share, frame.with_columns(limit_intensity=limit)
@@ -170,12 +170,12 @@ def batch_thresholds(
     thresholds = SizeThresholds(cases, [points], "B", replicas, [1] * len(cases))
     summands = [] if targets is None else add_target(thresholds, cases, targets)
     for name, values in footprint_columns(cases).items():
-        thresholds.axis_lines.put(name, values)
+        thresholds.axis_lines.compiler.put(name, values)
     timed = [
         targets is None or targets.time != "t_estimate_s" or None not in case.kernel_estimates
         for case in cases
     ]
-    thresholds.axis_lines.put(TIMED, pl.Series(timed))
+    thresholds.axis_lines.compiler.put(TIMED, pl.Series(timed))
     for lines in thresholds.frames():
         frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=max_sequences())
         if targets is None:

@@ -132,7 +132,13 @@ def with_thresholds(
         frame = frame.with_columns(quotient(column, pl.lit(float(share))) for column in math)
     all_lines = [name for lines in names.values() for name in lines]
     frame = frame.with_columns(
-        **{k: v for line in all_lines for k, v in line_crossover(line).columns(line).items()}
+        **{
+            column: value
+            for line in all_lines
+            for column, value in _crossover(pl.col(f"#slope:{line}"), pl.col(f"#constant:{line}"))
+            .columns(line)
+            .items()
+        }
     )
     for name in all_lines:
         parts = [part for part in EXPERT_TERMS if f"#{part}:{name}" in frame.columns]
@@ -173,12 +179,8 @@ def with_thresholds(
     )
 
 
-def line_crossover(line: str) -> Crossover:
-    """Crossover after which t_math stays above a line."""
-    return _crossover(pl.col(f"#slope:{line}"), pl.col(f"#constant:{line}"))
-
-
 def _crossover(slope: pl.Expr, constant: pl.Expr) -> Crossover:
+    """Crossover after which t_math stays above a line."""
     math_slope, math_constant = pl.col(f"#slope:{MATH_LINE}"), pl.col(f"#constant:{MATH_LINE}")
     slope_gap, slope_sum = math_slope - slope, math_slope + slope
     is_parallel = slope_gap.abs() <= TIE_TOLERANCE * slope_sum

@@ -66,17 +66,17 @@ def first_integers(
     upper = pl.when(value > 0).then(low_at).otherwise(high_at).alias("#low")
     rows = evaluate(rows, high_at, [upper, value.alias("#above")])
 
-    def value_factor(bound: pl.Expr) -> pl.Expr:
-        """Factor on the value at the bound that stays, v / (v + value), when the other moves."""
-        return (bound / (bound + value)).fill_nan(0.5)
-
+    # Factors on the value at the bound that stays, v / (v + value), when the other moves.
+    below_factor, above_factor = (
+        (bound / (bound + value)).fill_nan(0.5) for bound in (below, above)
+    )
     beyond, step = is_open & (value > 0), 0
     within = is_open & ~beyond
     update = [
         pl.when(beyond).then(TRIAL).otherwise(high_at).alias("#high"),
         pl.when(within).then(TRIAL).otherwise(low_at).alias("#low"),
-        pl.when(beyond).then(value).otherwise(above * value_factor(below)).alias("#above"),
-        pl.when(within).then(value).otherwise(below * value_factor(above)).alias("#below"),
+        pl.when(beyond).then(value).otherwise(above * below_factor).alias("#above"),
+        pl.when(within).then(value).otherwise(below * above_factor).alias("#below"),
     ]
     secant = low_at - below * (high_at - low_at) / (above - below)
     mean = (low_at + high_at) / 2.0

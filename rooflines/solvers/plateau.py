@@ -78,7 +78,7 @@ def plateau_sizes(
     if not any(is_calibrated):
         return sizes
     axis_lines = AxisLines(list(compress(cases, is_calibrated)), axes, size)
-    axis_lines.put(
+    axis_lines.compiler.put(
         "#min_size", pl.Series(list(compress(min_sizes, is_calibrated)), dtype=pl.Float64)
     )
     summands = add_estimate(axis_lines, list(compress(cases, is_calibrated)), transform)
@@ -127,14 +127,13 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
         at, summands
     )
 
-    def first(low: pl.Expr, high: pl.Expr, *, whole: bool) -> pl.Series:
-        """Find the first size that attains the share."""
-        extents = partial(axis_lines.with_extents, size=at, whole=whole)
-        return first_integers(frame, attains, low, high, extents)
-
+    in_full_spans, in_whole_spans = (
+        partial(axis_lines.with_extents, size=at, whole=whole) for whole in (False, True)
+    )
     min_size = pl.max_horizontal("#min_size", "T") if axis_lines.windows else pl.col("#min_size")
     frame = frame.with_columns(axis_lines.growth(summands).alias(PLATEAU))
-    frame = frame.with_columns(first(min_size, pl.lit(MAX_PLATEAU_SIZE), whole=False).alias(FULL))
+    first = first_integers(frame, attains, min_size, pl.lit(MAX_PLATEAU_SIZE), in_full_spans)
+    frame = frame.with_columns(first.alias(FULL))
     if not axis_lines.spans:
         return frame[FULL]
     last = pl.min_horizontal(spans.last(full) for spans in axis_lines.spans.values())
@@ -144,7 +143,7 @@ def _solve(frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summan
         ends = at_last.select(pl.col(TRIAL).alias(LAST), missed=is_below_share).collect()
         frame = frame.with_columns(ends[LAST])
         if not ends["missed"].any():
-            return first(full, pl.col(LAST), whole=True)
+            return first_integers(frame, attains, full, pl.col(LAST), in_whole_spans)
         later = pl.when(ends["missed"]).then(pl.col(LAST) + 1.0).otherwise(full)
         frame = frame.with_columns(later.alias(FULL))
 

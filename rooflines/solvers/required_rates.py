@@ -145,5 +145,5 @@ def rate_thresholds(sweep: Sweep, target: Resource) -> Iterator[tuple[Fraction, 
     math_s = f"#t_{MATH.name}"
     for share in sweep.shares:
         shared = {math_s: quotient(pl.col(math_s), pl.lit(float(share)))}
-        for frame in compiler.slices([works, times, shared, solve_rate(target)], block.rows):
+        for frame in compiler.slices([works, times, shared, solve_rate(target)]):
             yield share, frame

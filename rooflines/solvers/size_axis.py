@@ -79,7 +79,7 @@ class AxisLines:
         spans: Elements that count as one, by case; empty: 1 [1].
 
     Attributes:
-        rows: Cases times points along the other sizes [1].
+        compiler: The row compiler of all lines.
         spans: The extents that count whole spans of the size, by name.
         windows: Extents that follow from attention windows.
     """
@@ -92,17 +92,13 @@ class AxisLines:
         spans: Sequence[int] = (),
     ) -> None:
         block = Block((), tuple(cases), tuple(axes))
-        self.rows, self.spans, self._size = block.rows, dict[str, Spans](), size
+        self.spans, self._size = dict[str, Spans](), size
         self.windows: set[str] = set()
-        self._compiler = RowCompiler(block, inner=len(block.after))
+        self.compiler = RowCompiler(block, inner=len(block.after))
         self._case_spans = spans or [1] * len(cases)
         self._parts: dict[str, list[str]] = {}
         self._stages: list[dict[str, pl.Expr]] = []
         self._decays = [0.0] * len(cases)
-
-    def put(self, name: str, values: pl.Series) -> None:
-        """Add a column with a value for each case."""
-        self._compiler.put(name, values)
 
     def add_lines(self, polys_by_name: Mapping[str, Sequence[Poly]]) -> None:
         """Add the lines of polynomials.
@@ -131,8 +127,8 @@ class AxisLines:
             }
             self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
             for part, part_polys in parts.items():
-                values = self._compiler.poly(part_polys)
-                columns[f"#{part}:{name}"] = self._compiler.total(values)
+                values = self.compiler.poly(part_polys)
+                columns[f"#{part}:{name}"] = self.compiler.total(values)
             self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
             self.windows |= {extent for extent in parts if ":" in extent}
             if any(line.expert for line in lines):
@@ -173,12 +169,12 @@ class AxisLines:
         """Yield all lines that were added, in slices."""
         stages = [*self._stages]
         if any(self._decays):
-            expert_decay = self._compiler.constant(self._decays)
+            expert_decay = self.compiler.constant(self._decays)
             decays = pl.col("T").cast(pl.Float64) * expert_decay, expert_decay
             stages.append(
                 {f"{DECAY}:{part}": by for part, by in zip(EXPERT_TERMS, decays, strict=True)}
             )
-        return self._compiler.slices(stages, self.rows)
+        return self.compiler.slices(stages)
 
     def _spans_of(self, extent: str) -> Spans:
         sizes, _, span = extent.partition("/")
@@ -201,8 +197,7 @@ class AxisLines:
         used_parts = {part: values for part, values in seconds.items() if any(values)}
         self._parts[name] += used_parts
         return {
-            f"#{part}:{name}": self._compiler.constant(values)
-            for part, values in used_parts.items()
+            f"#{part}:{name}": self.compiler.constant(values) for part, values in used_parts.items()
         }
 
     # ------------------------------------------------------------ values at a size
@@ -269,8 +264,8 @@ class AxisLines:
 
         sums = []
         for count, pieces in summands:
-            minima = [_extreme(pl.min_horizontal, list(map(value, names))) for names in pieces]
-            largest = _extreme(pl.max_horizontal, minima)
+            minima = [pl.min_horizontal([*map(value, names)]) for names in pieces]
+            largest = pl.max_horizontal(minima)
             sums.append(largest if count == 1 else largest * float(count))
         return reduce(add, sums)
 
@@ -286,8 +281,3 @@ def _window_extents(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> d
             [float(window.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
         )
     return extents
-
-
-def _extreme(choose: Callable[[list[pl.Expr]], pl.Expr], values: list[pl.Expr]) -> pl.Expr:
-    """Maximum or minimum over values, without an expression around a single value."""
-    return values[0] if len(values) == 1 else choose(values)

@@ -39,11 +39,6 @@ class Axis:
         """Number of points on the axis [1]."""
         return len(next(iter(self.columns.values())))
 
-    def without(self, column: str) -> Axis | None:
-        """Axis without a column that is solved for; None where no column is left."""
-        rest = {name: values for name, values in self.columns.items() if name != column}
-        return Axis(rest) if rest else None
-
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
     """Build the size axes: before the cases, and after them.

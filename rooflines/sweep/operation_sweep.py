@@ -265,8 +265,12 @@ class Sweep(BaseSweep[OperationCase]):
 
     def sizes_without(self, dim: str) -> tuple[Axis, ...]:
         """Size axes without a dimension that is solved for."""
-        left = (axis.without(dim) for axis in self.size_axes)
-        return tuple(axis for axis in left if axis)
+        axes = []
+        for axis in self.size_axes:
+            columns = {name: values for name, values in axis.columns.items() if name != dim}
+            if columns:
+                axes.append(Axis(columns))
+        return tuple(axes)
 
     @cached_property
     def size_columns(self) -> dict[str, Sequence[Any]]:
