@@ -82,12 +82,10 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
         "outcomes": ", ".join(OUTCOMES),
         "step_outcomes": ", ".join(STEP_OUTCOMES),
     }
-    earlier: Section = {}
     sections: dict[str, Section] = {}
     for section, entries in content.items():
         if section not in NON_SECTIONS:
-            sections[section] = dict(_columns_of(entries, words, earlier))
-            earlier = sections[section] | earlier
+            sections[section] = dict(_columns_of(entries, words, sections))
     for section, totals in (("step-rates", "step-totals"), ("training-rates", "training-times")):
         rates = [*sections[section].values()]
         sections[section] |= dict(map(_serial_column, rates))
@@ -97,19 +95,20 @@ def _read_sections(content: dict[str, Any]) -> dict[str, Section]:
 
 
 def _columns_of(
-    entries: Mapping[str, Mapping[str, object] | str | None],
+    entries: Mapping[str, Mapping[str, str] | str],
     words: Mapping[str, object],
-    earlier: Section,
+    sections: Mapping[str, Section],
 ) -> Iterator[tuple[str, Column]]:
     """Columns from a section's entries, by name.
 
     Args:
         entries: The file's entries by name.
         words: Replacements for words in braces.
-        earlier: The first column by name in the sections above.
+        sections: The sections above, which entries refer to.
     """
     for pattern, entry in entries.items():
-        entry_texts = {"meaning": entry} if isinstance(entry, str) else entry or {}
+        entry_texts = {"meaning": entry} if isinstance(entry, str) else dict(entry)
+        alike = sections[entry_texts.pop("as")] if "as" in entry_texts else {}
         group = next((word for word in RESOURCE_GROUPS if f"{{{word}." in pattern), "")
         for resource in RESOURCE_GROUPS.get(group, (None,)):
             substitutions = {**words, group: resource}
@@ -118,7 +117,7 @@ def _columns_of(
                 ATTRIBUTES[key]: str(value).format_map(substitutions)
                 for key, value in entry_texts.items()
             }
-            yield name, replace(earlier.get(name, Column(name, "", "")), **descriptions)
+            yield name, replace(alike[name] if alike else Column(name, "", ""), **descriptions)
 
 
 SERIAL_SUFFIX = "_serial"
