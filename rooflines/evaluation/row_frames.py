@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import StepCase
 
 
-class Group(NamedTuple):
+class BlockGroup(NamedTuple):
     """Blocks whose rows are neighbours in a table.
 
     Attributes:
@@ -83,7 +83,7 @@ class SweepTable(ABC, Generic[SweepT]):
         self.sweep, self.columns, self.stored = sweep, sweep.columns, sweep.stored
 
     @abstractmethod
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[BlockGroup]:
         """Blocks of the sweep, in groups of neighbours."""
 
     @abstractmethod
@@ -198,9 +198,9 @@ def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataT
 class OperationTable(SweepTable[Sweep]):
     """Table for a sweep over one operation."""
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[BlockGroup]:
         """Blocks of the sweep, one in a group."""
-        return [Group([block], [block.rows]) for block in self.sweep.blocks]
+        return [BlockGroup([block], [block.rows]) for block in self.sweep.blocks]
 
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
@@ -221,10 +221,10 @@ class StepTable(SweepTable[ModelSweep]):
     KERNELS = False
     """True for a table with kernels as rows."""
 
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[BlockGroup]:
         """Group blocks by chips: neighbours up to `STEPS_TOGETHER` rows, or one chip."""
         sizes = [*self.sweep.rows_by_chip(kernels=self.KERNELS).items()]
-        groups = list[Group]()
+        groups = list[BlockGroup]()
         while sizes:
             chips, rows = {sizes[0][0]}, sizes.pop(0)[1]
             while sizes and rows + sizes[0][1] <= STEPS_TOGETHER:
@@ -233,7 +233,7 @@ class StepTable(SweepTable[ModelSweep]):
             groups.append(self._group_on(chips))
         return groups
 
-    def _group_on(self, chips: Collection[str]) -> Group:
+    def _group_on(self, chips: Collection[str]) -> BlockGroup:
         """Blocks on some chips, whose rows are put in order, chip by chip."""
         blocks, block_rows, start = list[Block[Any]](), list[int](), 0
         ranges: dict[str, list[pl.Series]] = {chip: [] for chip in self.sweep.config.chips}
@@ -249,7 +249,7 @@ class StepTable(SweepTable[ModelSweep]):
                 start = stop
             block_rows.append(start - block_start)
         positions = pl.concat(chain.from_iterable(ranges.values()))
-        return Group(blocks, block_rows, None if positions.is_sorted() else positions)
+        return BlockGroup(blocks, block_rows, None if positions.is_sorted() else positions)
 
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
