@@ -147,6 +147,7 @@ def common_rate(
             _seconds_per_sent_byte(transfer, chip_rates.efficiency[resource.name])
             for kernel in kernels
             for transfer in kernel.transfers
+            if any(transfer.bytes_per_payload_byte)
         }
         return 1 / max(paces.pop()) if len(paces) == 1 else None
     rates = {
@@ -331,7 +332,7 @@ def level_times(
 def _seconds_per_sent_byte(transfer: Transfer, efficiency: Fraction) -> tuple[Fraction, ...]:
     """Time on every network per byte that a chip sends over all of them [s/byte]."""
     sent = sum(transfer.bytes_per_payload_byte, Fraction(0))
-    return tuple(seconds / sent for seconds, _ in level_times(transfer, efficiency) if sent)
+    return tuple(seconds / sent for seconds, _ in level_times(transfer, efficiency))
 
 
 def collective_time(
