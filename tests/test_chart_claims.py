@@ -8,8 +8,10 @@ from scenes import struck, texts
 
 import rooflines
 from rooflines import charts
+from rooflines.basics.text import significant
 from rooflines.charts.frames import with_missing
 from rooflines.charts.kinds import attained
+from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.chart_text import chip_label
 
 CHARTS = {chart.chart: chart for chart in charted.loaded().charts}
@@ -266,3 +268,25 @@ def test_columns_that_a_table_lacks_are_nulls_of_their_type_beside_those_it_has(
     }
     types = with_missing(rows, *names).collect_schema()
     assert (types["estimate_bound"], types["t_estimate_s"]) == (pl.String, pl.Float64)
+
+
+def test_a_title_has_the_factor_between_the_first_two_of_three_chips():
+    """Own chips with 1, 2 and 8 times the bandwidth and the peak of another."""
+    h100 = {"base": "h100-sxm", "source": "made up"}
+    own = {
+        f"times-{n}": {
+            **h100,
+            "memory.hbm.bytes_per_s": n * 3e12,
+            "units.matrix.bf16.flops_per_s": n * 9e14,
+        }
+        for n in (1, 2, 8)
+    }
+    sweep = {"models": ["llama-3.1-8b"], "grid": {"B": {"from": 1, "to": 512, "factor": 2}}}
+    sweep["grid"]["S"] = 4096
+    sweep |= {"splits": [{"tp": 1}], "dtypes": ["bf16"], "chips": [*own]}
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}, "chips": own})
+    view = charts.view("front", charts.of_config(config), "m")
+    first, second, third = sorted(view.data["names"]["rate"], reverse=True)
+    assert first / second != pytest.approx(first / third, rel=0.5)
+    ahead = f"By bounds times-8 gives {significant(first / second)}× the next chip"
+    assert view.title == f"{ahead} at {TARGET} tokens/s/user"
