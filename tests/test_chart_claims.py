@@ -290,3 +290,14 @@ def test_a_title_has_the_factor_between_the_first_two_of_three_chips():
     assert first / second != pytest.approx(first / third, rel=0.5)
     ahead = f"By bounds times-8 gives {significant(first / second)}× the next chip"
     assert view.title == f"{ahead} at {TARGET} tokens/s/user"
+
+
+@pytest.mark.parametrize(("by", "dtypes"), [("chip", ("bf16", "fp8")), ("D", ("bf16",))])
+def test_bottlenecks_by_chip_have_the_dtypes_of_any_of_them(by, dtypes):
+    """An A100 computes no fp8; it is the first chip."""
+    sizes = {"B": [1, 64, 4096], "D": [64, 128, 256], "F": 64}
+    sweep = {**SWEEP, "grid": sizes, "dtypes": ["bf16", "fp8"]}
+    sweep["chips"] = ["a100-sxm-80gb", "h100-sxm"]
+    config = rooflines.load_config({"sweeps": {"s": sweep}})
+    menus = charts.menus("who-binds", charts.of_config(config), "s", by=by)
+    assert {menu.name: tuple(menu.options) for menu in menus}["dtypes"] == dtypes

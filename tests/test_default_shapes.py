@@ -80,3 +80,16 @@ def test_modules_of_all_layers_have_the_weights_of_all_indexers(indexer_layers):
     each = modules_of(shape, "full", "dense")
     found = sum(size for name, _, size in each if ".indexer." in name) * 6
     assert found == (indexer_layers or 6) * (24 * 16 + 64 * (8 + 2))
+
+
+def test_a_dimension_that_repeats_one_of_a_shape_has_its_size_in_every_shape():
+    shapes = [{"name": "small", "D": 64}, {"name": "large", "D": 128}]
+    sweep = {"operation": "matmul", "grid": {"B": [1, 3], "F": "D"}, "shapes": shapes}
+    sweep |= {"dtypes": ["bf16"], "chips": ["h100-sxm"]}
+    config = rooflines.load_config({"sweeps": {"one": sweep}})
+    rows = rooflines.rows(config, "one").select("shape", "B", "D", "F", "flops").collect()
+    assert rows.rows() == [
+        (name, batch, size, size, 2 * batch * size**2)
+        for batch in (1, 3)
+        for name, size in (("small", 64), ("large", 128))
+    ]
