@@ -5,8 +5,8 @@ import random
 import effort
 from lots import example
 
-MANY = 1000
-"""Choices that are tried at most [1]."""
+MANY = 10_000
+"""Choices that are tried at most; the rarest kind is one of a few hundred [1]."""
 
 
 def covering(kinds, make):
