@@ -371,7 +371,7 @@ def _measurements(
     folder: Path,
     mistakes: Mistakes,
 ) -> dict[str, MeasuredSet]:
-    """The valid sets of timings."""
+    """The valid timing sets."""
     sets: dict[str, MeasuredSet] = {}
     if not top.measurements:
         return sets

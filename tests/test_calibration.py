@@ -463,6 +463,7 @@ def test_a_band_of_experts_is_that_of_shapes_that_are_left_out(tmp_path):
     for low, high in found.entry.bands.values():
         assert low == pytest.approx(0.65, abs=0.05)
         assert high == pytest.approx(1.52, abs=0.05)
+    assert found.entry.held_out is not None
     assert found.entry.held_out.median > 3 * found.entry.fitted.median
 
 

@@ -1,5 +1,7 @@
 """Marks beside a chart's rows are recomputed from these rows."""
 
+from typing import Any
+
 import cases
 import charted
 import polars as pl
@@ -281,8 +283,8 @@ def test_a_title_has_the_factor_between_the_first_two_of_three_chips():
         }
         for n in (1, 2, 8)
     }
-    sweep = {"models": ["llama-3.1-8b"], "grid": {"B": {"from": 1, "to": 512, "factor": 2}}}
-    sweep["grid"]["S"] = 4096
+    sweep: dict[str, Any] = {"models": ["llama-3.1-8b"]}
+    sweep["grid"] = {"B": {"from": 1, "to": 512, "factor": 2}, "S": 4096}
     sweep |= {"splits": [{"tp": 1}], "dtypes": ["bf16"], "chips": [*own]}
     config = rooflines.load_config({"model-sweeps": {"m": sweep}, "chips": own})
     view = charts.view("front", charts.of_config(config), "m")

@@ -33,7 +33,8 @@ def zeros():
 
 @pytest.mark.parametrize("name", MARGINS)
 def test_the_first_number_beyond_a_zero_of_any_size_is_found_in_few_trials(name):
-    frame, trials = pl.DataFrame({"zero": zeros()}, schema={"zero": pl.Float64}), []
+    frame = pl.DataFrame({"zero": zeros()}, schema={"zero": pl.Float64})
+    trials: list[int] = []
 
     def extents(rows):
         trials.append(len(trials))

@@ -126,15 +126,15 @@ def _without_models(runs: pl.DataFrame) -> pl.DataFrame:
         fits = StepFits(rest)
         for (key,), part in test.group_by("key", maintain_order=True):
             chip = str(key).rpartition("/")[0]
-            others = rest.filter(~pl.col("key").str.starts_with(f"{chip}/"))
-            elsewhere = StepFits(others) if others.height >= RELIABLE_TIMINGS else fits
-            there = _with_fit_errors(part, elsewhere)["ratio"].alias(ELSEWHERE)
-            parts.append(_with_fit_errors(part, fits).with_columns(there))
+            without_chip = rest.filter(~pl.col("key").str.starts_with(f"{chip}/"))
+            elsewhere = StepFits(without_chip) if without_chip.height >= RELIABLE_TIMINGS else fits
+            ratio = _with_fit_errors(part, elsewhere)["ratio"].alias(ELSEWHERE)
+            parts.append(_with_fit_errors(part, fits).with_columns(ratio))
     return pl.concat(parts)
 
 
 def step_bands(runs: pl.DataFrame, key: str) -> dict[str, tuple[float, float]]:
-    """Bands of measured over estimated time from runs at models left out.
+    """Bands: measured over estimated time at models left out.
 
     Args:
         runs: From `step_fits`.
@@ -142,7 +142,7 @@ def step_bands(runs: pl.DataFrame, key: str) -> dict[str, tuple[float, float]]:
 
     Returns:
         By the names in `TAILS`: the runs of all chips and engines that have a fit, or of models
-        with routed experts alone. No narrower than the p10 to p90 of the key's runs of that kind,
+        with routed experts alone. No narrower than p10 to p90 at the key's runs with that kind,
         of models with enough there. Without enough runs on the chip also no narrower than where
         the chip is left out.
     """

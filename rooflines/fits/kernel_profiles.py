@@ -1,7 +1,7 @@
 """Kernel timings that AMD's aiter and LLMServingSim publish, in the tidy form.
 
-Both name sizes in ways of their own: aiter has m, n and k of tuned matmuls, LLMServingSim the
-layers of a model, whose sizes follow from the model.
+Both name sizes in their way: aiter has m, n and k of tuned matmuls, LLMServingSim the
+layers in a model, whose sizes follow from the model.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BLOCK_KERNELS = "blockscale"
 
 
 def aiter_tuned(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
-    """Tuned matmuls of aiter: the fastest kernel for each size, weights shuffled before.
+    """Tuned aiter matmuls: the fastest kernel for each size, weights shuffled before.
 
     Source: ROCm/aiter, `aiter/configs/*_tuned_gemm.csv` and `model_configs/`.
     """
@@ -53,7 +53,7 @@ def aiter_tuned(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
         is_block = pl.col("kernelName").cast(pl.String).str.contains(BLOCK_KERNELS)
         is_block = is_block.fill_null(value=False)
     block = pl.when(is_block).then(pl.lit("fp8"))
-    compute = block
+    compute: pl.Expr = block
     if named is not None:
         word = pl.col(named).cast(pl.String)
         compute = pl.coalesce(
@@ -79,12 +79,12 @@ def aiter_tuned(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     )
     is_tuned = pl.col("seconds").is_finite() & (pl.col("seconds") > 0)
     tuned = frame.filter(is_tuned.fill_null(value=False))
-    known = tuned.drop_nulls("compute")
-    placed = known.drop_nulls("chip")
+    typed = tuned.drop_nulls("compute")
+    placed = typed.drop_nulls("chip")
     left_out = {
         "have no time: no kernel was tuned": frame.height - tuned.height,
-        "do not tell their dtype": tuned.height - known.height,
-        "are of a chip that its compute units do not tell": known.height - placed.height,
+        "do not tell their dtype": tuned.height - typed.height,
+        "are of a chip that its compute units do not tell": typed.height - placed.height,
     }
     return placed.with_columns(
         dtype_x="compute",

@@ -1,4 +1,4 @@
-"""Public layouts of timings, recognized by their columns, in the tidy form."""
+"""Public layouts for timings, recognized by their columns, in the tidy form."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def _siblings(path: Path) -> list[Path]:
 
 
 def _stem(chip: str) -> str:
-    """Start of a chip's id up to its model number, without separators."""
+    """A chip's id up to its model number, without separators."""
     words = chip.split("-")
     count = next((n for n, word in enumerate(words, start=1) if any(map(str.isdigit, word))), 1)
     return "".join(words[:count])

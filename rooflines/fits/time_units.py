@@ -25,7 +25,7 @@ def check_units(frame: pl.DataFrame, label: str = "seconds") -> None:
 
     Args:
         frame: Timings in one kind with `seconds` and `t_lower_s` [s].
-        label: Name of the times in their file.
+        label: The times' name in their file.
 
     Raises:
         RooflinesError: The time unit is off.

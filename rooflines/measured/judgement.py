@@ -130,7 +130,7 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
             fit = fits.steps.get(key, {}).get("decode")
             if fit is not None and fit.held_out is not None:
                 errors = fit.held_out
-                ends = [fit.band_of(experts=of) or (None, None) for of in (False, True)]
+                ends = [fit.band_of(experts=routed) or (None, None) for routed in (False, True)]
                 name = key.replace("/", " ")
                 rows.append((name, errors.n, errors.median, errors.p90, *ends[0], *ends[1]))
     if len(rows) == 1:  # of all engines alone
@@ -311,13 +311,13 @@ def wrong_pairs(pairs: pl.DataFrame) -> pl.DataFrame:
     """
     is_opposite = (pl.col("measured") > 1) != (pl.col("estimate") > 1)
     misordered = pairs.filter(_is_apart() & (is_opposite | (pl.col("estimate") == 1)))
-    is_split, both = pl.col("subject") == "splits", ("one", "other")
-    one, other = (pl.col(name).str.split("/").list.head(2) for name in both)
+    is_split, ends = pl.col("subject") == "splits", ("one", "other")
+    widths, other_widths = (pl.col(name).str.split("/").list.head(2) for name in ends)
     is_dispatched, is_other = (
-        pl.col(name).str.contains(r"^\d+/([2-9]|\d\d+)/\d+/([2-9]|\d\d+)$") for name in both
+        pl.col(name).str.contains(r"^\d+/([2-9]|\d\d+)/\d+/([2-9]|\d\d+)$") for name in ends
     )
     misordered = misordered.with_columns(
-        reason=pl.when(is_split & (one == other))
+        reason=pl.when(is_split & (widths == other_widths))
         .then(pl.lit(BY_WIDTH_OR_EXPERT))
         .when(is_split & (is_dispatched != is_other))
         .then(pl.lit(DISPATCHED))

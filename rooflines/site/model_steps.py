@@ -282,9 +282,9 @@ def _kind(sent: Transfer, *, placed: bool) -> str:
     """
     axes = (math.prod(sent.route.axes),) if placed else sent.route.axes
     whole = sent.bytes_per_payload_byte == sent.route.bytes_per_payload_byte(sent.kind)
-    routing = sent.routing
-    if routing is not None and not routing.zero_experts:
-        routing = routing[:-1]
+    routing: tuple[int | str, ...] | None = sent.routing
+    if sent.routing is not None and not sent.routing.zero_experts:
+        routing = sent.routing[:-1]
     details = routing or (() if whole else sent.bytes_per_payload_byte)
     return " ".join([sent.kind, axes_text(axes), *map(str, details)])
 

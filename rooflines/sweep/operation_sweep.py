@@ -47,7 +47,7 @@ class OperationCase(Case):
 
     @property
     def shards(self) -> int:
-        """Number of chips N [1]."""
+        """Chips N [1]."""
         return math.prod(self.axes)
 
     @cached_property
@@ -169,7 +169,7 @@ class Sweep(BaseSweep[OperationCase]):
 
     @cached_property
     def size_axes(self) -> tuple[Axis, ...]:
-        """All axes of sizes, slowest first."""
+        """All size axes, slowest first."""
         before, after = self.axes
         return (*before, *after)
 
@@ -216,7 +216,7 @@ class Sweep(BaseSweep[OperationCase]):
 
     @cached_property
     def counts(self) -> tuple[int, ...]:
-        """Numbers of chips N, each once, in order [1]."""
+        """Chip counts N, each once, in order [1]."""
         return tuple(dict.fromkeys(map(math.prod, self.splits)))
 
     @cached_property

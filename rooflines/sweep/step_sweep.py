@@ -98,7 +98,7 @@ class StepCase(Case):
 
     @property
     def has_experts(self) -> bool:
-        """Whether the model has routed experts."""
+        """True if the model has routed experts."""
         return self.model.shape.moe is not None
 
     @property
@@ -118,7 +118,7 @@ class StepCase(Case):
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Kernels of a step, in order."""
+        """Step kernels, in order."""
         return self.workload.kernels_on(self.place.links)
 
     @cached_property
@@ -162,7 +162,7 @@ class StepCase(Case):
         }
 
     def step(self, batch: int, context: int, new: int = 1) -> Step:
-        """Sizes of a step.
+        """Step sizes.
 
         Args:
             batch: B, sequences [1].
@@ -172,7 +172,7 @@ class StepCase(Case):
         return Step(batch, context, new if self.phase == DECODE else context, self.routing)
 
     def extents(self, step: Step) -> StepExtents:
-        """Extents of a step."""
+        """Step extents."""
         return StepExtents(step)
 
     def seconds(self, step: Step) -> Seconds:

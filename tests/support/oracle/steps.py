@@ -659,10 +659,11 @@ def state_projections(s, width):
     last = ("state-out", values * width, values, width, "in")
     if s["kind"] == "mamba1":
         steps = values * s["rank"] + values * keys + s["rank"] * values
-        into = ("state-in", 2 * values * width, width, 2 * values, "out", [])
+        parts: list[tuple[int, int, int]] = []
+        into = ("state-in", 2 * values * width, width, 2 * values, "out", parts)
         return [into, ("state-steps", steps, values, keys + values, "heads", [(1, 0, keys)]), last]
     if s["kind"] == "short-conv":
-        parts: list[tuple[int, int, int]] = []
+        parts = []
         return [("state-in", 3 * values * width, width, 3 * values, "out", parts), last]
     out = keys + values + (0 if s["kind"] == "lightning" else s["heads"])
     low = down = 0

@@ -373,11 +373,11 @@ def footprints(case, held, length):
 
 def whole_training(case, row, tokens_of_step, tokens):
     """Days and dollars of all training."""
-    costs = {}
+    costs: dict[str, Any] = {}
     for suffix, time in (("", row["t_serial_s"]), ("_estimate", row["t_estimate_s"])):
         whole = None if time is None else time * tokens / tokens_of_step
         usd = None
-        if None not in (whole, case.price) and row["fits"] is not False:
+        if whole is not None and case.price is not None and row["fits"] is not False:
             usd = whole / 3600 * case.chips * exact(case.price["usd_per_hour"])
         costs |= {f"days{suffix}": whole and whole / 86_400, f"usd{suffix}": usd}
     return costs
