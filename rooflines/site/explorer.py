@@ -89,7 +89,6 @@ TRAINED: Sequence[str] = [
     name
     for name, form in FORMATS.items()
     if isinstance(form, str)
-    or {form["compute"]} == {form[key] for key in ("weights", "experts") if key in form}
 ]
 """Formats of training steps: weights are computed in their storage dtype."""
 
