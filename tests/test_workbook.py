@@ -19,7 +19,7 @@ from spreadsheet import METRICS, QUESTIONS, columns_of, computed, same, written
 from xlsxwriter.utility import xl_cell_to_rowcol
 
 import rooflines
-from rooflines.workbook import what_if_sheet, workbook
+from rooflines.workbook import steps_sheet, what_if_sheet, workbook
 from rooflines.workbook.summary_sheet import HEAD_ROW, MAX_CASES
 
 CONFIG = case("configs/workbook")
@@ -143,6 +143,41 @@ def test_whole_models_are_lines_too(tmp_path):
         assert_critical(values, critical, model=model, dtypes=dtypes, split=split)
     assert cells["What-if"]["A1"].value == "The config has no sweep of operations without tiles."
     assert {row["model"] for row in table_of(cells["Thresholds"], 3)} == {"llama-3.1-8b"}
+
+
+def test_steps_are_the_rows_of_the_tables_with_estimates_first(tmp_path):
+    steps = table_of(read_workbook(written(tmp_path / "results", MODELS))["Steps"], 3)
+    rows = rooflines.rows(rooflines.load_config(MODELS), "serve").lazy().collect()
+    assert len(steps) == rows.height == 16
+    names = list(steps[0])
+    assert names.index("t_estimate_s") < names.index("t_serial_s") < names.index("t_lower_s")
+    keys = ("chip", "dtypes", "split", "B")
+    by_key = {tuple(map(str, map(row.get, keys))): row for row in rows.to_dicts()}
+    assert len(by_key) == rows.height
+    for step in steps:
+        row = by_key[*(str(step[key]) for key in keys[:3]), str(int(step["B"]))]
+        for name in ("t_estimate_s", "t_lower_s", "tokens_per_s_per_chip_estimate", "max_B"):
+            assert (name not in step) == (row[name] is None)
+            assert row[name] is None or shown_as(row[name], step[name]), name
+
+
+def test_a_large_sweep_has_the_best_batch_that_fits_of_each_case():
+    sweep = rooflines.rows(rooflines.load_config(MODELS), "serve").lazy().collect()
+    rows, notes = steps_sheet.step_rows({"serve": sweep.lazy()}, room=8)
+    assert notes == [
+        "serve: of 16 rows the batch with the most tokens/s/chip that fits",
+    ]
+    assert rows is not None
+    assert rows.height == 8
+    keys = ["chip", "dtypes", "split"]
+    rate = pl.coalesce("tokens_per_s_per_chip_estimate", "tokens_per_s_per_chip_serial")
+    for (chip, dtypes, split), best in rows.group_by(keys):
+        case_rows = sweep.filter("fits", chip=chip, dtypes=dtypes, split=split)
+        batch = case_rows.sort(rate)["B"].last()
+        assert best["B"].to_list() == [batch]
+    none, (left_out,) = steps_sheet.step_rows({"serve": sweep.lazy()}, room=7)
+    assert none is None
+    assert left_out == "left out: serve (16 rows)"
 
 
 def test_large_sweeps_are_left_out_and_named(tmp_path, monkeypatch):

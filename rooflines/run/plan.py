@@ -148,15 +148,23 @@ def _lists(
         meaning="the models of the catalogue: parameters by every convention beside the published "
         "ones, cache per token, source",
     )
+    steps: dict[str, list[Output]] = {}
+    for part in parts:
+        if part.folder == MODELS_FOLDER and part.sweep is not None:
+            steps.setdefault(part.sweep, []).append(part)
     yield Output.create(
         WORKBOOK,
         "workbook.workbook.write_workbook",
-        {"thresholds": _paths(solved)},
-        {"thresholds": solved},
+        {
+            "thresholds": _paths(solved),
+            "steps": {name: _paths(rows) for name, rows in steps.items()},
+        },
+        {"thresholds": solved, "tables": [part for rows in steps.values() for part in rows]},
         rule="workbook",
         meaning="a workbook for a spreadsheet: an operation as formulas of sizes and rates with a "
-        "chart (What-if), critical sizes by chip (Summary), thresholds with filters, the meaning "
-        "of every column. Sheets name the sweeps that are too large for them",
+        "chart (What-if), critical sizes by chip (Summary), steps of models with their estimates "
+        "(Steps), thresholds with filters, the meaning of every column. Sheets name the sweeps "
+        "that are too large for them",
     )
 
 

@@ -85,11 +85,7 @@ SPLITS: Sequence[Mapping[str, int]] = CONTENTS["splits"]
 PLANS: Sequence[Mapping[str, int | str]] = CONTENTS["plans"]
 """Splits of a training step, with the states that replicas share; the first is the default."""
 
-TRAINED: Sequence[str] = [
-    name
-    for name, form in FORMATS.items()
-    if isinstance(form, str)
-]
+TRAINED: Sequence[str] = [name for name, form in FORMATS.items() if isinstance(form, str)]
 """Formats of training steps: weights are computed in their storage dtype."""
 
 IN_EXPLORER: Mapping[str, Mapping[str, str]] = CONTENTS["views"]

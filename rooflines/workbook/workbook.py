@@ -16,11 +16,13 @@ import polars as pl
 import xlsxwriter
 from polars import selectors as cs
 
+from rooflines.basics.files import scan_parquet
 from rooflines.basics.version import __version__
 from rooflines.dictionary.columns import column_records
 from rooflines.results.atomic import atomic_file
 from rooflines.results.records import recorded
 from rooflines.results.tables import metadata_of, scan_sweeps
+from rooflines.workbook.steps_sheet import step_rows
 from rooflines.workbook.summary_sheet import summary_sheet
 from rooflines.workbook.what_if_sheet import what_if_sheet
 
@@ -58,10 +60,11 @@ def write_workbook(spec: str, path: str | Path) -> None:
 
     Args:
         spec: What it depends on, from `Plan.spec`: the threshold files beside it, whose
-            metadata have the sweeps.
+            metadata have the sweeps, and the parts of the model tables.
         path: The file to write.
     """
-    thresholds = [Path(path).parent / name for name in json.loads(spec)["thresholds"]]
+    content, results = json.loads(spec), Path(path).parent
+    thresholds = [results / name for name in content["thresholds"]]
     about = [metadata_of(file) for file in thresholds]
     files = {file.name: scan_sweeps(file) for file in thresholds}
     solved = [
@@ -73,11 +76,30 @@ def write_workbook(spec: str, path: str | Path) -> None:
         book.set_properties({"created": CREATED, "comments": f"rooflines {__version__}"})
         what_if_sheet(book, book.add_worksheet("What-if"), about[0]["made_from"])
         summary_sheet(book, book.add_worksheet("Summary"), solved)
+        _steps(
+            book,
+            {
+                sweep: scan_parquet([results / part for part in parts])
+                for sweep, parts in content["steps"].items()
+            },
+        )
         _thresholds(book, files)
         _models(book, [recipe for provenance in about for recipe in provenance["made_from"]])
         _columns(book)
         for sheet in book.worksheets():
             sheet.set_landscape()
+
+
+def _steps(book: Workbook, sweeps: Mapping[str, pl.LazyFrame]) -> None:
+    """Write rows of whole models, if any, and what is chosen or left out."""
+    rows, notes = step_rows(sweeps)
+    if rows is None and not notes:
+        return
+    sheet = book.add_worksheet("Steps")
+    if rows is not None:
+        _table(book, sheet, rows, row=2)
+    if notes:  # after the table, whose columns are as wide as what is written so far
+        sheet.write_string(0, 0, "; ".join(notes))
 
 
 def _thresholds(book: Workbook, files: Mapping[str, Mapping[str, pl.LazyFrame]]) -> None:

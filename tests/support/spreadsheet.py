@@ -9,6 +9,7 @@ from threshold_files import write_threshold_files
 
 import rooflines
 from rooflines.results.records import RECORDS_FOLDER
+from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
 from rooflines.workbook.workbook import write_workbook
 
@@ -60,8 +61,11 @@ def written(folder, config):
     (folder / RECORDS_FOLDER).mkdir(parents=True)
     planned = plan(rooflines.load_config(config))
     path = folder / "rooflines.xlsx"
-    for output in planned.by_path[path.name].inputs["thresholds"]:
+    inputs = planned.by_path[path.name].inputs
+    for output in inputs["thresholds"]:
         write_threshold_files(planned, output.path, folder)
+    for part in inputs["tables"]:
+        write_part(part.spec, folder / part.path)
     write_workbook(planned.spec(path.name), path)
     return path
 
