@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
+from rooflines.answers.case_answer import rows_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import (
@@ -37,7 +38,7 @@ from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.theory.resources import RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflines.answers.question import HasCatalogues, QuestionCatalogues
     from rooflines.answers.question_words import Question
@@ -197,6 +198,10 @@ def _target_basis(all_splits: ModelSweep, *, bound: bool) -> Basis:
     )
 
 
+TRIED = 16
+"""Batches tried at once in a search [1]."""
+
+
 def with_largest_batch(
     question: Question,
     catalogues: QuestionCatalogues,
@@ -227,10 +232,46 @@ def with_largest_batch(
     basis = _target_basis(sweep, bound=bound)
     target = _target(within, basis)
     batch, max_batch = _within(sweep, target, basis).select("B", "max_B").row(0)
+    if "requests" in rest:  # prompts between tokens take more than the steps alone
+
+        def times(batches: Sequence[int]) -> list[float]:
+            asked = replace(question, sizes={**question.sizes, "B": list(batches)})
+            return [row[basis.column] for row in rows_of(question_sweep(asked, catalogues, **rest))]
+
+        batch = _max_batch(times, target.t_step_s[0], batch)
     limit = f"within {seconds(target.t_step_s[0])} by the {basis.noun}"
     reason = f"that fits, {limit}" if batch == max_batch else limit
     question.notes.append(f"B = {batch:,} is the largest batch {reason}")
     return replace(question, sizes={**question.sizes, "B": batch}), rest
+
+
+def _max_batch(
+    times: Callable[[Sequence[int]], Sequence[float]], limit_s: float, max_batch: int
+) -> int:
+    """Largest batch whose time keeps a limit; times grow with the batch.
+
+    Args:
+        times: Time of each of several batches [s].
+        limit_s: The limit [s].
+        max_batch: Largest batch tried [1].
+
+    Raises:
+        RooflinesError: One sequence takes longer.
+    """
+    low, high = 0, max_batch + 1
+    while high - low > 1:
+        step = max(1, (high - low) // TRIED)
+        batches = range(low + step, high, step)
+        kept = [time <= limit_s for time in times(batches)]
+        count = kept.index(False) if False in kept else len(kept)
+        low, high = (
+            batches[count - 1] if count else low,
+            batches[count] if count < len(kept) else high,
+        )
+    if not low:
+        problem = f"is {limit_s:g} s, which one request at a time does not meet"
+        raise RooflinesError("within", problem, "allow more time, or use more chips")
+    return low
 
 
 def _target(within: object, basis: Basis) -> Targets:
@@ -304,9 +345,11 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
     rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
-    titles = {
-        rate if name == RATE else name: title.format(basis.title) for name, title in COLUMNS.items()
-    }
+    suffix = basis.suffix if basis is ESTIMATE_BASIS else ""
+    based = {RATE: rate, DAYS: f"{DAYS}{suffix}"}
+    titles = {based.get(name, name): title.format(basis.title) for name, title in COLUMNS.items()}
+    paces = {DAYS: "serialized", f"{DAYS}{ESTIMATE_BASIS.suffix}": "estimate"}
+    titles |= {name: f"{DAYS} ({pace})" for name, pace in paces.items() if name in titles}
     filled = {
         name: title
         for name, title in titles.items()
@@ -370,6 +413,9 @@ MAX_NAMED = 4
 RATE = "tokens_per_s_per_chip"
 """Rate at the time that decides; in training at the time that one split's answer leads with."""
 
+DAYS = "days"
+"""Days of a whole training, with `tokens`."""
+
 COLUMNS = {
     "split": "split",
     "B": "B",
@@ -380,6 +426,7 @@ COLUMNS = {
     "bound": "bound",
     "bubble": "bubble",
     RATE: "tokens/s/chip ({})",
+    DAYS: "days",
     "footprint_bytes": "memory",
     "bottleneck_vs_best": "slower by",
     "excess_s": "excess",

@@ -72,6 +72,10 @@ UP_AND_DOWN = ("column", "contracting/all-reduce")
 TURNED = {"B": "B", "D": "F", "F": "D"}
 """The sizes of the way down by those of the way up."""
 
+PROMPTS_IN = "TPOT and tokens/s include the prompts that are read between tokens."
+PROMPTS_APART = "TPOT and tokens/s are of decode alone, without prompts between tokens."
+"""Notes on what the time of a token includes."""
+
 IDLE_PREFILL = "prefill, idle (estimate)"
 """Column title for the estimated time of one prompt without waiting."""
 
@@ -382,6 +386,8 @@ def request_cases(
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
     notes = [*_basis_notes([sweep], rows, basis), *_waiting_notes(sweep, basis)]
+    reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
+    notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)
     notes += dict.fromkeys(map(_skipped_note, sweep.skipped))
     notes += [*map(as_note, assumptions_of(sweep).items())]
     notes += [f"Route: {route}." for route in routes_of(sweep)]

@@ -21,11 +21,18 @@ if TYPE_CHECKING:
 MODEL_SIZES = {"B": "64", "S": "8k"}
 """Sizes of a model that none are typed for."""
 
+TRAINED_SEQUENCES = 512
+"""B of a step of training that none is typed for, up to a multiple of the chips [1]."""
+
 PROMPTS = "1"
 """B of a prefill that none is typed for."""
 
-SPLITS = (1, 2, 4, 8)
-"""Tensor parallelism that is tried for a model that none is typed for [1]."""
+SPLITS = (
+    *({"tp": str(chips)} for chips in (1, 2, 4, 8)),
+    *({"tp": "1", "dp": str(chips), "ep": str(chips)} for chips in (16, 32, 64)),
+    *({"tp": str(chips)} for chips in (16, 32, 64)),
+)
+"""Splits that are tried in turn for a model that none is typed for."""
 
 
 def missing_sizes(question: Question, keys: Mapping[str, object]) -> dict[str, str]:
@@ -44,6 +51,28 @@ def missing_sizes(question: Question, keys: Mapping[str, object]) -> dict[str, s
     if "B" in sizes and keys.get("phase") == PREFILL:
         sizes["B"] = PROMPTS
     return sizes
+
+
+def complete_training(question: Question, options: Mapping[str, object]) -> None:
+    """Add missing sizes to a step of training; a note says so.
+
+    Args:
+        question: A model and its chips.
+        options: Options of the command, besides those typed as words.
+    """
+    keys = {**question.options, **options}
+    chips = question.count or (int(str(keys.get("chips"))) if _is_whole(keys.get("chips")) else 1)
+    sizes = {"B": str(-(-TRAINED_SEQUENCES // chips) * chips), "S": MODEL_SIZES["S"]}
+    typed = {letter.upper() for letter in question.sizes}
+    missing = {letter: size for letter, size in sizes.items() if letter not in typed}
+    if missing and not question.product:
+        question.sizes |= missing
+        text = " ".join(f"{letter}={size}" for letter, size in missing.items())
+        question.notes.append(f"{text}, where none is typed")
+
+
+def _is_whole(value: object) -> bool:
+    return str(value).isdigit() and int(str(value)) > 0
 
 
 def complete(
@@ -68,6 +97,8 @@ def complete(
         question.notes.append(text)
         sizes.pop("B")
     is_searched = "B" in sizes and asks_max_batch(question.tokens)
+    if "B" in sizes and {token.lower() for token in question.tokens} & FIT_WORDS:
+        sizes["B"] = PROMPTS
     question.sizes |= {**sizes, **({"B": "1"} if is_searched else {})}
     stated = {letter: size for letter, size in sizes.items() if letter != "B" or not is_searched}
     if stated:
@@ -79,6 +110,9 @@ def complete(
         _max_batch(question, catalogues)
 
 
+FIT_WORDS = {"fit", "fits"}
+"""Words that ask whether a model fits: with one sequence, where no B is typed."""
+
 MAX_WORDS = {"max", "maximum", "largest", "biggest", "many"}
 BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests", "sessions"}
 """Words that together ask for the largest batch."""
@@ -87,7 +121,7 @@ BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests",
 def asks_max_batch(tokens: Sequence[str]) -> bool:
     """Check for a question about the largest batch that fits."""
     words = {token.lower() for token in tokens}
-    return bool(words & MAX_WORDS) and bool(words & BATCH_NOUNS)
+    return "max_batch" in words or (bool(words & MAX_WORDS) and bool(words & BATCH_NOUNS))
 
 
 def _max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
@@ -99,22 +133,26 @@ def _max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
 
 
 def _split(question: Question, catalogues: QuestionCatalogues) -> None:
-    """Add the smallest tensor parallelism that fits on all chips, if there is one."""
-    for chips in SPLITS:
-        tried = replace(
-            question, sizes={"B": "1", **question.sizes}, splits=[{"tp": str(chips)}], notes=[]
-        )
+    """Add the first of a few splits that fits on all chips, if there is one."""
+    for split in SPLITS:
+        tried = replace(question, sizes={"B": "1", **question.sizes}, splits=[split], notes=[])
         tried.options = {
             key: value
             for key, value in question.options.items()
             if key not in ("within", "measured")
         }
-        answer = answered(tried, catalogues)
+        try:
+            answer = answered(tried, catalogues)
+        except RooflinesError:  # it has no experts, or no network joins as many chips
+            if split in SPLITS[:1]:
+                raise
+            continue
         rows = answer.rows if isinstance(answer, Cases) else [answer.row]
         if all(row.get("fits") is not False for row in rows):
             question.splits = tried.splits
+            name = "-".join(f"{key}{number}" for key, number in split.items() if number != "1")
             where = " on all of them" if len(question.chips) > 1 else ""
-            question.notes.append(f"tp{chips} is the smallest split that fits{where}")
+            question.notes.append(f"{name or 'tp1'} is the smallest split that fits{where}")
             return
 
 

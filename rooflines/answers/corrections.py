@@ -18,6 +18,7 @@ from rooflines.answers.word_forms import (
     COMPARE,
     EXPLAIN,
     OPTION_KEYS,
+    PHASE_WORDS,
     REQUEST_KEYS,
     SIZE_KEYS,
     TRAIN_COMMAND,
@@ -113,7 +114,11 @@ class _Repair:
     def __init__(self, command: str, line: CommandLine, chips: Mapping[str, Chip]) -> None:
         self.chips, self.trains = chips, command == TRAIN_COMMAND
         self.question: Question = parse_words(line.words, chips, command)
-        self.words = [word for word in self.question.tokens if not says_nothing(word)]
+        self.words = [
+            word
+            for word in self.question.tokens
+            if not says_nothing(word) and not (self.trains and PHASE_WORDS.get(word.lower()))
+        ]
         self.options = dict(line.options)
         self.explains, self.compares = command == EXPLAIN, command == COMPARE
 
@@ -297,6 +302,8 @@ class _Repair:
         """Leave out an option, and its words."""
         key = key_name(place)
         self.options.pop(key, None)
+        if key == "split":
+            self.options.pop("chips", None)
         value = self.question.options.get(key)
         self.words = [
             word

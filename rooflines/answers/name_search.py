@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import normalize_name
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.models.library import is_named, model_entries
+from rooflines.models.library import catalogue_id, is_named, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ DTYPE_ALIASES = {
     **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
 }
 """Dtypes by their names in other libraries, without separators and with fp for float."""
+
+
+FP4 = "fp4"
+"""Four-bit floats, of which makers have different ones."""
 
 
 class Match(NamedTuple):
@@ -163,6 +167,16 @@ def search_size(word: str) -> Match | None:
     return Match(name, f"{word} is taken as {name}{rest_text}")
 
 
+def renamed(word: str) -> str:
+    """Note for a published name whose letters and numbers are not its id's; empty: they are."""
+    name, typed = catalogue_id(word), _pieces(word)
+    if all(piece in typed for piece in _pieces(name)) or normalize_name(name) in normalize_name(
+        word
+    ):
+        return ""
+    return f"{word} is taken as {name}, whose shape it has"
+
+
 SIZED = re.compile(r"\d+(?:\.\d+)?b")
 """A model's size in a name."""
 
@@ -248,6 +262,8 @@ def find_dtypes(word: str) -> str | None:
     entries = dtype_entries()
     names = {normalize_name(name): name for name in (*entries.combinations, *entries.formats)}
     spelling = normalize_name(word).replace("bfloat", "bf").replace("float", "fp")
+    if spelling == FP4:
+        return FP4
     return names.get(DTYPE_ALIASES.get(spelling, spelling))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.answers.question_words import parse_words
+from rooflines.answers.question_words import FULL, parse_words
 from rooflines.answers.word_forms import COMPARE, EXPLAIN, OPTION_KEYS, TRAIN_COMMAND, VERSUS
 from rooflines.basics.quantities import quantity_kind
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -29,7 +29,9 @@ def with_command(words: Sequence[str]) -> list[str] | None:
         return None
     compared = {token.lower() for token in question.tokens} & {*VERSUS}
     sized = question.sizes or question.product or question.request or question.operation
-    if question.options.get("phase") == TRAIN:
+    utilization = question.options.get("measured", "").lower().removesuffix(FULL).strip()
+    judges_mfu = utilization.endswith(("mfu", "hfu")) and bool(question.model) and not sized
+    if question.options.get("phase") == TRAIN or (judges_mfu and "phase" not in question.options):
         return [TRAIN_COMMAND, *words]
     if len(chip_names) > 1 and (compared or not sized):
         return [COMPARE, *words]

@@ -28,6 +28,7 @@ from rooflines.answers.word_forms import (
     ENGINES,
     EXPLAIN,
     NETWORK_SOFTWARE,
+    NO_LIMITS,
     NODES,
     OPTION_KEYS,
     PHASE_WORDS,
@@ -37,6 +38,7 @@ from rooflines.answers.word_forms import (
     SIZE_KEYS,
     TRAIN_COMMAND,
     UNIT_NOUNS,
+    VERSUS,
     is_key,
     key_name,
     says_nothing,
@@ -86,6 +88,15 @@ BATCH_TOKENS = re.compile(r"tokens? ?(?:/ ?|per |a |in a )?(?:batch|step)\b|toke
 STOPS = ",?;!"
 """Punctuation that may follow a word."""
 
+FULL_STOP = "."
+"""End of a sentence after a word; numbers and files have it inside."""
+
+TPU_SLICE = re.compile(r"(v\d+[a-z]*)-(\d+)", re.IGNORECASE)
+"""A slice of TPUs by the cloud's name, such as v6e-8."""
+
+TENSOR_CORES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2}
+"""TensorCores of a chip, which the number in a slice's name counts [1]."""
+
 LETTERS = ("B", "S", "T", "M", "N", "K", "D", "F")
 """Sizes whose letter may stand apart: M 4096."""
 
@@ -95,8 +106,17 @@ WHOLE = re.compile(r"\d+")
 LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
 """A word that follows a key: batch 32, within 50ms, ctx 8k."""
 
+KV_WORDS = ("kv", "kv-cache", "kvcache")
+"""Words after a dtype of the KV cache: fp8 kv cache."""
+
 FULL = "full"
 """Word after an MFU that counts all token pairs."""
+
+MATMUL_ROWS = "64"
+"""B of a matmul whose D and F are typed alone."""
+
+ZERO_FSDP = "fsdp"
+"""Word for replicas that share weights, gradients and states."""
 
 BATCH_TOKENS_KEY = "batch_tokens"
 """Key of a step's tokens."""
@@ -283,6 +303,8 @@ def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
 def _without_stops(text: str) -> list[str]:
     """A word, and the punctuation after it as another."""
     bare = text.rstrip(STOPS)
+    if text.endswith(FULL_STOP) and text.rstrip(FULL_STOP).isalpha() and text.lower() not in VERSUS:
+        return [text.rstrip(FULL_STOP)]
     return [bare, text[-1]] if bare and bare != text else [text]
 
 
@@ -299,7 +321,7 @@ def _joined(words: Sequence[str], chips: Mapping[str, Chip]) -> list[str]:
 
 def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
     """Count and text: words that belong to the first [1]."""
-    first, rest = words[0], words[1:]
+    first = words[0]
     for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
         text = " ".join(words[:length])
         if is_named(text) or _is_new_chip(words[:length], text, chips):
@@ -309,12 +331,17 @@ def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     length, text = _keyed(words)
     if length == 1 and first[:1].isdigit():
         return _numbered(words, chips)
-    following = rest[0].lower() if rest else ""
-    if first.lower() == "per" and following in UNIT_NOUNS:
+    return _phrase(words) or (length, text)
+
+
+def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
+    """A phrase of two or three words, as for `_longest`: `fp8 KV cache`, `compute bound`."""
+    first, second, third = (word.lower() for word in [*words, "", ""][:3])
+    if second in KV_WORDS and name_search.find_dtypes(first):
+        return (3 if second == "kv" and third == "cache" else 2), f"kv={first}"
+    if first == "per" and second in UNIT_NOUNS:
         return 2, "per"
-    if following == "bound" and f"{first.lower()}-bound" in RESULTS:
-        return 2, f"{first}-bound"
-    return length, text
+    return (2, f"{first}-bound") if second == "bound" and f"{first}-bound" in RESULTS else None
 
 
 def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
@@ -449,6 +476,7 @@ class _Reader:
         self.whole_splits: list[dict[str, str]] = []
         self.checkpoint: name_search.Checkpoint | None = None
         self.batch_tokens: str | None = None
+        self.bare_time: str | None = None
         self.readers = (
             self._phase,
             self._chips,
@@ -548,6 +576,11 @@ class _Reader:
             self._split_keys(word)
         elif name in OPTION_KEYS:
             self.question.keep("options", OPTION_KEYS[name], value.strip())
+        elif name in NO_LIMITS:
+            text = f"{word}: no limit on {NO_LIMITS[name]} is solved for, compare it below"
+            self.question.notes.append(text)
+        elif name == ZERO_FSDP:
+            self._keep_split({"dp": value.strip(), "shard": ZERO_STAGES[ZERO_FSDP]})
         elif name == BATCH_TOKENS_KEY:
             self.batch_tokens = value.strip()
         else:
@@ -604,6 +637,8 @@ class _Reader:
 
     def _count(self, word: str) -> bool:
         """Take a number of chips: 8xh100, h100x8."""
+        if self._slice(word):
+            return True
         match = CHIPS.fullmatch(word)
         if match is None:
             return False
@@ -615,6 +650,21 @@ class _Reader:
         self._keep_count(number)
         return True
 
+    def _slice(self, word: str) -> bool:
+        """Take a slice of TPUs: v6e-8."""
+        match = TPU_SLICE.fullmatch(word.removeprefix("tpu-"))
+        if match is None:
+            return False
+        name = match[1].lower().replace("litepod", "e")
+        chip = name_search.find_chip(f"tpu-{name}", self.chips)
+        count, rest = divmod(int(match[2]), TENSOR_CORES.get(name, 1))
+        if chip is None or rest or not count:
+            return False
+        self.question.notes.append(f"{word} is taken as {count} {chip.name}")
+        self.question.add("chips", chip.name)
+        self._keep_count(str(count))
+        return True
+
     def _quantity(self, word: str) -> bool:
         """Take 50ms as the limit on the step time, in training as measured; a rate as measured."""
         if not word[:1].isdigit():
@@ -624,6 +674,7 @@ class _Reader:
             return True
         is_time = quantity_kind(word) == "time"
         if is_time:
+            self.bare_time = word
             key = "measured" if self.command == TRAIN else "within"
             self.question.keep("options", key, word)
         return is_time
@@ -639,6 +690,8 @@ class _Reader:
     def _model(self, word: str) -> bool:
         if is_named(word):
             self._take_model(word)
+            note = name_search.renamed(word)
+            self.question.notes += [note] if note else []
             return True
         checkpoint = name_search.find_checkpoint(word)
         if checkpoint is None:
@@ -752,6 +805,30 @@ class _Reader:
         sequences = f"B={total // length:,} sequences of S={length:,}"
         self.question.notes.append(f"{tokens} tokens a batch are {sequences}")
 
+    def _fill(self) -> None:
+        """Place what a word leaves open: a time or two sizes of a matmul, a context, fp4."""
+        question, options = self.question, self.question.options
+        fp4 = name_search.FP4
+        if fp4 in (*question.dtypes, *question.roles.values()):
+            makers = {self.chips[name].vendor for name in question.chips if name in self.chips}
+            instead = {fp4: "mxfp4" if makers == {"AMD"} else "nvfp4"}
+            question.dtypes = [instead.get(form, form) for form in question.dtypes]
+            question.roles = {key: instead.get(form, form) for key, form in question.roles.items()}
+            question.notes.append(f"{fp4} is taken as {instead[fp4]}")
+        if question.model is None and self.bare_time and options.get("within") == self.bare_time:
+            options.pop("within")
+            question.keep("options", "measured", self.bare_time)
+        product = str(question.product or "")
+        if question.model is not None and SUFFIXED.fullmatch(product) and "S" not in question.sizes:
+            question.sizes["S"], question.product = product, None
+            question.notes.append(f"{product} is taken as S={product}")
+        sizes = TIMES_SIGN.split(product)
+        is_matmul = question.operation in (None, "matmul") and question.model is None
+        if is_matmul and len(sizes) == len("DF") and all(map(str.isdigit, sizes)):
+            question.product = None
+            question.sizes |= {"B": MATMUL_ROWS, **question.sizes, "D": sizes[0], "F": sizes[1]}
+            question.notes.append(f"{product} is taken as D x F, with B={question.sizes['B']}")
+
     def finish(self) -> None:
         """Combine the parts of splits, and check parts that exclude each other."""
         question = self.question
@@ -776,6 +853,7 @@ class _Reader:
                 question.dtypes = [self.checkpoint.dtypes]
         if self.batch_tokens is not None:
             self._divide_batch(self.batch_tokens)
+        self._fill()
         if question.product is not None and question.sizes:
             letter, size = next(iter(question.sizes.items()))
             twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"

@@ -148,7 +148,7 @@ class ServingAnswer(StepAnswer):
             return "unknown whether any tp fits"
         limit = fewest["limit"]
         verb = "allow" if limit == HEADS else "allows"
-        return f"no tp fits that the {limit} {verb}"
+        return f"no tp fits that the {limit} {verb}; more replicas, dp or ep, hold less each"
 
     def _faster_than(self, number: MeasuredNumber) -> Iterator[str]:
         """Calibrated software, then the fastest lever of each kind for the same work."""
@@ -186,7 +186,7 @@ class ServingAnswer(StepAnswer):
             return ""
         low, high = significant(waiting["p10"]), significant(waiting["p90"])
         load = f"{waiting['in_flight']} in flight a replica"
-        return f"with waiting {low} to {high} times that in runs of {waiting['engine']} ({load})"
+        return f"in runs of {waiting['engine']} {low} to {high} times that prefill ({load})"
 
     def _next_token(self) -> str:
         """Time per output token after the prompts."""

@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.theory.network import TORUS, axes_text, parse_axes
-from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,6 +74,7 @@ def typed_options(
     phase = merged.get("phase", DECODE)
     if question.request:
         merged |= _request(question, phase)
+    splits = _of_count(question, merged, splits)
     if splits == [EVERY_SPLIT] or (question.count and not splits and _searches(merged, phase)):
         if question.count is not None:
             merged.setdefault("chips", question.count)
@@ -86,6 +87,24 @@ def typed_options(
     if splits or question.count:
         merged["split"] = filled if len(filled) > 1 else filled[0]
     return merged
+
+
+def _of_count(question: Question, options: dict[str, Any], splits: list[Any]) -> list[Any]:
+    """Splits where chips are counted by an option: every split without one, else theirs alone."""
+    count = str(options.get("chips", ""))
+    if not count.isdigit():
+        return splits
+    if not splits:
+        question.notes.append(f"every split of {count} chips is compared")
+        return [EVERY_SPLIT]
+    products = {
+        math.prod(_chips(keys.get(key, 1)) or 0 for key in ("tp", "dp", "pp", "cp"))
+        for keys in splits
+        if isinstance(keys, dict)
+    }
+    if products == {int(count)} and EVERY_SPLIT not in splits:
+        options.pop("chips")
+    return splits
 
 
 def _searches(options: Mapping[str, Any], phase: str) -> bool:
@@ -109,10 +128,23 @@ def _splits(question: Question, option: object) -> list[Any]:
         return [option]
     if option.lower() == EVERY_SPLIT:
         return [EVERY_SPLIT]
+    if question.model is not None and (keys := _keyed(option)) is not None:
+        return [keys]
     names = option.split(",")
     if len(names) > 1 and all(TrainingPlan.keys_of(name) for name in names):
         return [TrainingPlan.keys_of(name) for name in names]
     return [option]
+
+
+def _keyed(option: str) -> dict[str, str] | None:
+    """Split typed by key and number, tp=8,ep=8; None: it is typed otherwise."""
+    pairs = [part.partition("=") for part in option.split(",")]
+    keys = {key.strip().lower(): value.strip() for key, _, value in pairs}
+    if len(keys) < len(pairs) or not all(map(str.isdigit, keys.values())):
+        return None
+    if FSDP in keys and "dp" not in keys:
+        keys |= {"dp": keys.pop(FSDP), "shard": ZERO_STAGES[FSDP]}
+    return keys if keys.keys() <= {*COUNTS, "shard"} else None
 
 
 def _request(question: Question, phase: str) -> dict[str, Any]:

@@ -178,7 +178,7 @@ ROLE_KEYS: Mapping[str, str] = {
 COUNTED_SIZES = ("users", "sequences", "seqs", "requests", "context", "ctx", "prompt")
 """Size keys that may stand after their number: 32 users, 8k context."""
 
-COUNT_KEYS = ("chips", "gpus", "devices", "accelerators")
+COUNT_KEYS = ("chips", "gpus", "devices", "accelerators", "num_gpus", "num_chips", "n_gpus")
 """Keys, and nouns after a number, for a number of chips."""
 
 OPTION_KEYS: Mapping[str, str] = {
@@ -225,6 +225,15 @@ VERSUS = ("vs", "vs.", "versus", "compare", "compared")
 UNIT_NOUNS = ("million", "hour", "token", "second", "user")
 """Nouns after `per`: cost per million tokens."""
 
+NAME_OPTIONS = ("model", "gpu", "chip", "device", "hardware", "accelerator", "gpu_type")
+"""Options in place of a word: --model llama-3.1-8b."""
+
+FLAGS = ("fsdp", "zero1", "zero2", "zero3", "prefill", "decode", "train", "max_batch")
+"""Words that may be typed as options without a value."""
+
+NO_LIMITS: Mapping[str, str] = {"ttft": "TTFT"}
+"""Keys of limits that are not solved for, and the number to compare."""
+
 DTYPE_KEYS = ("dtype", "dtypes", "quant", "quantization", "precision")
 """Keys before dtypes."""
 
@@ -232,22 +241,24 @@ NODES = ("node", "nodes", "server", "servers", "hosts")
 """Nouns for machines with several chips each."""
 
 SMALL_WORDS = """
- vs vs. versus compare compared on with for at in of the a an and or to per by from than between
+  vs vs. versus compare compared on with for at in of the a an and or to per by from than between
 what which how when is are be does do can will would should there this that if about only i we my
 our it get gets got run running runs serve serving using use reach reaches achieves fast faster
 better cheaper cheapest fastest long much many large make makes become becomes need needs best
 biggest largest maximum max size please take tell me gpu chip node model expect kernel could achieve
-have see deploy host
+have see deploy host  good bad normal ok okay reasonable slow gain lose difference worth faster
+quick
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
 """Words between the parts of a question, which say nothing themselves."""
 
 RESULT_WORDS = """
-latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
-tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
+ latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot
+tokens tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge
+utilization ridge days kv cache kv-cache
+max_batch
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())
@@ -281,10 +292,16 @@ def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]
         word = SPLIT_KEYS.get(key, key)
         is_word = any(key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, SPLIT_KEYS))
         is_word = is_word or key in OPTION_KEYS or key.upper() in SIZE_KEYS.values()
-        is_word = is_word or key in (*COUNT_KEYS, *UTILIZATIONS, *DTYPE_KEYS)
+        is_word = is_word or key in (*COUNT_KEYS, *UTILIZATIONS, *DTYPE_KEYS, *NO_LIMITS)
         if name == "--measured" and rest[2:] and is_measured_rate("".join(rest[1:3])):
             words.append(f"measured={''.join(rest[1:3])}")
             del rest[:3]
+        elif name.startswith("--") and name not in options and key in FLAGS:
+            words.append(key)
+            rest.pop(0)
+        elif name.startswith("--") and name not in options and key in NAME_OPTIONS:
+            words += [value] if equals else rest[1:2]
+            del rest[: 1 if equals else 2]
         elif not name.startswith("--") or name in options or not is_word:
             words.append(rest.pop(0))
         elif key in UTILIZATIONS and (equals or len(rest) > 1):
@@ -308,6 +325,7 @@ def is_key(text: str) -> bool:
         key in SIZE_KEYS
         or key in REQUEST_KEYS
         or key in COUNT_KEYS
+        or key in NO_LIMITS
         or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price", "measured")
         or OPTION_KEYS.get(key) == "measured"
     )

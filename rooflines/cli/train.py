@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rooflines.answers.completion import complete_training
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
+from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.basics.errors import RooflinesError
@@ -100,4 +102,8 @@ def _answer(
         if phase != TRAIN:
             problem = f"is {phase}, but `rooflines train` is a step of training"
             raise RooflinesError("phase", problem, "leave it out, or use `rooflines explain`")
+        if not question.mistakes and all(
+            find_chip(name, catalogues.chips) for name in question.chips
+        ):
+            complete_training(question, line.options)
         return question, answered(question, catalogues, bound=bound, phase=TRAIN, **line.options)

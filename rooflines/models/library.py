@@ -167,6 +167,15 @@ def is_named(text: str) -> bool:
     return normalize_name(text) in _ids()
 
 
+def catalogue_id(text: str) -> str:
+    """Id of the catalogue model that a text names.
+
+    Raises:
+        KeyError: It names none.
+    """
+    return _ids()[normalize_name(text)]
+
+
 def close_models(name: object) -> list[str]:
     """Model ids close to a name, which may be a published one."""
     text = str(name)

@@ -31,7 +31,7 @@ class Asked:
     def update(self, output):
         """Write another output into the file."""
         text, head = self.path.read_text(encoding="utf-8"), f"$ rooflines {self.typed}".rstrip()
-        old = f"{head}\n{self.output}"
+        old = f"{head}\n{self.output if self.output.strip() else ''}"  # new ones have none
         self.path.write_text(text.replace(old, f"{head}\n{output}", 1), encoding="utf-8")
 
 
