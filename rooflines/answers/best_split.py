@@ -235,8 +235,8 @@ def with_largest_batch(
     if "requests" in rest:  # prompts between tokens take more than the steps alone
 
         def times(batches: Sequence[int]) -> list[float]:
-            asked = replace(question, sizes={**question.sizes, "B": list(batches)})
-            return [row[basis.column] for row in rows_of(question_sweep(asked, catalogues, **rest))]
+            tried = replace(question, sizes={**question.sizes, "B": list(batches)})
+            return [row[basis.column] for row in rows_of(question_sweep(tried, catalogues, **rest))]
 
         batch = _max_batch(times, target.t_step_s[0], batch)
     limit = f"within {seconds(target.t_step_s[0])} by the {basis.noun}"
@@ -262,11 +262,11 @@ def _max_batch(
     while high - low > 1:
         step = max(1, (high - low) // TRIED)
         batches = range(low + step, high, step)
-        kept = [time <= limit_s for time in times(batches)]
-        count = kept.index(False) if False in kept else len(kept)
+        is_kept = [time <= limit_s for time in times(batches)]
+        count = is_kept.index(False) if False in is_kept else len(is_kept)
         low, high = (
             batches[count - 1] if count else low,
-            batches[count] if count < len(kept) else high,
+            batches[count] if count < len(is_kept) else high,
         )
     if not low:
         problem = f"is {limit_s:g} s, which one request at a time does not meet"

@@ -134,7 +134,7 @@ class ChipPlace:
 
     @cached_property
     def collective_times(self) -> dict[object, CollectiveTimes]:
-        """Memo: times of collectives by kernels that plans of training share."""
+        """Memo: collective times by kernels that training plans share."""
         return {}
 
     @cached_property
@@ -196,7 +196,7 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
 
 
 class RatedTime(NamedTuple):
-    """Time of a resource: the larger of work / rate and of another time.
+    """Resource time: the larger of work / rate and another time.
 
     Attributes:
         rate: Rate of all work [FLOP/s or byte/s]; None: several rates, or no work.
@@ -276,16 +276,16 @@ class Case:
         return data_sheet_times(self.work_time, self.collective_times.overlapped)
 
     def work_time(self, resource: Resource) -> Poly:
-        """Nominal time of a resource, except the network [s]."""
+        """Nominal resource time, except the network [s]."""
         return work_time(resource, self.parts, self.machine)
 
     @cached_property
     def collective_times(self) -> CollectiveTimes:
-        """Nominal times of collectives, network by network [s]."""
+        """Nominal collective times, network by network [s]."""
         return collective_times(self.parts, self.machine)
 
     def rate(self, resource: Resource) -> Fraction | None:
-        """Rate of all work on a resource [FLOP/s or byte/s]; None: several, or no work."""
+        """Rate for all work on a resource [FLOP/s or byte/s]; None: several, or no work."""
         return common_rate(resource, self.kernels, self.machine)
 
     @cached_property

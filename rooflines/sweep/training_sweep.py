@@ -111,14 +111,14 @@ class TrainingCase(StepCase):
         return total(runs.work(column) for runs in self.run_groups) / self.plan.pp
 
     def rate(self, resource: Resource) -> Fraction | None:
-        """Rate of all work on a resource [FLOP/s]; None: several, or collectives."""
+        """Rate for all work on a resource [FLOP/s]; None: several, or collectives."""
         if resource.rate is None:
             return None
         rates = {resource.rate(self.machine, dtype) for dtype in self.sharing.compute}
         return rates.pop() if len(rates) == 1 else None
 
     def work_time(self, resource: Resource) -> Poly:
-        """Nominal time of a resource, except the network, in the mean of all stages [s]."""
+        """Nominal resource time, except the network, averaged over stages [s]."""
         rate = self.rate(resource)
         if rate is not None:
             return self.work(resource.work) / rate
@@ -127,7 +127,7 @@ class TrainingCase(StepCase):
 
     @cached_property
     def collective_times(self) -> CollectiveTimes:
-        """Nominal times of collectives, in the mean of all stages [s]."""
+        """Nominal collective times, averaged over stages [s]."""
         memo = self.place.collective_times
         for runs in self.run_groups:
             if runs not in memo:
