@@ -58,7 +58,7 @@ class Poly:
     terms: Mapping[Product, Fraction] = field(default_factory=dict)
 
     def __hash__(self) -> int:
-        """Hash of the terms, in any order."""
+        """Hash over the terms, in any order."""
         return hash(frozenset(self.terms.items()))
 
     def __bool__(self) -> bool:

@@ -119,7 +119,7 @@ ACTIVATION = Resource("activation", ACTIVATION_BYTES, MEMORY.bound, memory_rate)
 def work_time(
     resource: Resource, parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates
 ) -> Poly:
-    """Time of a resource: sum over kernels of runs * work / rate [s].
+    """Resource time: runs * work / rate, summed over kernels [s].
 
     Args:
         resource: The resource, except the network.
@@ -136,7 +136,7 @@ def work_time(
 def common_rate(
     resource: Resource, kernels: Iterable[Kernel], chip_rates: ChipRates
 ) -> Fraction | None:
-    """Rate of all work of kernels on a resource, whose time is then work / rate [FLOP/s or byte/s].
+    """Rate for all kernels' work on a resource, whose time is then work / rate [FLOP/s or byte/s].
 
     Returns:
         The rate; of collectives, bytes sent over the time on the slowest network, without hops.
@@ -173,7 +173,7 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
 
 
 def data_sheet_times(time_of: Callable[[Resource], Poly], network: Time) -> Times:
-    """Times of kernels at data-sheet rates, efficiencies applied: t = work / rate [s].
+    """Kernel times at data-sheet rates, efficiencies applied: t = work / rate [s].
 
     Args:
         time_of: Function from a resource, except the network, to its time, see `work_time`.
@@ -189,7 +189,7 @@ def data_sheet_times(time_of: Callable[[Resource], Poly], network: Time) -> Time
 
 
 def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
-    """Times of one layer of a kernel, its collectives one after another [s]."""
+    """Kernel times in one layer, its collectives one after another [s]."""
     share = chip_rates.efficiency[NETWORK.name]
     network = Time.total(
         (1, Time.max_of(*collective_time(transfer, share))) for transfer in kernel.transfers
@@ -203,7 +203,7 @@ def serial_times(kernel: Kernel, chip_rates: ChipRates) -> Times:
 
 @dataclass(frozen=True)
 class NetworkRate:
-    """The rate of a network in a collective.
+    """Network rate in a collective.
 
     Attributes:
         per_s: Bytes out of one chip per second, efficiency included [byte/s].
@@ -215,7 +215,7 @@ class NetworkRate:
 
 
 class CollectiveTimes(NamedTuple):
-    """Times of collectives by network, inner first, whose maximum counts: all overlap.
+    """Collective times by network, inner first, whose maximum counts: all overlap.
 
     Attributes:
         sending: Bytes / bandwidth [s].
@@ -277,7 +277,7 @@ def collective_rate(
 def collective_times(
     parts: Iterable[tuple[RunCount, Kernel]], chip_rates: ChipRates
 ) -> CollectiveTimes:
-    """Times of all collectives of kernels on every network [s].
+    """Collective times on every network, over all kernels [s].
 
     Args:
         parts: The kernels, each with its runs per step.
@@ -300,7 +300,7 @@ def collective_times(
 
 
 def sum_collective_times(parts: Iterable[tuple[RunCount, CollectiveTimes]]) -> CollectiveTimes:
-    """Sums of times of collectives, each multiplied by its runs, network by network [s]."""
+    """Summed collective times, each multiplied by its runs, network by network [s]."""
     scaled = [
         ([poly * count for poly in times.sending], [poly * count for poly in times.hops])
         for count, times in parts
@@ -315,7 +315,7 @@ def sum_collective_times(parts: Iterable[tuple[RunCount, CollectiveTimes]]) -> C
 def level_times(
     transfer: Transfer, efficiency: Fraction, *, typical: bool = False
 ) -> list[tuple[Fraction, Fraction]]:
-    """Times of a collective on every network, inner first: per payload byte [s/byte], hops [s].
+    """Collective times on every network, inner first: per payload byte [s/byte], hops [s].
 
     Args:
         transfer: The collective; a network without its bytes has no hops.

@@ -147,7 +147,7 @@ class KernelRuns:
         )
 
     def collective_times(self, machine: ChipRates) -> CollectiveTimes:
-        """Times of collectives, network by network, all stages together [s]."""
+        """Collective times, network by network, all stages together [s]."""
         return sum_collective_times(
             (runs_per_step, collective_times(parts, machine))
             for runs_per_step, parts in self.by_runs_per_step

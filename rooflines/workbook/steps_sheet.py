@@ -1,4 +1,4 @@
-"""Sheet Steps: rows of whole models, estimates before bounds, of large sweeps the best batches."""
+"""Sheet Steps: model rows, estimates before bounds; large sweeps have their best batches."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 MAX_STEPS = 2_000
-"""Rows of the sheet [1]."""
+"""Row limit [1]."""
 
 SIZES = (*SECTIONS["step-sizes"], *SECTIONS["request-sizes"])
 
@@ -39,20 +39,20 @@ VALUES = (
     *(f"{name}{suffix}" for suffix in (ESTIMATE_SUFFIX, SERIAL_SUFFIX, "") for name in RATES),
     *("days_estimate", "usd_estimate", "days", "usd", "footprint_bytes", "max_B", "price_provider"),
 )
-"""Columns of the sheet besides the keys, as far as a table has them."""
+"""Value columns, as far as a table has them."""
 
 
 def step_rows(
     sweeps: Mapping[str, pl.LazyFrame], room: int = MAX_STEPS
 ) -> tuple[pl.DataFrame | None, list[str]]:
-    """Rows of model sweeps for the sheet, and notes on what is chosen or left out.
+    """Model rows for the sheet, and notes on what is chosen or left out.
 
     A sweep is shown whole where there is room; else each case has the batch with the most tokens
     per second and chip that fits, by the estimate where there is one.
 
     Args:
         sweeps: Model tables by sweep.
-        room: Rows of the sheet [1].
+        room: Row limit [1].
 
     Returns:
         The rows, None without any; and the notes.
@@ -82,7 +82,7 @@ def step_rows(
 
 
 def _selected(sweep: str, frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Columns of the sheet that a table has, text as text."""
+    """Sheet columns that a table has, text as text."""
     present = [*frame.collect_schema()]
     texts = pl.col(pl.Categorical, pl.Enum).cast(pl.String)
     return (
@@ -93,7 +93,7 @@ def _selected(sweep: str, frame: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _best_batches(frame: pl.LazyFrame) -> pl.LazyFrame:
-    """Choose the batch of each case with the largest rate that fits."""
+    """Choose each case's batch with the largest rate that fits."""
     present = [*frame.collect_schema()]
     keys = [key for key in KEYS if key in present and key not in ("B", "micro_batches")]
     rates = [name for name in _rates() if name in present]
