@@ -171,11 +171,17 @@ class RowCompiler:
         return rows
 
     def slices(self, stages: Sequence[Mapping[str, pl.Expr]]) -> Iterator[pl.DataFrame]:
-        """Yield all rows with the columns of stages, in slices that bound memory."""
+        """Yield all rows with the columns of stages, in slices that bound memory.
+
+        Constants and factors, which serve stages alone, are left out: polars then makes no column
+        of them.
+        """
         rows = math.prod(map(length, self.axes))
+        factors = self.factors.outer_factors.keys() | self.factors.inner_factors
+        inputs = [*self._constant_names.values(), *factors]
         for start in range(0, rows, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, rows)
-            yield self.frame(stages, start, stop).collect()
+            yield self.frame(stages, start, stop).drop(inputs).collect()
 
     # ------------------------------------------------------------ columns of cases
 
