@@ -5,6 +5,7 @@ A table is an index space: row i is decoded from i alone, so any slice is comput
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import replace
 from itertools import chain
@@ -15,6 +16,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import measured_value
 from rooflines.dictionary.columns import SKIPPED
+from rooflines.evaluation.blocked import BLOCK_ROWS
 from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
@@ -199,13 +201,42 @@ class OperationTable(SweepTable[Sweep]):
     """Table for a sweep over one operation."""
 
     def groups(self) -> list[BlockGroup]:
-        """Blocks of the sweep, one in a group."""
-        return [BlockGroup([block], [block.rows]) for block in self.sweep.blocks]
+        """Blocks of the sweep, small neighbours as one: a frame of each takes longer than its rows.
+
+        Up to `BLOCK_ROWS` rows, all that a row is computed from is on the cases' side, so that
+        cases of other chips in its block do not change its last digit.
+        """
+        groups, rows, has_several = list[list[Block[Any]]](), 0, None
+        for block in self.sweep.blocks:
+            several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
+            rows += block.rows
+            if several != has_several or rows > BLOCK_ROWS:
+                groups.append([])
+                rows, has_several = block.rows, several
+            groups[-1].append(block)
+        return [
+            BlockGroup([group[0]], [group[0].rows]) if len(group) == 1 else _joined(group)
+            for group in groups
+        ]
 
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
         compiler = RowCompiler(block)
         return compiler, operation_stages(compiler, block.cases)
+
+
+def _joined(blocks: Sequence[Block[Any]]) -> BlockGroup:
+    """One block for several with the same sizes, whose rows are put in order, block by block."""
+    cases = tuple(case for block in blocks for case in block.cases)
+    joined = replace(blocks[0], cases=cases)
+    if all(axis.count == 1 for axis in joined.before):
+        return BlockGroup([joined], [joined.rows])
+    block_of_case = pl.Series([n for n, block in enumerate(blocks) for _ in block.cases])
+    sizes_after = math.prod(axis.count for axis in joined.after)
+    row = pl.int_range(joined.rows)
+    block_of_row = pl.lit(block_of_case).gather(row // sizes_after % len(cases))
+    order = row.sort_by(block_of_row, maintain_order=True)
+    return BlockGroup([joined], [joined.rows], pl.select(order).to_series())
 
 
 # ------------------------------------------------------------ models

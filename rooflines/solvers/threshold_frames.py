@@ -94,8 +94,9 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
                 for name, kind in types.items()
             )
         )
-    rank = pl.col("chip").cast(pl.Enum(sweep.config.chips)).to_physical()
-    return pl.concat(frames).sort(rank, maintain_order=True)
+    rows = pl.concat(frames)
+    rank = rows["chip"].cast(pl.Enum(sweep.config.chips)).to_physical()
+    return rows if rank.is_sorted() else rows.sort(rank, maintain_order=True)
 
 
 def _operation_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:

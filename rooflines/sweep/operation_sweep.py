@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from rooflines.hardware.dtype_catalogue import StoredDtypes, resolve_combination
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 from rooflines.theory.costs import Workload
-from rooflines.theory.kernel import Kernel, operation_kernel
+from rooflines.theory.kernel import Kernel, operation_kernel, operation_transfers
 from rooflines.theory.network import Route, axes_text, parse_axes
 from rooflines.theory.operation import Operation, parse_operation
 from rooflines.theory.sharding import SHARDS, Sharding, parse_sharding
@@ -76,18 +76,31 @@ class OperationCase(Case):
     @cached_property
     def workload(self) -> Workload:
         """Operation with dtypes, split and tiles."""
-        sweep, transfers = self.sweep, self.scheme.transfers
+        return self._workload_and_kernel[0]
+
+    @cached_property
+    def _workload_and_kernel(self) -> tuple[Workload, Kernel]:
+        """Workload and kernel without transfers, for all chips that send the same bytes."""
+        sweep, transfers, compute = self.sweep, self.scheme.transfers, self.combination.compute
         sent = (
             self.route.bytes_per_payload_byte(transfers[0][1]) if self.route and transfers else ()
         )
-        return Workload(
-            sweep.op, self.combination.bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
-        )
+        key = self.dtypes, self.sharding, self.shards, sent
+        if key not in sweep.kernels:
+            bits = self.combination.bits
+            workload = Workload(
+                sweep.op, bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
+            )
+            sweep.kernels[key] = workload, operation_kernel(workload, compute)
+        return sweep.kernels[key]
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
         """Kernels: a single one."""
-        return (operation_kernel(self.workload, self.combination.compute, self.route),)
+        workload, kernel = self._workload_and_kernel
+        if self.route is None:
+            return (kernel,)
+        return (replace(kernel, transfers=operation_transfers(workload, self.route)),)
 
     @cached_property
     def peak(self) -> Fraction:
@@ -234,6 +247,11 @@ class Sweep(BaseSweep[OperationCase]):
         """Columns in order."""
         has = {"axes": self.has_axes, "levels": self.has_levels}
         return columns_of("table", self.op.dims, **has, measured=self.config.measured is not None)
+
+    @cached_property
+    def kernels(self) -> dict[object, tuple[Workload, Kernel]]:
+        """Memo: workloads and kernels by dtypes, sharding, shards and bytes sent."""
+        return {}
 
     def rows_by_chip(self) -> dict[str, int]:
         """Count rows by chip, for chips with rows, in order [1]."""

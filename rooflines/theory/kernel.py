@@ -125,13 +125,12 @@ class Kernel:
         return self.works.get(column, ZERO)
 
 
-def operation_kernel(workload: Workload, compute: str, route: Route | None = None) -> Kernel:
-    """Kernel of an operation for any sizes.
+def operation_kernel(workload: Workload, compute: str) -> Kernel:
+    """Kernel of an operation for any sizes, without transfers.
 
     Args:
         workload: The operation with dtypes, split and tiles.
         compute: The compute dtype.
-        route: The interconnects; None: one chip, without transfers.
     """
     global_tile = workload.global_tile
 
@@ -148,7 +147,7 @@ def operation_kernel(workload: Workload, compute: str, route: Route | None = Non
         workload.op.name,
         compute,
         works,
-        operation_transfers(workload, route) if route is not None else (),
+        (),
         {
             **io_bytes,
             "depth": untiled.elements(workload.op.contracted),
