@@ -159,6 +159,23 @@ def test_slices_of_several_chips_are_those_of_the_table(monkeypatch):
     assert_frame_equal(table.frame().collect(), whole, check_exact=True, categorical_as_str=True)
 
 
+def test_rows_of_operations_are_the_same_with_any_chips_beside_them(monkeypatch):
+    chips = ["h100-sxm", "tpu-v5e", "a100-sxm-80gb", "h200-sxm"]
+    sweep = {"operation": "matmul", "chips": chips, "dtypes": ["bf16", "w8a16"], "thresholds": []}
+    sweep |= {"grid": {"B": [1, 64, 777], "D": [100, 4096], "F": [3, 5000]}}
+    sweep |= {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 8]}
+    several = rooflines.rows(rooflines.load_config({"sweeps": {"m": sweep}}), "m").collect()
+    single = [{"sweeps": {"m": {**sweep, "chips": [chip]}}} for chip in chips]
+    alone = pl.concat(rooflines.rows(rooflines.load_config(one), "m").collect() for one in single)
+    assert_frame_equal(several, alone, check_exact=True, categorical_as_str=True)
+    monkeypatch.setattr(row_frames, "BLOCK_ROWS", 150)
+    table = table_of(rooflines.load_config({"sweeps": {"m": sweep}}).sweep("m"))
+    assert 1 < len(table.groups()) < len(chips)
+    for start, stop in [(0, 5), (70, 170), (0, several.height)]:
+        part = table.frame(start, stop, several.columns).collect()
+        assert_frame_equal(part, several[start:stop], check_exact=True, categorical_as_str=True)
+
+
 def test_an_edit_of_the_chip_that_computes_prompts_changes_every_part(monkeypatch):
     def parts_of(config):
         sweep = {**CONFIG["model-sweeps"]["serve"], "phase": ["decode"], "thresholds": []}
