@@ -24,6 +24,7 @@ from random_sweeps import (
     BITS,
     DTYPES,
     EVERY_KIND,
+    RARE,
     check,
     combinations,
     configs,
@@ -45,7 +46,7 @@ def test_every_row_and_threshold_of_every_kind_of_sweep_is_the_exact_one():
         assert skip_differences(config) == []
         check_thresholds(config)
 
-    check_each(chosen(configs(), kinds_of, EVERY_KIND), check_all)
+    check_each(chosen(configs(), kinds_of, EVERY_KIND, rare=RARE), check_all)
 
 
 @check(20, at_length=6_000)

@@ -21,6 +21,10 @@ def check(examples, at_length=0):
     return settings(max_examples=at_length * effort.THOROUGH or effort.cases(examples))
 
 
+GROUPS = (2, 4, 8)
+"""Chips that a network joins inside another."""
+
+
 @lots.composite
 def rates(draw, low, high):
     """Draw a rate between two powers of ten, as number or text; often round, for exact ties.
@@ -42,13 +46,13 @@ fractions_of_one = lots.sampled_from([1, 1.0, 0.95, 0.8, 0.5, 0.82, 0.333, 0.1, 
 
 
 @lots.composite
-def networks(draw):
-    """Draw an interconnect."""
+def networks(draw, domains=()):
+    """Draw an interconnect, of one of some domains if there are any."""
     topology = draw(lots.sampled_from(["switch", "mesh", "torus"]))
     entry: dict[str, Any] = {"bytes_per_s": draw(rates(9, 12)), "topology": topology}
     entry["links"] = draw(lots.sampled_from([1, 3, 4, 7, 15, 18]))
-    if draw(lots.integers(0, 3)):
-        entry["domain"] = draw(lots.sampled_from([2, 4, 8, 16, 72, "unlimited"]))
+    if domains or draw(lots.integers(0, 3)):
+        entry["domain"] = draw(lots.sampled_from(domains or [2, 4, 8, 16, 72, "unlimited"]))
     if topology == "mesh" and entry.get("domain") == "unlimited":
         del entry["domain"]
     if topology == "mesh" and "domain" in entry:
@@ -63,8 +67,11 @@ def networks(draw):
 
 
 @lots.composite
-def chips(draw):
-    """Draw a chip that may lack a dtype, with one or two memory levels and interconnects."""
+def chips(draw, *, grouped=False):
+    """Draw a chip that may lack a dtype, with one or two memory levels and interconnects.
+
+    Of a grouped one, the second interconnect joins groups of the first.
+    """
 
     def peaks():
         kinds = draw(lots.lists(lots.sampled_from(COMPUTE), min_size=1, max_size=4, unique=True))
@@ -78,12 +85,12 @@ def chips(draw):
         "memory": {
             "hbm": {"bytes_per_s": draw(rates(10, 13)), "capacity_bytes": draw(rates(4, 12))}
         },
-        "networks": {"fabric": draw(networks())},
+        "networks": {"fabric": draw(networks(GROUPS if grouped else ()))},
     }
     if draw(lots.booleans()):
         chip["memory"]["l2"] = {"bytes_per_s": draw(rates(11, 13))}
-    if draw(lots.booleans()):
-        chip["networks"]["second"] = draw(networks())
+    if grouped or draw(lots.booleans()):
+        chip["networks"]["second"] = draw(networks([72, "unlimited"] if grouped else ()))
     if draw(lots.integers(0, 3)) == 0:
         chip["efficiency"] = {
             r: draw(fractions_of_one) for r in draw(lots.sets(lots.sampled_from(oracle.RESOURCES)))
@@ -219,9 +226,10 @@ def grids(draw, operation):
 
 
 @lots.composite
-def splits(draw, operation):
-    """Draw one or two shardings and the numbers of chips."""
-    specs = shardings_of(operation)
+def splits(draw, operation, *, grouped=False):
+    """Draw one or two shardings and the numbers of chips, or all-to-all among groups of them."""
+    specs = [s for s in shardings_of(operation) if not grouped or "all-to-all" in str(s)]
+    assume(specs)
     chosen = draw(lots.lists(lots.integers(0, len(specs) - 1), min_size=1, max_size=2, unique=True))
     sharding = [specs[number] for number in chosen]
     if sharding == ["none"]:
@@ -229,6 +237,7 @@ def splits(draw, operation):
             lots.sampled_from([{}, {"sharding": "none"}, {"sharding": ["none"], "shards": [1]}])
         )
     forms: list[int | str] = [1, 2, 3, 4, 7, 8, 16, 48, "2x2", "4x4", "3x16", "2x2x4"]
+    forms = [16, 48] if grouped else forms
     shards = draw(lots.lists(lots.sampled_from(forms), min_size=1, max_size=2, unique=True))
     if "none" in sharding:
         shards = [1, *(form for form in shards if form != 1)]
@@ -252,11 +261,17 @@ def counts(draw, operation):
 
 
 @lots.composite
-def configs(draw):
-    """Draw a config of one sweep, at least one row of which some chip supports."""
+def configs(draw, *, grouped=False):
+    """Draw a config of one sweep, at least one row of which some chip supports.
+
+    A grouped one is of all-to-alls on two networks.
+    """
     text = draw(operations())
     operation = oracle.operation_of(text)
-    own = {f"chip-{number}": draw(chips()) for number in range(draw(lots.integers(1, 2)))}
+    own = {
+        f"chip-{number}": draw(chips(grouped=grouped))
+        for number in range(draw(lots.integers(1, 2)))
+    }
     if draw(lots.integers(0, 3)) == 0:
         faster = {
             "memory.hbm.bytes_per_s": draw(rates(10, 13)),
@@ -273,7 +288,7 @@ def configs(draw):
         **draw(grids(operation)),
         "dtypes": draw(lots.lists(combinations(), min_size=1, max_size=2, unique_by=named)),
         "chips": draw(lots.permutations(list(own))),
-        **draw(splits(operation)),
+        **draw(splits(operation, grouped=grouped)),
         **draw(counts(operation)),
         "thresholds": draw(lots.lists(lots.sampled_from(operation.dims), max_size=2, unique=True)),
     }
@@ -287,6 +302,7 @@ def configs(draw):
         "efficiency": lots.dictionaries(lots.sampled_from(oracle.RESOURCES), fractions_of_one),
     }
     sweep |= {key: draw(values) for key, values in optional.items() if draw(lots.booleans())}
+    sweep |= {"network": ["fabric", "second"]} if grouped else {}
     leave_out_unknown(sweep, own)
     splits_of = {
         oracle.sharding_of(operation, spec).split
@@ -340,7 +356,10 @@ EVERY_KIND = {
     *("tile", "exact", "vector", "l2", "shapes", "tie", "efficiency", "shares", "skipped"),
     *(*oracle.NAMED, "einsum", "shards", "peak", "memory_rate", "network_rate", "a dimension"),
 }
-"""Operations of random sweeps."""
+"""Kinds of random sweeps [1]."""
+
+RARE = {"all-to-all on two networks": configs(grouped=True)}
+"""Random sweeps by the kind that they are for, which few others have."""
 
 
 def kinds_of(config):

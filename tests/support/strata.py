@@ -5,8 +5,8 @@ import random
 import effort
 from lots import example
 
-MANY = 10_000
-"""Choices that are tried at most; the rarest kind is one of a few hundred [1]."""
+MANY = 5_000
+"""Choices that are tried at most; the rarest kind is one of a hundred [1]."""
 
 
 def covering(kinds, make):
@@ -43,7 +43,7 @@ def _covering(kinds, make):
     raise AssertionError(f"no example of {missing}")
 
 
-def chosen(lot, kinds_of, every, more=0):
+def chosen(lot, kinds_of, every, more=0, rare=None):
     """Random examples of a lot that have every kind: those that add one, and some more.
 
     Args:
@@ -51,13 +51,15 @@ def chosen(lot, kinds_of, every, more=0):
         kinds_of: The kinds of an example.
         every: All kinds.
         more: Others besides; `make verify` takes twenty times as many [1].
+        rare: Lots by the kind that they are for.
     """
+    rare = rare or {}
     found = [example(lot) for _ in range(more * (20 if effort.THOROUGH else 1))]
     missing = {*every}.difference(*map(kinds_of, found))
     for _ in range(MANY):
         if not missing:
             return found
-        drawn = example(lot)
+        drawn = example(next((rare[kind] for kind in rare if kind in missing), lot))
         if new := missing & {*kinds_of(drawn)}:
             missing -= new
             found.append(drawn)
