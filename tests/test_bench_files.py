@@ -42,6 +42,11 @@ def test_one_run_is_one_row():
     assert read_bench(json.dumps(RUN), "vllm-bench").height == 1
 
 
+def test_a_mean_of_less_than_half_a_token_is_a_token():
+    (row,) = read_bench(json.dumps({**RUN, "total_input_tokens": 4}), "vllm-bench").to_dicts()
+    assert (row["input_tokens"], row["output_tokens"]) == (1, 100)
+
+
 @pytest.mark.parametrize("text", [json.dumps(RUN)[:-5], "", "no JSON", f"{json.dumps(RUN)}\n{{"])
 def test_a_file_that_is_cut_off_is_none(text):
     with pytest.raises(RooflinesError):

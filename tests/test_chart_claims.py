@@ -191,6 +191,30 @@ def test_a_hollow_point_is_where_a_curve_attains_its_share_of_the_peak():
     assert found > 0
 
 
+def test_roofs_of_all_chips_begin_at_the_left_edge():
+    own = {f"own-{rate}": cases.made_up(1e15, rate * 1e11) for rate in (1, 100)}
+    config = rooflines.load_config({"sweeps": {"s": {**SWEEP, "chips": [*own]}}, "chips": own})
+    view = charts.view("roofline", charts.of_config(config), "s", chip="all")
+    plane = view.params["plane"]
+    starts = view.data["roofs"].group_by("chip").first().select("x", "y", "bytes_per_s")
+    assert starts.height == 2
+    for x, y, rate in starts.rows():
+        assert x == plane["x"][0]
+        assert y == pytest.approx(x * rate)
+        assert y > plane["y"][0]
+
+
+def test_the_title_of_a_curve_has_the_size_for_the_whole_peak():
+    """1 / B + 2 / 8192 = 1 / 1000 from 1,323 on; half of the peak is reached from 570 on."""
+    sizes = {"from": 1, "to": 65536, "factor": 2}
+    sweep = {**SWEEP, "grid": {"B": sizes, "D": 8192, "F": 8192}, "chips": ["own"]}
+    sweep |= {"thresholds": ["B"], "shares": [1, 0.5]}
+    own = {"own": cases.made_up(1e15, 1e12)}
+    config = rooflines.load_config({"sweeps": {"s": sweep}, "chips": own})
+    view = charts.view("attained", charts.of_config(config), "s")
+    assert view.title == "bf16 on own is compute-bound from B = 1,323 at D = F = 8,192"
+
+
 def test_a_curve_between_two_points_has_the_times_of_a_line():
     def rate(size):
         return 6.0 * size / (5 + 2 * size)  # FLOPs over a time that is affine in the size

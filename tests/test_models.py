@@ -109,6 +109,8 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     reach = AttentionWindow(window, isinstance(window, oracle.Chunk))
     assert reach.pairs(context, new) == sum(oracle.attended(p, window) for p in positions)
     assert reach.entries(context, new) == oracle.moved(context, new, window)
+    before_last = sum(oracle.attended(p, window) for p in positions[:-1])
+    assert reach.extents(context, new)[reach.draft_extent] == before_last
     assert reach.cached_entries(context) == oracle.kept(context, window)
     assert AttentionWindow.from_name(reach.name) == reach
     for at in range(1, min(context, window if reach.chunked else context) + 1):

@@ -90,6 +90,8 @@ def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_sear
     question: dict[str, Any] = {"B": 96, "S": 8192, "dtypes": "bf16"}
     with pytest.raises(rooflines.RooflinesError, match="which cp, 3 chips, 4 places apart, cannot"):
         rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-cp3-dp2", **question)
+    with pytest.raises(rooflines.RooflinesError, match=r"which dp \* cp, 12 chips, cannot fill"):
+        rooflines.train("h100-sxm", "llama-3.1-8b", split="cp2-dp6-pp2", **question)
     even = rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-dp6", **question)
     assert even.row["network"] == "nvlink+infiniband"
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"

@@ -60,6 +60,7 @@ def test_a_dtype_of_one_class_changes_that_class_alone(capsys):
         ("50ms", "time", 0.05),
         ("2s", "time", 2),
         ("0.05", "time", 0.05),
+        ("50MS", "time", 0.05),
         ("15T", "tokens", 15 * 10**12),
         ("50k", "tokens", 50_000),
         ("4.8TB/s", "bandwidth", 4.8e12),
