@@ -90,6 +90,15 @@ def test_each_replica_computes_whole_tiles_of_its_own_rows():
     assert quantities["math"].at(case.extents(case.step(258, 1))) == seconds
 
 
+def test_operands_of_an_operation_are_timed_at_their_sizes_and_not_in_tiles():
+    form = config(grid={"B": 100, "D": 500, "F": 64}, tile={"B": 128, "D": 256}, dtypes=["bf16"])
+    for case in rooflines.load_config(form).sweep("one").cases:
+        (kernel,) = case.kernels
+        sizes = {"B": 100, "D": 500, "F": 64}
+        found = {name: terms.at(sizes) for name, terms in kernel.fit_terms.items()}
+        assert found == {"x": 2 * 100 * 500, "out": 2 * 100 * 64, "depth": 500, "columns": 64}
+
+
 @pytest.mark.parametrize(("compute", "bits"), [("bf16", 16), ("fp8", 8), ("nvfp4", Fraction(9, 2))])
 def test_the_input_of_a_matmul_is_timed_in_its_compute_format(compute, bits):
     """Gate and up of 8 tokens with fp8 weights, 2 x 14,336 wide, at 7.7 TB/s."""

@@ -211,3 +211,12 @@ def test_shipped_calibrations_beat_no_bound(default_results):
     rows = every.select("chip", "t_serial_s", "t_estimate_s").drop_nulls("t_estimate_s").collect()
     assert set(rows["chip"]) == {"b200", "h100-sxm", "h200-sxm"}
     assert (rows["t_serial_s"] <= rows["t_estimate_s"]).all()
+
+
+@pytest.mark.parametrize(
+    ("routing", "read"), [("uniform", 32 * (1 - (28 / 32) ** 4)), ("same", 4), ("all", 32)]
+)
+def test_an_answer_says_how_many_experts_are_read_by_routing(routing, read):
+    """Four tokens choose 4 of 32 experts each."""
+    asked = rooflines.explain_model("h100-sxm", "gpt-oss-20b", B=4, S=1024, routing=routing)
+    assert asked.experts == {"routing": routing, "touched": pytest.approx(read), "E": 32}
