@@ -24,6 +24,7 @@ from rooflines.fits.calibration_files import (
     FittedAttention,
     FittedExperts,
     FittedMatmul,
+    attention_name,
     calibrations_yaml,
     read_calibrations,
     shipped_calibrations,
@@ -388,6 +389,18 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     wider = join_timings(replace(named, frame=far), catalogues).frame
     low, high = (wider[f"t_estimate_{end}_s"] / wider["t_estimate_s"] for end in ("p10", "p90"))
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))
+
+
+@pytest.mark.parametrize(
+    ("asked", "shared", "name"),
+    [
+        (("prefill", "bf16", "fp8"), True, "prefill-bf16-fp8"),
+        (("decode", "bf16", "fp8"), True, "decode-fp8"),
+        (("decode", "bf16", "fp8"), False, "decode-fp8-mha"),
+    ],
+)
+def test_a_fit_of_attention_has_the_dtypes_that_decide_in_its_name(asked, shared, name):
+    assert attention_name(*asked, shared=shared) == name
 
 
 def test_a_band_beyond_the_timings_is_no_narrower_than_within():

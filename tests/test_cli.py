@@ -195,6 +195,13 @@ def test_two_chips_are_compared_by_their_numbers_and_critical_sizes(capsys):
     assert [float(found["one"]), float(found["other"])] == expected
 
 
+def test_two_chips_are_summed_up_by_peak_and_main_memory(capsys):
+    """989.5 TFLOP/s on both; 4.8 and 3.35 TB/s."""
+    assert "bf16 peak × 1, memory bandwidth × 1.43, " in said(
+        capsys, "compare", "h100-sxm", "h200-sxm"
+    )
+
+
 def test_a_config_of_chips_alone_names_chips_for_every_command(here, capsys):
     (here / "chips.yaml").write_text(CHIPS)
     assert cli.run(["check", "chips.yaml"]) == 2

@@ -87,6 +87,13 @@ def test_parts_together_are_the_table(size):
     assert_whole(plan(given).parts, OperationTable, rooflines.rows(given, "three"))
 
 
+def test_thresholds_in_chips_are_counted_for_every_sharding():
+    shared = {"sharding": ["column/gather-x", "contracting/all-reduce"], "shards": [2]}
+    sweep = matmul(grid=dict.fromkeys("BDF", 4096), **shared, thresholds=["shards"])
+    given = rooflines.load_config({"sweeps": {"one": sweep}})
+    assert given.sweep("one").max_thresholds() == rooflines.thresholds(given).height == 2
+
+
 def test_an_edited_chip_changes_the_parts_it_is_in_and_no_other():
     before = plan(config(24)).parts
     after = plan(config(24, **{"memory.hbm.bytes_per_s": 1e12})).parts
