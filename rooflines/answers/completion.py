@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
+from rooflines.answers.word_forms import key_name
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import PER_USER, measured_value
 from rooflines.basics.text import seconds
@@ -120,7 +121,7 @@ BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests",
 
 def asks_max_batch(tokens: Sequence[str]) -> bool:
     """Check for a question about the largest batch that fits."""
-    words = {token.lower() for token in tokens}
+    words = {key_name(token) for token in tokens}
     return "max_batch" in words or (bool(words & MAX_WORDS) and bool(words & BATCH_NOUNS))
 
 

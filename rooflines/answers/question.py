@@ -191,6 +191,8 @@ def _of_operation(
     **options: object,
 ) -> dict[str, Any]:
     """Config for a question about an operation."""
+    if question.roles:
+        question.dtypes = [*question.dtypes, _of_weights(question.roles)]
     if not question.dtypes:
         question.dtypes = [FORMAT]
         question.notes.append(f"dtypes default to {FORMAT}; `rooflines list dtypes`")
@@ -219,6 +221,20 @@ def _of_operation(
         "shares": list(SHARES),
         **options,
     }
+
+
+def _of_weights(roles: Mapping[str, str]) -> str:
+    """Combination for a matmul whose weights alone have a format: w4a16 for int4.
+
+    Raises:
+        RooflinesError: Other roles are typed, or no combination has such weights.
+    """
+    stored = roles.get("weights")
+    for name, form in dtype_entries().combinations.items():
+        if roles.keys() == {"weights"} and form.w == stored and {form.x, form.compute} == {FORMAT}:
+            return name
+    typed = " ".join(f"{role}={form}" for role, form in roles.items())
+    raise RooflinesError("dtypes", f"are {typed}, which is of models", LIST_DTYPES)
 
 
 def _of_model(

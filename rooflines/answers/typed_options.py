@@ -94,6 +94,11 @@ def _of_count(question: Question, options: dict[str, Any], splits: list[Any]) ->
     count = str(options.get("chips", ""))
     if not count.isdigit():
         return splits
+    counted = all(isinstance(keys, dict) and not keys.keys() & {*COUNTS} for keys in splits)
+    if counted and (splits or "measured" in options):  # fsdp alone, or one plan to judge
+        question.count = int(count)
+        options.pop("chips")
+        return splits
     if not splits:
         question.notes.append(f"every split of {count} chips is compared")
         return [EVERY_SPLIT]

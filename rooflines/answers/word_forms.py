@@ -241,24 +241,22 @@ NODES = ("node", "nodes", "server", "servers", "hosts")
 """Nouns for machines with several chips each."""
 
 SMALL_WORDS = """
-  vs vs. versus compare compared on with for at in of the a an and or to per by from than between
-what which how when is are be does do can will would should there this that if about only i we my
-our it get gets got run running runs serve serving using use reach reaches achieves fast faster
-better cheaper cheapest fastest long much many large make makes become becomes need needs best
-biggest largest maximum max size please take tell me gpu chip node model expect kernel could achieve
-have see deploy host  good bad normal ok okay reasonable slow gain lose difference worth faster
-quick
+vs vs. versus compare compared on with for at in of the a an and or to per by from than between what
+which how when is are be does do can will would should there this that if about only i we my our it
+get gets got run running runs serve serving using use reach reaches achieves fast faster better
+cheaper cheapest fastest long much many large make makes become becomes need needs best biggest
+largest maximum max size please take tell me gpu chip node model expect kernel could achieve have
+see deploy host good bad normal ok okay reasonable slow gain lose difference worth faster quick one
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
 """Words between the parts of a question, which say nothing themselves."""
 
 RESULT_WORDS = """
- latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot
-tokens tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
+latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
+tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge days kv cache kv-cache
-max_batch
+utilization ridge days kv cache kv-cache max-batch max_batch
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())
