@@ -133,8 +133,8 @@ def test_the_waiting_measured_stands_beside_an_idle_prompt(batch, in_flight):
     answer = rooflines.explain_model(
         "b200", "llama-3.1-70b", B=batch, S=4096, split="tp4-dp2", calibration="vllm"
     )
-    times = f"{significant(low)} to {significant(high)} times that"
-    said = f"{times} in runs of vllm ({in_flight} in flight a replica)"
+    times = f"{significant(low)} to {significant(high)} times that prefill"
+    said = f"in runs of vllm {times} ({in_flight} in flight a replica)"
     assert said in " ".join(str(answer).split())
     bounds = rooflines.explain_model(
         "b200", "llama-3.1-70b", B=batch, S=4096, split="tp4-dp2", calibration="vllm", bound=True

@@ -10,7 +10,7 @@ class Piece(NamedTuple):
     """Parameters of a layer: how many, and how many a token uses [1]."""
 
     held: int
-    used: int
+    used: Fraction | int
 
 
 class Chunk(int):
@@ -212,7 +212,7 @@ def _experts(m, width):
     matrices, biases = _mlp(inner, m["Fe"], m, bias=m.get("expert_bias", False))
     if biases:
         biases += width - inner
-    yield Piece(m["E"] * (matrices + biases), round(mean_chosen(m) * (matrices + biases)))
+    yield Piece(m["E"] * (matrices + biases), mean_chosen(m) * (matrices + biases))
     yield _plain(m.get("shared", 0) * _mlp(width, m["Fe"], m, bias=False)[0])
     gate = 1 if m.get("shared_gate") and m.get("shared") else 0
     yield _plain((routed_among(m) + gate) * width)
@@ -319,7 +319,8 @@ def parameters(entry):
 
 def active(entry):
     """Parameters of one token by the three conventions [1]."""
-    table, used = entry["V"] * entry["D"], sum(piece.used for piece in pieces(entry))
+    idle = round(sum((piece.held - piece.used for piece in pieces(entry)), Fraction(0)))
+    table, used = entry["V"] * entry["D"], sum(piece.held for piece in pieces(entry)) - idle
     return {
         "active": used + table,
         "active_with_embedding": used
