@@ -207,7 +207,7 @@ def test_roofs_of_all_chips_begin_at_the_left_edge():
 def test_the_title_of_a_curve_has_the_size_for_the_whole_peak():
     """1 / B + 2 / 8192 = 1 / 1000 from 1,323 on; half of the peak is reached from 570 on."""
     sizes = {"from": 1, "to": 65536, "factor": 2}
-    sweep = {**SWEEP, "grid": {"B": sizes, "D": 8192, "F": 8192}, "chips": ["own"]}
+    sweep: dict[str, Any] = {**SWEEP, "grid": {"B": sizes, "D": 8192, "F": 8192}, "chips": ["own"]}
     sweep |= {"thresholds": ["B"], "shares": [1, 0.5]}
     own = {"own": cases.made_up(1e15, 1e12)}
     config = rooflines.load_config({"sweeps": {"s": sweep}, "chips": own})

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from typing import Any
 
 import polars as pl
 import pytest
@@ -161,7 +162,12 @@ def test_slices_of_several_chips_are_those_of_the_table(monkeypatch):
 
 def test_rows_of_operations_are_the_same_with_any_chips_beside_them(monkeypatch):
     chips = ["h100-sxm", "tpu-v5e", "a100-sxm-80gb", "h200-sxm"]
-    sweep = {"operation": "matmul", "chips": chips, "dtypes": ["bf16", "w8a16"], "thresholds": []}
+    sweep: dict[str, Any] = {"operation": "matmul", "chips": chips, "thresholds": []}
+        "operation": "matmul",
+        "chips": chips,
+        "dtypes": ["bf16", "w8a16"],
+        "thresholds": [],
+    }
     sweep |= {"grid": {"B": [1, 64, 777], "D": [100, 4096], "F": [3, 5000]}}
     sweep |= {"sharding": ["none", "contracting/all-reduce"], "shards": [1, 8]}
     several = rooflines.rows(rooflines.load_config({"sweeps": {"m": sweep}}), "m").collect()
