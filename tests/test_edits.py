@@ -162,7 +162,7 @@ def test_slices_of_several_chips_are_those_of_the_table(monkeypatch):
 
 def test_rows_of_operations_are_the_same_with_any_chips_beside_them(monkeypatch):
     chips = ["h100-sxm", "tpu-v5e", "a100-sxm-80gb", "h200-sxm"]
-    sweep: dict[str, Any] = {"operation": "matmul", "chips": chips, "thresholds": []}
+    sweep: dict[str, Any] = {
         "operation": "matmul",
         "chips": chips,
         "dtypes": ["bf16", "w8a16"],
