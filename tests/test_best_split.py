@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from command_line import said
+from command_line import refused, said
 from hypothesis import given
 from hypothesis import strategies as st
 from random_sweeps import check
@@ -338,3 +338,21 @@ def test_splits_within_the_held_out_error_are_called_a_tie():
     assert [each for each in ranked.notes if each.startswith(note)]
     bounds = split_cases(asked, known, split="auto", chips=16, calibration="vllm", bound=True)
     assert not [each for each in bounds.notes if " tie within " in each]
+
+
+@pytest.mark.parametrize("split", ["tp2", "tp1-dp8"])
+def test_the_largest_batch_of_requests_keeps_the_limit_and_the_next_does_not(split, capsys):
+    """A token of requests also waits for prompts: its time is that of the row, not of a step."""
+    asked = ["explain", "h100", "llama-3.1-8b", "isl=1k", "osl=256", split, "--json"]
+
+    def tpot_s(*words):
+        (row,) = json.loads(said(capsys, *asked, *words))["rows"]
+        return row["B"], row["tpot_basis_s"]
+
+    batch, time_s = tpot_s("within", "20ms")
+    assert time_s <= 0.02 < tpot_s(f"B={batch + 1}")[1]
+
+
+def test_a_limit_that_one_request_a_replica_does_not_meet_is_refused(capsys):
+    message = refused(capsys, "explain", "h100", "llama-3.1-8b", "isl=8k", "osl=8", "within", "9ms")
+    assert "which one request a replica does not meet" in message

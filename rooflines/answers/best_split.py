@@ -236,9 +236,11 @@ def with_largest_batch(
 
         def times(batches: Sequence[int]) -> list[float]:
             tried = replace(question, sizes={**question.sizes, "B": list(batches)})
-            return [row[basis.column] for row in rows_of(question_sweep(tried, catalogues, **rest))]
+            rows = rows_of(question_sweep(tried, catalogues, **rest))
+            by_batch = {row["B"]: row[basis.column] for row in rows}
+            return [by_batch[size] for size in batches]
 
-        batch = _max_batch(times, target.t_step_s[0], batch)
+        batch = _max_batch(times, target.t_step_s[0], range(start, batch + 1))
     limit = f"within {seconds(target.t_step_s[0])} by the {basis.noun}"
     reason = f"that fits, {limit}" if batch == max_batch else limit
     question.notes.append(f"B = {batch:,} is the largest batch {reason}")
@@ -246,19 +248,19 @@ def with_largest_batch(
 
 
 def _max_batch(
-    times: Callable[[Sequence[int]], Sequence[float]], limit_s: float, max_batch: int
+    times: Callable[[Sequence[int]], Sequence[float]], limit_s: float, sizes: range
 ) -> int:
     """Largest batch whose time keeps a limit; times grow with the batch.
 
     Args:
         times: Time of each of several batches [s].
         limit_s: The limit [s].
-        max_batch: Largest batch tried [1].
+        sizes: Batches to search, from one sequence a replica on [1].
 
     Raises:
-        RooflinesError: One sequence takes longer.
+        RooflinesError: The smallest takes longer.
     """
-    low, high = 0, max_batch + 1
+    low, high = sizes.start - 1, sizes.stop
     while high - low > 1:
         step = max(1, (high - low) // TRIED)
         batches = range(low + step, high, step)
@@ -268,8 +270,8 @@ def _max_batch(
             batches[count - 1] if count else low,
             batches[count] if count < len(is_kept) else high,
         )
-    if not low:
-        problem = f"is {limit_s:g} s, which one request at a time does not meet"
+    if low < sizes.start:
+        problem = f"is {limit_s:g} s, which one request a replica does not meet"
         raise RooflinesError("within", problem, "allow more time, or use more chips")
     return low
 

@@ -90,11 +90,12 @@ def complete(
     """
     keys = {**question.options, **(options or {})}
     sizes = missing_sizes(question, keys)
-    limit = None if question.request or keys.get("phase") == PREFILL else _limit(keys)
+    is_step = not question.request and keys.get("phase") != PREFILL and "within" not in keys
+    limit = _limit(question) if is_step else None
     if "B" in sizes and limit:
-        question.options.pop("measured", None)
+        typed = question.options.pop("measured")
         question.options["within"] = f"{limit!r}"
-        text = f"{keys['measured']} without B is a limit: {seconds(limit)} a token"
+        text = f"{typed} without B is a limit: {seconds(limit)} a token"
         question.notes.append(text)
         sizes.pop("B")
     is_searched = "B" in sizes and asks_max_batch(question.tokens)
@@ -157,12 +158,10 @@ def _split(question: Question, catalogues: QuestionCatalogues) -> None:
             return
 
 
-def _limit(keys: Mapping[str, object]) -> float | None:
-    """Step time of a typed rate of one user's tokens [s]; None: none is typed as a word."""
-    if "within" in keys:
-        return None
+def _limit(question: Question) -> float | None:
+    """Step time of a rate of one user's tokens that is typed as a word [s]; None: none is."""
     try:
-        value = measured_value(keys.get("measured"))
+        value = measured_value(question.options.get("measured"))
     except RooflinesError:
         return None
     return 1 / value.value if value.kind == PER_USER else None
