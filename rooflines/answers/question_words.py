@@ -115,7 +115,7 @@ FULL = "full"
 MATMUL_ROWS = "64"
 """B of a matmul whose D and F are typed alone."""
 
-ZERO_FSDP = "fsdp"
+FSDP = "fsdp"
 """Word for replicas that share weights, gradients and states."""
 
 BATCH_TOKENS_KEY = "batch_tokens"
@@ -579,8 +579,8 @@ class _Reader:
         elif name in NO_LIMITS:
             text = f"{word}: no limit on {NO_LIMITS[name]} is solved for, compare it below"
             self.question.notes.append(text)
-        elif name == ZERO_FSDP:
-            self._keep_split({"dp": value.strip(), "shard": ZERO_STAGES[ZERO_FSDP]})
+        elif name == FSDP:
+            self._keep_split({"dp": value.strip(), "shard": ZERO_STAGES[FSDP]})
         elif name == BATCH_TOKENS_KEY:
             self.batch_tokens = value.strip()
         else:

@@ -11,7 +11,7 @@ from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.question_sizes import MODEL_SIZES, values_of
-from rooflines.answers.question_words import EVERY_SPLIT
+from rooflines.answers.question_words import EVERY_SPLIT, FSDP
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
@@ -30,9 +30,6 @@ QUANTITIES: Mapping[str, Kind] = {"within": "time", "tokens": "tokens", "price":
 
 COUNTS = ("tp", "dp", "ep", "pp", "cp")
 """Keys of a split that are numbers of chips."""
-
-FSDP = "fsdp"
-"""Sharding for a measured training step without a split."""
 
 MAX_AXES = 3
 """Axes of a torus that a number of chips is split over [1]."""
