@@ -17,7 +17,7 @@ from shown import NUMBER, rounds_to, unexplained
 from visits import visiting
 
 import rooflines.site
-from rooflines import RooflinesError, explain, load_config, thresholds
+from rooflines import RooflinesError, explain, explain_model, load_config, thresholds
 from rooflines.answers.claims import Ranking, Sentence, broken
 from rooflines.basics.quantities import measured_value
 from rooflines.cli.main import run
@@ -404,6 +404,18 @@ def test_models_open_in_their_published_format(visit):
     assert visit.page.locator("#format").input_value() == "mxfp4-experts"
     visit.page.locator("#model").select_option("deepseek-v3.2")
     expect(visit.page.locator("#format")).to_have_value("fp8")
+
+
+@pytest.mark.parametrize("model", ["llama-3.1-70b", "gpt-oss-120b", "deepseek-v3.2"])
+def test_dense_models_and_those_with_experts_have_bands_of_their_own(visit, model):
+    sizes = {"B": 64, "S": 4096}
+    show(
+        visit.page, {"subject": "model", "model": model, "split": "tp8", "format": "bf16", **sizes}
+    )
+    bands = {row["chip"]: row["band"] for row in visit.page.evaluate(explorer.NUMBERS)}
+    answer = explain_model("h100-sxm", model, **sizes, dtypes="bf16", split="tp8")
+    expected = [answer.row["t_estimate_p10_s"], answer.row["t_estimate_p90_s"]]
+    assert bands["h100-sxm"] == pytest.approx(expected, rel=1e-6)
 
 
 @IN_BOTH

@@ -396,25 +396,31 @@ def _pieces(
     return pieces
 
 
+def _band_key(case: StepCase) -> str:
+    """Key of a case's band in its machine, as the page builds it."""
+    return f"{case.phase} {case.dtypes.label}{' experts' if case.has_experts else ''}"
+
+
 def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
     """Add a case's collective times and its band to a machine.
 
     A collective has, on every network, seconds per payload byte, and minimum hop time [s]. A band
-    is p10 and p90: measured / estimated step time, by phase and dtypes. A training step takes
-    `slowdown` times its time without overlap, a factor fitted to one software's steps.
+    is p10 and p90: measured / estimated step time, by phase, dtypes and, for models that have
+    them, experts. A training step takes `slowdown` times its time without overlap, a factor
+    fitted to one software's steps.
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
             training_fit = case.choice.calibrations.training_of
             software = next(name for name in case.softwares if training_fit(case.chip, [name]))
-            machine["bands"][f"{case.phase} {case.dtypes.label}"] = case.band
+            machine["bands"][_band_key(case)] = case.band
             machine["training"] = {
                 "slowdown": fit.times,
                 "fitted_steps": fit.fitted.n,
                 "software": software,
             }
     elif case.engine:
-        machine["bands"][f"{case.phase} {case.dtypes.label}"] = case.band
+        machine["bands"][_band_key(case)] = case.band
     for sent in (sent for kernel in case.kernels for sent in kernel.transfers):
         kind = _kind(sent, placed=case.place.sweep.fastest_axes)
         if kind not in machine["collectives"]:

@@ -390,7 +390,8 @@ const STATE = (() => {
         memoryPlan, S, isTraining ? globalMicroBatch : B, B / globalMicroBatch),
     });
     if (hasCustomRate(state, chip)) return workload;
-    const bandAt = () => machine.bands[`${phase} ${format}`];
+    const kind = model.has_experts ? " experts" : "";
+    const bandAt = () => machine.bands[`${phase} ${format}${kind}`];
     const indices = step.estimates[place];
     if (!indices) return { ...workload, ...(isTraining ? machine.training : {}), bandAt };
     /** Extents at a batch; `tokens:128` counts tokens in whole spans, 128 each. */
