@@ -408,12 +408,10 @@ def test_models_open_in_their_published_format(visit):
 
 @pytest.mark.parametrize("model", ["llama-3.1-70b", "gpt-oss-120b", "deepseek-v3.2"])
 def test_dense_models_and_those_with_experts_have_bands_of_their_own(visit, model):
-    sizes = {"B": 64, "S": 4096}
-    show(
-        visit.page, {"subject": "model", "model": model, "split": "tp8", "format": "bf16", **sizes}
-    )
+    question = {"model": model, "split": "tp8", "format": "bf16", "B": 64, "S": 4096}
+    show(visit.page, {"subject": "model", **question})
     bands = {row["chip"]: row["band"] for row in visit.page.evaluate(explorer.NUMBERS)}
-    answer = explain_model("h100-sxm", model, **sizes, dtypes="bf16", split="tp8")
+    answer = explain_model("h100-sxm", model, B=64, S=4096, dtypes="bf16", split="tp8")
     expected = [answer.row["t_estimate_p10_s"], answer.row["t_estimate_p90_s"]]
     assert bands["h100-sxm"] == pytest.approx(expected, rel=1e-6)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import FitRange
 
 CHIP_ENTRY = "own"
-"""Name of the calibration in a chip's entry, beside names of software."""
+"""Calibration key in a chip's entry, beside names of software."""
 
 SOFTWARE = {
     "vllm": "vLLM",
@@ -37,7 +37,7 @@ SOFTWARE = {
     "nccl": "NCCL",
     "megatron": "Megatron",
 }
-"""Display names of software."""
+"""Display names by software."""
 
 CHIPS = (PAIR, PAIR + 1, PAIR + 2)
 """Chip counts that determine a collective's number of steps [1]."""

@@ -22,7 +22,7 @@ WITHOUT_PREFIX = ("usd_per_hour", "watts")
 """Numbers written without a prefix although they have a unit."""
 
 CONFIDENCE = {"vendor-quoted": "vendor, quoted"}
-"""Texts of confidences that differ from their keys."""
+"""Texts for confidences that differ from their keys."""
 
 MAIN_DTYPE = "bf16"
 

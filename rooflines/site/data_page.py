@@ -33,7 +33,7 @@ MAX_SHOWN = 200
 """Maximum thresholds shown at once [1]; menus and search find the rest."""
 
 FACETS = ("chip", "dtypes", "share", "sharding", "shards", "memory", "network", "limit")
-"""Columns of thresholds with a menu."""
+"""Threshold columns with a menu."""
 
 FACTOR, SIZE = "critical_exact", "critical"
 """Column with the answer: the factor on a rate, or the size or chip count."""
@@ -149,7 +149,7 @@ def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:
 # ------------------------------------------------------------ how far off
 
 ENDS = ("p10", "p50", "p90")
-"""Columns of quantiles in published timings."""
+"""Columns for quantiles in published timings."""
 
 SPLITS = {FIT: "in sample, which a fit uses", SITES: "of sites held out", HELD_OUT: "never fitted"}
 """Words for the splits of a set of timings."""

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.step_sweep import ModelSweep
 
 MATMULS = "explorer"
-"""Name of the matmul data."""
+"""File name for the matmul data."""
 
 CONTENTS: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 """Contents of the explorer, from `explorer.json`."""
@@ -72,7 +72,7 @@ SERVING: Sequence[str] = CONTENTS["serving"]
 """Catalogue chips with model steps on the page."""
 
 DEFAULT_CHIPS: Sequence[str] = CONTENTS["default_chips"]
-"""Default chips of the page."""
+"""Default chips on the page."""
 
 FORMATS: Mapping[str, str | dict[str, str]] = CONTENTS["formats"]
 """Model dtypes by format name, the plain one first."""

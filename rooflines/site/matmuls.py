@@ -48,7 +48,7 @@ SAMPLES = (1, 2, 3)
 """Chip counts that determine N * work, which is at most quadratic in N [1]."""
 
 LEVEL = ("seconds_per_byte", "latency_s", "typical_latency_s")
-"""Quantities of a network level that depend on the chip count."""
+"""Quantities per network level that depend on the chip count."""
 
 
 def matmul_data(chips: Mapping[str, Chip], dtypes: DtypeFile) -> JSON:
