@@ -8,7 +8,17 @@ from itertools import pairwise
 import pytest
 
 FLOORS = (
-    *("basics", "theory", "dictionary", "hardware", "models", "training", "fits", "config"),
+    *(
+        "basics",
+        "theory",
+        "dictionary",
+        "hardware",
+        "kernels",
+        "models",
+        "training",
+        "fits",
+        "config",
+    ),
     *("sweep", "evaluation", "solvers", "answers", "results", "measured", "charts", "site"),
     *("workbook", "loading", "run", "api", "cli"),
 )

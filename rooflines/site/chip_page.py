@@ -158,7 +158,7 @@ def _text(number: NumberRecord) -> str:
 
 
 def _number(number: NumberRecord, *, estimate: bool) -> JSON:
-    """Number with its texts and sources; `estimate`: all numbers of the chip are estimated."""
+    """Number with its texts and sources; `estimate`: all the chip's numbers are estimated."""
     confidence = number["confidence"] or ""
     notes = [number["note"]] if number["note"] else []
     if sparse := number["printed_with_sparsity"]:

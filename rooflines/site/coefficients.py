@@ -51,7 +51,7 @@ def coefficients(values: Sequence[Fraction]) -> list[float]:
 
 
 def over_chips(polynomial: Sequence[Fraction], extents: Sequence[str] = ()) -> Terms:
-    """Terms of p(N) / N, for a polynomial p in the chip count N.
+    """Terms in p(N) / N, for a polynomial p in the chip count N.
 
     Args:
         polynomial: Coefficients for N^0, N^1, ...
@@ -71,7 +71,7 @@ class Pool:
     def __init__(self) -> None:
         self._indices: dict[str, int] = {}
         self.values: list[JSON] = []
-        """The values, in the order of their indices."""
+        """Values in index order."""
 
     def index(self, value: JSON) -> int:
         """Index in the pool; a new value is added."""

@@ -159,7 +159,7 @@ def _layers() -> pl.DataFrame:
 
 
 def _columns(file: str) -> Meanings:
-    """Units and meanings of a results file's columns."""
+    """Units and meanings for a results file's columns."""
     return {
         record["column"]: (record["unit"], record["meaning"])
         for record in column_records()

@@ -191,7 +191,7 @@ def run_views(errors: Path) -> list[list[str]]:
 
 
 def lacking_text(skipped: Path) -> str:
-    """Counts of timings without a row or an estimate, as sentences, from `measured-skipped.csv`."""
+    """Counts: timings without a row or an estimate, as sentences, from `measured-skipped.csv`."""
     lacking = read_csv(skipped, infer_schema=False).cast({"timings": pl.Int64})
     rows = lacking.group_by("lacks", maintain_order=True).agg(pl.col("timings").sum()).iter_rows()
     return " ".join(f"{counted(count, 'timing')} without {LACKING[lack]}." for lack, count in rows)

@@ -1,0 +1,1 @@
+"""Kernels asked alone: attention, experts, norms, optimizers, collectives, and chains."""

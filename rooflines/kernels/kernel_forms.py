@@ -1,0 +1,375 @@
+"""A kernel with options and dtypes: its work at given sizes, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, close_to, quote
+from rooflines.basics.numbers import whole
+from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
+from rooflines.kernels.formulas import compile_formulas, names_in
+from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kernels.kinds import WHOLE_BYTE, KernelKind
+from rooflines.theory.operation import MATRIX
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+DEFAULT_FORMAT = "bf16"
+"""Format of all roles without one."""
+
+WIDE = "wide"
+"""Default of a role that narrow formats leave at 16 bit, such as the rows of fp8 experts."""
+
+MIN_WIDE_BITS = 16
+"""Bits of the narrowest format that such a role takes itself [bit]."""
+
+VECTOR_DTYPE = "fp32"
+"""Dtype in which the vector unit computes."""
+
+COMPUTE = "compute"
+"""Key of the dtype of products."""
+
+BYTE_BITS = 8
+
+
+class Work(NamedTuple):
+    """Work on one chip.
+
+    Attributes:
+        flops, vector_flops: FLOP of the matrix and the vector unit [FLOP].
+        exponentials: Exponentials and other special functions [1].
+        memory_bytes: Bytes read and written [byte].
+        input_bytes, result_bytes: Bytes of the first tensor read, and of the first written [byte].
+        pairs, touched: Token pairs, experts or rows read; None where a kind has none [1].
+    """
+
+    flops: int | Fraction
+    vector_flops: int | Fraction
+    exponentials: int | Fraction
+    memory_bytes: int | Fraction
+    input_bytes: int | Fraction
+    result_bytes: int | Fraction
+    pairs: int | Fraction | None
+    touched: int | Fraction | None
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """A kind with options and dtypes: sizes decide the rest.
+
+    Attributes:
+        kind: The kind, with the costs of its flags.
+        options: Option by name: a choice, or True for a flag.
+        dtypes: Storage format by role.
+        compute: Dtype of the products; for kernels of the vector unit fp32.
+    """
+
+    kind: KernelKind
+    options: Mapping[str, Any]
+    dtypes: Mapping[str, str]
+    compute: str
+
+    @cached_property
+    def bits(self) -> Mapping[str, int | Fraction]:
+        """Stored bits per element by role [bit]."""
+        formats = dtype_entries().formats
+        bits = {role: stored_bits(formats[name]) for role, name in self.dtypes.items()}
+        return {
+            **{
+                role: int(value) if value.denominator == 1 else value
+                for role, value in bits.items()
+            },
+            WHOLE_BYTE: BYTE_BITS,
+        }
+
+    @cached_property
+    def steps(self) -> Mapping[str, str]:
+        """Intermediate formulas under the choices, in order."""
+        return {
+            name: formula
+            for name, formula in {**self.kind.steps, **self._chosen}.items()
+            if name not in self.kind.letters
+        }
+
+    @cached_property
+    def defaults(self) -> Mapping[str, str]:
+        """Defaults by letter, as formulas, under the choices."""
+        chosen = {name: text for name, text in self._chosen.items() if name in self.kind.letters}
+        return {**self.kind.defaults, **chosen}
+
+    @cached_property
+    def _chosen(self) -> dict[str, str]:
+        """Formulas that choices replace."""
+        formulas: dict[str, str] = {}
+        for name, values in self.kind.choices.items():
+            formulas |= values[self.options.get(name, next(iter(values)))]
+        return formulas
+
+    @cached_property
+    def blocks(self) -> int:
+        """Formats with scales in blocks: 1 where there is one, else 0 [1]."""
+        formats = dtype_entries().formats
+        return int(any(formats[name].block for name in self.dtypes.values()))
+
+    @property
+    def choice_text(self) -> str:
+        """Options in words, such as `decode causal`; defaults are written out."""
+        names = [self.options.get(name, next(iter(v))) for name, v in self.kind.choices.items()]
+        return " ".join([*names, *(name for name, value in self.options.items() if value is True)])
+
+    @property
+    def dtypes_text(self) -> str:
+        """Dtypes in words: one format, or roles with theirs and the compute dtype."""
+        formats = {*self.dtypes.values(), *([self.compute] if self.kind.unit == MATRIX else [])}
+        if len(formats) == 1:
+            return next(iter(formats))
+        roles = [f"{role}:{name}" for role, name in self.dtypes.items()]
+        return ",".join(roles) + (f"@{self.compute}" if self.kind.unit == MATRIX else "")
+
+    def complete(self, sizes: Mapping[str, int]) -> dict[str, Any]:
+        """Sizes with defaults of the letters that are left out [1]."""
+        complete: dict[str, Any] = dict(sizes)
+        waiting = {
+            letter: formula for letter, formula in self.defaults.items() if letter not in sizes
+        }
+        for letter, formula in [*waiting.items()]:
+            names = names_in(formula)
+            complete[letter] = self._default(formula, names)(*(complete[name] for name in names))[0]
+        return complete
+
+    @staticmethod
+    def _default(formula: str, names: Sequence[str]) -> Any:  # noqa: ANN401, a function
+        return compile_formulas([formula], {}, names)
+
+    @cached_property
+    def _letters(self) -> tuple[str, ...]:
+        """Letters that formulas take, in order."""
+        absent = {*self.kind.optional} - {*self.kind.defaults}
+        present = {*self.options}
+        return tuple(
+            letter for letter in self.kind.letters if letter not in absent or letter in present
+        )
+
+    @cached_property
+    def _compute(self) -> Any:  # noqa: ANN401, a function
+        kind = self.kind
+        tensors = [*kind.reads.values(), *kind.writes.values()]
+        formulas = [
+            kind.flops,
+            kind.vector_flops,
+            kind.exponentials,
+            *kind.columns.values(),
+            *(tensor.elements for tensor in tensors),
+        ]
+        return compile_formulas(formulas, self.steps, (*self._letters, "blocks"))
+
+    def work(self, complete: Mapping[str, Any]) -> Work:
+        """Work at complete sizes, exact where sizes are whole.
+
+        Args:
+            complete: Size by letter, from `complete` [1].
+        """
+        values = self._compute(*[complete[letter] for letter in self._letters], self.blocks)
+        return self.work_of(values)
+
+    def work_of(self, values: Sequence[Any]) -> Work:
+        """Work from the values of the formulas; numbers or expressions."""
+        kind, bits = self.kind, self.bits
+        flops, vector, exponentials = values[:3]
+        columns = dict(zip(kind.columns, values[3:], strict=False))
+        elements = values[3 + len(columns) :]
+        tensors = [*kind.reads.values(), *kind.writes.values()]
+        amounts = [
+            _bytes(number, bits[tensor.role])
+            for number, tensor in zip(elements, tensors, strict=True)
+        ]
+        result = amounts[len(kind.reads)] if kind.writes else 0
+        return Work(
+            flops,
+            vector,
+            exponentials,
+            sum(amounts),
+            amounts[0] if kind.reads else 0,
+            result,
+            columns.get("pairs"),
+            columns.get("touched"),
+        )
+
+    def check(self, complete: Mapping[str, Any]) -> None:
+        """Check sizes against the conditions of the kind.
+
+        Raises:
+            RooflinesError: They break one.
+        """
+        for check in self.kind.checks:
+            applies = all(
+                self.options.get(name, next(iter(self.kind.choices[name]))) == value
+                for name, value in check.choices.items()
+            )
+            names = names_in(check.formula)
+            if (
+                applies
+                and not self._default(check.formula, names)(*(complete[name] for name in names))[0]
+            ):
+                total = complete.get("S", 0) + complete.get("T", 0)
+                padded = complete.get("HW", 0) + 2 * complete.get("pad", 0)
+                text = check.message.format(**complete, total=total, padded=padded)
+                problem, _, fix = text.partition(": ")
+                raise RooflinesError("", problem, fix)
+
+
+def _bytes(elements: Any, bits: int | Fraction) -> Any:  # noqa: ANN401, numbers or expressions
+    """Bytes of elements."""
+    amount = elements * bits
+    if isinstance(amount, int):
+        whole_bytes, rest = divmod(amount, BYTE_BITS)
+        if not rest:
+            return whole_bytes
+    if isinstance(amount, int | Fraction):
+        return Fraction(amount) / BYTE_BITS
+    return amount / BYTE_BITS
+
+
+# ------------------------------------------------------------ forms from typed options
+
+
+def find_kind(name: str) -> KernelKind | None:
+    """KernelKind by name or synonym, in any case; None: there is none."""
+    return BY_NAME.get(name.strip().lower().replace("_", "-"))
+
+
+def checked_kind(name: str) -> KernelKind:
+    """KernelKind by name or synonym.
+
+    Raises:
+        RooflinesError: There is none.
+    """
+    kind = find_kind(name)
+    if kind is None:
+        close = close_to(name.lower(), [*BY_NAME])
+        fix = f"close to it: {', '.join(close)}" if close else "see `rooflines list kernels`"
+        raise RooflinesError("operation", f"is {quote(name)}, no kind of kernel", fix, value=name)
+    return kind
+
+
+def kernel_form(
+    kind: KernelKind | str,
+    dtypes: str | Mapping[str, str] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> KernelForm:
+    """KernelKind with options and dtypes.
+
+    Args:
+        kind: The kind, or its name.
+        dtypes: A format for every role, or a format by role with `compute`; None: bf16.
+        options: Choices by name, and flags that are True.
+
+    Raises:
+        RooflinesError: An option or a dtype is none of the kind.
+    """
+    kind = checked_kind(kind) if isinstance(kind, str) else kind
+    options = {name: value for name, value in (options or {}).items() if value not in (None, False)}
+    _check_options(kind, options)
+    flags = [name for name in options if name in kind.flags]
+    if len(flags) > 1:
+        problem = f"{kind.name} {flags[0]} has no {flags[1]}"
+        raise RooflinesError("", problem, "leave one of them out")
+    if options.get("phase") == "decode" and "backward" in flags:
+        raise RooflinesError("", "decode has no backward", "write prefill, or leave backward out")
+    if "window" in options and options.get("mask") == "full":
+        raise RooflinesError("", "a window needs causal", "leave out full, or the window")
+    formed = kind.with_flag(flags[0]) if flags else kind
+    formats, compute = _formats(kind, dtypes)
+    return KernelForm(formed, options, formats, compute)
+
+
+def _check_options(kind: KernelKind, options: Mapping[str, Any]) -> None:
+    with Mistakes() as mistakes:
+        for name, value in options.items():
+            with mistakes.at(name):
+                if name in kind.choices:
+                    check_choice(value, kind.choices[name], f"no {name} of {kind.name}")
+                elif name not in (*kind.flags, *kind.optional):
+                    options_of_kind = [*kind.choices, *kind.flags]
+                    fix = (
+                        f"its options are {', '.join(options_of_kind)}"
+                        if options_of_kind
+                        else "it has no options"
+                    )
+                    raise RooflinesError("", f"is no option of {kind.name}", fix)
+
+
+def _formats(
+    kind: KernelKind, dtypes: str | Mapping[str, str] | None
+) -> tuple[dict[str, str], str]:
+    """Storage format by role, and the compute dtype."""
+    formats = dtype_entries().formats
+    typed = {"": dtypes} if isinstance(dtypes, str) else dict(dtypes or {})
+    roles = kind.roles
+    with Mistakes() as mistakes:
+        for role, name in typed.items():
+            with mistakes.at(*([role] if role else [])):
+                if role not in ("", COMPUTE, *roles):
+                    fix = f"its roles are {', '.join([*roles, COMPUTE])}"
+                    raise RooflinesError("", f"is no role of {kind.name}", fix)
+                check_choice(name, formats, "no dtype", "see `rooflines list dtypes`")
+    plain = typed.get("", DEFAULT_FORMAT)
+    resolved: dict[str, str] = {}
+    for role, default in roles.items():
+        if role in typed:
+            resolved[role] = typed[role]
+        elif default == WIDE:
+            narrow = stored_bits(formats[plain]) < MIN_WIDE_BITS
+            resolved[role] = DEFAULT_FORMAT if narrow else plain
+        else:
+            resolved[role] = resolved.get(default, plain)
+    compute = typed.get(COMPUTE) or (plain if kind.unit == MATRIX else VECTOR_DTYPE)
+    if not roles and kind.unit == MATRIX and "" not in typed:
+        compute = typed.get(COMPUTE, DEFAULT_FORMAT)
+    return resolved, compute
+
+
+def kernel_sizes(form: KernelForm, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Sizes of a kernel, checked [1].
+
+    Raises:
+        RooflinesError: A letter is missing or is none of the kind, or a size is no whole number.
+    """
+    kind, checked = form.kind, dict[str, int]()
+    letters = [*kind.letters]
+    with Mistakes() as mistakes:
+        for letter, size in sizes.items():
+            with mistakes.at(letter):
+                if letter not in kind.letters:
+                    fix = f"its letters are {', '.join(letters)}"
+                    if kind.name == "mla" and letter == "K":
+                        problem, fix = "mla has one cache entry for all heads", "leave out K"
+                        raise RooflinesError("", problem, fix)
+                    raise RooflinesError("", f"{kind.name} has no {letter}", fix)
+                least = 0 if letter == "pad" else 1
+                checked[letter] = whole(size, minimum=least)
+        defaults = {*form.defaults, *kind.optional}
+        missing = [letter for letter in letters if letter not in sizes and letter not in defaults]
+        if missing:
+            problem = f"of {kind.name} lack {', '.join(missing)}"
+            raise RooflinesError("sizes", problem, f"write them, such as {kind.example}")
+    form.check(form.complete(checked))
+    return checked
+
+
+def with_letters(form: KernelForm, sizes: Mapping[str, Any]) -> KernelForm:
+    """Form with the costs of optional letters that are given, such as `chunk`."""
+    present = [letter for letter in form.kind.optional if letter in sizes]
+    flagged = [letter for letter in present if letter in form.kind.flags]
+    kind = form.kind
+    for letter in flagged:
+        kind = kind.with_flag(letter)
+    return (
+        replace(form, kind=kind, options={**form.options, **dict.fromkeys(present, True)})
+        if (present)
+        else form
+    )

@@ -1,0 +1,287 @@
+"""Kernel times on a chip, and critical sizes, exactly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.numbers import MAX_COUNT, first
+from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, FOUND, NEVER
+from rooflines.hardware.support import missing_peak_reason
+from rooflines.kernels.formulas import compile_formulas, names_in
+from rooflines.kernels.kernel_forms import VECTOR_DTYPE
+from rooflines.kernels.kinds import VECTOR
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.resources import math_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rooflines.hardware.entries import Chip
+    from rooflines.kernels.kernel_forms import KernelForm, Work
+    from rooflines.theory.operation import Unit
+
+MATH, MEMORY, VECTOR_BOUND, EXPONENTIALS, NETWORK = "compute", "memory", "vector", "exp", "network"
+"""Bounds by resource."""
+
+LIMIT_SIZE = 2**200
+"""Size at which the intensity along an axis has reached its limit [1]."""
+
+REAL_STEPS = 60
+"""Bisections of a real crossover between two whole sizes [1]."""
+
+
+class KernelTimes(NamedTuple):
+    """Kernel times by resource [s]; None: no work, or no rate.
+
+    Attributes:
+        math, memory, vector, exp: Time by unit; `exp` counts only where it is asked for.
+    """
+
+    math: Any
+    memory: Any
+    vector: Any
+    exp: Any
+
+
+@dataclass(frozen=True)
+class KernelRates:
+    """Rates of a chip for one kernel.
+
+    Attributes:
+        matrix: Peak of the matrix unit in the compute dtype [FLOP/s]; None: not used.
+        vector: Peak of the vector unit in fp32 [FLOP/s]; None: not published.
+        memory: Bandwidth of the memory level [byte/s].
+        exp: Exponentials per second [1/s]; None: no sourced rate.
+    """
+
+    matrix: Fraction | None
+    vector: Fraction | None
+    memory: Fraction
+    exp: Fraction | None
+
+    @cached_property
+    def floats(self) -> tuple[float | None, float | None, float, float | None]:
+        """Rates as floats, in the order of the attributes."""
+        matrix, vector, memory, exp = (
+            None if rate is None else float(rate)
+            for rate in (self.matrix, self.vector, self.memory, self.exp)
+        )
+        assert memory is not None  # noqa: S101, a kernel without memory has no bound
+        return matrix, vector, memory, exp
+
+
+def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -> KernelRates:
+    """Rates of a chip for a kernel, efficiencies included.
+
+    Args:
+        chip: The chip.
+        name: Its id, for messages.
+        form: The kernel.
+        memory: The memory level that feeds the unit.
+
+    Raises:
+        RooflinesError: The chip lacks the compute dtype, or the bandwidth.
+    """
+    matrix = None
+    if form.kind.unit == MATRIX:
+        if reason := missing_peak_reason(chip, MATRIX, form.compute):
+            narrow = " as a cache format: cache=" + form.compute if "cache" in form.dtypes else ""
+            fix = f"name another compute dtype{';' if narrow else ''}{narrow}"
+            raise RooflinesError("dtypes", f"{name} has {reason}", fix)
+        matrix = _rate(chip, MATRIX, form.compute, memory)
+    vector = _rate(chip, VECTOR, VECTOR_DTYPE, memory)
+    rates = chip.chip_rates(MATRIX, memory, chip.efficiency)
+    special = getattr(chip, "special", None)
+    exp = None if special is None else special.exact
+    return KernelRates(matrix, vector, rates.level.bytes_per_s * rates.efficiency[MEMORY], exp)
+
+
+def _rate(chip: Chip, unit: Unit, dtype: str, memory: str) -> Fraction | None:
+    """Unit's peak, efficiency included; None: not published."""
+    rates = chip.chip_rates(unit, memory, chip.efficiency)
+    return math_rate(rates, dtype) if dtype in rates.peaks else None
+
+
+def times_of_work(work: Work, rates: KernelRates, unit: str) -> KernelTimes:
+    """Resource times for work, exact [s].
+
+    Args:
+        work: The work.
+        rates: The rates.
+        unit: The unit that `math` stands for.
+    """
+    vector = None
+    if work.vector_flops and rates.vector is not None:
+        vector = Fraction(work.vector_flops) / rates.vector
+    math = vector if unit == VECTOR else Fraction(work.flops) / (rates.matrix or 1)
+    exp = None
+    if work.exponentials and rates.exp:
+        exp = Fraction(work.exponentials) / rates.exp
+    return KernelTimes(
+        math, Fraction(work.memory_bytes) / rates.memory, None if unit == VECTOR else vector, exp
+    )
+
+
+class Critical(NamedTuple):
+    """Threshold of a kernel along one letter.
+
+    Attributes:
+        axis: The letter.
+        outcome: `found`, `always`, `never` or beyond the largest size.
+        critical: Smallest, or for some letters largest, compute-bound size [1].
+        real: Real size at the crossover [1].
+        largest: Whether it is the largest size.
+        limit_intensity: Intensity that the letter tends to [FLOP/byte].
+        needed_intensity: Intensity from which the kernel is compute-bound [FLOP/byte]; None: no
+            peak.
+    """
+
+    axis: str
+    outcome: str
+    critical: int | None
+    real: float | None
+    largest: bool
+    limit_intensity: float | None
+    needed_intensity: float | None
+
+
+@dataclass(frozen=True)
+class PlacedKernel:
+    """A kernel on a chip.
+
+    Attributes:
+        form: The kernel.
+        rates: The chip's rates.
+    """
+
+    form: KernelForm
+    rates: KernelRates
+
+    def times(self, complete: Mapping[str, Any]) -> KernelTimes:
+        """Exact times at complete sizes [s]."""
+        return times_of_work(self.form.work(complete), self.rates, self.form.kind.unit)
+
+    def is_compute_bound(self, complete: Mapping[str, Any]) -> bool:
+        """Tell whether math takes as long as memory, at least."""
+        times = self.times(complete)
+        return times.math is not None and times.math >= times.memory
+
+    def _margin(self, complete: Mapping[str, Any]) -> Fraction:
+        """Math less memory time [s]."""
+        times = self.times(complete)
+        math: Fraction = times.math or Fraction(0)
+        memory: Fraction = times.memory
+        return math - memory
+
+    def along(self, axis: str, sizes: Mapping[str, int], size: Any) -> dict[str, Any]:  # noqa: ANN401, a number
+        """Complete sizes where a letter has another size, and letters that follow it.
+
+        Args:
+            axis: The letter.
+            sizes: Sizes that are given [1].
+            size: The other size [1].
+        """
+        follower = self.form.kind.follows.get(axis)
+        moved = {**sizes, axis: size}
+        if follower and not self._is_full:
+            complete = self.form.complete(sizes)
+            moved[follower] = complete[follower] - complete[axis] + size
+        return self.form.complete(moved)
+
+    @property
+    def _is_full(self) -> bool:
+        """Tell whether all queries see all entries."""
+        return self.form.options.get("mask") == "full"
+
+    def axes(self, sizes: Mapping[str, int]) -> list[str]:
+        """Letters along which thresholds are solved, for given sizes."""
+        form = self.form
+        return [
+            axis
+            for axis in form.kind.axes
+            if (axis in sizes or axis in form.kind.optional or axis in form.kind.defaults)
+            and not (axis == "window" and (self._is_full or "window" not in sizes))
+            and not (axis in form.kind.optional and axis not in sizes)
+        ]
+
+    def limits(self, axis: str, sizes: Mapping[str, int]) -> tuple[int, int | None]:
+        """Smallest and largest size along a letter [1]; None: no end."""
+        low, high = self.form.kind.limits.get(axis, ("1", None))
+        if self._is_full and axis == "S":
+            low = "1"
+        complete = self.form.complete(sizes)
+        if low == "T" and "T" not in sizes and self.form.defaults.get("T") == "S":
+            low = "1"
+
+        def at(formula: str) -> int:
+            names = names_in(formula)
+            compute = compile_formulas([formula], {}, names)
+            return int(compute(*(complete[name] for name in names))[0])
+
+        return at(low), None if high is None else at(high)
+
+    def critical(self, axis: str, sizes: Mapping[str, int]) -> Critical:
+        """Critical size along a letter, other sizes fixed; exact.
+
+        The smallest size from which on math takes at least as long as memory; along a letter whose
+        growth makes a kernel memory-bound, the largest.
+
+        Args:
+            axis: The letter.
+            sizes: Sizes that are given [1].
+        """
+        low, high = self.limits(axis, sizes)
+        is_largest = axis in self.form.kind.largest
+        end = high if high is not None else MAX_COUNT
+
+        def holds(size: int) -> bool:
+            return self.is_compute_bound(self.along(axis, sizes, size)) != is_largest
+
+        def answer(
+            outcome: str, critical: int | None = None, real: float | None = None
+        ) -> Critical:
+            limit = self._intensity(axis, sizes, LIMIT_SIZE if high is None else high)
+            return Critical(axis, outcome, critical, real, is_largest, limit, self.needed_intensity)
+
+        if holds(low):
+            return answer(NEVER if is_largest else ALWAYS)
+        top = low
+        while top < end and not holds(top):
+            top = min(2 * top + 1, end)
+        if not holds(top):
+            if is_largest:
+                return answer(ALWAYS, end if high is not None else None)
+            grows = high is None and holds(LIMIT_SIZE)
+            return answer(BEYOND_MAX_COUNT if grows else NEVER)
+        crossing = first(holds, low, top)
+        real = self._real(axis, sizes, crossing)
+        return answer(FOUND, crossing - 1 if is_largest else crossing, real)
+
+    def _real(self, axis: str, sizes: Mapping[str, int], crossing: int) -> float:
+        """Real size where math takes as long as memory, before a whole one."""
+        low, high = Fraction(crossing - 1), Fraction(crossing)
+        rising = axis not in self.form.kind.largest
+        for _ in range(REAL_STEPS):
+            middle = (low + high) / 2
+            margin = self._margin(self.along(axis, sizes, middle))
+            if (margin >= 0) == rising:
+                high = middle
+            else:
+                low = middle
+        return float(high)
+
+    @property
+    def needed_intensity(self) -> float | None:
+        """Peak / bandwidth [FLOP/byte]; None: no peak."""
+        peak = self.rates.vector if self.form.kind.unit == VECTOR else self.rates.matrix
+        return None if peak is None else float(peak / self.rates.memory)
+
+    def _intensity(self, axis: str, sizes: Mapping[str, int], size: int) -> float | None:
+        """FLOP per byte at a size along a letter [FLOP/byte]."""
+        work = self.form.work(self.along(axis, sizes, size))
+        flops = work.vector_flops if self.form.kind.unit == VECTOR else work.flops
+        return float(Fraction(flops) / work.memory_bytes) if work.memory_bytes else None
