@@ -45,7 +45,9 @@ def _ratio(numerator: int | Fraction, denominator: int) -> int | Fraction:
     return ratio.numerator if ratio.denominator == 1 else ratio
 
 
-def activated(tokens: int | Fraction, experts: int, per_token: int) -> Fraction | int:
+def activated(
+    tokens: int | Fraction, experts: int | Fraction, per_token: int | Fraction
+) -> Fraction | int:
     """Mean count: experts that tokens activate, E (1 - (1 - k/E)^B) [1].
 
     Args:
@@ -55,9 +57,11 @@ def activated(tokens: int | Fraction, experts: int, per_token: int) -> Fraction 
     """
     if per_token >= experts:
         return experts
-    if not isinstance(tokens, int):  # between whole numbers, on the same curve
-        decay = float(tokens) * math.log1p(-per_token / experts)
-        return Fraction(experts * -math.expm1(decay))
+    if not (
+        isinstance(tokens, int) and isinstance(experts, int) and isinstance(per_token, int)
+    ):  # between whole numbers, on the same curve
+        decay = float(tokens) * math.log1p(-float(per_token) / float(experts))
+        return Fraction(float(experts) * -math.expm1(decay))
     if tokens * experts.bit_length() <= EXACT_BITS:
         return experts * (1 - Fraction(experts - per_token, experts) ** tokens)
     used = (1 << FIXED_BITS) - _fixed_power(experts - per_token, experts, tokens)
@@ -87,7 +91,7 @@ def windows(size: int, kernel: int, stride: int, pad: int) -> int:
 def taps(size: int, kernel: int, stride: int, pad: int) -> int:
     """Pairs (output, kernel position) inside the image, along one side [1]."""
     return sum(
-        min(kernel, size + pad - start) - max(0, pad - start)
+        max(0, min(kernel, size + pad - start) - max(0, pad - start))
         for start in range(0, windows(size, kernel, stride, pad) * stride, stride)
     )
 

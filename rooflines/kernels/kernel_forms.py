@@ -44,7 +44,8 @@ class Work(NamedTuple):
         exponentials: Exponentials and other special functions [1].
         memory_bytes: Bytes read and written [byte].
         input_bytes, result_bytes: Bytes of the first tensor read, and of the first written [byte].
-        pairs, touched: Token pairs, experts or rows read; None where a kind has none [1].
+        pairs: Pairs of tokens in a sequence, for each head; None where a kind has none [1].
+        touched: Experts or rows read; None where a kind has none [1].
     """
 
     flops: int | Fraction

@@ -126,7 +126,7 @@ def _attention() -> KernelKind:
         largest=("K",),
         limits={"S": ("T", None), "K": ("1", "N"), "window": ("1", "S")},
         follows={"T": "S"},
-        columns={"pairs": "B*N*pairs"},
+        columns={"pairs": "pairs"},
         notes=UNCOUNTED_ATTENTION,
         synonyms=("flash-attention", "flashattention", "flash-attn", "sdpa", "fmha", "mha", "gqa"),
         example="B=8 S=8192 N=32 K=8 H=128 bf16 decode",
@@ -166,7 +166,7 @@ def _mla() -> tuple[KernelKind, KernelKind]:
         axes=("B", "S", "T", "N"),
         limits={"S": ("T", None)},
         follows={"T": "S"},
-        columns={"pairs": "B*N*pairs"},
+        columns={"pairs": "pairs"},
         notes=(
             *UNCOUNTED_ATTENTION,
             "The products per head before and after it are einsums of their own.",
@@ -190,7 +190,7 @@ def _mla() -> tuple[KernelKind, KernelKind]:
         axes=("B", "S", "T"),
         limits={"S": ("T", None)},
         follows={"T": "S"},
-        columns={"pairs": "B*N*pairs"},
+        columns={"pairs": "pairs"},
         notes=UNCOUNTED_ATTENTION,
         example="B=1 S=4096 bf16",
     )
@@ -564,7 +564,7 @@ def _products() -> Iterator[KernelKind]:
         checks=(
             Check("k <= HW+2*pad", "a kernel of {k} is larger than the padded image of {padded}"),
             Check(
-                "C % groups == 0 and F % groups == 0",
+                "(C % groups == 0) & (F % groups == 0)",
                 "groups={groups} divides not both C={C} and F={F}",
             ),
         ),

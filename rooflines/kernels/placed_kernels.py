@@ -135,7 +135,7 @@ class Critical(NamedTuple):
         critical: Smallest, or for some letters largest, compute-bound size [1].
         real: Real size at the crossover [1].
         largest: Whether it is the largest size.
-        limit_intensity: Intensity that the letter tends to [FLOP/byte].
+        limit_intensity: Intensity that the letter tends to [FLOP/byte]; None: infinite.
         needed_intensity: Intensity from which the kernel is compute-bound [FLOP/byte]; None: no
             peak.
     """
@@ -244,7 +244,7 @@ class PlacedKernel:
         def answer(
             outcome: str, critical: int | None = None, real: float | None = None
         ) -> Critical:
-            limit = self._intensity(axis, sizes, LIMIT_SIZE if high is None else high)
+            limit = self._limit_intensity(axis, sizes, high)
             return Critical(axis, outcome, critical, real, is_largest, limit, self.needed_intensity)
 
         if holds(low):
@@ -279,6 +279,15 @@ class PlacedKernel:
         """Peak / bandwidth [FLOP/byte]; None: no peak."""
         peak = self.rates.vector if self.form.kind.unit == VECTOR else self.rates.matrix
         return None if peak is None else float(peak / self.rates.memory)
+
+    def _limit_intensity(
+        self, axis: str, sizes: Mapping[str, int], high: int | None
+    ) -> float | None:
+        """Intensity that a letter tends to, or has at its largest size; None: infinite."""
+        if high is not None:
+            return self._intensity(axis, sizes, high)
+        near, far = (self._intensity(axis, sizes, LIMIT_SIZE**power) for power in (1, 2))
+        return None if near is None or far is None or far > 2 * near else far
 
     def _intensity(self, axis: str, sizes: Mapping[str, int], size: int) -> float | None:
         """FLOP per byte at a size along a letter [FLOP/byte]."""
