@@ -1,0 +1,336 @@
+"""Chains of kernels: fused into one kernel, or run one after another.
+
+In a chain each kind takes the result before it as its first input; rows and widths must agree.
+A matmul goes from the width that it gets, D or F, to the other one; before swiglu it has F columns
+each of gate and up.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.kernels.kernel_forms import KernelForm, checked_kind, find_kind, kernel_form
+from rooflines.kernels.kinds import KernelKind, Tensor
+from rooflines.kernels.placed_kernels import KernelRates, kernel_rates, times_of_work
+from rooflines.theory.operation import MATRIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.hardware.entries import Chip
+    from rooflines.kernels.kernel_forms import Work
+
+FUSED, SEQUENCE = "+", ","
+"""Signs between kinds: one fused kernel, or kernels one after another."""
+
+MATMUL = KernelKind(
+    "matmul",
+    "product of rows and weights",
+    {"B": "rows", "D": "width before", "F": "width after"},
+    {"x": Tensor("x", "B*D"), "w": Tensor("w", "D*F")},
+    {"out": Tensor("out", "B*F")},
+    flops="2*B*D*F",
+    roles={"x": "", "w": "x", "out": "x"},
+)
+"""A matmul as a link of a chain."""
+
+STEP = re.compile(r"([A-Za-z][\w-]*)((?:\s+[a-z][\w-]*)*)(?:\s+(\d+)\s*->\s*(\d+))?", re.ASCII)
+"""A link: its kind, its flags, and for a matmul perhaps its widths."""
+
+HALVING = ("swiglu", "geglu")
+"""Kinds that read gate and up, and write one of them."""
+
+WHOLE_ROWS = ("rmsnorm", "layernorm", "softmax", "sum", "top-k", "cross-entropy")
+"""Kinds that need whole rows on the chip, where they are fused."""
+
+SPREADING = ("top-k", "cross-entropy", "sum", "linear-cross-entropy", "experts", "embedding")
+"""Kinds after which nothing, or a row of another width, follows."""
+
+
+class Link(NamedTuple):
+    """A kind in a chain.
+
+    Attributes:
+        form: The kernel with its dtypes and flags.
+        sizes: Complete sizes [1].
+        name: The kind, with its flags and widths.
+    """
+
+    form: KernelForm
+    sizes: Mapping[str, int]
+    name: str
+
+    @property
+    def work(self) -> Work:
+        """Work alone."""
+        return self.form.work(self.sizes)
+
+
+class ChainTimes(NamedTuple):
+    """Times of a chain [s].
+
+    Attributes:
+        math, vector: Sums over the kernels, by unit.
+        memory, activation: Compulsory traffic, and traffic between kernels.
+        lower: Largest sum.
+        overlapped: The same, with traffic between kernels in memory.
+        ops: Kernels one after another.
+        upper: All sums added.
+    """
+
+    math: Fraction
+    vector: Fraction
+    memory: Fraction
+    activation: Fraction
+    lower: Fraction
+    overlapped: Fraction
+    ops: Fraction
+    upper: Fraction
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Kinds that run as one fused kernel, or one after another.
+
+    Attributes:
+        links: The kinds with their sizes.
+        fused: Whether they are one kernel.
+    """
+
+    links: tuple[Link, ...]
+    fused: bool
+
+    @property
+    def text(self) -> str:
+        """The chain as it is asked."""
+        return (" + " if self.fused else ", ").join(link.name for link in self.links)
+
+    @property
+    def inner_bytes(self) -> Fraction:
+        """Bytes of all tensors between kernels, each once [byte]."""
+        return sum((Fraction(link.work.result_bytes) for link in self.links[:-1]), Fraction(0))
+
+    @property
+    def flops(self) -> Fraction:
+        """FLOP of the matrix unit [FLOP]."""
+        return sum((Fraction(link.work.flops) for link in self.links), Fraction(0))
+
+    @property
+    def vector_flops(self) -> Fraction:
+        """FLOP of the vector unit [FLOP]."""
+        return sum((Fraction(link.work.vector_flops) for link in self.links), Fraction(0))
+
+    @property
+    def exponentials(self) -> Fraction:
+        """Exponentials and other special functions [1]."""
+        return sum((Fraction(link.work.exponentials) for link in self.links), Fraction(0))
+
+    @property
+    def part_bytes(self) -> Fraction:
+        """Bytes of all kernels, each alone [byte]."""
+        return sum((Fraction(link.work.memory_bytes) for link in self.links), Fraction(0))
+
+    @property
+    def memory_bytes(self) -> Fraction:
+        """Bytes that must move: the first input, weights, the last result [byte]."""
+        return self.part_bytes - 2 * self.inner_bytes
+
+    @property
+    def activation_bytes(self) -> Fraction:
+        """Bytes that kernels hand each other, written and read [byte]; 0 where fused."""
+        return Fraction(0) if self.fused else 2 * self.inner_bytes
+
+    @property
+    def needs_whole_rows(self) -> list[str]:
+        """Kinds that need whole rows on the chip, where they are fused with others."""
+        names = [link.form.kind.name for link in self.links]
+        return [name for name in names if name in WHOLE_ROWS] if self.fused else []
+
+    @property
+    def compute(self) -> str:
+        """Dtype of the products; of the vector unit where there are none."""
+        computes = [link.form.compute for link in self.links if link.form.kind.unit == MATRIX]
+        return computes[0] if computes else self.links[0].form.compute
+
+    def rates(self, chip: Chip, name: str, memory: str = "hbm") -> list[KernelRates]:
+        """Rates by kernel.
+
+        Args:
+            chip: The chip.
+            name: Its id, for messages.
+            memory: The memory level.
+
+        Raises:
+            RooflinesError: The chip lacks a compute dtype.
+        """
+        return [kernel_rates(chip, name, link.form, memory) for link in self.links]
+
+    def times(self, rates: Sequence[KernelRates]) -> ChainTimes:
+        """Times on a chip [s].
+
+        Args:
+            rates: Rates by kernel, from `rates`.
+        """
+        zero = Fraction(0)
+        math, vector, alone = zero, zero, []
+        for link, link_rates in zip(self.links, rates, strict=True):
+            times = times_of_work(link.work, link_rates, link.form.kind.unit)
+            if link.form.kind.unit == MATRIX:
+                link_math, link_vector = times.math or zero, times.vector or zero
+            else:
+                link_math, link_vector = zero, times.math or zero
+            math, vector = math + link_math, vector + link_vector
+            alone.append(max(link_math, link_vector, times.memory))
+        bandwidth = rates[0].memory
+        memory, activation = self.memory_bytes / bandwidth, self.activation_bytes / bandwidth
+        lower = max(math, vector, memory)
+        overlapped = max(math, vector, memory + activation)
+        ops = overlapped if self.fused else sum(alone, zero)
+        return ChainTimes(
+X
+
+
+def chain_sign(text: str) -> str | None:
+    """Sign between the kinds of a chain; None: the text is no chain of kinds."""
+    for sign in (FUSED, SEQUENCE):
+        parts = [part.strip() for part in text.split(sign)]
+        if len(parts) > 1 and all(parts) and all(_names_kind(part) for part in parts):
+            return sign
+    return None
+
+
+def _reads_gate_up(parts: Sequence[str]) -> bool:
+    """Tell whether an activation of gate and up comes before the next matmul."""
+    names = (part.split(maxsplit=1)[0].lower() for part in parts)
+    kinds = [name if name == MATMUL.name else checked_kind(name).name for name in names]
+    return next((kind for kind in kinds if kind in (MATMUL.name, *HALVING)), "") in HALVING
+
+
+def _names_kind(part: str) -> bool:
+    name = part.split(maxsplit=1)[0].lower()
+    return name == MATMUL.name or find_kind(name) is not None
+
+
+def parse_chain(
+    text: str, sizes: Mapping[str, int], dtypes: Mapping[str, str], *, sign: str | None = None
+) -> Chain:
+    """Chain with sizes.
+
+    Args:
+        text: Kinds between `+` or `,`.
+        sizes: Rows B, widths D and F, and further letters of the kinds [1].
+        dtypes: Format by role: `x` of everything that is not said, `w`, `out` of the last result,
+            `compute`.
+        sign: The sign; None: as in the text.
+
+    Raises:
+        RooflinesError: A part is no kind, or widths do not agree.
+    """
+    sign = sign or chain_sign(text) or FUSED
+    parts = [part.strip() for part in text.split(sign)]
+    if "B" not in sizes:
+        raise RooflinesError("sizes", "lack B, the rows", "write B=4096")
+    width = _first_width(parts, sizes)
+    links = []
+    for index, part in enumerate(parts):
+        rest = parts[index + 1 :]
+        link, width = _link(
+            part, width, sizes, dtypes, halved=_reads_gate_up(rest), is_last=not rest
+        )
+        links.append(link)
+        if rest and width is None:
+            problem = f"{rest[0]} cannot follow {part}"
+            raise RooflinesError("operation", problem, "end the chain there, or leave it out")
+    return Chain(tuple(links), sign == FUSED)
+
+
+def _first_width(parts: Sequence[str], sizes: Mapping[str, int]) -> int:
+    """Width of the first input [1]."""
+    match = STEP.fullmatch(parts[0])
+    if match and match[3]:
+        return int(match[3])
+    first = checked_kind(match[1]).name if match and match[1].lower() != MATMUL.name else ""
+    letter = "F" if first in HALVING else "V" if first in ("top-k", "cross-entropy") else "D"
+    if letter not in sizes:
+        raise RooflinesError("sizes", f"lack {letter}, the width of rows", f"write {letter}=8192")
+    return sizes[letter] * (2 if first in HALVING else 1)
+
+
+def _link(  # noqa: PLR0913, the parts of a link
+    part: str,
+    width: int | None,
+    sizes: Mapping[str, int],
+    dtypes: Mapping[str, str],
+    *,
+    halved: bool,
+    is_last: bool,
+) -> tuple[Link, int | None]:
+    """A part as a link, and the width of its result; None: no rows."""
+    match = STEP.fullmatch(part)
+    if match is None or width is None:
+        problem = f"has {part!r}, which is no kind with its flags"
+        raise RooflinesError("operation", problem, "write add + rmsnorm residual + quantise")
+    name, flags = match[1].lower(), match[2].split()
+    kind = MATMUL if name == MATMUL.name else checked_kind(name)
+    roles = {role: dtypes[role] for role in kind.roles if role in dtypes and role != "out"}
+    if is_last and "out" in dtypes and "out" in kind.roles:
+        roles["out"] = dtypes["out"]
+    elif "out" in kind.roles and "x" in dtypes:
+        roles["out"] = dtypes["x"]
+    if "compute" in dtypes and kind.unit == MATRIX:
+        roles["compute"] = dtypes["compute"]
+    form = kernel_form(kind, {"": dtypes.get("x", "bf16"), **roles}, dict.fromkeys(flags, True))
+    own_sizes, after, label = _sizes(kind, match, width, sizes, halved=halved)
+    return Link(form, form.complete(own_sizes), label), after
+
+
+def _sizes(
+    kind: KernelKind,
+    match: re.Match[str],
+    width: int,
+    sizes: Mapping[str, int],
+    *,
+    halved: bool,
+) -> tuple[dict[str, int], int | None, str]:
+    """Sizes of a link, the width of its result, and its name."""
+    rows, name = sizes["B"], " ".join([kind.name, *match[2].split()])
+    if kind.name == MATMUL.name:
+        after = int(match[4]) if match[4] else _other_width(width, sizes, halved=halved)
+        if match[3] and int(match[3]) != width:
+            problem = f"matmul {match[3]}->{match[4]} follows rows {width:,} wide"
+            raise RooflinesError("operation", problem, f"write matmul {width}->{match[4]}")
+        return {"B": rows, "D": width, "F": after}, after, f"matmul {width}->{after}"
+    if kind.name in HALVING:
+        if width % 2:
+            problem = f"{kind.name} reads gate and up, but rows are {width:,} wide"
+            raise RooflinesError("operation", problem, "give it an even width")
+        return {"B": rows, "F": width // 2}, width // 2, name
+    if kind.name in ("top-k", "cross-entropy"):
+        if "k" in kind.letters and "k" not in sizes:
+            raise RooflinesError("sizes", "of top-k lack k", "write k=50")
+        return (
+            {"B": rows, "V": width} | ({"k": sizes["k"]} if "k" in kind.letters else {}),
+            None,
+            name,
+        )
+    if set(kind.letters) != {"B", "D"}:
+        problem = f"{kind.name} does not work on rows alone"
+        raise RooflinesError("operation", problem, "ask it alone")
+    return {"B": rows, "D": width}, None if kind.name in SPREADING else width, name
+
+
+def _other_width(width: int, sizes: Mapping[str, int], *, halved: bool) -> int:
+    """Width that a matmul goes to: the other one of D and F."""
+    widths = {letter: sizes[letter] for letter in ("D", "F") if letter in sizes}
+    if len(widths) < 2:  # noqa: PLR2004, both ends of a matmul
+        raise RooflinesError("sizes", "of a matmul are D and F", "write D=4096 F=14336")
+    if width == widths["D"]:
+        return widths["F"] * (2 if halved else 1)
+    if width == widths["F"]:
+        return widths["D"]
+    problem = f"gets rows {width:,} wide, which are neither D={widths['D']} nor F={widths['F']}"
+    raise RooflinesError("matmul", problem, f"write matmul {width}->{widths['D']}")
