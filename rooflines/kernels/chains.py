@@ -190,8 +190,8 @@ class Chain:
         lower = max(math, vector, memory)
         overlapped = max(math, vector, memory + activation)
         ops = overlapped if self.fused else sum(alone, zero)
-        return ChainTimes(
-X
+        upper = math + vector + memory + activation
+        return ChainTimes(math, vector, memory, activation, lower, overlapped, ops, upper)
 
 
 def chain_sign(text: str) -> str | None:
