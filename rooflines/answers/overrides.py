@@ -14,6 +14,7 @@ from rooflines.hardware.plausibility import plausibility_warnings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.answers.kernel_question import KernelQuestion
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.hardware.entries import Chip
@@ -42,7 +43,7 @@ HOW = (
 
 
 def with_overrides(
-    question: Question,
+    question: Question | KernelQuestion,
     catalogues: QuestionCatalogues,
     settings: Sequence[str],
     price: object = None,

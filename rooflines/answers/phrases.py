@@ -27,7 +27,7 @@ MAX_GROUPS = 4
 MAX_DTYPES = 3
 """Other dtypes named [1]."""
 
-UNITS = {"flops": "FLOP"}
+UNITS = {"flops": "FLOP", "vector_flops": "FLOP"}
 """Units of works that are not of bytes, by column."""
 
 BEYOND = {

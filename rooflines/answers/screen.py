@@ -117,7 +117,7 @@ class Screen:
             *self._facts(),
             "",
             *(line for section in self.sections for line in section_lines(section, paint)),
-            "",
+            *([""] if self.sections else []),
             *self._origins(paint),
         ]
         text = "\n".join(line.rstrip() for line in lines)

@@ -14,6 +14,8 @@ from rooflines.answers.case_table import Cases
 from rooflines.answers.completion import complete, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
+from rooflines.answers.kernel_cases import kernel_cases
+from rooflines.answers.kernel_question import parse_kernel_words
 from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from rooflines.answers.answer import Answer
+    from rooflines.answers.kernel_answer import KernelAnswer
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.cli.output import Printed
@@ -84,6 +87,18 @@ OF_MODELS = {
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",
 }
+OF_KERNELS = (
+    "operation",
+    "phase",
+    "routing",
+    "shards",
+    "network",
+    "memory",
+    "measured",
+    "calibration",
+)
+"""Options of questions about kernels."""
+
 OF_BOTH = {
     "split": (
         "SPLIT: How chips share a model: tp8, tp2-dp4-ep8 or tp=2,dp=4,ep=8, also as a word of "
@@ -212,9 +227,34 @@ def command(
         click.echo(FIRST)
         raise click.exceptions.Exit(0)
     catalogues = catalogues_of(config)
+    if (kernel := _kernel_answer(words, options, catalogues, settings, bound=bound)) is not None:
+        return kernel
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
     answer = partial(_answer, settings=settings, bound=bound)
     return printed_answer(*answered_line(EXPLAIN, line, catalogues, answer))
+
+
+def _kernel_answer(
+    words: tuple[str, ...],
+    options: Mapping[str, str | None],
+    catalogues: QuestionCatalogues,
+    settings: tuple[str, ...],
+    *,
+    bound: bool,
+) -> Printed | None:
+    """Answer to a question about a kernel; None: it is about something else."""
+    question = parse_kernel_words(words, catalogues.chips, options)
+    if question is None:
+        return None
+    refused = [name for name, value in options.items() if value and name not in OF_KERNELS]
+    if refused:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
+        problem = f"is no option of a kernel such as {question.subject}"
+        raise RooflinesError(names, problem, "leave it out")
+    asked = with_overrides(question, catalogues, settings, None)
+    for note in dict.fromkeys(question.notes):
+        click.echo(note, err=True)
+    return answer_output(kernel_cases(question, asked, options, bound=bound))
 
 
 def answered_line(
@@ -284,7 +324,7 @@ def echo_notes(question: Question) -> None:
         click.echo(note, err=True)
 
 
-def answer_output(answer: Answer | Cases) -> Printed:
+def answer_output(answer: Answer | KernelAnswer | Cases) -> Printed:
     """An answer as rows, a screen and JSON."""
     rows = answer.rows if isinstance(answer, Cases) else [answer.table_row()]
     return pl.DataFrame(rows, infer_schema_length=None), _screen(answer), answer.to_dict()
@@ -314,7 +354,7 @@ def _long_form(sharding: str) -> object:
         return sharding
 
 
-def _screen(answer: Answer | Cases) -> str:
+def _screen(answer: Answer | KernelAnswer | Cases) -> str:
     """Coloured on a terminal unless NO_COLOR is set; ASCII where UTF-8 is not the encoding."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -34,6 +34,7 @@ NUMBER_KEYS = {
     "ring_multiple": ("closes into a ring at multiples of", ""),
     "hop_latency_s": ("least latency of a hop", "s"),
     "typical_hop_latency_s": ("typical latency of a hop", "s"),
+    "exp_per_s": ("exponentials per second", "1/s"),
     "watts": ("design power", "W"),
     "usd_per_hour": ("price", "USD/h"),
     "fraction_of_peak": ("share of peak that was reached", ""),
@@ -49,6 +50,9 @@ SPARSE_PEAK = "printed_with_sparsity"
 
 SHARE_PARTS = ("measured", "efficiency", "calibration")
 """Parts with shares of rates, not rates."""
+
+TREES = ("memory", "networks", "special", "power", "prices", *SHARE_PARTS)
+"""A chip's keys with parts, besides units, in order."""
 
 
 class ChipPart(NamedTuple):
@@ -126,7 +130,7 @@ def iter_parts(chip: Chip) -> Iterator[ChipPart]:
     """Iterate over the parts with numbers, in catalogue order."""
     for unit, peaks in chip.units.items():
         yield from (ChipPart("units", (unit, dtype), peak) for dtype, peak in peaks.items())
-    for tree in ("memory", "networks", "power", "prices", "measured", "efficiency", "calibration"):
+    for tree in TREES:
         content = getattr(chip, tree)
         if isinstance(content, Entry):
             yield ChipPart(tree, (), content)

@@ -202,6 +202,17 @@ class Network(Sourced):
         )
 
 
+class SpecialUnit(Sourced):
+    """The unit for exponentials and other special functions."""
+
+    exp_per_s: Positive = Field(description="exponentials per second, all units together [1/s]")
+
+    @cached_property
+    def exact(self) -> Fraction:
+        """Exact rate, for formulas [1/s]."""
+        return exact(self.exp_per_s)
+
+
 class Power(Sourced):
     """Electrical power of a chip."""
 
@@ -294,6 +305,11 @@ class Chip(Sourced):
     memory: dict[Name, Level] = Field(
         description="memory levels; hbm is the main memory of any technology"
     )
+    special: SpecialUnit | None = Field(
+        None,
+        description="unit for exponentials; never in a bound, since kernels compute some as "
+        "polynomials",
+    )
     networks: dict[Name, Network] = Field({}, description="interconnects; the first is the default")
     power: Power | None = Field(None, description="power")
     prices: list[Price] | None = Field(None, description="dated prices")
@@ -360,5 +376,16 @@ class Chip(Sourced):
         return plain
 
 
-ENTRY_TYPES = (Chip, Peak, Level, Network, Power, Price, Measured, Efficiency, Calibration)
+ENTRY_TYPES = (
+    Chip,
+    Peak,
+    Level,
+    Network,
+    SpecialUnit,
+    Power,
+    Price,
+    Measured,
+    Efficiency,
+    Calibration,
+)
 """Entry types in the chip catalogue."""

@@ -47,6 +47,7 @@ PLAUSIBLE_RANGES = {
     ("networks", "hop_latency_s"): (0.0, 1e-3),
     ("networks", "typical_hop_latency_s"): (0.0, 1e-3),
     ("power", "watts"): (1.0, 1e5),
+    ("special", "exp_per_s"): (1e9, 1e15),
 }
 """Range by checked number, in SI units; the catalogue is well within."""
 

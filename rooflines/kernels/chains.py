@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.kernels.kernel_forms import KernelForm, checked_kind, find_kind, kernel_form
@@ -19,7 +19,7 @@ from rooflines.kernels.placed_kernels import KernelRates, kernel_rates, times_of
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
     from rooflines.kernels.kernel_forms import Work
@@ -234,7 +234,7 @@ def parse_chain(
     parts = [part.strip() for part in text.split(sign)]
     if "B" not in sizes:
         raise RooflinesError("sizes", "lack B, the rows", "write B=4096")
-    width = _first_width(parts, sizes)
+    width: int | None = _first_width(parts, sizes)
     links = []
     for index, part in enumerate(parts):
         rest = parts[index + 1 :]

@@ -120,7 +120,16 @@ class KernelForm:
     def choice_text(self) -> str:
         """Options in words, such as `decode causal`; defaults are written out."""
         names = [self.options.get(name, next(iter(v))) for name, v in self.kind.choices.items()]
-        return " ".join([*names, *(name for name, value in self.options.items() if value is True)])
+        return " ".join(
+            [
+                *names,
+                *(
+                    name
+                    for name in self.options
+                    if name in self.kind.flags and name not in self.kind.letters
+                ),
+            ]
+        )
 
     @property
     def dtypes_text(self) -> str:

@@ -95,8 +95,7 @@ def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -
         matrix = _rate(chip, MATRIX, form.compute, memory)
     vector = _rate(chip, VECTOR, VECTOR_DTYPE, memory)
     rates = chip.chip_rates(MATRIX, memory, chip.efficiency)
-    special = getattr(chip, "special", None)
-    exp = None if special is None else special.exact
+    exp = None if chip.special is None else chip.special.exact
     return KernelRates(matrix, vector, rates.level.bytes_per_s * rates.efficiency[MEMORY], exp)
 
 

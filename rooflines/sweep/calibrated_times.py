@@ -75,7 +75,7 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
         elif kernel.timed_transfers:
             share = Fraction(numbers.network)
             network = Time.total(
-                (1, Time((_collective(transfer, share, choice),)))
+                (1, Time((collective_pieces(transfer, share, choice),)))
                 for transfer in kernel.timed_transfers
             )
             pieces[piece.bound] = []
@@ -112,7 +112,7 @@ def _engine_times(kernel: Kernel, choice: CalibrationChoice) -> Times:
     return Times({"engine": Time.max_of(time)})
 
 
-def _collective(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
+def collective_pieces(transfer: Transfer, share: Fraction, choice: CalibrationChoice) -> Pieces:
     """Pieces for a collective: as fitted, or a share of its rate and the typical hops."""
     sending, hops = collective_time(transfer, NOMINAL, typical=True)
     fitted = choice.collective(transfer.kind)

@@ -1,0 +1,261 @@
+"""Calibrated times of kernels asked alone: attention, experts, collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.answers.phrases import BEYOND
+from rooflines.basics.text import seconds
+from rooflines.evaluation.operation_rows import ENGINE_AND_SIZES, OTHER_ENGINE, OTHER_SIZES
+from rooflines.fits.calibration_choice import CalibrationChoice, auto_softwares
+from rooflines.fits.calibration_files import (
+    AUTO_CALIBRATION,
+    REFERENCE_DTYPE,
+    shipped_calibrations,
+)
+from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.sweep.calibrated_times import calibrated_times, collective_pieces
+from rooflines.theory.kernel import Kernel, Transfer
+from rooflines.theory.network import RING_PASSES
+from rooflines.theory.operation import MATRIX
+from rooflines.theory.poly import constant
+from rooflines.theory.times import Time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rooflines.fits.calibration_choice import CalibrationFit
+    from rooflines.fits.calibration_files import Calibrations
+    from rooflines.hardware.entries import Chip
+    from rooflines.kernels.collectives import PlacedCollective
+    from rooflines.kernels.kernel_forms import KernelForm, Work
+    from rooflines.theory.times import Band, FitRange
+
+UNTIMED = "no timings of this kernel are fitted: the bound alone"
+"""Reason that a kind has no estimate."""
+
+NO_SIZES: Mapping[str, Fraction | int] = {}
+"""Extents of constants."""
+
+
+@dataclass(frozen=True)
+class KernelEstimate:
+    """Calibrated time of a kernel or a collective.
+
+    Attributes:
+        time_s: The estimate [s].
+        band: p10 and p90 of its timings over it [1]; None: unknown.
+        software: Software whose timings are fitted.
+        origin: Calibration in words.
+        extrapolated: How the case lies outside the timings; empty: inside.
+    """
+
+    time_s: float
+    band: Band | None
+    software: str
+    origin: str
+    extrapolated: str
+
+    def text(self) -> str:
+        """Estimate with its band in words."""
+        if self.band is None:
+            return seconds(self.time_s)
+        low, high = (seconds(self.time_s * end) for end in self.band)
+        return f"{seconds(self.time_s)}, {low} to {high} (80% of the timings)"
+
+    def columns(self) -> dict[str, Any]:
+        """Columns of a row."""
+        low, high = self.band or (None, None)
+        return {
+            "t_estimate_s": self.time_s,
+            "t_estimate_p10_s": None if low is None else self.time_s * low,
+            "t_estimate_p90_s": None if high is None else self.time_s * high,
+            "estimate_extrapolated": self.extrapolated or None,
+        }
+
+
+class AskedChip(NamedTuple):
+    """Chip that a question asks about, with the calibrations that it may use.
+
+    Attributes:
+        name: Its id.
+        chip: Its entry.
+        memory: The memory level that feeds the units.
+        network: Interconnects, inner first; None: the chip's first that joins the chips.
+        calibrations: Fits by chip and software; None: those of the package.
+        calibration: Software, the first with a fit counts; None: no estimate.
+    """
+
+    name: str
+    chip: Chip
+    memory: str = MAIN_MEMORY
+    network: Sequence[str] | None = None
+    calibrations: Calibrations | None = None
+    calibration: Sequence[str] | None = (AUTO_CALIBRATION,)
+
+    def choice(self, compute: str, networks: Sequence[str] = ()) -> CalibrationChoice:
+        """Calibrations that apply: those named, else the first engine with fits."""
+        catalogue, softwares = self.calibrations or shipped_calibrations(), self.calibration
+        if softwares is not None and [*softwares] == [AUTO_CALIBRATION]:
+            softwares = auto_softwares(catalogue, self.name, self.chip, [compute])
+        return CalibrationChoice(
+            catalogue, softwares, self.name, self.chip, MATRIX, self.memory, (*networks,)
+        )
+
+
+def kernel_estimate(
+    form: KernelForm, complete: Mapping[str, int], asked: AskedChip
+) -> KernelEstimate | None:
+    """Calibrated time of attention or experts; None: no fit applies.
+
+    Args:
+        form: The kernel.
+        complete: Its complete sizes [1].
+        asked: The chip, with its calibrations.
+    """
+    if asked.calibration is None:
+        return None
+    kernel = _attention(form, complete) or _experts(form, complete)
+    if kernel is None:
+        return None
+    choice = asked.choice(kernel.compute)
+    fit = choice.attention(kernel)
+    if kernel.experts:
+        fit = choice.experts(kernel.experts, kernel.compute)
+    rates = asked.chip.chip_rates(MATRIX, asked.memory, asked.chip.efficiency)
+    times = calibrated_times(kernel, rates, choice) if fit is not None else None
+    if fit is None or times is None:
+        return None
+    exact_times = times.at(NO_SIZES)
+    bound = max(exact_times.by_bound, key=lambda key: exact_times.by_bound[key])
+    time = exact_times.lower + times.common.at(NO_SIZES)
+    sized = times.ranges.get("")
+    sizes = {} if sized is None else {key: poly.at(NO_SIZES) for key, poly in sized.sizes.items()}
+    software = next(iter(choice.fits_of_kernel(kernel)), "").partition(" ")[0]
+    return _estimate(
+        time, times.bands.get(bound), fit.reach, sizes, software, asked.name, kernel.compute
+    )
+
+
+def _estimate(  # noqa: PLR0913, PLR0917, the parts of an estimate
+    time: Fraction,
+    band: Band | None,
+    reach: FitRange | None,
+    sizes: Mapping[str, Fraction],
+    software: str,
+    chip: str,
+    compute: str,
+) -> KernelEstimate:
+    """Estimate with the widest band that applies."""
+    bands, kinds = [band] if band else [], []
+    if reach is not None:
+        outside = any(
+            not low <= sizes[key] <= high
+            for key, (low, high) in reach.sizes.items()
+            if key in sizes
+        )
+        if outside:
+            kinds.append(OTHER_SIZES)
+            bands += [reach.out_of_range_band] if reach.out_of_range_band else []
+        if reach.from_other_engine:
+            kinds.append(OTHER_ENGINE)
+            bands += [reach.other_engine_band] if reach.other_engine_band else []
+    extrapolated = ENGINE_AND_SIZES if len(kinds) > 1 else "".join(kinds)
+    widest = (min(low for low, _ in bands), max(high for _, high in bands)) if bands else None
+    origin = f"calibrated to {software} on {chip}" + (f" in {compute}" if compute else "")
+    if extrapolated:
+        origin += f"; {BEYOND[extrapolated]}, so the band is wider"
+    return KernelEstimate(float(time), widest, software, origin, extrapolated)
+
+
+def _attention(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
+    """Grouped-query attention as calibrations read it; None: another kernel."""
+    options = form.options
+    if form.kind.name != "attention" or options.get("mask") == "full" or options.get("backward"):
+        return None
+    work = form.work(complete)
+    sizes = complete
+    cache = Fraction(work.memory_bytes) - work.input_bytes - work.result_bytes
+    window = sizes["window"] if "window" in options else 0
+    return _kernel(
+        form,
+        work,
+        cache,
+        {
+            "context": constant(sizes["S"]),
+            "head": constant(sizes["H"]),
+            "window": constant(window),
+        },
+        attention_phase="decode" if sizes["T"] < sizes["S"] and options.get("phase") == "decode"
+        else "prefill",
+        cache=form.dtypes["cache"],
+        shares_heads=sizes["N"] > sizes["K"],
+    )  # fmt: skip
+
+
+def _experts(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
+    """Routed experts as calibrations read them; None: another kernel."""
+    options, defaults = form.options, ("uniform", "both", "gated")
+    names = ("routing", "part", "gate")
+    plain = all(
+        options.get(name, default) == default for name, default in zip(names, defaults, strict=True)
+    )
+    if form.kind.name != "experts" or not plain or options.get("backward"):
+        return None
+    work, sizes = form.work(complete), complete
+    weights = Fraction(work.memory_bytes) - work.input_bytes - work.result_bytes
+    routed = 2 * sizes["k"] * Fraction(work.input_bytes)
+    terms = {
+        "inputs": constant(work.input_bytes),
+        "activated": constant(work.touched or 0),
+        "width": constant(sizes["D"]),
+        "expert_width": constant(sizes["F"]),
+    }
+    return _kernel(form, work, weights, terms, experts=form.dtypes["w"], activations=routed)
+
+
+def _kernel(
+    form: KernelForm,
+    work: Work,
+    memory: Fraction,
+    terms: Mapping[str, Any],
+    *,
+    activations: Fraction | None = None,
+    **details: Any,  # noqa: ANN401, fields of a kernel
+) -> Kernel:
+    """Kernel with constant works."""
+    traffic = Fraction(work.input_bytes) + work.result_bytes
+    works = {
+        "flops": constant(Fraction(work.flops)),
+        "memory_bytes": constant(memory),
+        "activation_bytes": constant(traffic if activations is None else activations),
+    }
+    moved = {"x": constant(work.input_bytes), "out": constant(work.result_bytes), **terms}
+    return Kernel(form.kind.name, form.compute, works, (), moved, **details)
+
+
+def collective_estimate(
+    placed: PlacedCollective, payload: int, asked: AskedChip
+) -> KernelEstimate | None:
+    """Calibrated time of a collective; None: no fit applies.
+
+    Args:
+        placed: The collective on its chips.
+        payload: The whole tensor, in an all-to-all what one chip holds [byte].
+        asked: The chip, with its calibrations.
+    """
+    if asked.calibration is None or placed.kind not in RING_PASSES:
+        return None
+    choice = asked.choice(REFERENCE_DTYPE, placed.names)
+    fit: CalibrationFit[Any] | None = choice.collective(placed.kind)
+    match = choice.first_fit("collectives", placed.kind)
+    if fit is None or match is None:
+        return None
+    shares = placed.route.bytes_per_payload_byte(placed.kind)
+    transfer = Transfer(placed.kind, constant(payload), placed.route, shares)
+    time = Time((collective_pieces(transfer, Fraction(1), choice),)).at(NO_SIZES)
+    sizes = {"bytes": Fraction(payload), "shards": Fraction(prod(placed.route.axes))}
+    return _estimate(time, fit.bands.get("network"), fit.reach, sizes, match[0], asked.name, "")

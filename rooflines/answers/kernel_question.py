@@ -1,0 +1,450 @@
+"""Questions about kernels: a kind, a fused chain, a sequence or a collective, with its sizes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rooflines.answers import name_search
+from rooflines.answers.question_sizes import SUFFIXED, values_of
+from rooflines.answers.word_forms import says_nothing
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
+from rooflines.basics.quantities import quantity
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.kernels.chains import chain_sign
+from rooflines.kernels.collectives import COLLECTIVES, find_collective
+from rooflines.kernels.kernel_forms import checked_kind, find_kind
+from rooflines.models.library import is_named
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.hardware.entries import Chip
+    from rooflines.kernels.kinds import KernelKind
+
+PAYLOAD, PARAMETERS = "bytes", "parameters"
+"""Letters with quantities: the payload of a collective, the parameters of an optimizer."""
+
+COMMON_WORDS = {
+    *("add", "mul", "multiply", "bias", "copy", "cast", "fill", "sum", "transpose", "reduction"),
+    *("gather", "scatter", "reduce", "send", "broadcast", "permute", "experts", "momentum"),
+}
+"""Names that are also words of other questions: kinds only before all words but chips."""
+
+LETTER_NAMES = {
+    **dict.fromkeys(("batch", "bs", "batch_size", "sequences", "rows", "tokens"), "B"),
+    **dict.fromkeys(("seq", "seq_len", "seqlen", "ctx", "context", "isl", "kv_len"), "S"),
+    **dict.fromkeys(("heads", "num_heads", "q_heads", "query_heads"), "N"),
+    **dict.fromkeys(("kv_heads", "num_kv_heads", "key_heads"), "K"),
+    **dict.fromkeys(("head_dim", "head_size", "d_head"), "H"),
+    **dict.fromkeys(("hidden", "width", "d_model", "hidden_size"), "D"),
+    **dict.fromkeys(("ffn", "intermediate", "intermediate_size", "d_ff"), "F"),
+    **dict.fromkeys(("num_experts",), "E"),
+    **dict.fromkeys(("topk", "top_k", "experts_per_token"), "k"),
+    **dict.fromkeys(("vocab", "vocabulary", "vocab_size"), "V"),
+    **dict.fromkeys(("q_len", "new_tokens"), "T"),
+    **dict.fromkeys(("params", "n_params"), PARAMETERS),
+    **dict.fromkeys(("size", "payload", "message"), PAYLOAD),
+}
+"""Letter by a library's name."""
+
+ROLE_NAMES = {
+    **dict.fromkeys(("kv", "kv_cache", "cache"), "cache"),
+    **dict.fromkeys(("w", "weights", "weight"), "w"),
+    **dict.fromkeys(("x", "input", "activations", "in"), "x"),
+    **dict.fromkeys(("out", "output"), "out"),
+    "compute": "compute",
+}
+"""Dtype role by typed name."""
+
+WORD_CHOICES = {
+    **dict.fromkeys(("bwd", "backwards"), "backward"),
+    **dict.fromkeys(("non-causal", "noncausal", "bidirectional", "cross"), "full"),
+    "decoding": "decode",
+}
+"""Options by further words."""
+
+SAID_NOTHING = {"forward", "fwd", "kernel", "fused", "of", "on", "for", "with", "chips", "gpus"}
+"""Words that ask for nothing in particular."""
+
+COUNTED_CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?)[xX×*](\d+)")
+"""Chips with their number, 8xh100."""
+
+STOPS = ",;?"
+"""Punctuation after a word."""
+
+WIDTHS = re.compile(r"\d+->\d+")
+"""Widths of a matmul in a chain."""
+
+
+class KernelCase(NamedTuple):
+    """One case of a question.
+
+    Attributes:
+        chip: Id of the chip.
+        sizes: Size by letter; of a collective its `bytes` [1].
+        dtypes: Format by role, with `compute`; under "" the format of all others.
+    """
+
+    chip: str
+    sizes: Mapping[str, int]
+    dtypes: Mapping[str, str]
+
+
+@dataclass
+class KernelQuestion:
+    """A question about a kernel.
+
+    Attributes:
+        subject: Kind, chain as text, or collective.
+        kind: The kind; None: a chain or a collective.
+        chips: Ids.
+        sizes: Sizes by letter, several for a table [1].
+        dtypes: Formats of all roles, several for a table.
+        roles: Format by role.
+        options: Choices and flags.
+        shards: Chips of a collective, several for a table.
+        notes: What was taken for what.
+        measured: Measured number, as typed.
+    """
+
+    subject: str
+    kind: KernelKind | None
+    chips: list[str] = field(default_factory=list)
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+    dtypes: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    shards: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    measured: str | None = None
+
+    @property
+    def collective(self) -> bool:
+        """Tell whether this is about a collective."""
+        return self.subject in COLLECTIVES
+
+    def cases(self) -> Iterator[KernelCase]:
+        """Yield all cases: chips, dtypes and sizes, the last letter fastest."""
+        letters = [*self.sizes]
+        for chip, dtypes in product(self.chips, self.dtypes or [""]):
+            formats = {**_formats_in(dtypes, self.kind), **self.roles}
+            for sizes in product(*(self.sizes[letter] for letter in letters)):
+                yield KernelCase(chip, dict(zip(letters, sizes, strict=True)), formats)
+
+
+def _formats_in(dtypes: str, kind: KernelKind | None) -> dict[str, str]:
+    """Format by role in a format's name, or in a combination's such as w4a16."""
+    catalogue = dtype_entries()
+    if not dtypes or dtypes in catalogue.formats:
+        return {"": dtypes} if dtypes else {}
+    combination = catalogue.combinations[dtypes].dtypes
+    roles = (*kind.roles, "compute") if kind else ("x", "w", "out", "compute")
+    return {role: name for role, name in combination.items() if role in roles}
+
+
+def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
+    """Kind, chain or collective that words name, and the other words; None: they name none."""
+    tokens = _tokens(words)
+    if any(is_named(token) for token in tokens if find_kind(token) is None):
+        return None
+    for index, token in enumerate(tokens):
+        rest = [*tokens[:index], *tokens[index + 1 :]]
+        if chain_sign(token):
+            return token, rest
+        name = _subject_name(token)
+        early = not any("=" in word or word[0].isdigit() for word in tokens[:index])
+        if name and (token.lower() not in COMMON_WORDS or early):
+            return name, rest
+    return None
+
+
+def _subject_name(token: str) -> str | None:
+    kind = find_kind(token)
+    return kind.name if kind else find_collective(token)
+
+
+def _tokens(words: Sequence[str]) -> list[str]:
+    """Words apart; kinds with `+` or `,` between them together."""
+    if chain := next((word for word in words if chain_sign(word)), None):
+        at = [*words].index(chain)
+        return [*_tokens(words[:at]), chain, *_tokens(words[at + 1 :])]
+    tokens = [token for word in words for token in word.split()]
+    for sign in ("+", ","):
+        joined = _joined(tokens, sign)
+        if joined is not None:
+            return joined
+    return tokens
+
+
+def _joined(tokens: Sequence[str], sign: str) -> list[str] | None:
+    """Tokens with a chain that was typed as several words as one of them; None: there is none."""
+    spaced = " ".join(tokens).replace(sign, f" {sign} ").split()
+    places = [index for index, token in enumerate(spaced) if token == sign]
+    if not places:
+        return None
+    first, last = places[0] - 1, places[-1] + 1
+    while last + 1 < len(spaced) and (
+        spaced[last + 1] in ("residual", "backward") or WIDTHS.fullmatch(spaced[last + 1])
+    ):
+        last += 1
+    for start in range(max(first - 1, 0), first + 1):
+        text = " ".join(spaced[start : last + 1])
+        if chain_sign(text):
+            return [*spaced[:start], text, *spaced[last + 1 :]]
+    return None
+
+
+def parse_kernel_words(
+    words: Sequence[str], chips: Mapping[str, Chip], options: Mapping[str, Any]
+) -> KernelQuestion | None:
+    """Question about a kernel; None: the words name none.
+
+    Args:
+        words: Words in any order.
+        chips: Chips by id.
+        options: Options of the command that were given.
+
+    Raises:
+        RooflinesError: A word is nothing known, or something is missing.
+    """
+    typed = options.get("operation")
+    if typed is not None:
+        named = chain_sign(typed) or _subject_name(typed)
+        subject = (typed if chain_sign(typed) else _subject_name(typed)) if named else None
+        rest = _tokens(words)
+    else:
+        subject, rest = find_subject(words) or (None, [])
+    if subject is None:
+        return None
+    kind = None if chain_sign(subject) or subject in COLLECTIVES else checked_kind(subject)
+    question = KernelQuestion(subject, kind)
+    reader = _Words(question, chips)
+    with Mistakes() as mistakes:
+        for text in rest:
+            with mistakes.at():
+                reader.read(text.rstrip(STOPS))
+        for key in ("phase", "routing"):
+            if (value := options.get(key)) is not None:
+                question.options[key] = value.lower()
+        if (shards := options.get("shards")) is not None:
+            question.shards.append(str(shards))
+        question.measured = options.get("measured") or question.measured
+        with mistakes.at():
+            reader.finish()
+    return question
+
+
+class _Words:
+    """Reader of words into a question.
+
+    Args:
+        question: The question.
+        chips: Chips by id.
+    """
+
+    def __init__(self, question: KernelQuestion, chips: Mapping[str, Chip]) -> None:
+        self.question, self.chips = question, chips
+
+    def read(self, token: str) -> None:
+        """Take a word as what it is.
+
+        Raises:
+            RooflinesError: It is nothing known.
+        """
+        if not token or token.lower() in SAID_NOTHING:
+            return
+        readers = (self._key, self._chip, self._option, self._dtypes, self._sizes, self._quantity)
+        if not any(reader(token) for reader in readers) and not says_nothing(token):
+            names = [*self._option_names(), *self._letters()]
+            close = close_to(token.lower(), names)
+            fix = f"close to it: {', '.join(close)}" if close else "leave it out, or correct it"
+            problem = f"has {quote(token)}, which is no part of {self.question.subject}"
+            raise RooflinesError("the question", problem, fix)
+
+    def _letters(self) -> tuple[str, ...]:
+        question = self.question
+        if question.kind is not None:
+            return (*question.kind.letters,)
+        return (PAYLOAD,) if question.collective else ("B", "D", "F", "V", "k")
+
+    def _option_names(self) -> list[str]:
+        kind = self.question.kind
+        if kind is None:
+            return []
+        values = [value for choice in kind.choices.values() for value in choice]
+        return [*values, *(flag for flag in kind.flags if flag not in kind.letters)]
+
+    def _key(self, token: str) -> bool:
+        key, equals, value = (part.strip() for part in token.partition("="))
+        if not equals:
+            return False
+        question, name = self.question, key.lower().replace("-", "_").lstrip("_")
+        letter = self._letter(key)
+        if letter:
+            self._keep(letter, value)
+        elif name in ROLE_NAMES and name_search.find_dtypes(value):
+            question.roles[ROLE_NAMES[name]] = str(name_search.find_dtypes(value))
+        elif question.kind and name in question.kind.choices:
+            question.options[name] = value.lower()
+        elif name in ("measured", "took", "time"):
+            question.measured = value
+        elif name in ("shards", "chips", "gpus", "n", "world", "ranks", "tp") and (
+            question.collective
+        ):
+            question.shards.append(value)
+        else:
+            letters = ", ".join(self._letters())
+            problem = f"has no {key}: its letters are {letters}"
+            if question.subject == "mla" and key == "K":
+                problem = "has one cache entry for all heads"
+                raise RooflinesError("mla", problem, "leave out K")
+            raise RooflinesError(question.subject, problem, "leave it out, or correct the letter")
+        return True
+
+    def _letter(self, key: str) -> str | None:
+        """Letter that a key means: as typed, in the other case, or by a library's name."""
+        letters = self._letters()
+        if key in letters:
+            return key
+        alike = [letter for letter in letters if letter.lower() == key.lower()]
+        if len(alike) == 1:
+            return alike[0]
+        named = LETTER_NAMES.get(key.lower().replace("-", "_"))
+        return named if named in letters else None
+
+    def _keep(self, letter: str, text: str) -> None:
+        sizes = self.question.sizes
+        if letter in sizes:
+            raise RooflinesError(f"size {letter}", "is given twice", f"write {letter}=64,128")
+        if letter == PAYLOAD:
+            sizes[letter] = [_bytes(part) for part in text.split(",")]
+        elif letter == PARAMETERS:
+            sizes[letter] = [int(quantity(part, "tokens")) for part in text.split(",")]
+        else:
+            sizes[letter] = values_of(text, letter) if text != "0" else [0]
+
+    def _chip(self, token: str) -> bool:
+        counted = COUNTED_CHIPS.fullmatch(token)
+        if counted and (found_chip := name_search.find_chip(counted[2] or counted[3], self.chips)):
+            self._keep_chip(found_chip)
+            self.question.shards.append(counted[1] or counted[4])
+            return True
+        parts = token.split(",")
+        matches = [name_search.find_chip(part, self.chips) for part in parts]
+        if not all(matches):
+            return False
+        for match in matches:
+            if match:
+                self._keep_chip(match)
+        return True
+
+    def _keep_chip(self, match: name_search.Match) -> None:
+        question = self.question
+        question.chips += [] if match.name in question.chips else [match.name]
+        question.notes += [match.note] if match.note else []
+
+    def _option(self, token: str) -> bool:
+        kind = self.question.kind
+        word = WORD_CHOICES.get(token.lower(), token.lower()).replace("_", "-")
+        if kind is None:
+            return False
+        for name, values in kind.choices.items():
+            if word in values:
+                self.question.options[name] = word
+                return True
+        if word in kind.flags and word not in kind.letters:
+            self.question.options[word] = True
+            return True
+        if kind.name == "mla" and word in ("expanded", "absorbed"):
+            if word == "expanded":
+                self.question.kind = checked_kind("mla-expanded")
+            return True
+        if word == "all" or word not in (*PHASES, "full", "causal", "backward"):
+            return False
+        problem = f"{kind.name} has no {word}"
+        options = ", ".join(self._option_names()) or "none"
+        raise RooflinesError("", problem, f"leave it out; its options are {options}")
+
+    def _dtypes(self, token: str) -> bool:
+        parts = [name_search.find_dtypes(part) for part in token.split(",")]
+        if not all(parts):
+            return False
+        self.question.dtypes += [part for part in parts if part]
+        return True
+
+    def _sizes(self, token: str) -> bool:
+        """Take 4096x8192, sizes in the order of the letters."""
+        parts = re.split(r"[xX×*]", token)
+        if len(parts) < 2 or not all(part[:1].isdigit() for part in parts):  # noqa: PLR2004
+            return False
+        question = self.question
+        kind = question.kind
+        letters = [
+            letter
+            for letter in (kind.letters if kind else ("B", "D"))
+            if kind is None or letter not in (*kind.defaults, *kind.optional)
+        ]
+        if len(parts) != len(letters):
+            named = " ".join(
+                f"{letter}={part}" for letter, part in zip(letters, parts, strict=False)
+            )
+            problem = f"has {quote(token)}, {len(parts)} sizes for {len(letters)} letters"
+            raise RooflinesError("the question", problem, f"write them by letter, such as {named}")
+        for letter, part in zip(letters, parts, strict=True):
+            self._keep(letter, part)
+        return True
+
+    def _quantity(self, token: str) -> bool:
+        """Take the payload of a collective, parameters of an optimizer, or the rows of a chain."""
+        question = self.question
+        if not token[0].isdigit():
+            return False
+        if question.collective and PAYLOAD not in question.sizes:
+            self._keep(PAYLOAD, token)
+            return True
+        if question.kind and PARAMETERS in question.kind.letters and not question.sizes:
+            self._keep(PARAMETERS, token)
+            return True
+        return False
+
+    def finish(self) -> None:
+        """Check that the question is whole.
+
+        Raises:
+            RooflinesError: Something is missing.
+        """
+        question = self.question
+        if not question.chips:
+            raise RooflinesError("chip", "is missing", "name one, such as h100")
+        if question.collective and PAYLOAD not in question.sizes:
+            raise RooflinesError("bytes", "are missing", "write a payload such as 64MiB")
+        if question.collective and not question.shards:
+            problem = f"are missing: {question.subject} needs several"
+            raise RooflinesError("chips", problem, "write --shards 8, or 8xh100")
+        if question.shards and not question.collective and set(question.shards) != {"1"}:
+            problem = f"is one chip's kernel, but {question.shards[0]} chips are named"
+            fix = "ask one chip's part, such as N and K divided by tp"
+            raise RooflinesError(question.subject, problem, fix)
+
+
+PHASES = ("decode", "prefill")
+"""Phases, as words."""
+
+
+def _bytes(text: str) -> int:
+    """Payload [byte]; 64M is binary, as 8k is 8,192, 64MB decimal.
+
+    Raises:
+        RooflinesError: It is no number of bytes.
+    """
+    with at_path(PAYLOAD):
+        if SUFFIXED.fullmatch(text):
+            return values_of(text.removesuffix("i"), PAYLOAD)[0]
+        try:
+            return int(quantity(text, "bytes"))
+        except RooflinesError:
+            problem = f"is {quote(text)}"
+            raise RooflinesError("", problem, "write a number, or 64M, 64MB, 64MiB") from None

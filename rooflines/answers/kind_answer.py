@@ -1,0 +1,273 @@
+"""Answers about one kind of kernel on one chip."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from rooflines.answers.answer_values import ResourceTime
+from rooflines.answers.kernel_answer import (
+    KernelAnswer,
+    bound_words,
+    chip_records,
+    measured_kernel,
+    rate_words,
+)
+from rooflines.answers.kernel_estimate import UNTIMED, kernel_estimate
+from rooflines.answers.phrases import DIGITS, Line, Title, crossover
+from rooflines.basics.text import seconds, si, significant
+from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
+from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
+from rooflines.kernels.kinds import VECTOR
+from rooflines.kernels.placed_kernels import PlacedKernel, kernel_rates
+from rooflines.theory.operation import MATRIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rooflines.answers.kernel_estimate import AskedChip
+    from rooflines.hardware.chip_parts import NumberRecord
+    from rooflines.hardware.entries import Chip
+    from rooflines.kernels.kernel_forms import KernelForm, Work
+    from rooflines.kernels.kinds import KernelKind
+    from rooflines.kernels.placed_kernels import Critical, KernelTimes
+
+UNIFORM, SAME = "uniform", "same"
+"""Routing whose work is a mean, and the strict bound for any routing."""
+
+MLA_DEFAULTS = "as in DeepSeek-V3"
+"""Origin of the default sizes of latent attention."""
+
+LIMITS = {"compute": "math", "vector": "vector", "memory": "memory"}
+"""Resource by bound."""
+
+
+def kind_answer(  # noqa: PLR0913, the parts of a question
+    kind: KernelKind,
+    sizes: Mapping[str, int],
+    dtypes: Mapping[str, str],
+    options: Mapping[str, Any],
+    asked: AskedChip,
+    *,
+    measured: str | None = None,
+) -> KernelAnswer:
+    """Answer about a kind.
+
+    Args:
+        kind: The kind.
+        sizes: Size by letter, as typed [1].
+        dtypes: Format by role, with `compute`; under "" the format of all others.
+        options: Choices and flags.
+        asked: The chip, with its calibrations.
+        measured: Measured number; None: none.
+
+    Raises:
+        RooflinesError: Something is invalid, or the chip cannot do it.
+    """
+    form = with_letters(kernel_form(kind, dtypes, options), sizes)
+    checked = kernel_sizes(form, sizes)
+    complete = form.complete(checked)
+    name, chip = asked.name, asked.chip
+    placed = PlacedKernel(form, kernel_rates(chip, name, form, asked.memory))
+    work, times = form.work(complete), placed.times(complete)
+    estimate = kernel_estimate(form, complete, asked)
+    thresholds = [placed.critical(axis, checked) for axis in placed.axes(checked)]
+    row: dict[str, Any] = {"operation": form.kind.name, "chip": name, "memory": asked.memory}
+    row |= _columns(form, complete, work, times)
+    row |= {} if estimate is None else estimate.columns()
+    row["compute_bound_from"] = short_threshold(thresholds[0]) if thresholds else None
+    typed = " ".join(f"{letter}={size}" for letter, size in checked.items())
+    subject = " ".join(filter(None, [form.kind.name, typed, form.choice_text]))
+    peak = placed.rates.matrix
+    return KernelAnswer(
+        row=row,
+        title=Title(name, subject, form.dtypes_text, "").text(),
+        bound_text=_bound_text(form, checked, placed, row),
+        rate_text=rate_words(row, None if peak is None else float(peak), is_mean=_is_uniform(form)),
+        resources=[*_resources(work, times, placed)],
+        facts=[*_facts(form, checked, complete, work, placed)],
+        chip_name=chip.name or name,
+        numbers=_numbers(chip, form, asked.memory, work),
+        estimate=estimate,
+        untimed=UNTIMED,
+        thresholds=thresholds,
+        threshold_lines=[_threshold_line(threshold, complete) for threshold in thresholds],
+        measured=measured_kernel(measured, row),
+    )
+
+
+def _by_bound(times: KernelTimes) -> dict[str, Fraction]:
+    """Times that count in the bound [s]."""
+    by_bound = {"compute": times.math, "vector": times.vector, "memory": times.memory}
+    return {bound: time for bound, time in by_bound.items() if time is not None}
+
+
+def _columns(
+    form: KernelForm, complete: Mapping[str, int], work: Work, times: KernelTimes
+) -> dict[str, Any]:
+    """Columns of a table, besides the place."""
+    by_bound = _by_bound(times)
+    lower = max(by_bound.values())
+    flops = work.vector_flops if form.kind.unit == VECTOR else work.flops
+    return {
+        "dtypes": form.dtypes_text,
+        "options": form.choice_text,
+        **{letter: complete[letter] for letter in form.kind.letters if letter in complete},
+        "flops": float(work.flops),
+        "memory_bytes": float(work.memory_bytes),
+        "network_bytes": 0.0,
+        "vector_flops": float(work.vector_flops),
+        "exponentials": float(work.exponentials),
+        "pairs": None if work.pairs is None else float(work.pairs),
+        "touched": None if work.touched is None else float(work.touched),
+        **{
+            f"t_{resource}_s": float(by_bound[bound]) if bound in by_bound else None
+            for bound, resource in LIMITS.items()
+        },
+        "t_exp_s": None if times.exp is None else float(times.exp),
+        "t_lower_s": float(lower),
+        "t_upper_s": float(sum(by_bound.values(), Fraction(0))),
+        "bound": next(bound for bound, time in by_bound.items() if time == lower),
+        "memory_intensity": float(Fraction(flops) / work.memory_bytes),
+    }
+
+
+def _bound_text(
+    form: KernelForm, sizes: Mapping[str, int], placed: PlacedKernel, row: Mapping[str, Any]
+) -> str:
+    """Bound in words; under uniform routing the mean, and the strict bound."""
+    lower, words = float(row["t_lower_s"]), bound_words(row["bound"])
+    if not _is_uniform(form):
+        return f"at least {seconds(lower)}, {words}"
+    strict = kernel_form(form.kind, _typed_dtypes(form), {**form.options, "routing": SAME})
+    least = max(
+        _by_bound(PlacedKernel(strict, placed.rates).times(strict.complete(sizes))).values()
+    )
+    return (
+        f"at the mean of {UNIFORM} routing {seconds(lower)}, {words}; "
+        f"at least {seconds(float(least))} whatever the routing"
+    )
+
+
+def _is_uniform(form: KernelForm) -> bool:
+    """Tell whether the work is a mean over routings."""
+    return UNIFORM in form.kind.choices.get("routing", {}) and (
+        form.options.get("routing", UNIFORM) == UNIFORM
+    )
+
+
+def _typed_dtypes(form: KernelForm) -> dict[str, str]:
+    """Formats by role, as they are typed."""
+    return {**form.dtypes, **({"compute": form.compute} if form.kind.unit == MATRIX else {})}
+
+
+def _resources(work: Work, times: KernelTimes, placed: PlacedKernel) -> Iterator[ResourceTime]:
+    """Times by resource, for the bars."""
+    rates, is_vector = placed.rates, placed.form.kind.unit == VECTOR
+    math = ("vector_flops", work.vector_flops, rates.vector)
+    parts = {
+        "compute": math if is_vector else ("flops", work.flops, rates.matrix),
+        "vector": math,
+        "memory": ("memory_bytes", work.memory_bytes, rates.memory),
+    }
+    for bound, time in _by_bound(times).items():
+        column, amount, rate = parts[bound]
+        if amount and rate is not None:
+            yield ResourceTime(
+                LIMITS[bound], bound, column, float(amount), float(rate), 0.0, float(time)
+            )
+
+
+def _numbers(chip: Chip, form: KernelForm, memory: str, work: Work) -> list[NumberRecord]:
+    """Chip numbers behind the answer."""
+    used = {f"memory.{memory}"}
+    if form.kind.unit == MATRIX:
+        used.add(f"units.matrix.{form.compute}")
+    if work.vector_flops:
+        used.add("units.vector.fp32")
+    if work.exponentials and chip.special is not None:
+        used.add("special")
+    return chip_records(chip, used)
+
+
+def _facts(
+    form: KernelForm,
+    sizes: Mapping[str, int],
+    complete: Mapping[str, Any],
+    work: Work,
+    placed: PlacedKernel,
+) -> Iterator[Line]:
+    """Defaults, intensity, routing, exponentials, and what is not counted."""
+    defaults = {
+        letter: complete[letter]
+        for letter in form.kind.letters
+        if letter in complete and letter not in sizes and letter not in form.kind.optional
+    }
+    if defaults:
+        text = " ".join(f"{letter}={size}" for letter, size in defaults.items())
+        is_mla = form.kind.name.startswith("mla")
+        yield Line("defaults", "", f"{text}, {MLA_DEFAULTS}" if is_mla else text)
+    is_vector = form.kind.unit == VECTOR
+    flops = work.vector_flops if is_vector else work.flops
+    needed = placed.needed_intensity
+    if flops and needed is not None:
+        have = significant(float(Fraction(flops) / work.memory_bytes), DIGITS)
+        peak = "the vector unit's peak" if is_vector else "compute-bound"
+        text = f"{have} FLOP/B of memory traffic; {peak} from {significant(needed, DIGITS)}"
+        yield Line("intensity", "", text)
+    if work.vector_flops and placed.rates.vector is None:
+        yield Line("vector", "", "untimed: no fp32 peak of the vector unit is published")
+    if _is_uniform(form) and work.touched is not None:
+        rows = "experts" if form.kind.name == "experts" else "rows"
+        yield Line("routing", "", f"{significant(float(work.touched), DIGITS)} {rows} in the mean")
+    if work.exponentials and not is_vector:
+        count = f"{si(float(work.exponentials), '')} exponentials"
+        rate = placed.rates.exp
+        timed = "untimed: no sourced rate"
+        if rate is not None:
+            time = seconds(float(Fraction(work.exponentials) / rate))
+            timed = f"{time} at {si(float(rate), '/s')}, not in the bound"
+        yield Line("exp", "", f"{count}, {timed}")
+    for note in form.kind.notes:
+        _, _, text = note.partition("Not counted: ")
+        yield Line("uncounted" if text else "note", "", text or note)
+
+
+def short_threshold(threshold: Critical) -> str:
+    """Critical size in a table."""
+    if threshold.outcome == FOUND:
+        return f"{'up to ' if threshold.largest else ''}{threshold.critical}"
+    return "any" if threshold.outcome == ALWAYS else threshold.outcome
+
+
+def _threshold_line(threshold: Critical, complete: Mapping[str, Any]) -> Line:
+    """Critical size along a letter, in words."""
+    axis, critical = threshold.axis, threshold.critical
+    if threshold.outcome == FOUND and critical is not None and threshold.real is not None:
+        text = f"crossover {crossover(threshold.real)}"
+        if more := _heads(axis, critical, complete):
+            text += f"; {more}"
+        return Line(axis, f"{'≤ ' if threshold.largest else ''}{critical}", text)
+    if threshold.outcome == ALWAYS:
+        return Line(axis, "any", "compute-bound at every size")
+    if threshold.outcome != NEVER:
+        return Line(axis, threshold.outcome, "beyond the largest size")
+    if threshold.limit_intensity is None or threshold.needed_intensity is None:
+        return Line(axis, "never", "memory-bound at every size")
+    have = significant(threshold.limit_intensity, DIGITS)
+    need = significant(threshold.needed_intensity, DIGITS)
+    return Line(axis, "never", f"memory intensity tends to {have} of {need} FLOP/B")
+
+
+def _heads(axis: str, critical: int, complete: Mapping[str, Any]) -> str:
+    """Counts of heads near a critical one that share KV heads evenly; empty: it does itself."""
+    heads, kv_heads = complete.get("N"), complete.get("K")
+    if not heads or not kv_heads:
+        return ""
+    if axis == "K" and heads % critical:
+        divisor = max(count for count in range(1, critical + 1) if heads % count == 0)
+        return f"the largest divisor of N={heads} is {divisor}"
+    if axis == "N" and critical % kv_heads:
+        multiple = -(-critical // kv_heads) * kv_heads
+        return f"the next multiple of K={kv_heads} is {multiple}"
+    return ""
