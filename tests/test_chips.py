@@ -20,6 +20,7 @@ from chip_file import (
     POWERS,
     PRICES,
     SOURCES,
+    SPECIALS,
     VARIANTS,
     WRITTEN,
     each,
@@ -37,7 +38,7 @@ STRUCTURE = {"links", "domain", "ring_multiple", "driver_reserved_bytes"}
 
 NUMBERS = {
     *("flops_per_s", "bytes_per_s", "capacity_bytes", "driver_reserved_bytes"),
-    *("bus_bits", "pin_bits_per_s"),
+    *("bus_bits", "pin_bits_per_s", "exp_per_s"),
     *("hop_latency_s", "typical_hop_latency_s"),
     *("watts", "usd_per_hour", "fraction_of_peak", *STRUCTURE),
 }
@@ -65,7 +66,7 @@ def sources_of(entry):
     return source if isinstance(source, dict) else dict.fromkeys(numbers, source)
 
 
-@each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED])
+@each([*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED, *SPECIALS])
 def test_every_number_has_sources_that_are_listed(item):
     numbers = set(item.entry) & NUMBERS
     assert numbers - STRUCTURE <= set(sources_of(item.entry)) <= numbers
@@ -76,7 +77,7 @@ def test_every_number_has_sources_that_are_listed(item):
 
 
 def test_every_source_is_used():
-    items = [*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED]
+    items = [*PEAKS, *LEVELS, *NETWORKS, *POWERS, *PRICES, *MEASURED, *SPECIALS]
     used = {each for item in items for some in sources_of(item.entry).values() for each in some}
     of_variants = {source for name in VARIANTS for source in WRITTEN[name]["source"]}
     assert used | of_variants == set(SOURCES)

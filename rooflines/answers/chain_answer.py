@@ -16,11 +16,12 @@ from rooflines.answers.kernel_estimate import UNTIMED
 from rooflines.answers.phrases import Line, Title
 from rooflines.basics.text import seconds, si
 from rooflines.kernels.chains import parse_chain
+from rooflines.kernels.kernel_forms import DEFAULT_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.answers.kernel_estimate import AskedChip
+    from rooflines.answers.kernel_estimate import KernelChip
     from rooflines.hardware.entries import Chip
     from rooflines.kernels.chains import Chain, ChainTimes
     from rooflines.kernels.placed_kernels import KernelRates
@@ -30,7 +31,7 @@ def chain_answer(
     text: str,
     sizes: Mapping[str, int],
     dtypes: Mapping[str, str],
-    asked: AskedChip,
+    target: KernelChip,
     *,
     measured: str | None = None,
 ) -> KernelAnswer:
@@ -40,18 +41,18 @@ def chain_answer(
         text: Kinds between `+`, fused, or `,`, one after another.
         sizes: Rows B, widths, and further letters of the kinds [1].
         dtypes: Format by role; under "" that of everything else.
-        asked: The chip.
+        target: The chip.
         measured: Measured number; None: none.
 
     Raises:
         RooflinesError: Something is invalid, or the chip cannot do it.
     """
-    formats = {role or "x": form for role, form in dtypes.items()}
+    formats = {"x": DEFAULT_FORMAT, **{role or "x": form for role, form in dtypes.items()}}
     chain = parse_chain(text, sizes, formats)
-    name, chip, memory = asked.name, asked.chip, asked.memory
+    name, chip, memory = target.name, target.chip, target.memory
     rates = chain.rates(chip, name, memory)
     times = chain.times(rates)
-    row = {"operation": chain.text, "chip": name, "memory": memory}
+    row: dict[str, Any] = {"operation": chain.text, "chip": name, "memory": memory}
     row |= _columns(chain, times, sizes, formats)
     used = {f"memory.{memory}"}
     used |= {f"units.matrix.{chain.compute}"} if chain.flops else set()
@@ -91,7 +92,7 @@ def _columns(
     written = ",".join(f"{role}:{form}" for role, form in formats.items())
     plain = formats["x"] if {*formats} == {"x"} else written
     return {
-        "dtypes": plain or "bf16",
+        "dtypes": plain,
         "options": "fused" if chain.fused else "one after another",
         **sizes,
         "flops": float(chain.flops),

@@ -22,12 +22,12 @@ from rooflines.theory.network import LEVEL_SEPARATOR
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rooflines.answers.kernel_estimate import AskedChip
+    from rooflines.answers.kernel_estimate import KernelChip
     from rooflines.kernels.collectives import LevelTime, PlacedCollective
 
 
 def collective_answer(
-    kind: str, payload: int, shards: str, asked: AskedChip, *, measured: str | None = None
+    kind: str, payload: int, shards: str, target: KernelChip, *, measured: str | None = None
 ) -> KernelAnswer:
     """Answer about a collective.
 
@@ -35,16 +35,16 @@ def collective_answer(
         kind: The collective.
         payload: The whole tensor, in an all-to-all what one chip holds [byte].
         shards: Chips, or `4x4` along the axes of a torus.
-        asked: The chip, with its interconnects and calibrations.
+        target: The chip, with its interconnects and calibrations.
         measured: Measured number; None: none.
 
     Raises:
         RooflinesError: The interconnects do not join the chips.
     """
-    name, chip = asked.name, asked.chip
-    placed = placed_collective(chip, name, kind, shards, asked.network)
+    name, chip = target.name, target.chip
+    placed = placed_collective(chip, name, kind, shards, target.network)
     levels = placed.levels(payload)
-    estimate = collective_estimate(placed, payload, asked)
+    estimate = collective_estimate(placed, payload, target)
     row = _row(placed, payload, levels, name)
     row |= {} if estimate is None else estimate.columns()
     axes = placed.route.axes

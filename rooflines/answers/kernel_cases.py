@@ -9,7 +9,7 @@ from rooflines.answers.case_table import MAX_CASES, Cases
 from rooflines.answers.chain_answer import chain_answer
 from rooflines.answers.collective_answer import collective_answer
 from rooflines.answers.kernel_answer import IN_SWITCH
-from rooflines.answers.kernel_estimate import AskedChip
+from rooflines.answers.kernel_estimate import KernelChip
 from rooflines.answers.kernel_question import PAYLOAD
 from rooflines.answers.kind_answer import kind_answer
 from rooflines.basics.errors import RooflinesError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.kernel_answer import KernelAnswer
-    from rooflines.answers.kernel_question import KernelCase, KernelQuestion
+    from rooflines.answers.kernel_question import AskedCase, KernelQuestion
     from rooflines.answers.question import QuestionCatalogues
 
 AMOUNTS = {
@@ -60,8 +60,8 @@ def kernel_cases(
     if question.measured and len(cases) > 1:
         problem = f"is a number for one case, but the question has {len(cases)}"
         raise RooflinesError("measured", problem, "ask for one chip, dtype and size")
-    asked = _Asked(question, catalogues, options, bound=bound)
-    answers = [asked.answer(case, count) for case, count in cases]
+    subject_cases = _Asked(question, catalogues, options, bound=bound)
+    answers = [subject_cases.answer(case, count) for case, count in cases]
     return answers[0] if len(answers) == 1 else _table(question, answers)
 
 
@@ -88,10 +88,10 @@ class _Asked:
         softwares = named.split(",") if isinstance(named, str) else named
         self.calibration = None if bound or "none" in softwares else softwares
 
-    def answer(self, case: KernelCase, shards: str) -> KernelAnswer:
+    def answer(self, case: AskedCase, shards: str) -> KernelAnswer:
         """Answer to one case."""
         question, network = self.question, self.options.get("network")
-        asked = AskedChip(
+        target = KernelChip(
             case.chip,
             self.catalogues.chips[case.chip],
             self.options.get("memory") or MAIN_MEMORY,
@@ -102,11 +102,11 @@ class _Asked:
         subject, measured = question.subject, question.measured
         if question.collective:
             payload = case.sizes[PAYLOAD]
-            return collective_answer(subject, payload, shards, asked, measured=measured)
+            return collective_answer(subject, payload, shards, target, measured=measured)
         if question.kind is None:
-            return chain_answer(subject, case.sizes, case.dtypes, asked, measured=measured)
+            return chain_answer(subject, case.sizes, case.dtypes, target, measured=measured)
         kind, options = question.kind, question.options
-        return kind_answer(kind, case.sizes, case.dtypes, options, asked, measured=measured)
+        return kind_answer(kind, case.sizes, case.dtypes, options, target, measured=measured)
 
 
 def _table(question: KernelQuestion, answers: Sequence[KernelAnswer]) -> Cases:

@@ -77,7 +77,7 @@ class KernelEstimate:
         }
 
 
-class AskedChip(NamedTuple):
+class KernelChip(NamedTuple):
     """Chip that a question asks about, with the calibrations that it may use.
 
     Attributes:
@@ -107,25 +107,25 @@ class AskedChip(NamedTuple):
 
 
 def kernel_estimate(
-    form: KernelForm, complete: Mapping[str, int], asked: AskedChip
+    form: KernelForm, complete: Mapping[str, int], target: KernelChip
 ) -> KernelEstimate | None:
     """Calibrated time of attention or experts; None: no fit applies.
 
     Args:
         form: The kernel.
         complete: Its complete sizes [1].
-        asked: The chip, with its calibrations.
+        target: The chip, with its calibrations.
     """
-    if asked.calibration is None:
+    if target.calibration is None:
         return None
     kernel = _attention(form, complete) or _experts(form, complete)
     if kernel is None:
         return None
-    choice = asked.choice(kernel.compute)
+    choice = target.choice(kernel.compute)
     fit = choice.attention(kernel)
     if kernel.experts:
         fit = choice.experts(kernel.experts, kernel.compute)
-    rates = asked.chip.chip_rates(MATRIX, asked.memory, asked.chip.efficiency)
+    rates = target.chip.chip_rates(MATRIX, target.memory, target.chip.efficiency)
     times = calibrated_times(kernel, rates, choice) if fit is not None else None
     if fit is None or times is None:
         return None
@@ -136,7 +136,7 @@ def kernel_estimate(
     sizes = {} if sized is None else {key: poly.at(NO_SIZES) for key, poly in sized.sizes.items()}
     software = next(iter(choice.fits_of_kernel(kernel)), "").partition(" ")[0]
     return _estimate(
-        time, times.bands.get(bound), fit.reach, sizes, software, asked.name, kernel.compute
+        time, times.bands.get(bound), fit.reach, sizes, software, target.name, kernel.compute
     )
 
 
@@ -238,18 +238,18 @@ def _kernel(
 
 
 def collective_estimate(
-    placed: PlacedCollective, payload: int, asked: AskedChip
+    placed: PlacedCollective, payload: int, target: KernelChip
 ) -> KernelEstimate | None:
     """Calibrated time of a collective; None: no fit applies.
 
     Args:
         placed: The collective on its chips.
         payload: The whole tensor, in an all-to-all what one chip holds [byte].
-        asked: The chip, with its calibrations.
+        target: The chip, with its calibrations.
     """
-    if asked.calibration is None or placed.kind not in RING_PASSES:
+    if target.calibration is None or placed.kind not in RING_PASSES:
         return None
-    choice = asked.choice(REFERENCE_DTYPE, placed.names)
+    choice = target.choice(REFERENCE_DTYPE, placed.names)
     fit: CalibrationFit[Any] | None = choice.collective(placed.kind)
     match = choice.first_fit("collectives", placed.kind)
     if fit is None or match is None:
@@ -258,4 +258,4 @@ def collective_estimate(
     transfer = Transfer(placed.kind, constant(payload), placed.route, shares)
     time = Time((collective_pieces(transfer, Fraction(1), choice),)).at(NO_SIZES)
     sizes = {"bytes": Fraction(payload), "shards": Fraction(prod(placed.route.axes))}
-    return _estimate(time, fit.bands.get("network"), fit.reach, sizes, match[0], asked.name, "")
+    return _estimate(time, fit.bands.get("network"), fit.reach, sizes, match[0], target.name, "")

@@ -14,8 +14,9 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to,
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.kernels.chains import chain_sign
-from rooflines.kernels.collectives import COLLECTIVES, find_collective
+from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, find_collective
 from rooflines.kernels.kernel_forms import checked_kind, find_kind
+from rooflines.kernels.kind_table import BY_NAME
 from rooflines.models.library import is_named
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ WIDTHS = re.compile(r"\d+->\d+")
 """Widths of a matmul in a chain."""
 
 
-class KernelCase(NamedTuple):
+class AskedCase(NamedTuple):
     """One case of a question.
 
     Attributes:
@@ -124,15 +125,15 @@ class KernelQuestion:
     @property
     def collective(self) -> bool:
         """Tell whether this is about a collective."""
-        return self.subject in COLLECTIVES
+        return self.subject in COLLECTIVE_MEANINGS
 
-    def cases(self) -> Iterator[KernelCase]:
+    def cases(self) -> Iterator[AskedCase]:
         """Yield all cases: chips, dtypes and sizes, the last letter fastest."""
         letters = [*self.sizes]
         for chip, dtypes in product(self.chips, self.dtypes or [""]):
             formats = {**_formats_in(dtypes, self.kind), **self.roles}
             for sizes in product(*(self.sizes[letter] for letter in letters)):
-                yield KernelCase(chip, dict(zip(letters, sizes, strict=True)), formats)
+                yield AskedCase(chip, dict(zip(letters, sizes, strict=True)), formats)
 
 
 def _formats_in(dtypes: str, kind: KernelKind | None) -> dict[str, str]:
@@ -218,8 +219,9 @@ def parse_kernel_words(
     else:
         subject, rest = find_subject(words) or (None, [])
     if subject is None:
+        _check_spelling(words, chips)
         return None
-    kind = None if chain_sign(subject) or subject in COLLECTIVES else checked_kind(subject)
+    kind = None if chain_sign(subject) or subject in COLLECTIVE_MEANINGS else checked_kind(subject)
     question = KernelQuestion(subject, kind)
     reader = _Words(question, chips)
     with Mistakes() as mistakes:
@@ -235,6 +237,27 @@ def parse_kernel_words(
         with mistakes.at():
             reader.finish()
     return question
+
+
+def _check_spelling(words: Sequence[str], chips: Mapping[str, Chip]) -> None:
+    """Refuse a word that is nothing but nearly the name of a kind.
+
+    Raises:
+        RooflinesError: There is one, beside letters that only kinds have.
+    """
+    tokens = [token for word in words for token in word.split()]
+    letters = {token.partition("=")[0] for token in tokens if "=" in token}
+    if not letters & {"H", "E", "k", PARAMETERS, PAYLOAD}:
+        return
+    for token in tokens:
+        close = close_to(token.lower(), [*BY_NAME, *COLLECTIVE_MEANINGS])
+        is_word = token.isalpha() and not says_nothing(token)
+        if not close or not is_word or name_search.find_chip(token, chips):
+            continue
+        if name_search.find_operation(token) or name_search.find_dtypes(token):
+            continue
+        problem = f"is {quote(token)}, no kind of kernel"
+        raise RooflinesError("operation", problem, f"close to it: {', '.join(close)}")
 
 
 class _Words:

@@ -25,7 +25,7 @@ from rooflines.theory.operation import MATRIX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.answers.kernel_estimate import AskedChip
+    from rooflines.answers.kernel_estimate import KernelChip
     from rooflines.hardware.chip_parts import NumberRecord
     from rooflines.hardware.entries import Chip
     from rooflines.kernels.kernel_forms import KernelForm, Work
@@ -47,7 +47,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
     sizes: Mapping[str, int],
     dtypes: Mapping[str, str],
     options: Mapping[str, Any],
-    asked: AskedChip,
+    target: KernelChip,
     *,
     measured: str | None = None,
 ) -> KernelAnswer:
@@ -58,7 +58,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         sizes: Size by letter, as typed [1].
         dtypes: Format by role, with `compute`; under "" the format of all others.
         options: Choices and flags.
-        asked: The chip, with its calibrations.
+        target: The chip, with its calibrations.
         measured: Measured number; None: none.
 
     Raises:
@@ -67,12 +67,12 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
     form = with_letters(kernel_form(kind, dtypes, options), sizes)
     checked = kernel_sizes(form, sizes)
     complete = form.complete(checked)
-    name, chip = asked.name, asked.chip
-    placed = PlacedKernel(form, kernel_rates(chip, name, form, asked.memory))
+    name, chip = target.name, target.chip
+    placed = PlacedKernel(form, kernel_rates(chip, name, form, target.memory))
     work, times = form.work(complete), placed.times(complete)
-    estimate = kernel_estimate(form, complete, asked)
+    estimate = kernel_estimate(form, complete, target)
     thresholds = [placed.critical(axis, checked) for axis in placed.axes(checked)]
-    row: dict[str, Any] = {"operation": form.kind.name, "chip": name, "memory": asked.memory}
+    row: dict[str, Any] = {"operation": form.kind.name, "chip": name, "memory": target.memory}
     row |= _columns(form, complete, work, times)
     row |= {} if estimate is None else estimate.columns()
     row["compute_bound_from"] = short_threshold(thresholds[0]) if thresholds else None
@@ -87,7 +87,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         resources=[*_resources(work, times, placed)],
         facts=[*_facts(form, checked, complete, work, placed)],
         chip_name=chip.name or name,
-        numbers=_numbers(chip, form, asked.memory, work),
+        numbers=_numbers(chip, form, target.memory, work),
         estimate=estimate,
         untimed=UNTIMED,
         thresholds=thresholds,

@@ -65,6 +65,7 @@ VALUES: Mapping[str, Callable[[float], str]] = {
     "watts": "{:,.10g} W".format,
     "usd_per_hour": "${:,.10g}/h".format,
     "overhead_s": lambda value: f"overhead {seconds(value)}",
+    "exp_per_s": lambda value: f"{si(value, '')} exponentials/s",
     "typical_hop_latency_s": lambda value: f"{seconds(value)} typical",
     "hop_latency_s": lambda value: f"{seconds(value)}/hop",
 }

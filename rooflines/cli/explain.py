@@ -205,10 +205,12 @@ def command(
     SIZES of an operation are BxDxF in the order of its letters, or LETTER=SIZE words, of a matmul
     also M=, K= and N=; of a model B=, its sequences, and S=, the tokens of each. 8k is 8,192; a
     list 64,128, a range 1..512 (doubling) or 64..256+64, and several chips or DTYPES make a table.
-    MODEL is an id, a published name, or the path of a config.json; its DTYPES are a format, a
-    combination such as w4a16, or weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default
-    those that it is published in; of an operation bf16. The words may be in any order, names in any
-    case; a family name such as h100 stands for its usual chip.
+    Kernels such as attention, experts, norms, optimizers and collectives are asked by their kind,
+    `rooflines list kernels`. MODEL is an id, a published name, or the path of a config.json; its
+    DTYPES are a format, a combination such as w4a16, or
+    weights=fp8,cache=fp8,activations=bf16,compute=fp8, by default those that it is published in; of
+    an operation bf16. The words may be in any order, names in any case; a family name such as h100
+    stands for its usual chip.
 
     Examples:
         rooflines explain h100 128x8192x8192 bf16
@@ -221,6 +223,8 @@ def command(
         rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
         rooflines explain h100 128x8192x8192 bf16 --memory all
         rooflines explain h100 128x8192x8192 bf16 --measured 250us
+        rooflines explain h100 attention B=8 S=8192 N=32 K=8 H=128 bf16 decode
+        rooflines explain h100 all-reduce 64MiB --shards 8
         rooflines explain b200 gpt-oss-120b B=256 S=4096 fp8 --split tp=4 --price 2.5 --json
     """
     if not words:
@@ -251,10 +255,11 @@ def _kernel_answer(
         names = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
         problem = f"is no option of a kernel such as {question.subject}"
         raise RooflinesError(names, problem, "leave it out")
-    asked = with_overrides(question, catalogues, settings, None)
+    merged = with_overrides(question, catalogues, settings, None)
+    answer = kernel_cases(question, merged, options, bound=bound)
     for note in dict.fromkeys(question.notes):
         click.echo(note, err=True)
-    return answer_output(kernel_cases(question, asked, options, bound=bound))
+    return answer_output(answer)
 
 
 def answered_line(

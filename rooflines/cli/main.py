@@ -55,6 +55,7 @@ GROUPS = {
         "words": "List the words that questions have.",
         "prices": "List the lowest dated price for each chip.",
         "operations": "List the named operations.",
+        "kernels": "List the kinds of kernels, with letters and options.",
     },
     "measured": {
         "measure": "Time matmuls on this machine, and describe it as a chip.",
@@ -65,6 +66,9 @@ GROUPS = {
     },
 }
 """Commands with commands below them, each of these a module of this package."""
+
+MODULES = {("list", "kernels"): "kinds"}
+"""Modules of commands whose name another group has, too."""
 
 SHORT = ("chips", "models", "dtypes", "measure", "calibrate", "kernels")
 """Commands of groups that also work without the name of their group, as they once did."""
@@ -145,7 +149,8 @@ class Commands(click.Group):
         if cmd_name in GROUPS:
             summary = self.summaries[cmd_name]
             return Commands(name=cmd_name, summaries=GROUPS[cmd_name], hidden=(), help=summary)
-        command: click.Command = import_module(f"rooflines.cli.{cmd_name}").command
+        module = MODULES.get((self.name or "", cmd_name), cmd_name)
+        command: click.Command = import_module(f"rooflines.cli.{module}").command
         return command
 
 

@@ -102,6 +102,7 @@ CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
     ((*_on_bases("tokens_per_s_per_chip"), "output_tokens_per_s"), count),
     (("_tau",), "{:.2f}".format),
     (("flops", "flops_per_s"), partial(si, unit="")),
+    (("bytes_per_s",), partial(si, unit="B/s")),
     (("bytes", "bytes_per_token_bf16"), partial(si, unit="B")),
     (("seconds", "_s"), seconds),
 )

@@ -1,4 +1,4 @@
-"""Chains of kernels: fused into one kernel, or run one after another.
+"""Chains: kinds fused into one kernel, or run one after another.
 
 In a chain each kind takes the result before it as its first input; rows and widths must agree.
 A matmul goes from the width that it gets, D or F, to the other one; before swiglu it has F columns
@@ -51,8 +51,8 @@ SPREADING = ("top-k", "cross-entropy", "sum", "linear-cross-entropy", "experts",
 """Kinds after which nothing, or a row of another width, follows."""
 
 
-class Link(NamedTuple):
-    """A kind in a chain.
+class ChainLink(NamedTuple):
+    """Kind in a chain.
 
     Attributes:
         form: The kernel with its dtypes and flags.
@@ -71,7 +71,7 @@ class Link(NamedTuple):
 
 
 class ChainTimes(NamedTuple):
-    """Times of a chain [s].
+    """Chain times [s].
 
     Attributes:
         math, vector: Sums over the kernels, by unit.
@@ -101,7 +101,7 @@ class Chain:
         fused: Whether they are one kernel.
     """
 
-    links: tuple[Link, ...]
+    links: tuple[ChainLink, ...]
     fused: bool
 
     @property
@@ -111,17 +111,17 @@ class Chain:
 
     @property
     def inner_bytes(self) -> Fraction:
-        """Bytes of all tensors between kernels, each once [byte]."""
+        """Bytes between kernels, each tensor once [byte]."""
         return sum((Fraction(link.work.result_bytes) for link in self.links[:-1]), Fraction(0))
 
     @property
     def flops(self) -> Fraction:
-        """FLOP of the matrix unit [FLOP]."""
+        """Matrix unit's FLOP [FLOP]."""
         return sum((Fraction(link.work.flops) for link in self.links), Fraction(0))
 
     @property
     def vector_flops(self) -> Fraction:
-        """FLOP of the vector unit [FLOP]."""
+        """Vector unit's FLOP [FLOP]."""
         return sum((Fraction(link.work.vector_flops) for link in self.links), Fraction(0))
 
     @property
@@ -131,7 +131,7 @@ class Chain:
 
     @property
     def part_bytes(self) -> Fraction:
-        """Bytes of all kernels, each alone [byte]."""
+        """Bytes that all kernels move, each alone [byte]."""
         return sum((Fraction(link.work.memory_bytes) for link in self.links), Fraction(0))
 
     @property
@@ -152,7 +152,7 @@ class Chain:
 
     @property
     def compute(self) -> str:
-        """Dtype of the products; of the vector unit where there are none."""
+        """Compute dtype; without products the vector unit's."""
         computes = [link.form.compute for link in self.links if link.form.kind.unit == MATRIX]
         return computes[0] if computes else self.links[0].form.compute
 
@@ -195,7 +195,7 @@ class Chain:
 
 
 def chain_sign(text: str) -> str | None:
-    """Sign between the kinds of a chain; None: the text is no chain of kinds."""
+    """Sign between a chain's kinds; None: the text is no chain."""
     for sign in (FUSED, SEQUENCE):
         parts = [part.strip() for part in text.split(sign)]
         if len(parts) > 1 and all(parts) and all(_names_kind(part) for part in parts):
@@ -249,7 +249,7 @@ def parse_chain(
 
 
 def _first_width(parts: Sequence[str], sizes: Mapping[str, int]) -> int:
-    """Width of the first input [1]."""
+    """First input's width [1]."""
     match = STEP.fullmatch(parts[0])
     if match and match[3]:
         return int(match[3])
@@ -268,8 +268,8 @@ def _link(  # noqa: PLR0913, the parts of a link
     *,
     halved: bool,
     is_last: bool,
-) -> tuple[Link, int | None]:
-    """A part as a link, and the width of its result; None: no rows."""
+) -> tuple[ChainLink, int | None]:
+    """Link, and its result's width; None: no rows."""
     match = STEP.fullmatch(part)
     if match is None or width is None:
         problem = f"has {part!r}, which is no kind with its flags"
@@ -285,7 +285,7 @@ def _link(  # noqa: PLR0913, the parts of a link
         roles["compute"] = dtypes["compute"]
     form = kernel_form(kind, {"": dtypes.get("x", "bf16"), **roles}, dict.fromkeys(flags, True))
     own_sizes, after, label = _sizes(kind, match, width, sizes, halved=halved)
-    return Link(form, form.complete(own_sizes), label), after
+    return ChainLink(form, form.complete(own_sizes), label), after
 
 
 def _sizes(
@@ -296,7 +296,7 @@ def _sizes(
     *,
     halved: bool,
 ) -> tuple[dict[str, int], int | None, str]:
-    """Sizes of a link, the width of its result, and its name."""
+    """Link's sizes, its result's width, and its name."""
     rows, name = sizes["B"], " ".join([kind.name, *match[2].split()])
     if kind.name == MATMUL.name:
         after = int(match[4]) if match[4] else _other_width(width, sizes, halved=halved)

@@ -39,7 +39,7 @@ WHOLE = ("broadcast", "reduce")
 PAIRWISE = ("send", "permute")
 """Transfers between pairs of chips."""
 
-COLLECTIVES: Mapping[str, str] = {
+COLLECTIVE_MEANINGS: Mapping[str, str] = {
     ALL_REDUCE: "sum over all chips, on all chips",
     "all-gather": "all parts, on all chips",
     "reduce-scatter": "sum over all chips, a part on each",
@@ -54,8 +54,8 @@ COLLECTIVES: Mapping[str, str] = {
 """Meaning by collective."""
 
 SYNONYMS: Mapping[str, str] = {
-    **{name.replace("-", ""): name for name in COLLECTIVES if "-" in name},
-    **{name.replace("-", "_"): name for name in COLLECTIVES if "-" in name},
+    **{name.replace("-", ""): name for name in COLLECTIVE_MEANINGS if "-" in name},
+    **{name.replace("-", "_"): name for name in COLLECTIVE_MEANINGS if "-" in name},
     "psum": ALL_REDUCE,
     "ppermute": "permute",
     "recv": "send",
@@ -113,7 +113,7 @@ class PlacedCollective:
         return math.prod(self.route.axes)
 
     def levels(self, payload: int) -> list[LevelTime]:
-        """Levels of the route, inner first.
+        """Route levels, inner first.
 
         Args:
             payload: The whole tensor, in an all-to-all what one chip holds [byte].
@@ -173,7 +173,7 @@ class PlacedCollective:
         return max(level.time_s for level in self.levels(payload))
 
     def memory_s(self, payload: int) -> Fraction:
-        """Time of the main memory's traffic [s]."""
+        """Main memory's time [s]."""
         return self.memory_share * payload / self.memory_per_s
 
     def in_switch_s(self, payload: int) -> Fraction | None:
@@ -193,7 +193,7 @@ class PlacedCollective:
 def find_collective(name: str) -> str | None:
     """Collective by name or synonym, in any case; None: there is none."""
     text = name.strip().lower()
-    return text if text in COLLECTIVES else SYNONYMS.get(text)
+    return text if text in COLLECTIVE_MEANINGS else SYNONYMS.get(text)
 
 
 def placed_collective(
@@ -238,7 +238,7 @@ def placed_collective(
 
 
 def _fastest(links: tuple[Link, ...], axes: tuple[int, ...], kind: str) -> tuple[int, ...]:
-    """Axes of a torus that a number of chips takes."""
+    """Torus axes that a number of chips takes."""
     if not links or links[0].topology != TORUS:
         return axes
     return resolve_axes(links, axes, kind if kind in RING_PASSES else "all-gather")

@@ -290,8 +290,6 @@ def kernel_form(
         raise RooflinesError("", problem, "leave one of them out")
     if options.get("phase") == "decode" and "backward" in flags:
         raise RooflinesError("", "decode has no backward", "write prefill, or leave backward out")
-    if "window" in options and options.get("mask") == "full":
-        raise RooflinesError("", "a window needs causal", "leave out full, or the window")
     formed = kind.with_flag(flags[0]) if flags else kind
     formats, compute = _formats(kind, dtypes)
     return KernelForm(formed, options, formats, compute)
@@ -367,6 +365,8 @@ def kernel_sizes(form: KernelForm, sizes: Mapping[str, Any]) -> dict[str, int]:
         if missing:
             problem = f"of {kind.name} lack {', '.join(missing)}"
             raise RooflinesError("sizes", problem, f"write them, such as {kind.example}")
+    if "window" in sizes and form.options.get("mask") == "full":
+        raise RooflinesError("", "a window needs causal", "leave out full, or the window")
     form.check(form.complete(checked))
     return checked
 

@@ -114,10 +114,13 @@ def _attention() -> KernelKind:
             )
         },
         checks=(
-            Check("N % K == 0", "K={K} does not divide N={N}: query heads share KV heads evenly"),
+            Check(
+                "N % K == 0",
+                "K={K} does not divide N={N} query heads, which share KV heads: use one that does",
+            ),
             Check(
                 "T <= S",
-                "T={T} new tokens are more than S={S}, which counts them: S={total}, or full",
+                "T={T} new tokens are more than S={S}, which counts them: write S={total}, or full",
                 {"mask": "causal"},
             ),
             Check("window >= 1", "window={window}: a query sees itself, at least 1"),
@@ -142,7 +145,7 @@ def _mla() -> tuple[KernelKind, KernelKind]:
     }
     query, out = Tensor("x", "B*T*N*(kv+rope)"), Tensor("out", "B*T*N*kv")
     checks = (
-        Check("T <= S", "T={T} new tokens are more than S={S}, which counts them: S={total}"),
+        Check("T <= S", "T={T} new tokens are more than S={S}, which counts them: write S={total}"),
     )
     steps = {"pairs": "T*S - half(T*(T-1))"}
     phase = {"phase": {"decode": {"T": "1"}, "prefill": {"T": "S"}}}
@@ -242,7 +245,7 @@ def _experts() -> KernelKind:
                 flops="4*B*k*matrices*D*F",
             )
         },
-        checks=(Check("k <= E", "k={k} experts of E={E}: k is at most E"),),
+        checks=(Check("k <= E", "k={k} experts of E={E}: use a k of at most {E}"),),
         axes=("B", "F", "D", "E", "k"),
         largest=("E",),
         limits={"E": ("k", None), "k": ("1", "E")},
@@ -448,7 +451,7 @@ def _lookups() -> Iterator[KernelKind]:
         {"logits": logits},
         {"kept": Tensor(WHOLE_BYTE, "6*B*k")},
         vector_flops="B*V",
-        checks=(Check("k <= V", "k={k} columns of V={V}: k is at most V"),),
+        checks=(Check("k <= V", "k={k} columns of V={V}: use a k of at most {V}"),),
         axes=("B", "V"),
         synonyms=("topk", "sample", "sampling"),
         example="B=64 V=128256 k=50 bf16",
@@ -562,10 +565,13 @@ def _products() -> Iterator[KernelKind]:
         defaults={"stride": "1", "pad": "0", "groups": "1"},
         steps={"side": "windows(HW, k, stride, pad)", "inside": "taps(HW, k, stride, pad)"},
         checks=(
-            Check("k <= HW+2*pad", "a kernel of {k} is larger than the padded image of {padded}"),
+            Check(
+                "k <= HW+2*pad",
+                "a kernel of {k} is larger than the padded image of {padded}: raise pad",
+            ),
             Check(
                 "(C % groups == 0) & (F % groups == 0)",
-                "groups={groups} divides not both C={C} and F={F}",
+                "groups={groups} does not divide both C={C} and F={F}: use a divisor of both",
             ),
         ),
         axes=("B", "C", "F"),

@@ -31,15 +31,15 @@ def items_of(chips, section):
             part = {f"{unit}.{key}": one for unit, of in part.items() for key, one in of.items()}
         elif isinstance(part, list):
             part = {str(number): entry for number, entry in enumerate(part)}
-        elif section == "power":
+        elif section in ("power", "special"):
             part = {section: part} if part else {}
         found += [Item(name, path, entry) for path, entry in part.items()]
     return found
 
 
-PEAKS, LEVELS, NETWORKS, POWERS, PRICES, MEASURED = (
+PEAKS, LEVELS, NETWORKS, POWERS, PRICES, MEASURED, SPECIALS = (
     items_of(BASES, section)
-    for section in ("units", "memory", "networks", "power", "prices", "measured")
+    for section in ("units", "memory", "networks", "power", "prices", "measured", "special")
 )
 
 
