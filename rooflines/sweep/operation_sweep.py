@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from rooflines.config.schema import SweepConfig
     from rooflines.sweep.cases import Axes
     from rooflines.theory.operation import Flops, Unit
+
+MAX_KERNELS = 4096
+"""Kernels of operations that are remembered: they have the same works on most chips [1]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +83,14 @@ class OperationCase(Case):
 
     @cached_property
     def _workload_and_kernel(self) -> tuple[Workload, Kernel]:
-        """Workload and kernel without transfers, for all chips that send the same bytes."""
-        sweep, transfers, compute = self.sweep, self.scheme.transfers, self.combination.compute
+        sweep, transfers, stored = self.sweep, self.scheme.transfers, self.combination
         sent = (
             self.route.bytes_per_payload_byte(transfers[0][1]) if self.route and transfers else ()
         )
-        key = self.dtypes, self.sharding, self.shards, sent
-        if key not in sweep.kernels:
-            bits = self.combination.bits
-            workload = Workload(
-                sweep.op, bits, self.scheme, self.shards, sent, sweep.tile, sweep.flops
-            )
-            sweep.kernels[key] = workload, operation_kernel(workload, compute)
-        return sweep.kernels[key]
+        bits, tile = tuple(stored.bits.items()), tuple(sweep.tile.items())
+        return _workload_and_kernel(
+            sweep.op, bits, stored.compute, self.scheme, self.shards, sent, tile, sweep.flops
+        )
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -124,6 +122,22 @@ class OperationCase(Case):
         if not self.sweep.config.shapes:
             keys["shape"] = None
         return {**keys, SHARDS: self.shards}
+
+
+@lru_cache(MAX_KERNELS)
+def _workload_and_kernel(  # noqa: PLR0913, all that decides them
+    op: Operation,
+    bits: tuple[tuple[str, Fraction], ...],
+    compute: str,
+    sharding: Sharding,
+    shards: int,
+    sent: tuple[Fraction, ...],
+    tile: tuple[tuple[str, int], ...],
+    flops: Flops,
+) -> tuple[Workload, Kernel]:
+    """Workload and kernel without transfers, for all chips and parts that send the same bytes."""
+    workload = Workload(op, dict(bits), sharding, shards, sent, dict(tile), flops)
+    return workload, operation_kernel(workload, compute)
 
 
 @dataclass(frozen=True, repr=False)
@@ -247,11 +261,6 @@ class Sweep(BaseSweep[OperationCase]):
         """Columns in order."""
         has = {"axes": self.has_axes, "levels": self.has_levels}
         return columns_of("table", self.op.dims, **has, measured=self.config.measured is not None)
-
-    @cached_property
-    def kernels(self) -> dict[object, tuple[Workload, Kernel]]:
-        """Memo: workloads and kernels by dtypes, sharding, shards and bytes sent."""
-        return {}
 
     def rows_by_chip(self) -> dict[str, int]:
         """Count rows by chip, for chips with rows, in order [1]."""

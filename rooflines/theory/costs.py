@@ -67,15 +67,15 @@ class Workload:
         """Shards along a dimension: N along the split one, otherwise 1 [1]."""
         return self.shards if dim == self.sharding.split else 1
 
-    def per_extent(self, dim: str) -> Fraction:
-        """Elements in one extent of a dimension on one chip: a tile, or 1/N [1]."""
-        return Fraction(self.tile[dim]) if dim in self.tile else Fraction(1, self.shards_along(dim))
-
     def elements(self, dims: Iterable[str], extents: Iterable[str] = ()) -> Poly:
-        """Elements of a tensor on one chip: product over `dims`, times further `extents` [1]."""
+        """Elements of a tensor on one chip: product over `dims`, times further `extents` [1].
+
+        An extent has the elements of a tile, or 1/N of those of a size.
+        """
         tensor_dims = set(dims)
-        coefficient = math.prod(map(self.per_extent, tensor_dims), start=Fraction(1))
-        return Poly({self.op.in_order(tensor_dims.union(extents)): coefficient})
+        tile = math.prod(self.tile[dim] for dim in tensor_dims if dim in self.tile)
+        shards = math.prod(self.shards_along(dim) for dim in tensor_dims if dim not in self.tile)
+        return Poly({self.op.in_order(tensor_dims.union(extents)): Fraction(tile, shards)})
 
     def operand_bytes(self, operand: str, extents: Iterable[str] = ()) -> Poly:
         """Bytes of an operand on one chip: elements * bits / 8 [byte]."""
