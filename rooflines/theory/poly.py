@@ -89,7 +89,7 @@ class Poly:
 
     def __truediv__(self, divisor: Fraction | int) -> Poly:
         """Quotient by a number: a share, or time = work / rate."""
-        return self * (Fraction(1) / divisor)
+        return Poly({product: coefficient / divisor for product, coefficient in self.terms.items()})
 
     def renamed(self, new_name: Callable[[str], str]) -> Poly:
         """This polynomial with extents renamed."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,6 +49,16 @@ class ChipRates:
     level: MemoryLevel
     efficiency: Mapping[str, Fraction]
 
+    @cached_property
+    def reached_peaks(self) -> Mapping[str, Fraction]:
+        """Peaks by compute dtype, efficiency included [FLOP/s]."""
+        return {compute: peak * self.efficiency["math"] for compute, peak in self.peaks.items()}
+
+    @cached_property
+    def reached_bytes_per_s(self) -> Fraction:
+        """Bandwidth between memory level and compute unit, efficiency included [byte/s]."""
+        return self.level.bytes_per_s * self.efficiency["memory"]
+
 
 RunCount = int | Fraction | Poly
 """Runs of a kernel per step [1]; in training as a polynomial in the number of micro-batches."""
@@ -56,13 +66,13 @@ RunCount = int | Fraction | Poly
 
 def math_rate(chip_rates: ChipRates, compute: str) -> Fraction:
     """Peak in a compute dtype, efficiency included [FLOP/s]."""
-    return chip_rates.peaks[compute] * chip_rates.efficiency["math"]
+    return chip_rates.reached_peaks[compute]
 
 
 def memory_rate(chip_rates: ChipRates, compute: str) -> Fraction:
     """Bandwidth between memory level and compute unit, for any compute dtype [byte/s]."""
     del compute
-    return chip_rates.level.bytes_per_s * chip_rates.efficiency["memory"]
+    return chip_rates.reached_bytes_per_s
 
 
 @dataclass(frozen=True)
@@ -128,8 +138,9 @@ def work_time(
     """
     assert resource.rate is not None  # noqa: S101, for types
     return total(
-        resource.kernel_work(kernel) * count / resource.rate(chip_rates, kernel.compute)
+        work * count / resource.rate(chip_rates, kernel.compute)
         for count, kernel in parts
+        if (work := resource.kernel_work(kernel))
     )
 
 
