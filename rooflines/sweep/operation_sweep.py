@@ -125,7 +125,7 @@ class OperationCase(Case):
 
 
 @lru_cache(MAX_KERNELS)
-def _workload_and_kernel(  # noqa: PLR0913, all that decides them
+def _workload_and_kernel(  # noqa: PLR0913, PLR0917, all that decides them
     op: Operation,
     bits: tuple[tuple[str, Fraction], ...],
     compute: str,
