@@ -143,5 +143,7 @@ def _common_facts(answers: Sequence[KernelAnswer]) -> Iterator[str]:
     """Facts that all rows share, as notes."""
     facts = [{(line.label, line.text) for line in answer.facts} for answer in answers]
     for line in answers[0].facts:
-        if line.label != "intensity" and all((line.label, line.text) in shared for shared in facts):
+        if line.label not in ("intensity", "uncounted") and all(
+            (line.label, line.text) in shared for shared in facts
+        ):
             yield f"{line.label.capitalize()}: {line.text}"
