@@ -13,9 +13,8 @@ from rooflines.answers.word_forms import says_nothing
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.kernels.chains import chain_sign
 from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, find_collective
-from rooflines.kernels.kernel_forms import checked_kind, find_kind
+from rooflines.kernels.kind_names import chain_sign, checked_kind, find_kind
 from rooflines.kernels.kind_table import BY_NAME
 from rooflines.models.library import is_named
 

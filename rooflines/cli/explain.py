@@ -14,7 +14,6 @@ from rooflines.answers.case_table import Cases
 from rooflines.answers.completion import complete, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
-from rooflines.answers.kernel_cases import kernel_cases
 from rooflines.answers.kernel_question import parse_kernel_words
 from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
@@ -250,6 +249,8 @@ def _kernel_answer(
     question = parse_kernel_words(words, catalogues.chips, options)
     if question is None:
         return None
+    from rooflines.answers.kernel_cases import kernel_cases  # noqa: PLC0415, loaded on use
+
     refused = [name for name, value in options.items() if value and name not in OF_KERNELS]
     if refused:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in refused)

@@ -13,7 +13,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.kernels.kernel_forms import KernelForm, checked_kind, find_kind, kernel_form
+from rooflines.kernels.kernel_forms import KernelForm, kernel_form
+from rooflines.kernels.kind_names import FUSED, MATMUL_NAME, chain_sign, checked_kind
 from rooflines.kernels.kinds import KernelKind, Tensor
 from rooflines.kernels.placed_kernels import KernelRates, kernel_rates, times_of_work
 from rooflines.theory.operation import MATRIX
@@ -24,11 +25,8 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
     from rooflines.kernels.kernel_forms import Work
 
-FUSED, SEQUENCE = "+", ","
-"""Signs between kinds: one fused kernel, or kernels one after another."""
-
 MATMUL = KernelKind(
-    "matmul",
+    MATMUL_NAME,
     "product of rows and weights",
     {"B": "rows", "D": "width before", "F": "width after"},
     {"x": Tensor("x", "B*D"), "w": Tensor("w", "D*F")},
@@ -194,25 +192,11 @@ class Chain:
         return ChainTimes(math, vector, memory, activation, lower, overlapped, ops, upper)
 
 
-def chain_sign(text: str) -> str | None:
-    """Sign between a chain's kinds; None: the text is no chain."""
-    for sign in (FUSED, SEQUENCE):
-        parts = [part.strip() for part in text.split(sign)]
-        if len(parts) > 1 and all(parts) and all(_names_kind(part) for part in parts):
-            return sign
-    return None
-
-
 def _reads_gate_up(parts: Sequence[str]) -> bool:
     """Tell whether an activation of gate and up comes before the next matmul."""
     names = (part.split(maxsplit=1)[0].lower() for part in parts)
-    kinds = [name if name == MATMUL.name else checked_kind(name).name for name in names]
-    return next((kind for kind in kinds if kind in (MATMUL.name, *HALVING)), "") in HALVING
-
-
-def _names_kind(part: str) -> bool:
-    name = part.split(maxsplit=1)[0].lower()
-    return name == MATMUL.name or find_kind(name) is not None
+    kinds = [name if name == MATMUL_NAME else checked_kind(name).name for name in names]
+    return next((kind for kind in kinds if kind in (MATMUL_NAME, *HALVING)), "") in HALVING
 
 
 def parse_chain(
@@ -253,7 +237,7 @@ def _first_width(parts: Sequence[str], sizes: Mapping[str, int]) -> int:
     match = STEP.fullmatch(parts[0])
     if match and match[3]:
         return int(match[3])
-    first = checked_kind(match[1]).name if match and match[1].lower() != MATMUL.name else ""
+    first = checked_kind(match[1]).name if match and match[1].lower() != MATMUL_NAME else ""
     letter = "F" if first in HALVING else "V" if first in ("top-k", "cross-entropy") else "D"
     if letter not in sizes:
         raise RooflinesError("sizes", f"lack {letter}, the width of rows", f"write {letter}=8192")
@@ -275,7 +259,7 @@ def _link(  # noqa: PLR0913, the parts of a link
         problem = f"has {part!r}, which is no kind with its flags"
         raise RooflinesError("operation", problem, "write add + rmsnorm residual + quantise")
     name, flags = match[1].lower(), match[2].split()
-    kind = MATMUL if name == MATMUL.name else checked_kind(name)
+    kind = MATMUL if name == MATMUL_NAME else checked_kind(name)
     roles = {role: dtypes[role] for role in kind.roles if role in dtypes and role != "out"}
     if is_last and "out" in dtypes and "out" in kind.roles:
         roles["out"] = dtypes["out"]
@@ -298,7 +282,7 @@ def _sizes(
 ) -> tuple[dict[str, int], int | None, str]:
     """Link's sizes, its result's width, and its name."""
     rows, name = sizes["B"], " ".join([kind.name, *match[2].split()])
-    if kind.name == MATMUL.name:
+    if kind.name == MATMUL_NAME:
         after = int(match[4]) if match[4] else _other_width(width, sizes, halved=halved)
         if match[3] and int(match[3]) != width:
             problem = f"matmul {match[3]}->{match[4]} follows rows {width:,} wide"

@@ -6,7 +6,6 @@ A formula is an arithmetic expression in letters and a few functions, such as
 
 from __future__ import annotations
 
-import ast
 import math
 from fractions import Fraction
 from functools import cache, reduce
@@ -151,6 +150,8 @@ EXPRESSION_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 @cache
 def names_in(formula: str) -> tuple[str, ...]:
     """Letters and intermediate names in a formula, by first appearance."""
+    import ast  # noqa: PLC0415, few processes need it
+
     nodes = ast.walk(ast.parse(formula, mode="eval"))
     names = (node.id for node in nodes if isinstance(node, ast.Name))
     return tuple(dict.fromkeys(name for name in names if name not in FUNCTIONS))

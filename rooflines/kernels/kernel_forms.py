@@ -7,11 +7,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, close_to, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.kernels.formulas import compile_formulas, names_in
-from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kernels.kind_names import checked_kind
 from rooflines.kernels.kinds import WHOLE_BYTE, KernelKind
 from rooflines.theory.operation import MATRIX
 
@@ -245,25 +245,6 @@ def _bytes(elements: Any, bits: int | Fraction) -> Any:  # noqa: ANN401, numbers
 
 
 # ------------------------------------------------------------ forms from typed options
-
-
-def find_kind(name: str) -> KernelKind | None:
-    """KernelKind by name or synonym, in any case; None: there is none."""
-    return BY_NAME.get(name.strip().lower().replace("_", "-"))
-
-
-def checked_kind(name: str) -> KernelKind:
-    """KernelKind by name or synonym.
-
-    Raises:
-        RooflinesError: There is none.
-    """
-    kind = find_kind(name)
-    if kind is None:
-        close = close_to(name.lower(), [*BY_NAME])
-        fix = f"close to it: {', '.join(close)}" if close else "see `rooflines list kernels`"
-        raise RooflinesError("operation", f"is {quote(name)}, no kind of kernel", fix, value=name)
-    return kind
 
 
 def kernel_form(
