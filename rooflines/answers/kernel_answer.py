@@ -28,8 +28,8 @@ THRESHOLDS = "Compute-bound from this size on, other sizes fixed:"
 IN_SWITCH = "t_in_switch_s"
 """Column with the time where the network adds up in its switch [s]."""
 
-WITHIN = "80% within"
-"""Column title for a band."""
+BOUND_WORDS = {"vector": "bound by the vector unit", "exp": "bound by exponentials"}
+"""Bottlenecks in words, where they are no noun of the field."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +121,7 @@ def chip_records(chip: Chip, used: Collection[str]) -> list[NumberRecord]:
 
 def bound_words(bound: str) -> str:
     """A bottleneck in words."""
-    return "bound by the vector unit" if bound == "vector" else f"{bound}-bound"
+    return BOUND_WORDS.get(bound, f"{bound}-bound")
 
 
 def rate_words(row: Mapping[str, Any], peak_per_s: float | None, *, is_mean: bool = False) -> str:

@@ -12,9 +12,10 @@ from rooflines.answers.kernel_answer import IN_SWITCH
 from rooflines.answers.kernel_estimate import KernelChip
 from rooflines.answers.kernel_question import PAYLOAD
 from rooflines.answers.kind_answer import kind_answer
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.kernels.placed_kernels import EXPONENTIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,7 +107,23 @@ class _Asked:
         if question.kind is None:
             return chain_answer(subject, case.sizes, case.dtypes, target, measured=measured)
         kind, options = question.kind, question.options
-        return kind_answer(kind, case.sizes, case.dtypes, options, target, measured=measured)
+        return kind_answer(
+            kind,
+            case.sizes,
+            case.dtypes,
+            options,
+            target,
+            measured=measured,
+            counts_exp=self._counts_exp(),
+        )
+
+    def _counts_exp(self) -> bool:
+        """Tell whether exponentials are a resource of the bound."""
+        resource = self.options.get("resource")
+        if resource not in (None, EXPONENTIALS):
+            problem = f"is {quote(resource)}, but only exponentials are asked for"
+            raise RooflinesError("resource", problem, "write --resource exp, or leave it out")
+        return resource is not None
 
 
 def _table(question: KernelQuestion, answers: Sequence[KernelAnswer]) -> Cases:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,8 @@ from rooflines.answers.kernel_answer import (
     rate_words,
 )
 from rooflines.answers.kernel_estimate import UNTIMED, kernel_estimate
-from rooflines.answers.phrases import DIGITS, Line, Title, crossover
+from rooflines.answers.phrases import DIGITS, Line, Title, crossover, distinguishable
+from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
@@ -38,7 +40,7 @@ UNIFORM, SAME = "uniform", "same"
 MLA_DEFAULTS = "as in DeepSeek-V3"
 """Origin of the default sizes of latent attention."""
 
-LIMITS = {"compute": "math", "vector": "vector", "memory": "memory"}
+LIMITS = {"compute": "math", "vector": "vector", "memory": "memory", "exp": "exp"}
 """Resource by bound."""
 
 
@@ -50,6 +52,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
     target: KernelChip,
     *,
     measured: str | None = None,
+    counts_exp: bool = False,
 ) -> KernelAnswer:
     """Answer about a kind.
 
@@ -60,6 +63,7 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         options: Choices and flags.
         target: The chip, with its calibrations.
         measured: Measured number; None: none.
+        counts_exp: Whether exponentials are a resource of the bound.
 
     Raises:
         RooflinesError: Something is invalid, or the chip cannot do it.
@@ -68,12 +72,15 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
     checked = kernel_sizes(form, sizes)
     complete = form.complete(checked)
     name, chip = target.name, target.chip
-    placed = PlacedKernel(form, kernel_rates(chip, name, form, target.memory))
+    placed = PlacedKernel(form, kernel_rates(chip, name, form, target.memory), counts_exp)
+    if counts_exp and placed.rates.exp is None:
+        problem = f"has no sourced rate of exponentials: {name}"
+        raise RooflinesError("resource exp", problem, "leave out --resource exp")
     work, times = form.work(complete), placed.times(complete)
     estimate = kernel_estimate(form, complete, target)
     thresholds = [placed.critical(axis, checked) for axis in placed.axes(checked)]
     row: dict[str, Any] = {"operation": form.kind.name, "chip": name, "memory": target.memory}
-    row |= _columns(form, complete, work, times)
+    row |= _columns(placed, complete, work, times)
     row |= {} if estimate is None else estimate.columns()
     row["compute_bound_from"] = short_threshold(thresholds[0]) if thresholds else None
     typed = " ".join(f"{letter}={size}" for letter, size in checked.items())
@@ -91,22 +98,18 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         estimate=estimate,
         untimed=UNTIMED,
         thresholds=thresholds,
-        threshold_lines=[_threshold_line(threshold, complete) for threshold in thresholds],
+        threshold_lines=[
+            _threshold_line(threshold, complete, row["bound"]) for threshold in thresholds
+        ],
         measured=measured_kernel(measured, row),
     )
 
 
-def _by_bound(times: KernelTimes) -> dict[str, Fraction]:
-    """Times that count in the bound [s]."""
-    by_bound = {"compute": times.math, "vector": times.vector, "memory": times.memory}
-    return {bound: time for bound, time in by_bound.items() if time is not None}
-
-
 def _columns(
-    form: KernelForm, complete: Mapping[str, int], work: Work, times: KernelTimes
+    placed: PlacedKernel, complete: Mapping[str, int], work: Work, times: KernelTimes
 ) -> dict[str, Any]:
     """Columns of a table, besides the place."""
-    by_bound = _by_bound(times)
+    form, by_bound = placed.form, placed.by_bound(times)
     lower = max(by_bound.values())
     flops = work.vector_flops if form.kind.unit == VECTOR else work.flops
     return {
@@ -123,6 +126,7 @@ def _columns(
         **{
             f"t_{resource}_s": float(by_bound[bound]) if bound in by_bound else None
             for bound, resource in LIMITS.items()
+            if bound != "exp"
         },
         "t_exp_s": None if times.exp is None else float(times.exp),
         "t_lower_s": float(lower),
@@ -140,9 +144,8 @@ def _bound_text(
     if not _is_uniform(form):
         return f"at least {seconds(lower)}, {words}"
     strict = kernel_form(form.kind, _typed_dtypes(form), {**form.options, "routing": SAME})
-    least = max(
-        _by_bound(PlacedKernel(strict, placed.rates).times(strict.complete(sizes))).values()
-    )
+    least_kernel = replace(placed, form=strict)
+    least = max(least_kernel.by_bound(least_kernel.times(strict.complete(sizes))).values())
     return (
         f"at the mean of {UNIFORM} routing {seconds(lower)}, {words}; "
         f"at least {seconds(float(least))} whatever the routing"
@@ -169,8 +172,9 @@ def _resources(work: Work, times: KernelTimes, placed: PlacedKernel) -> Iterator
         "compute": math if is_vector else ("flops", work.flops, rates.matrix),
         "vector": math,
         "memory": ("memory_bytes", work.memory_bytes, rates.memory),
+        "exp": ("exponentials", work.exponentials, rates.exp),
     }
-    for bound, time in _by_bound(times).items():
+    for bound, time in placed.by_bound(times).items():
         column, amount, rate = parts[bound]
         if amount and rate is not None:
             yield ResourceTime(
@@ -220,7 +224,7 @@ def _facts(
     if _is_uniform(form) and work.touched is not None:
         rows = "experts" if form.kind.name == "experts" else "rows"
         yield Line("routing", "", f"{significant(float(work.touched), DIGITS)} {rows} in the mean")
-    if work.exponentials and not is_vector:
+    if work.exponentials and not is_vector and not placed.counts_exp:
         count = f"{si(float(work.exponentials), '')} exponentials"
         rate = placed.rates.exp
         timed = "untimed: no sourced rate"
@@ -240,8 +244,14 @@ def short_threshold(threshold: Critical) -> str:
     return "any" if threshold.outcome == ALWAYS else threshold.outcome
 
 
-def _threshold_line(threshold: Critical, complete: Mapping[str, Any]) -> Line:
-    """Critical size along a letter, in words."""
+def _threshold_line(threshold: Critical, complete: Mapping[str, Any], bound: str) -> Line:
+    """Critical size along a letter, in words.
+
+    Args:
+        threshold: The threshold.
+        complete: Complete sizes [1].
+        bound: Bottleneck at these sizes.
+    """
     axis, critical = threshold.axis, threshold.critical
     if threshold.outcome == FOUND and critical is not None and threshold.real is not None:
         text = f"crossover {crossover(threshold.real)}"
@@ -252,10 +262,10 @@ def _threshold_line(threshold: Critical, complete: Mapping[str, Any]) -> Line:
         return Line(axis, "any", "compute-bound at every size")
     if threshold.outcome != NEVER:
         return Line(axis, threshold.outcome, "beyond the largest size")
-    if threshold.limit_intensity is None or threshold.needed_intensity is None:
-        return Line(axis, "never", "memory-bound at every size")
-    have = significant(threshold.limit_intensity, DIGITS)
-    need = significant(threshold.needed_intensity, DIGITS)
+    limit, needed = threshold.limit_intensity, threshold.needed_intensity
+    if limit is None or needed is None or limit >= needed:
+        return Line(axis, "never", f"{bound_words(bound)} at every size")
+    have, need = distinguishable(limit, needed)
     return Line(axis, "never", f"memory intensity tends to {have} of {need} FLOP/B")
 
 

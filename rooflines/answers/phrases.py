@@ -27,7 +27,7 @@ MAX_GROUPS = 4
 MAX_DTYPES = 3
 """Other dtypes named [1]."""
 
-UNITS = {"flops": "FLOP", "vector_flops": "FLOP"}
+UNITS = {"flops": "FLOP", "vector_flops": "FLOP", "exponentials": ""}
 """Units of works that are not of bytes, by column."""
 
 BEYOND = {
@@ -104,6 +104,8 @@ def _network(row: Mapping[str, Any]) -> str:
 def work_at_rate(resource: ResourceTime) -> str:
     """Work at one resource, and its rate."""
     unit = UNITS.get(resource.column, "B")
+    if not unit:
+        return f"{si(resource.work, '')} at {si(resource.per_s, '/s')}"
     return f"{si(resource.work, unit)} at {si(resource.per_s, f'{unit}/s')}"
 
 

@@ -57,6 +57,7 @@ OF_OPERATIONS = {
     "sharding": "NAME: How they split it; see below.",
     "unit": "UNIT: matrix or vector; by default the operation's.",
     "flops": "COUNT: leading or exact; by default the operation's.",
+    "resource": "NAME: Of a kernel: exp counts exponentials in its bound.",
 }
 OF_TRAINING = {
     "shard": (
@@ -94,6 +95,7 @@ OF_KERNELS = (
     "network",
     "memory",
     "measured",
+    "resource",
     "calibration",
 )
 """Options of questions about kernels."""
@@ -297,6 +299,9 @@ def _answer(
         typed = question.options.keys() - {"phase", "calibration"}
         _check_options({**keys, **dict.fromkeys(typed)}, of_a_model=question.model is not None)
         keys.pop("operation", None)
+        if "resource" in keys:
+            fix = "name a kernel such as attention, or leave it out"
+            raise RooflinesError("--resource", "is for kernels alone", fix)
         price = keys.pop("price", question.options.pop("price", None))
         catalogues = with_overrides(question, catalogues, settings, price)
         if "sharding" in keys:

@@ -155,10 +155,12 @@ class PlacedKernel:
     Attributes:
         form: The kernel.
         rates: The chip's rates.
+        counts_exp: Whether exponentials are a resource of the bound.
     """
 
     form: KernelForm
     rates: KernelRates
+    counts_exp: bool = False
 
     def times(self, complete: Mapping[str, Any]) -> KernelTimes:
         """Exact times at complete sizes [s]."""
@@ -167,14 +169,24 @@ class PlacedKernel:
     def is_compute_bound(self, complete: Mapping[str, Any]) -> bool:
         """Tell whether math takes as long as memory, at least."""
         times = self.times(complete)
-        return times.math is not None and times.math >= times.memory
+        return times.math is not None and times.math >= self._rival(times)
+
+    def by_bound(self, times: KernelTimes) -> dict[str, Fraction]:
+        """Times that count in the bound, by its name [s]."""
+        by_bound = {MATH: times.math, VECTOR_BOUND: times.vector, MEMORY: times.memory}
+        by_bound |= {EXPONENTIALS: times.exp} if self.counts_exp else {}
+        return {bound: time for bound, time in by_bound.items() if time is not None}
+
+    def _rival(self, times: KernelTimes) -> Fraction:
+        """Largest time beside math [s]."""
+        memory: Fraction = times.memory
+        return max(memory, times.exp) if self.counts_exp and times.exp else memory
 
     def _margin(self, complete: Mapping[str, Any]) -> Fraction:
         """Math less memory time [s]."""
         times = self.times(complete)
         math: Fraction = times.math or Fraction(0)
-        memory: Fraction = times.memory
-        return math - memory
+        return math - self._rival(times)
 
     def along(self, axis: str, sizes: Mapping[str, int], size: Any) -> dict[str, Any]:  # noqa: ANN401, a number
         """Complete sizes where a letter has another size, and letters that follow it.
