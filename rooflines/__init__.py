@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rooflines.answers.best_split import best_splits as best_splits
     from rooflines.answers.explain import explain as explain
     from rooflines.answers.explain import explain_model as explain_model
+    from rooflines.answers.kernel_bounds import kernel as kernel
+    from rooflines.answers.kernel_bounds import kernels as kernels
     from rooflines.answers.operation_answer import OperationAnswer as OperationAnswer
     from rooflines.answers.serving_answer import ServingAnswer as ServingAnswer
     from rooflines.answers.train import train as train
@@ -66,6 +68,7 @@ HOMES = {
     "answers.answer": ("Answer",),
     "answers.best_split": ("best_splits",),
     "answers.explain": ("explain", "explain_model"),
+    "answers.kernel_bounds": ("kernel", "kernels"),
     "answers.operation_answer": ("OperationAnswer",),
     "answers.serving_answer": ("ServingAnswer",),
     "answers.train": ("train",),

@@ -119,8 +119,8 @@ def test_one_module_reads_tables_and_one_writes_csv(called, module, trees):
     assert found == {module}
 
 
-SHARED = {"command", "menus", "view"}
-"""Public functions that every command, or every kind of chart, has."""
+SHARED = {"command", "kernels", "menus", "view"}
+"""Public functions that every command or kind of chart has; kernels: a frame, or its chart."""
 
 
 def shared(trees, *kinds):

@@ -12,7 +12,6 @@ from rooflines.basics.yaml_file import MAX_YAML_BYTES
 from rooflines.basics.yaml_loader import MAX_DEPTH, MAX_NODES
 from rooflines.config.axis_sizes import MAX_AXIS_SIZES, SNAP, Sizes
 from rooflines.config.sweep_fields import MAX_PART_ROWS
-from rooflines.evaluation.compiler import TIE_SHARE
 from rooflines.fits.timings import ATTENTION, COLLECTIVE, EXPERTS, MATMUL_TIMINGS, SERVED
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.hardware.plausibility import MAX_BASE_RATIO
@@ -24,6 +23,7 @@ from rooflines.sweep.checks import MAX_PRODUCT
 from rooflines.theory.network import RING_PASSES
 from rooflines.theory.operation import NAMED_OPERATIONS, OPERANDS
 from rooflines.theory.sharding import NAMED_SHARDINGS, REDUCTIONS, parse_sharding
+from rooflines.theory.times import TIE_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rooflines.answers.name_search import find_chip, find_dtypes, search_chip
+from rooflines.answers.name_search import Match, find_chip, find_dtypes, search_chip
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.answers.question_words import WRITTEN_OUT, Question
 from rooflines.answers.word_forms import ROLE_KEYS
@@ -449,6 +449,18 @@ def _other_peak(chip: Chip, keys: Mapping[str, Any]) -> str:
     return f"choose another chip, or one of its units: {', '.join(chip.units)}"
 
 
+def resolve_chip(name: str, chips: Mapping[str, Chip]) -> Match:
+    """Chip that a name means.
+
+    Raises:
+        RooflinesError: It means none, or several.
+    """
+    match = find_chip(str(name), chips) or search_chip(str(name), chips)
+    with at_path("chip"):
+        check_choice(match.name if match else name, chips, "no chip", LIST_CHIPS)
+    return match or Match(name)
+
+
 def _on_chips(
     question: Question, chips: Mapping[str, Chip], options: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -460,11 +472,8 @@ def _on_chips(
     if not question.chips or "" in question.chips:
         raise RooflinesError("chip", "is missing", LIST_CHIPS)
     for name in [*question.chips]:
-        match = find_chip(str(name), chips) or search_chip(str(name), chips)
-        if match is None:
-            with at_path("chip"):
-                check_choice(name, chips, "no chip", LIST_CHIPS)
-        elif match.name != name:
+        match = resolve_chip(name, chips)
+        if match.name != name:
             question.chips = [match.name if chip == name else chip for chip in question.chips]
             question.notes += [match.note] if match.note else []
     keys = dict(options)

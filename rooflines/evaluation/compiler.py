@@ -23,7 +23,7 @@ from rooflines.theory.poly import (
     parse_activated_experts,
     sizes_of,
 )
-from rooflines.theory.times import NO_TIME, align_pieces
+from rooflines.theory.times import NO_TIME, TIE_SHARE, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.cases import Block, Case
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time
-
-TIE_SHARE = 1e-13
-"""Largest relative difference between tied times: a time has at most a few dozen roundings, 1.1e-16
-each [1]."""
 
 CASE_INDEX = "#case"
 """Column with the index of a row's case. Names with # never leave the package."""

@@ -23,16 +23,6 @@ FIXED_BITS = 512
 """Bits behind the point of larger powers: far finer than a double [bit]."""
 
 
-def _least(first: Any, *more: Any) -> Any:  # noqa: ANN401, numbers or expressions
-    """Minimum."""
-    return min(first, *more)
-
-
-def _most(first: Any, *more: Any) -> Any:  # noqa: ANN401, numbers or expressions
-    """Maximum."""
-    return max(first, *more)
-
-
 def _half(product: int | Fraction) -> int | Fraction:
     """Half of an even number, or of a fraction."""
     return product // 2 if isinstance(product, int) else product / 2
@@ -86,18 +76,43 @@ def windows(size: int, kernel: int, stride: int, pad: int) -> int:
     return (size + 2 * pad - kernel) // stride + 1
 
 
-@cache
 def taps(size: int, kernel: int, stride: int, pad: int) -> int:
     """Pairs (output, kernel position) inside the image, along one side [1]."""
-    return sum(
-        max(0, min(kernel, size + pad - start) - max(0, pad - start))
-        for start in range(0, windows(size, kernel, stride, pad) * stride, stride)
-    )
+    return int(_taps((size, kernel, stride, pad), min, max))
+
+
+def _taps(image: Sequence[Any], least: Callable[..., Any], most: Callable[..., Any]) -> Any:  # noqa: ANN401, numbers or expressions
+    """All pairs but those before the image and those after it, arithmetic series of outputs."""
+    size, kernel, stride, pad = image
+    count = windows(size, kernel, stride, pad)
+
+    def series(start: Any) -> Any:  # noqa: ANN401, numbers or expressions
+        terms = least(count, -(-start // stride))
+        return terms * start - stride * (terms * (terms - 1) // 2)
+
+    def outside(start: Any) -> Any:  # noqa: ANN401, numbers or expressions
+        return series(most(start, 0)) - series(most(start - kernel, 0))
+
+    end = (count - 1) * stride + kernel
+    return count * kernel - outside(pad) - outside(end - size - pad)
+
+
+def _activated_float(tokens: int, experts: int, per_token: int) -> float | int:
+    """Activated experts to the precision of a double; see `activated`."""
+    if tokens == 1 or per_token >= experts:
+        return min(per_token, experts)
+    return experts * -math.expm1(tokens * math.log1p(-per_token / experts))
+
+
+def _ratio_float(numerator: int, denominator: int) -> float | int:
+    """Quotient, exact where it is whole."""
+    whole, rest = divmod(numerator, denominator)
+    return numerator / denominator if rest else whole
 
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "min": _least,
-    "max": _most,
+    "min": min,
+    "max": max,
     "half": _half,
     "ratio": _ratio,
     "activated": activated,
@@ -106,45 +121,49 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 """Functions in formulas, on exact numbers."""
 
+QUICK_FUNCTIONS = {**FUNCTIONS, "activated": _activated_float, "ratio": _ratio_float}
+"""Functions in formulas, on whole numbers: what is not whole is a float."""
+
 
 def _expression(value: Any) -> pl.Expr:  # noqa: ANN401, a number or an expression
     """Value as an expression."""
     return value if isinstance(value, pl.Expr) else pl.lit(float(value))
 
 
+def _expression_least(*values: Any) -> pl.Expr:  # noqa: ANN401, numbers or expressions
+    """Minimum as an expression."""
+    return pl.min_horizontal([*map(_expression, values)])
+
+
+def _expression_most(*values: Any) -> pl.Expr:  # noqa: ANN401, numbers or expressions
+    """Maximum as an expression."""
+    return pl.max_horizontal([*map(_expression, values)])
+
+
 def _expression_activated(tokens: Any, experts: Any, per_token: Any) -> pl.Expr:  # noqa: ANN401
     """Activated experts as an expression; see `activated`."""
     tokens, experts, per_token = map(_expression, (tokens, experts, per_token))
-    decay = tokens * (-per_token / experts).log1p()
-    small = decay.abs() < 1e-5  # noqa: PLR2004, where 1 - exp cancels
-    unused = pl.when(small).then(decay * (1 + decay / 2)).otherwise(decay.exp() - 1)
-    used: pl.Expr = experts * pl.when(experts > per_token).then(-unused).otherwise(1.0)
+    half = (tokens * (-per_token / experts).log1p() / 2).tanh()
+    used: pl.Expr = experts * (-2 * half / (1 - half))  # 1 - exp(x), without cancellation
     return used
 
 
-def _by_rows(function: Callable[..., int]) -> Callable[..., pl.Expr]:
-    """Expression that calls a function of whole numbers row by row."""
-
-    def apply(*values: Any) -> pl.Expr:  # noqa: ANN401, numbers or expressions
-        columns = [_expression(value).alias(f"#{index}") for index, value in enumerate(values)]
-        return pl.struct(columns).map_elements(
-            lambda row: float(function(*(int(number) for number in row.values()))),
-            return_dtype=pl.Float64,
-        )
-
-    return apply
-
-
 EXPRESSION_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
-    "min": lambda *values: pl.min_horizontal([*map(_expression, values)]),
-    "max": lambda *values: pl.max_horizontal([*map(_expression, values)]),
+    "min": _expression_least,
+    "max": _expression_most,
     "half": lambda product: product / 2,
     "ratio": lambda numerator, denominator: numerator / denominator,
     "activated": _expression_activated,
-    "windows": _by_rows(windows),
-    "taps": _by_rows(taps),
+    "windows": windows,
+    "taps": lambda *image: _taps(image, _expression_least, _expression_most),
 }
 """Functions in formulas, on polars expressions of Float64."""
+
+
+EXACT, QUICK, EXPRESSIONS = "exact", "quick", "expressions"
+
+LIBRARIES = {EXACT: FUNCTIONS, QUICK: QUICK_FUNCTIONS, EXPRESSIONS: EXPRESSION_FUNCTIONS}
+"""Functions in formulas by the values that they take."""
 
 
 @cache
@@ -167,14 +186,21 @@ def compile_formulas(
         steps: Intermediate names with their formulas, in order.
         arguments: The letters, in argument order.
     """
-    return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), exact=True)
+    return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), EXACT)
+
+
+def compile_quick(
+    formulas: Sequence[str], steps: Mapping[str, str], arguments: Iterable[str]
+) -> Callable[..., tuple[Any, ...]]:
+    """Function that computes formulas quickly, fractions as floats; as `compile_formulas`."""
+    return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), QUICK)
 
 
 def compile_expressions(
     formulas: Sequence[str], steps: Mapping[str, str], arguments: Iterable[str]
 ) -> Callable[..., tuple[Any, ...]]:
     """Function that computes formulas as polars expressions; as `compile_formulas`."""
-    return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), exact=False)
+    return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), EXPRESSIONS)
 
 
 @cache
@@ -182,14 +208,13 @@ def _compiled(
     formulas: tuple[str, ...],
     steps: tuple[tuple[str, str], ...],
     arguments: tuple[str, ...],
-    *,
-    exact: bool,
+    functions: str,
 ) -> Callable[..., tuple[Any, ...]]:
     needed = _needed(formulas, dict(steps))
     body = [f"    {name} = {formula}" for name, formula in steps if name in needed]
     results = "".join(f"{formula}, " for formula in formulas)
     lines = [f"def compute({', '.join(arguments)}):", *body, f"    return ({results})"]
-    namespace: dict[str, Any] = dict(FUNCTIONS if exact else EXPRESSION_FUNCTIONS)
+    namespace: dict[str, Any] = dict(LIBRARIES[functions])
     exec(compile("\n".join(lines), "<formulas>", "exec"), namespace)  # noqa: S102, package data
     compute: Callable[..., tuple[Any, ...]] = namespace["compute"]
     return compute

@@ -12,11 +12,11 @@ from rooflines.basics.numbers import whole
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
 from rooflines.kernels.formulas import compile_formulas, names_in
 from rooflines.kernels.kind_names import checked_kind
-from rooflines.kernels.kinds import WHOLE_BYTE, KernelKind
+from rooflines.kernels.kinds import WHOLE_BYTE, Check, KernelKind
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 DEFAULT_FORMAT = "bf16"
 """Format of all roles without one."""
@@ -209,22 +209,27 @@ class KernelForm:
             columns.get("touched"),
         )
 
+    @cached_property
+    def checks(self) -> tuple[Check, ...]:
+        """Conditions on sizes under the options."""
+        return tuple(
+            check
+            for check in self.kind.checks
+            if all(
+                self.options.get(name, next(iter(self.kind.choices[name]))) == value
+                for name, value in check.choices.items()
+            )
+        )
+
     def check(self, complete: Mapping[str, Any]) -> None:
-        """Check sizes against the conditions of the kind.
+        """Check sizes against the kind's conditions.
 
         Raises:
             RooflinesError: They break one.
         """
-        for check in self.kind.checks:
-            applies = all(
-                self.options.get(name, next(iter(self.kind.choices[name]))) == value
-                for name, value in check.choices.items()
-            )
+        for check in self.checks:
             names = names_in(check.formula)
-            if (
-                applies
-                and not self._default(check.formula, names)(*(complete[name] for name in names))[0]
-            ):
+            if not self._default(check.formula, names)(*(complete[name] for name in names))[0]:
                 total = complete.get("S", 0) + complete.get("T", 0)
                 padded = complete.get("HW", 0) + 2 * complete.get("pad", 0)
                 text = check.message.format(**complete, total=total, padded=padded)
@@ -328,39 +333,55 @@ def kernel_sizes(form: KernelForm, sizes: Mapping[str, Any]) -> dict[str, int]:
     Raises:
         RooflinesError: A letter is missing or is none of the kind, or a size is no whole number.
     """
-    kind, checked = form.kind, dict[str, int]()
-    letters = [*kind.letters]
+    checked = dict[str, int]()
     with Mistakes() as mistakes:
+        with mistakes.at():
+            check_letters(form, sizes)
         for letter, size in sizes.items():
             with mistakes.at(letter):
-                if letter not in kind.letters:
-                    fix = f"its letters are {', '.join(letters)}"
-                    if kind.name == "mla" and letter == "K":
-                        problem, fix = "mla has one cache entry for all heads", "leave out K"
-                        raise RooflinesError("", problem, fix)
-                    raise RooflinesError("", f"{kind.name} has no {letter}", fix)
-                least = 0 if letter == "pad" else 1
-                checked[letter] = whole(size, minimum=least)
-        defaults = {*form.defaults, *kind.optional}
-        missing = [letter for letter in letters if letter not in sizes and letter not in defaults]
-        if missing:
-            problem = f"of {kind.name} lack {', '.join(missing)}"
-            raise RooflinesError("sizes", problem, f"write them, such as {kind.example}")
-    if "window" in sizes and form.options.get("mask") == "full":
-        raise RooflinesError("", "a window needs causal", "leave out full, or the window")
+                checked[letter] = whole(size, minimum=min_size(letter))
     form.check(form.complete(checked))
     return checked
 
 
+def min_size(letter: str) -> int:
+    """Smallest number along a letter [1]."""
+    return 0 if letter in ("pad", "window") else 1
+
+
+def check_letters(form: KernelForm, letters: Collection[str]) -> None:
+    """Check that a kernel has all letters, and those without a default are given.
+
+    Raises:
+        RooflinesError: Others are given, or some are left out.
+    """
+    kind = form.kind
+    if kind.name == "mla" and "K" in letters:
+        raise RooflinesError("", "mla has one cache entry for all heads", "leave out K")
+    if unknown := [letter for letter in letters if letter not in kind.letters]:
+        fix = f"its letters are {', '.join(kind.letters)}"
+        raise RooflinesError("", f"{kind.name} has no {', '.join(unknown)}", fix)
+    optional = {*form.defaults, *kind.optional}
+    if missing := [letter for letter in kind.letters if letter not in (*letters, *optional)]:
+        problem = f"of {kind.name} lack {', '.join(missing)}"
+        raise RooflinesError("sizes", problem, f"write them, such as {kind.example}")
+
+
 def with_letters(form: KernelForm, sizes: Mapping[str, Any]) -> KernelForm:
-    """Form with the costs of optional letters that are given, such as `chunk`."""
+    """Form with costs for given optional letters, such as `chunk`.
+
+    Raises:
+        RooflinesError: The options rule a letter out.
+    """
     present = [letter for letter in form.kind.optional if letter in sizes]
+    if "window" in present and form.options.get("mask") == "full":
+        raise RooflinesError("", "a window needs causal", "leave out full, or the window")
     flagged = [letter for letter in present if letter in form.kind.flags]
     kind = form.kind
     for letter in flagged:
         kind = kind.with_flag(letter)
     return (
         replace(form, kind=kind, options={**form.options, **dict.fromkeys(present, True)})
-        if (present)
+        if present
         else form
     )

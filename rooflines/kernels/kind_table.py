@@ -123,7 +123,7 @@ def _attention() -> KernelKind:
                 "T={T} new tokens are more than S={S}, which counts them: write S={total}, or full",
                 {"mask": "causal"},
             ),
-            Check("window >= 1", "window={window}: a query sees itself, at least 1"),
+            Check("window >= 1", "window={window} hides a query from itself: write at least 1"),
         ),
         axes=("B", "S", "T", "N", "K", "window"),
         largest=("K",),
@@ -307,7 +307,7 @@ def _bytes_of_rows() -> Iterator[KernelKind]:
             1,
             1,
             vector,
-            exponentials=name != "relu",
+            exponentials=int(name != "relu"),
             backward=_gradients(2, f"{backward}*B*D"),
         )
     gate_up, result = Tensor("x", "2*B*F"), Tensor("out", "B*F")

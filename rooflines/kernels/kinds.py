@@ -50,8 +50,8 @@ class Check(NamedTuple):
     """A condition on letters.
 
     Attributes:
-        formula: Holds where it is above zero, or a comparison that is true.
-        message: What is wrong and what would do, with letters in braces.
+        formula: Holds where it is true, for numbers and for expressions of columns.
+        message: What is wrong and, behind a colon, what would do, with letters in braces.
         choices: Choices under which it is checked; empty: always.
     """
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_COUNT, first
 from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, FOUND, NEVER
-from rooflines.hardware.support import missing_peak_reason
+from rooflines.hardware.support import missing_level_reason, missing_peak_reason
 from rooflines.kernels.formulas import compile_formulas, names_in
 from rooflines.kernels.kernel_forms import VECTOR_DTYPE
 from rooflines.kernels.kinds import VECTOR
@@ -86,12 +86,15 @@ def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -
     Raises:
         RooflinesError: The chip lacks the compute dtype, or the bandwidth.
     """
+    if reason := missing_level_reason(chip, memory):
+        levels = [level for level in chip.memory if not missing_level_reason(chip, level)]
+        raise RooflinesError("", f"{name} has {reason}", f"use one of {', '.join(levels)}")
     matrix = None
     if form.kind.unit == MATRIX:
-        if reason := missing_peak_reason(chip, MATRIX, form.compute):
-            narrow = " as a cache format: cache=" + form.compute if "cache" in form.dtypes else ""
-            fix = f"name another compute dtype{';' if narrow else ''}{narrow}"
-            raise RooflinesError("dtypes", f"{name} has {reason}", fix)
+        if missing_peak_reason(chip, MATRIX, form.compute):
+            narrow = f"; as a cache format: cache={form.compute}" if "cache" in form.dtypes else ""
+            problem = f"{name} computes no {form.compute} in its matrix unit"
+            raise RooflinesError("", problem, f"name another compute dtype{narrow}")
         matrix = _rate(chip, MATRIX, form.compute, memory)
     vector = _rate(chip, VECTOR, VECTOR_DTYPE, memory)
     rates = chip.chip_rates(MATRIX, memory, chip.efficiency)

@@ -22,6 +22,10 @@ MEMORY_BOUND = "memory"
 NO_TIME: Pieces = ((ZERO,),)
 """Pieces for zero time."""
 
+TIE_SHARE = 1e-13
+"""Largest relative difference between tied times: a time has at most a few dozen roundings, 1.1e-16
+each [1]."""
+
 Band = tuple[float, float]
 """Quantiles p10 and p90 of measured / estimated time [1]."""
 
