@@ -48,13 +48,13 @@ def rows(config: Config, sweep: str) -> pl.LazyFrame:
 def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
     """Critical sizes, in closed form: where t_math overtakes every other time.
 
-    For operations, the smallest compute-bound size along each axis; for whole models, critical
-    batches and contexts, and the fewest chips that hold weights and KV cache.
+    For operations and kernels, the smallest compute-bound size along each axis; for whole models,
+    critical batches and contexts, and the fewest chips that hold weights and KV cache.
 
     Args:
         config: From `load_config`.
-        sweep: A sweep's name; by default all operation sweeps or, if there are none, all model
-            sweeps.
+        sweep: A sweep's name; by default all operation and kernel sweeps; without these all
+            model sweeps.
 
     Returns:
         One row per combination and solved axis; `columns()` explains the columns.
@@ -64,8 +64,8 @@ def thresholds(config: Config, sweep: str | None = None) -> pl.DataFrame:
     """
     if sweep is not None:
         return sweep_thresholds(config.sweep(sweep))
-    models = not config.sweeps
-    return all_thresholds([*(config.every if models else config.sweeps).values()], models=models)
+    named = config.sweeps | config.kernel_sweeps
+    return all_thresholds([*(named or config.every).values()], models=not named)
 
 
 def model_layers(config: Config, sweep: str) -> pl.LazyFrame:

@@ -26,7 +26,7 @@ from rooflines.basics.text import abridge, counted
 from rooflines.basics.yaml_file import Lines, in_file, read_yaml
 from rooflines.charts.chart_choice import choose
 from rooflines.config.model_fields import ModelSweepConfig
-from rooflines.config.schema import ConfigFile, SweepConfig
+from rooflines.config.schema import ConfigFile
 from rooflines.fits.calibration_files import (
     merge_calibrations,
     read_calibrations,
@@ -40,6 +40,7 @@ from rooflines.models.library import models_of
 from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, contexts_beyond_training
 from rooflines.sweep.every_split import with_every_split
+from rooflines.sweep.kernel_sweep import KernelSweep, sweep_of_config
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from rooflines.basics.errors import KeyPath
     from rooflines.basics.yaml_file import JSON
     from rooflines.charts.views import Spec
+    from rooflines.config.sweep_fields import SweepKeys
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
     from rooflines.measured.timing_sets import MeasuredSet
@@ -63,7 +65,7 @@ MAX_THRESHOLDS, MAX_MODEL_THRESHOLDS = 5_000_000, 1_000_000
 Those of models are solved one by one, and take a gigabyte then.
 """
 
-SweepT = TypeVar("SweepT", Sweep, ModelSweep)
+SweepT = TypeVar("SweepT", Sweep, KernelSweep, ModelSweep)
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,13 +104,18 @@ class Config:
         return abridge(head, map(repr, self.every.values()))
 
     @cached_property
-    def sweeps(self) -> Mapping[str, Sweep]:
-        """The sweeps of operations by name."""
+    def sweeps(self) -> dict[str, Sweep]:
+        """Operation sweeps by name."""
         return _of_kind(Sweep, self.every)
 
     @cached_property
+    def kernel_sweeps(self) -> dict[str, KernelSweep]:
+        """Kernel sweeps by name."""
+        return _of_kind(KernelSweep, self.every)
+
+    @cached_property
     def model_sweeps(self) -> Mapping[str, ModelSweep]:
-        """The sweeps of whole models by name."""
+        """Model sweeps by name."""
         return _of_kind(ModelSweep, self.every)
 
     def sweep(self, name: str, kind: type[Any] = BaseSweep) -> Any:  # noqa: ANN401, of this kind
@@ -145,7 +152,7 @@ class Config:
 
 
 def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, SweepT]:
-    """The sweeps of one kind by name."""
+    """Sweeps with one kind by name."""
     return {name: sweep for name, sweep in every.items() if isinstance(sweep, kind)}
 
 
@@ -303,8 +310,8 @@ def _sweeps(
                 fits = _calibrated(config, calibrations, entry_mistakes)
                 entries = chips, dtype_entries(), fits
                 sweep: AnySweep
-                if isinstance(config, SweepConfig):
-                    sweep = checked_sweep(Sweep(name, config, *entries))
+                if not isinstance(config, ModelSweepConfig):
+                    sweep = checked_sweep(sweep_of_config(name, config, *entries))
                 else:
                     models = _models(name, config, top, folder, entry_mistakes)
                     shared = with_every_split(config, models, chips)
@@ -316,7 +323,7 @@ def _sweeps(
     return sweeps
 
 
-def _check_chip_parts(config: SweepConfig | ModelSweepConfig, chips: Mapping[str, Chip]) -> None:
+def _check_chip_parts(config: SweepKeys, chips: Mapping[str, Chip]) -> None:
     """Refuse levels, networks and providers that no chip has.
 
     A slip would only leave out rows, or their prices.
@@ -355,7 +362,7 @@ def _models(
 
 
 def _calibrated(
-    config: SweepConfig | ModelSweepConfig, calibrations: Calibrations | None, mistakes: Mistakes
+    config: SweepKeys, calibrations: Calibrations | None, mistakes: Mistakes
 ) -> Calibrations:
     """Calibrations for a sweep; unknown software is a mistake, unless its file has one."""
     if calibrations is not None:

@@ -11,7 +11,7 @@ from rooflines import api
 from rooflines.basics.errors import Mistakes, PlausibilityWarning
 from rooflines.basics.text import counted, si
 from rooflines.cli.output import WithExamples
-from rooflines.dictionary.columns import METRICS, STEP_METRICS
+from rooflines.dictionary.columns import KERNEL_SWEEP_METRICS, STEP_METRICS
 from rooflines.loading import load_config
 from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.timing_summary import timings_lacking
@@ -91,7 +91,7 @@ def _expected(config: Config) -> str:
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:
     """About how many bytes the rows of all parts take [byte]."""
-    real = {column.name for column in (*METRICS, *STEP_METRICS) if column.unit}
+    real = {column.name for column in (*KERNEL_SWEEP_METRICS, *STEP_METRICS) if column.unit}
     metrics = {
         name: sum(column.name in real for column in sweep.stored)
         for name, sweep in config.every.items()

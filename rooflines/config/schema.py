@@ -6,15 +6,17 @@ The JSON Schema for editors is generated from these types. Keys and types are ch
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.config.axis_sizes import Grid  # noqa: TC001, the same
 from rooflines.config.chart_fields import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.config.grid_shapes import Shapes  # noqa: TC001, pydantic reads it at run time
+from rooflines.config.kernel_fields import KernelSweepConfig
 from rooflines.config.lists import (
     COUNT_SCHEMA,
     SHARDS_SCHEMA,
@@ -28,10 +30,13 @@ from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
+from rooflines.kernels.kind_names import find_kind
+from rooflines.kernels.kind_table import BY_NAME
 from rooflines.theory.operation import (  # pydantic reads the types at run time
     NAMED_OPERATIONS,
     Flops,
     Unit,
+    parse_operation,
 )
 from rooflines.theory.resources import RATES
 from rooflines.theory.sharding import FIRST_COLLECTIVES, NAMED_SHARDINGS, SHARDS, THEN_COLLECTIVES
@@ -151,6 +156,25 @@ class SweepConfig(SweepKeys, OperationKeys):
         return self.model_dump()
 
 
+def sweep_config(value: object) -> object:
+    """Sweep config: a kernel where `operation` is a kind, else an einsum."""
+    if isinstance(value, SweepConfig | KernelSweepConfig):
+        return value
+    operation = value.get("operation") if isinstance(value, Mapping) else None
+    if not isinstance(operation, str):
+        return SweepConfig.model_validate(value)
+    if find_kind(operation) is not None:
+        return KernelSweepConfig.model_validate(value)
+    if close_to(operation, BY_NAME) and not close_to(operation, NAMED_OPERATIONS):
+        with at_path("operation"):  # a kind misspelt: other keys are no mistakes
+            parse_operation(operation, BY_NAME)
+    return SweepConfig.model_validate(value)
+
+
+AnySweepConfig = Annotated[SweepConfig | KernelSweepConfig, BeforeValidator(sweep_config)]
+"""Sweep config: an operation, or a kernel."""
+
+
 SCHEMES = ("https://", "http://")
 """Beginnings of the addresses that a page links to."""
 
@@ -205,8 +229,8 @@ class ConfigFile(Entry):
 
     model_config = ConfigDict(title="rooflines config", json_schema_extra=WITH_SWEEPS)
 
-    sweeps: dict[Name, SweepConfig] = Field(
-        {}, description="operation sweeps by name; each makes a table"
+    sweeps: dict[Name, AnySweepConfig] = Field(
+        {}, description="sweeps of operations and kernels by name; each makes a table"
     )
     model_sweeps: dict[Name, ModelSweepConfig] = Field(
         {},

@@ -158,6 +158,9 @@ SECTIONS = _read_sections(CONTENT)
 LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
 """Columns without unit that hold labels, not names."""
 
+OPERATION_TABLE = "table"
+"""Operation table, without what kernels alone have."""
+
 DIMS = "dims"
 """Placeholder for an operation's dimensions among a table's sections."""
 
@@ -211,8 +214,14 @@ AXES = "axes"
 """Key with the chips along each axis, in tables of sweeps that split over several axes."""
 
 (SWEEP,), KEYS = _columns("swept"), _columns("keys")
-METRICS, SOLUTION = _columns("metrics"), _columns("solution")
+KERNEL_SWEEP_METRICS, SOLUTION = _columns("metrics"), _columns("solution")
 """Columns besides the keys, from which `columns:` in a sweep selects; and threshold columns."""
+
+KERNEL_COLUMNS = tuple(CONTENT["needs"]["kernels"].split())
+"""Columns only in tables of kernels."""
+
+METRICS = tuple(column for column in KERNEL_SWEEP_METRICS if column.name not in KERNEL_COLUMNS)
+"""Columns besides the keys in a sweep of an operation."""
 
 CORE_METRICS = (
     *(resource.work for resource in RESOURCES),
@@ -298,7 +307,7 @@ SKIPPED = (
     *(
         replace(column, null="applies to all, or the sweep has none")
         for column in (*KEYS, *(SECTIONS["step-keys"][name] for name in ("model", "split")))
-        if column.name not in ("operation", "shape")
+        if column.name not in ("operation", "shape", *KERNEL_COLUMNS)
     ),
     *_columns("skipped"),
 )
@@ -322,7 +331,14 @@ def column_records() -> list[dict[str, str]]:
     """One row per file and column: `file`, `column`, `unit`, `meaning`, `null`."""
     request_columns = _columns("request-sizes", "request-metrics", "pool-metrics")
     files = {
-        name: columns_of(name, ("B", "D", "F"), new_tokens=True, tokens=True, training=True)
+        name: columns_of(
+            name,
+            ("B", "D", "F"),
+            new_tokens=True,
+            tokens=True,
+            training=True,
+            kernels=name != OPERATION_TABLE,
+        )
         for name in CONTENT["tables"]
     }
     files["models"] += request_columns

@@ -234,6 +234,23 @@ class RowCompiler:
         self._case_factors[name] = expression
         return pl.col(name)
 
+    def is_on_case_side(self, name: str) -> bool:
+        """True if a column is on the cases' side, or has one value."""
+        return name in self._case_side
+
+    def early(self, expression: pl.Expr, *, on_case_side: bool) -> pl.Expr:
+        """Column computed on one side, before both are joined; equal columns are merged.
+
+        Args:
+            expression: An expression of columns on that side.
+            on_case_side: Whether that is the cases' side.
+        """
+        factors = self._case_factors if on_case_side else self._other_factors
+        equal = (name for name, factor in factors.items() if factor.meta.eq(expression))
+        name = next(equal, f"#{'near' if on_case_side else 'far'}{len(factors)}")
+        factors[name] = expression
+        return pl.col(name)
+
     def _extents(self, other_extents: tuple[str, ...]) -> pl.Expr:
         """Product over extents on the other side, computed there if it needs no case column."""
         product = reduce(mul, [extent(name, self.shares) for name in other_extents])

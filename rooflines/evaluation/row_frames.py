@@ -18,6 +18,7 @@ from rooflines.basics.quantities import measured_value
 from rooflines.dictionary.columns import SKIPPED
 from rooflines.evaluation.blocked import BLOCK_ROWS
 from rooflines.evaluation.compiler import RowCompiler
+from rooflines.evaluation.kind_rows import kind_stages
 from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
 from rooflines.evaluation.pools import PoolCompiler
@@ -25,6 +26,7 @@ from rooflines.evaluation.requests import RequestCompiler
 from rooflines.evaluation.step_rows import INNER_AXES, KernelCase, StepCompiler, kernel_stages
 from rooflines.evaluation.training_rows import TrainingCompiler
 from rooflines.sweep.cases import Block
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import STEPS_TOGETHER, ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from rooflines.dictionary.columns import Column
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.cases import BaseSweep
+    from rooflines.sweep.checks import AnySweep
     from rooflines.sweep.step_sweep import StepCase
 
 
@@ -197,7 +200,7 @@ def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataT
 # ------------------------------------------------------------ operations
 
 
-class OperationTable(SweepTable[Sweep]):
+class OperationTable(SweepTable[Any]):
     """Table for a sweep over one operation."""
 
     def groups(self) -> list[BlockGroup]:
@@ -208,7 +211,7 @@ class OperationTable(SweepTable[Sweep]):
         """
         groups, rows, has_several = list[list[Block[Any]]](), 0, None
         for block in self.sweep.blocks:
-            several = any(len(case.kernels[0].transfers) > 1 for case in block.cases)
+            several = self.has_several_transfers(block)
             rows += block.rows
             if several != has_several or rows > BLOCK_ROWS:
                 groups.append([])
@@ -219,10 +222,28 @@ class OperationTable(SweepTable[Sweep]):
             for group in groups
         ]
 
+    def has_several_transfers(self, block: Block[Any]) -> bool:
+        """True if a case sends several tensors between chips."""
+        return any(len(case.kernels[0].transfers) > 1 for case in block.cases)
+
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
         compiler = RowCompiler(block)
         return compiler, operation_stages(compiler, block.cases)
+
+
+class KindTable(OperationTable):
+    """Table for a kernel sweep."""
+
+    def has_several_transfers(self, block: Block[Any]) -> bool:
+        """True if a case sends several tensors: a kernel on one chip sends none."""
+        del block
+        return False
+
+    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
+        """Compile a block: a row compiler, and all columns but keys and sizes."""
+        compiler = RowCompiler(block)
+        return compiler, kind_stages(compiler, block.cases)
 
 
 def _joined(blocks: Sequence[Block[Any]]) -> BlockGroup:
@@ -320,6 +341,8 @@ class KernelTable(StepTable):
         return compiler, kernel_stages(compiler, kernels)
 
 
-def table_of(sweep: Sweep | ModelSweep) -> SweepTable[Any]:
+def table_of(sweep: AnySweep) -> SweepTable[Any]:
     """Table of a sweep's rows."""
+    if isinstance(sweep, KernelSweep):
+        return KindTable(sweep)
     return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)

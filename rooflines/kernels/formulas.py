@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.lazy import pl
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 EXACT_BITS = 4096
 """Bits of the largest power that is kept as an exact fraction [bit]."""
@@ -121,7 +121,11 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 }
 """Functions in formulas, on exact numbers."""
 
-QUICK_FUNCTIONS = {**FUNCTIONS, "activated": _activated_float, "ratio": _ratio_float}
+QUICK_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
+    **FUNCTIONS,
+    "activated": _activated_float,
+    "ratio": _ratio_float,
+}
 """Functions in formulas, on whole numbers: what is not whole is a float."""
 
 
@@ -160,9 +164,26 @@ EXPRESSION_FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 """Functions in formulas, on polars expressions of Float64."""
 
 
+def factors_of(formula: str) -> Iterator[str]:
+    """Factors in a product, as formulas; a sum is one factor."""
+    import ast  # noqa: PLC0415, few processes need it
+
+    nodes = [ast.parse(formula, mode="eval").body]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            nodes += [node.left, node.right]
+        else:
+            yield ast.unparse(node)
+
+
 EXACT, QUICK, EXPRESSIONS = "exact", "quick", "expressions"
 
-LIBRARIES = {EXACT: FUNCTIONS, QUICK: QUICK_FUNCTIONS, EXPRESSIONS: EXPRESSION_FUNCTIONS}
+LIBRARIES = {
+    EXACT: FUNCTIONS,
+    QUICK: QUICK_FUNCTIONS,
+    EXPRESSIONS: EXPRESSION_FUNCTIONS,
+}
 """Functions in formulas by the values that they take."""
 
 
@@ -203,6 +224,30 @@ def compile_expressions(
     return _compiled(tuple(formulas), tuple(steps.items()), tuple(arguments), EXPRESSIONS)
 
 
+def compile_with(
+    functions: Mapping[str, Callable[..., Any]],
+    formulas: Sequence[str],
+    steps: Mapping[str, str],
+    arguments: Iterable[str],
+) -> Callable[..., tuple[Any, ...]]:
+    """Function that computes formulas on any values; as `compile_formulas`.
+
+    Args:
+        functions: The functions in formulas, by name.
+        formulas: The formulas.
+        steps: Intermediate names with their formulas, in order.
+        arguments: The letters, in argument order.
+    """
+    needed = _needed(formulas, steps)
+    body = [f"    {name} = {formula}" for name, formula in steps.items() if name in needed]
+    results = "".join(f"{formula}, " for formula in formulas)
+    lines = [f"def compute({', '.join(arguments)}):", *body, f"    return ({results})"]
+    namespace: dict[str, Any] = dict(functions)
+    exec(compile("\n".join(lines), "<formulas>", "exec"), namespace)  # noqa: S102, package data
+    compute: Callable[..., tuple[Any, ...]] = namespace["compute"]
+    return compute
+
+
 @cache
 def _compiled(
     formulas: tuple[str, ...],
@@ -210,14 +255,7 @@ def _compiled(
     arguments: tuple[str, ...],
     functions: str,
 ) -> Callable[..., tuple[Any, ...]]:
-    needed = _needed(formulas, dict(steps))
-    body = [f"    {name} = {formula}" for name, formula in steps if name in needed]
-    results = "".join(f"{formula}, " for formula in formulas)
-    lines = [f"def compute({', '.join(arguments)}):", *body, f"    return ({results})"]
-    namespace: dict[str, Any] = dict(LIBRARIES[functions])
-    exec(compile("\n".join(lines), "<formulas>", "exec"), namespace)  # noqa: S102, package data
-    compute: Callable[..., tuple[Any, ...]] = namespace["compute"]
-    return compute
+    return compile_with(LIBRARIES[functions], formulas, dict(steps), arguments)
 
 
 def _needed(formulas: Iterable[str], steps: Mapping[str, str]) -> set[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import Mistakes, RooflinesError, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
-from rooflines.kernels.formulas import compile_formulas, names_in
+from rooflines.kernels.formulas import compile_formulas, factors_of, names_in
 from rooflines.kernels.kind_names import checked_kind
 from rooflines.kernels.kinds import WHOLE_BYTE, Check, KernelKind
 from rooflines.theory.operation import MATRIX
@@ -140,20 +140,28 @@ class KernelForm:
         roles = [f"{role}:{name}" for role, name in self.dtypes.items()]
         return ",".join(roles) + (f"@{self.compute}" if self.kind.unit == MATRIX else "")
 
+    def missing(self, sizes: Collection[str]) -> list[str]:
+        """Letters that are needed and not given."""
+        defaults = {*self.defaults, *self.kind.optional}
+        letters = self.kind.letters
+        return [letter for letter in letters if letter not in sizes and letter not in defaults]
+
     def complete(self, sizes: Mapping[str, int]) -> dict[str, Any]:
         """Sizes with defaults of the letters that are left out [1]."""
         complete: dict[str, Any] = dict(sizes)
-        waiting = {
-            letter: formula for letter, formula in self.defaults.items() if letter not in sizes
-        }
-        for letter, formula in [*waiting.items()]:
-            names = names_in(formula)
-            complete[letter] = self._default(formula, names)(*(complete[name] for name in names))[0]
+        for letter, (names, default) in self._defaults.items():
+            if letter not in sizes:
+                (complete[letter],) = default(*(complete[name] for name in names))
         return complete
 
-    @staticmethod
-    def _default(formula: str, names: Sequence[str]) -> Any:  # noqa: ANN401, a function
-        return compile_formulas([formula], {}, names)
+    @cached_property
+    def _defaults(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Letters that defaults depend on, and functions of them, by letter."""
+        names = {letter: names_in(formula) for letter, formula in self.defaults.items()}
+        return {
+            letter: (names[letter], compile_formulas([formula], {}, names[letter]))
+            for letter, formula in self.defaults.items()
+        }
 
     @cached_property
     def _letters(self) -> tuple[str, ...]:
@@ -221,6 +229,26 @@ class KernelForm:
             )
         )
 
+    def depends_on(self, name: str, letter: str) -> bool:
+        """True if a letter, or an intermediate name, is computed from a letter."""
+        formula = {**self.defaults, **self.steps}.get(name, "0")
+        return name == letter or any(self.depends_on(used, letter) for used in names_in(formula))
+
+    def scales_with(self, letter: str) -> bool:
+        """True if all works are a letter's size times what does not depend on it."""
+        kind = self.kind
+        if any(self.depends_on(name, letter) for name in self.defaults if name != letter):
+            return False
+        flops = kind.flops if kind.unit == MATRIX else kind.vector_flops
+        elements = (tensor.elements for tensor in (*kind.reads.values(), *kind.writes.values()))
+        for formula in (flops, *elements):
+            factors = [*factors_of(formula)]
+            names = [name for factor in factors if factor != letter for name in names_in(factor)]
+            is_one = factors.count(letter) == 1 or formula == "0"
+            if not is_one or any(self.depends_on(name, letter) for name in names):
+                return False
+        return True
+
     def check(self, complete: Mapping[str, Any]) -> None:
         """Check sizes against the kind's conditions.
 
@@ -228,13 +256,33 @@ class KernelForm:
             RooflinesError: They break one.
         """
         for check in self.checks:
-            names = names_in(check.formula)
-            if not self._default(check.formula, names)(*(complete[name] for name in names))[0]:
-                total = complete.get("S", 0) + complete.get("T", 0)
-                padded = complete.get("HW", 0) + 2 * complete.get("pad", 0)
-                text = check.message.format(**complete, total=total, padded=padded)
-                problem, _, fix = text.partition(": ")
-                raise RooflinesError("", problem, fix)
+            self.check_one(check, complete)
+
+    def check_one(self, check: Check, complete: Mapping[str, Any]) -> None:
+        """Check sizes against one condition.
+
+        Raises:
+            RooflinesError: They break it.
+        """
+        if not self.holds(check, complete):
+            total = complete.get("S", 0) + complete.get("T", 0)
+            padded = complete.get("HW", 0) + 2 * complete.get("pad", 0)
+            text = check.message.format(**complete, total=total, padded=padded)
+            problem, _, fix = text.partition(": ")
+            raise RooflinesError("", problem, fix)
+
+    @staticmethod
+    def holds(check: Check, complete: Mapping[str, Any]) -> Any:  # noqa: ANN401, or an expression
+        """Condition at sizes: true or false, or an expression with columns."""
+        names = names_in(check.formula)
+        return compile_formulas([check.formula], {}, names)(*(complete[n] for n in names))[0]
+
+    def letters_behind(self, check: Check) -> set[str]:
+        """Letters that a condition reads, also through defaults."""
+        letters = {*names_in(check.formula)}
+        for letter, formula in reversed([*self.defaults.items()]):
+            letters |= {*names_in(formula)} if letter in letters else set()
+        return letters
 
 
 def _bytes(elements: Any, bits: int | Fraction) -> Any:  # noqa: ANN401, numbers or expressions
@@ -361,8 +409,7 @@ def check_letters(form: KernelForm, letters: Collection[str]) -> None:
     if unknown := [letter for letter in letters if letter not in kind.letters]:
         fix = f"its letters are {', '.join(kind.letters)}"
         raise RooflinesError("", f"{kind.name} has no {', '.join(unknown)}", fix)
-    optional = {*form.defaults, *kind.optional}
-    if missing := [letter for letter in kind.letters if letter not in (*letters, *optional)]:
+    if missing := form.missing(letters):
         problem = f"of {kind.name} lack {', '.join(missing)}"
         raise RooflinesError("sizes", problem, f"write them, such as {kind.example}")
 

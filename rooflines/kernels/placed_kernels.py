@@ -20,7 +20,7 @@ from rooflines.theory.resources import math_rate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rooflines.hardware.entries import Chip
+    from rooflines.hardware.entries import Chip, Efficiency
     from rooflines.kernels.kernel_forms import KernelForm, Work
     from rooflines.theory.operation import Unit
 
@@ -31,7 +31,10 @@ LIMIT_SIZE = 2**200
 """Size at which the intensity along an axis has reached its limit [1]."""
 
 REAL_STEPS = 60
-"""Bisections of a real crossover between two whole sizes [1]."""
+"""Limit on false positions between two whole sizes, more than are taken [1]."""
+
+REAL_PARTS = 2**60
+"""Parts in the gap between two sizes to which a false position is rounded [1]."""
 
 
 class KernelTimes(NamedTuple):
@@ -74,7 +77,13 @@ class KernelRates:
         return matrix, vector, memory, exp
 
 
-def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -> KernelRates:
+def kernel_rates(
+    chip: Chip,
+    name: str,
+    form: KernelForm,
+    memory: str = "hbm",
+    efficiency: Efficiency | None = None,
+) -> KernelRates:
     """Rates of a chip for a kernel, efficiencies included.
 
     Args:
@@ -82,6 +91,7 @@ def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -
         name: Its id, for messages.
         form: The kernel.
         memory: The memory level that feeds the unit.
+        efficiency: Shares reached, in place of the chip's.
 
     Raises:
         RooflinesError: The chip lacks the compute dtype, or the bandwidth.
@@ -95,16 +105,18 @@ def kernel_rates(chip: Chip, name: str, form: KernelForm, memory: str = "hbm") -
             narrow = f"; as a cache format: cache={form.compute}" if "cache" in form.dtypes else ""
             problem = f"{name} computes no {form.compute} in its matrix unit"
             raise RooflinesError("", problem, f"name another compute dtype{narrow}")
-        matrix = _rate(chip, MATRIX, form.compute, memory)
-    vector = _rate(chip, VECTOR, VECTOR_DTYPE, memory)
-    rates = chip.chip_rates(MATRIX, memory, chip.efficiency)
+        matrix = _rate(chip, MATRIX, form.compute, memory, efficiency)
+    vector = _rate(chip, VECTOR, VECTOR_DTYPE, memory, efficiency)
+    rates = chip.chip_rates(MATRIX, memory, chip.efficiency, efficiency)
     exp = None if chip.special is None else chip.special.exact
     return KernelRates(matrix, vector, rates.level.bytes_per_s * rates.efficiency[MEMORY], exp)
 
 
-def _rate(chip: Chip, unit: Unit, dtype: str, memory: str) -> Fraction | None:
+def _rate(
+    chip: Chip, unit: Unit, dtype: str, memory: str, efficiency: Efficiency | None
+) -> Fraction | None:
     """Unit's peak, efficiency included; None: not published."""
-    rates = chip.chip_rates(unit, memory, chip.efficiency)
+    rates = chip.chip_rates(unit, memory, chip.efficiency, efficiency)
     return math_rate(rates, dtype) if dtype in rates.peaks else None
 
 
@@ -278,15 +290,23 @@ class PlacedKernel:
     def _real(self, axis: str, sizes: Mapping[str, int], crossing: int) -> float:
         """Real size where math takes as long as memory, before a whole one."""
         low, high = Fraction(crossing - 1), Fraction(crossing)
-        rising = axis not in self.form.kind.largest
-        for _ in range(REAL_STEPS):
-            middle = (low + high) / 2
-            margin = self._margin(self.along(axis, sizes, middle))
-            if (margin >= 0) == rising:
-                high = middle
+        below, above = (self._margin(self.along(axis, sizes, size)) for size in (low, high))
+        if below == 0 or above == 0:
+            return float(low if below == 0 else high)
+        size = low
+        for _ in range(REAL_STEPS):  # false positions; an end that stays counts half (Illinois)
+            last, share = size, below / (below - above)
+            size = low + (high - low) * Fraction(round(share * REAL_PARTS), REAL_PARTS)
+            margin = self._margin(self.along(axis, sizes, size))
+            if margin == 0 or abs(size - last) * REAL_PARTS <= size:
+                break
+            if (margin > 0) == (above > 0):
+                below = below / 2 if high == last else below
+                high, above = size, margin
             else:
-                low = middle
-        return float(high)
+                above = above / 2 if low == last else above
+                low, below = size, margin
+        return float(size)
 
     @property
     def needed_intensity(self) -> float | None:

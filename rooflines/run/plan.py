@@ -32,6 +32,7 @@ from rooflines.results.folders import (
 from rooflines.run.code_digests import catalogue_digest, code_digest, file_digest
 from rooflines.run.outputs import Output, Plan, short_digest
 from rooflines.run.table_parts import parts_of, threshold_parts
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
@@ -47,7 +48,8 @@ if TYPE_CHECKING:
 
 def plan(config: Config) -> Plan:
     """The outputs of a config, and what each depends on; nothing is computed yet."""
-    sweeps: list[AnySweep] = [*config.sweeps.values(), *config.model_sweeps.values()]
+    tables = (config.sweeps | config.kernel_sweeps).values()
+    sweeps: list[AnySweep] = [*tables, *config.model_sweeps.values()]
     recipes = [recipe_of(sweep) for sweep in sweeps]
     parts, solved_parts = [*_parts(config)], [*chain(*map(threshold_parts, sweeps))]
     solved = [*_thresholds(sweeps, recipes, solved_parts)]
@@ -62,6 +64,7 @@ def _parts(config: Config) -> Iterator[Output]:
     models = config.model_sweeps.values()
     return chain(
         *(parts_of(sweep, TABLES_FOLDER) for sweep in config.sweeps.values()),
+        *(parts_of(sweep, TABLES_FOLDER) for sweep in config.kernel_sweeps.values()),
         *(parts_of(sweep, MODELS_FOLDER) for sweep in models),
         *(parts_of(sweep, LAYERS_FOLDER) for sweep in models if sweep.has_layers),
     )
@@ -242,7 +245,7 @@ def _paths(outputs: Iterable[Output]) -> list[str]:
 def _listed_tables(config: Config, parts: Sequence[Output]) -> list[JSON]:
     """Operation tables as the site lists them."""
     listed: list[JSON] = []
-    for sweep in config.sweeps.values():
+    for sweep in (*config.sweeps.values(), *config.kernel_sweeps.values()):
         sweep_parts = [
             part for part in parts if (part.folder, part.sweep) == (TABLES_FOLDER, sweep.name)
         ]
@@ -268,7 +271,8 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     if isinstance(sweep, ModelSweep):
         axes = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
         return {**about, "axis": next((axis for axis in MODEL_AXES if axis in axes), None)}
-    share = float(max(map(exact, sweep.config.shares)))
+    shares = [1] if isinstance(sweep, KernelSweep) else sweep.config.shares
+    share = float(max(map(exact, shares)))
     return {**about, "axis": sweep.first_solved, "share": share}
 
 

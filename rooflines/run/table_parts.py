@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 from rooflines.results.folders import LAYERS_FOLDER, THRESHOLDS_FOLDER
 from rooflines.run.outputs import Output
-from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.recipes import recipe_of
-from rooflines.sweep.step_sweep import STEPS_TOGETHER
+from rooflines.sweep.step_sweep import STEPS_TOGETHER, ModelSweep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,10 +33,10 @@ def parts_of(sweep: AnySweep, folder: str) -> Iterator[Output]:
         sweep: The sweep.
         folder: `TABLES_FOLDER`, `MODELS_FOLDER` or `LAYERS_FOLDER`.
     """
-    if isinstance(sweep, Sweep):
-        sizes, together = sweep.rows_by_chip(), TOGETHER
-    else:
+    if isinstance(sweep, ModelSweep):
         sizes, together = sweep.rows_by_chip(kernels=folder == LAYERS_FOLDER), STEPS_TOGETHER
+    else:
+        sizes, together = sweep.rows_by_chip(), TOGETHER
     chips, first_rows = [*sizes], [0, *accumulate(sizes.values())]
     pieces = cuts([*sizes.values()], sweep.config.rows_per_part, together)
     for number, (start, stop, indices) in enumerate(pieces):

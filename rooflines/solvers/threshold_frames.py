@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import groupby, product
+from itertools import chain, groupby, product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,10 +19,12 @@ from rooflines.solvers.chip_limit import chips_thresholds
 from rooflines.solvers.context_limit import context_ceiling
 from rooflines.solvers.critical_sizes import batch_thresholds, dimension_thresholds
 from rooflines.solvers.fewest_chips import fewest_chips
+from rooflines.solvers.kind_thresholds import kernel_thresholds
 from rooflines.solvers.plateau import PLATEAU_COLUMN, growth_per_sequence, plateau_sizes
 from rooflines.solvers.required_rates import rate_thresholds
 from rooflines.solvers.training_limits import training_thresholds
 from rooflines.sweep.axes import Axis
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
@@ -84,9 +86,7 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
     models = isinstance(sweep, ModelSweep)
     types = column_types(threshold_columns([sweep], models=models), models=models)
     frames = [pl.DataFrame(schema=types)]
-    for frame in (
-        _operation_thresholds(sweep) if isinstance(sweep, Sweep) else _model_thresholds(sweep)
-    ):
+    for frame in _frames_of(sweep):
         with_name = frame.with_columns(sweep=pl.lit(sweep.name))
         frames.append(
             with_name.select(
@@ -97,6 +97,15 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
     rows = pl.concat(frames)
     rank = rows["chip"].cast(pl.Enum(sweep.config.chips)).to_physical()
     return rows if rank.is_sorted() else rows.sort(rank, maintain_order=True)
+
+
+def _frames_of(sweep: AnySweep) -> Iterator[pl.DataFrame]:
+    """Frames with a sweep's thresholds."""
+    if isinstance(sweep, Sweep):
+        return _operation_thresholds(sweep)
+    if isinstance(sweep, KernelSweep):
+        return chain.from_iterable(kernel_thresholds(sweep, axis) for axis in sweep.solved)
+    return _model_thresholds(sweep)
 
 
 def _operation_thresholds(sweep: Sweep) -> Iterator[pl.DataFrame]:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from rooflines.basics.errors import at_path, check_choices
 from rooflines.config.sweep_fields import ALL_COLUMNS
-from rooflines.dictionary.columns import KERNEL_METRICS, METRICS, STEP_METRICS, TRAINING_METRICS
+from rooflines.dictionary.columns import (
+    KERNEL_METRICS,
+    KERNEL_SWEEP_METRICS,
+    STEP_METRICS,
+    TRAINING_METRICS,
+)
 from rooflines.fits.calibration_choice import CalibrationChoice, auto_softwares
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.support import (
@@ -189,7 +194,7 @@ def stored_columns(columns: Iterable[Column], names: Collection[str]) -> list[Co
     every = (
         ()
         if names == ALL_COLUMNS
-        else (*METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
+        else (*KERNEL_SWEEP_METRICS, *STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
     )
     left_out = {metric.name for metric in every}.difference(names)
     return [column for column in columns if column.name not in left_out]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from functools import reduce
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
+from rooflines.basics.lazy import pl
 from rooflines.basics.numbers import MAX_COUNT
 from rooflines.basics.quantities import (
     FLOPS_PER_S,
@@ -24,6 +26,7 @@ from rooflines.basics.text import counted
 from rooflines.dictionary.columns import LEVEL_METRICS
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MAX_PARTS, check_dim
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -34,15 +37,18 @@ from rooflines.theory.sharding import SHARDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-AnySweep = Sweep | ModelSweep
-"""Sweep over one operation, or over whole models."""
+AnySweep = Sweep | KernelSweep | ModelSweep
+"""Sweep over one operation, over a kernel, or over whole models."""
 
-SweepT = TypeVar("SweepT", Sweep, ModelSweep)
+SweepT = TypeVar("SweepT", bound=AnySweep)
 
 MAX_PRODUCT = 10**100
 """The largest product of a sweep's sizes, or tiles, and its number of chips [1]. With the rates,
 times and bits that entries may have, works, times and thresholds then stay far from the limits of
 Float64, 2.2e-308 and 1.8e308."""
+
+MAX_KERNEL_PRODUCT = 10**50
+"""The same of a kernel, whose works have squares of sizes [1]."""
 
 SPLIT_AXES = (
     SHARDS,
@@ -131,7 +137,7 @@ def check_measured(sweep: AnySweep) -> None:
     if len(texts) != sweep.rows:
         problem = f"has {counted(len(texts), 'number')}, but the sweep {counted(sweep.rows, 'row')}"
         raise RooflinesError("measured", problem, "write one for each row, in the order of rows")
-    kinds = OPERATION_KINDS if isinstance(sweep, Sweep) else STEP_KINDS
+    kinds = STEP_KINDS if isinstance(sweep, ModelSweep) else OPERATION_KINDS
     if isinstance(sweep, ModelSweep) and sweep.config.phase == [DECODE]:
         kinds = (*kinds, PER_USER)
     with Mistakes() as mistakes:
@@ -190,6 +196,50 @@ def check_sizes(sweep: Sweep) -> None:
             problem = f"counts exact FLOPs of {extent}"
             fix = "count `leading` FLOPs, or use sizes of at least the number of chips"
             raise RooflinesError("flops", problem, fix)
+
+
+def check_kernel_sizes(sweep: KernelSweep) -> None:
+    """Refuse large sizes, and those that break a condition, with the first that do.
+
+    Each condition is checked over the letters that it reads, others at their first sizes.
+    """
+    axes = sweep.size_axes
+    product = math.prod(max(values) for axis in axes for values in axis.columns.values())
+    if product > MAX_KERNEL_PRODUCT:
+        problem = (
+            f"must not reach sizes whose product is 1e{math.log10(product):.0f}: beyond "
+            f"1e{math.log10(MAX_KERNEL_PRODUCT):.0f} results could leave Float64"
+        )
+        raise RooflinesError("grid", problem, "choose smaller sizes")
+    form = sweep.form
+    with Mistakes() as mistakes:
+        for check in form.checks:
+            letters = form.letters_behind(check)
+            read = [axis for axis in axes if letters.intersection(axis.columns)]
+            columns = {name: pl.col(name) for axis in read for name in axis.columns}
+            sizes: dict[str, Any] = sweep.first_sizes | columns
+            condition = form.holds(check, form.complete(sizes))
+            frames = [pl.LazyFrame(dict(axis.columns)) for axis in read] or [pl.LazyFrame()]
+            rows = reduce(_cross, frames)
+            broken = rows.filter(~condition) if isinstance(condition, pl.Expr) else rows
+            first = next(iter(broken.head(1).collect().to_dicts()), {})
+            with mistakes.at("grid"):
+                form.check_one(check, form.complete(sweep.first_sizes | first))
+
+
+def _cross(rows: pl.LazyFrame, axis: pl.LazyFrame) -> pl.LazyFrame:
+    """Rows for every point on one more axis."""
+    return rows.join(axis, how="cross", maintain_order="left_right")
+
+
+def check_kernel_thresholds(sweep: KernelSweep) -> None:
+    """Refuse to solve for anything but letters that a kernel has thresholds along."""
+    solvable = sweep.solvable
+    fix = f"solve for one of {', '.join(solvable)}, or for nothing with []"
+    with Mistakes() as mistakes:
+        for index, axis in enumerate(sweep.solved):
+            with mistakes.at("thresholds", index):
+                check_choice(axis, solvable, f"no letter of {sweep.kind.name} to solve for", fix)
 
 
 def check_step_sizes(sweep: ModelSweep) -> None:
@@ -287,6 +337,11 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
             check_rows,
             check_measured,
         ]
+    ],
+    KernelSweep: [
+        [attrgetter("grid"), attrgetter("forms")],
+        [attrgetter("supported"), check_kernel_sizes],
+        [check_skipped, check_kernel_thresholds, check_rows, check_measured],
     ],
     ModelSweep: [
         [check_step_sizes, attrgetter("supported")],

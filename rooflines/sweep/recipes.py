@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
-from rooflines.config.schema import SweepConfig
+from rooflines.config.schema import sweep_config
 from rooflines.fits.calibration_files import AUTO_CALIBRATION, Calibrations, key_of
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entries import Chip
@@ -16,7 +16,7 @@ from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
 from rooflines.models.tensor_dtypes import StepDtypes
 from rooflines.sweep.checks import AnySweep, checked_sweep
-from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.kernel_sweep import KernelSweep, sweep_of_config
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
@@ -52,17 +52,7 @@ def recipe_of(
             if models is None or name in models
         }
     used_chips = [chip for chip in config.chips if chips is None or chip in chips]
-    named_forms = [form for form in config.dtypes if isinstance(form, str)]
-    inline_forms = [form for form in config.dtypes if not isinstance(form, str)]
-    formats = {
-        value
-        for form in (*(sweep.dtypes.combinations[name] for name in named_forms), *inline_forms)
-        for key, value in form
-        if key not in ("name", "note") and isinstance(value, str)
-    }
-    for form in inline_forms:
-        mixed = form.mixed.values() if isinstance(form, StepDtypes) else ()
-        formats.update(dtype for sums in mixed for dtype in sums)
+    named_forms, formats = _dtype_entries_of(sweep)
     fits = {}
     if config.calibration:
         compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
@@ -86,6 +76,24 @@ def recipe_of(
         **entries_of(sweep.chips, all_chips, sweep.dtypes, formats, named_forms),
         **fits,
     }
+
+
+def _dtype_entries_of(sweep: AnySweep) -> tuple[list[str], set[str]]:
+    """Named dtype combinations in a sweep's config, and the formats in all."""
+    if isinstance(sweep, KernelSweep):
+        return [], {name for form in sweep.forms.values() for name in form.dtypes.values()}
+    named = [form for form in sweep.config.dtypes if isinstance(form, str)]
+    inline = [form for form in sweep.config.dtypes if not isinstance(form, str)]
+    formats = {
+        value
+        for form in (*(sweep.dtypes.combinations[name] for name in named), *inline)
+        for key, value in form
+        if key not in ("name", "note") and isinstance(value, str)
+    }
+    for form in inline:
+        mixed = form.mixed.values() if isinstance(form, StepDtypes) else ()
+        formats.update(dtype for sums in mixed for dtype in sums)
+    return named, formats
 
 
 def _softwares(sweep: AnySweep, chip: str, named: Sequence[str]) -> Sequence[str]:
@@ -178,12 +186,12 @@ def chips_of(recipe: JSON) -> dict[str, Chip]:
 
 
 def sweep_of(recipe: JSON) -> Any:  # noqa: ANN401, the kind of sweep that it is of
-    """Rebuild the sweep from a recipe: a `ModelSweep` if it has models, else a `Sweep`."""
+    """Rebuild the sweep from a recipe: a `ModelSweep` if it has models, else by its operation."""
     name, chips, fits = recipe["sweep"], chips_of(recipe), fits_of(recipe)
     dtypes = DtypeFile.model_validate(recipe["dtypes"])
     if "models" not in recipe:
-        config = SweepConfig.model_validate(recipe["config"])
-        return checked_sweep(Sweep(name, config, chips, dtypes, fits))
+        config: Any = sweep_config(recipe["config"])
+        return checked_sweep(sweep_of_config(name, config, chips, dtypes, fits))
     model_config = ModelSweepConfig.model_validate(recipe["config"])
     models = {
         model: Model(model, Shape.model_validate(entry["shape"]), note=entry.get("note"))

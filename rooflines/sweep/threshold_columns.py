@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.dictionary.columns import columns_of
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -31,5 +32,8 @@ def threshold_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tu
             training=any(isinstance(step_sweep, TrainingSweep) for step_sweep in steps),
         )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
+    kernels = [sweep for sweep in sweeps if isinstance(sweep, KernelSweep)]
     dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
-    return columns_of("thresholds", (*dims,), axes=any(sweep.has_axes for sweep in operations))
+    letters = dict.fromkeys(letter for sweep in kernels for letter in sweep.kind.letters)
+    has_axes = any(sweep.has_axes for sweep in operations)
+    return columns_of("thresholds", (*(dims | letters),), axes=has_axes, kernels=bool(kernels))

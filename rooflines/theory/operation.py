@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 OPERANDS = ("x", "w", "out")
 """The tensors of an operation, in einsum order."""
@@ -73,8 +76,12 @@ OPERATION_FIX = (
 )
 
 
-def parse_operation(text: str) -> Operation:
+def parse_operation(text: str, kernels: Iterable[str] = ()) -> Operation:
     """Parse an operation from a name, or an einsum such as `BD,DF->BF`.
+
+    Args:
+        text: The operation.
+        kernels: Kinds of kernels that may be meant, for messages.
 
     Raises:
         RooflinesError: Neither a name nor a valid einsum with two operands.
@@ -88,7 +95,7 @@ def parse_operation(text: str) -> Operation:
             f"is {quote(text)}, which is no operation",
             OPERATION_FIX,
             value=text,
-            close=close_to(text, NAMED_OPERATIONS),
+            close=close_to(text, [*NAMED_OPERATIONS, *kernels]),
         )
     x, w, out = match.groups()
     for name, letters in zip(OPERANDS, (x, w, out), strict=True):

@@ -1,0 +1,279 @@
+"""Sweeps over kernels: rows, thresholds and mistakes in a config, against exact values."""
+
+import re
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import polars as pl
+import pytest
+
+import rooflines
+from rooflines.evaluation.row_frames import table_of
+from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
+from rooflines.kernels.kind_table import KINDS
+from rooflines.kernels.placed_kernels import PlacedKernel, kernel_rates
+from rooflines.theory.operation import MATRIX
+
+CHIPS = ["h100-sxm", "tpu-v5p", "mi300x"]
+
+ATTENTION: dict[str, Any] = {
+    "operation": "attention",
+    "grid": {"B": [1, 4], "S": [64, 1000], "N": 32, "K": [1, 8], "H": 128},
+    "chips": CHIPS,
+}
+
+
+def config_of(*sweeps, **keys):
+    named = {f"s{index}": sweep for index, sweep in enumerate(sweeps)}
+    return rooflines.load_config({"sweeps": named, "charts": [], **keys})
+
+
+def example_sizes(kind):
+    """Sizes of a kind's example, by letter."""
+    sizes = {name: int(size) for name, size in re.findall(r"(\w+)=(\d+)", kind.example)}
+    if "x" in (first := kind.example.split()[0]):
+        sizes |= dict(zip(kind.letters, map(int, first.split("x")), strict=False))
+    return sizes
+
+
+def forms():
+    """Each kind with each of its options."""
+    for name, kind in KINDS.items():
+        yield name, {}
+        for option, values in kind.choices.items():
+            yield from ((name, {option: value}) for value in [*values][1:])
+        yield from ((name, {flag: True}) for flag in kind.flags if flag not in kind.letters)
+
+
+def exact_values(row, options, dtypes):
+    """Work and times in a row, from the kernel at its chip and sizes."""
+    kind = KINDS[row["operation"]]
+    given = {letter: row[letter] for letter in kind.letters if row[letter] is not None}
+    form = with_letters(kernel_form(kind, dtypes, options), given)
+    sizes = form.complete(kernel_sizes(form, given))
+    rates = kernel_rates(chip_entries()[row["chip"]], row["chip"], form)
+    work, times = form.work(sizes), PlacedKernel(form, rates).times(sizes)
+    is_matrix = form.kind.unit == MATRIX
+    flops = work.flops if is_matrix else work.vector_flops
+    math = 0 if times.math is None and not flops else times.math
+    known = [time for time in (math, times.memory) if time is not None]
+    return {
+        "flops": flops,
+        "memory_bytes": work.memory_bytes,
+        "vector_flops": work.vector_flops or None if is_matrix else None,
+        "exponentials": work.exponentials or None,
+        "pairs": work.pairs,
+        "touched": work.touched,
+        "t_math_s": math,
+        "t_memory_s": times.memory,
+        "t_lower_s": max(known),
+        "t_upper_s": None if math is None else sum(known),
+        "memory_intensity": Fraction(flops) / Fraction(work.memory_bytes),
+        "attained_flops_per_s": Fraction(flops) / Fraction(max(known)),
+    }
+
+
+def nearly(found, exact):
+    """True if a number is the exact number, or null, to 1e-12."""
+    if exact is None or found is None:
+        return found is None and exact is None
+    return abs(Fraction(found) - Fraction(exact)) <= Fraction(1, 10**12) * abs(Fraction(exact))
+
+
+@pytest.mark.parametrize(("name", "options"), [*forms()], ids=str)
+def test_rows_equal_exact_values(name, options):
+    sizes = example_sizes(KINDS[name])
+    grid: dict[str, Any] = {letter: [size, 2 * size] for letter, size in sizes.items()}
+    config = config_of(
+        {"operation": name, "options": options, "grid": grid, "chips": CHIPS, "thresholds": []}
+    )
+    rows = rooflines.rows(config, "s0").collect()
+    assert rows.height == len(CHIPS) * 2 ** len(sizes) == config.sweep("s0").rows
+    wanted = {(chip, *row) for chip in CHIPS for row in product(*grid.values())}
+    assert {*rows.select("chip", *grid).cast({"chip": pl.String}).iter_rows()} == wanted
+    for row in rows.iter_rows(named=True):
+        exact = exact_values(row, options, None)
+        assert {key for key, value in exact.items() if not nearly(row[key], value)} == set()
+
+
+DTYPES = [
+    ("attention", ["bf16", "fp8", {"x": "bf16", "cache": "fp8", "out": "bf16"}]),
+    ("experts", ["bf16", {"w": "int4-g64", "x": "bf16", "out": "bf16", "compute": "bf16"}]),
+    ("quantise", [{"x": "bf16", "out": "fp8"}, {"x": "bf16", "out": "mxfp8"}]),
+]
+
+
+@pytest.mark.parametrize(("name", "dtypes"), DTYPES)
+def test_rows_of_several_dtypes_equal_exact_values(name, dtypes):
+    grid = {letter: [size, 2 * size] for letter, size in example_sizes(KINDS[name]).items()}
+    sweep = {"operation": name, "grid": grid, "chips": "h100-sxm", "dtypes": dtypes}
+    rows = rooflines.rows(config_of(sweep), "s0").collect()
+    named = {kernel_form(name, each).dtypes_text: each for each in dtypes}
+    assert [*rows["dtypes"].cast(pl.String).unique(maintain_order=True)] == [*named]
+    for row in rows.iter_rows(named=True):
+        exact = exact_values(row, {}, named[row["dtypes"]])
+        assert {key for key, value in exact.items() if not nearly(row[key], value)} == set()
+
+
+@pytest.mark.parametrize(
+    ("options", "grid"),
+    [
+        ({"window": 256}, {}),
+        ({"phase": "decode"}, {"T": [1, 4], "window": [8, 4096]}),
+        ({"mask": "full"}, {"T": [1, 2048]}),
+        ({}, {"Hv": [64, 128], "K": "N"}),
+    ],
+)
+def test_letters_with_defaults_and_ties_are_completed(options, grid):
+    sweep = {**ATTENTION, "options": options, "grid": {**ATTENTION["grid"], **grid}}
+    rows = rooflines.rows(config_of(sweep), "s0").collect()
+    choices = {name: value for name, value in options.items() if name != "window"}
+    for row in rows.iter_rows(named=True):
+        assert grid.get("K") != "N" or row["K"] == row["N"]
+        exact = exact_values(row, choices, None)
+        assert {key for key, value in exact.items() if not nearly(row[key], value)} == set()
+
+
+def test_slices_equal_the_table():
+    config = config_of({**ATTENTION, "dtypes": ["bf16", "fp8"], "chips": ["h100-sxm", "mi300x"]})
+    table = table_of(config.sweep("s0"))
+    every = table.frame().collect()
+    cut = pl.concat(table.frame(start, start + 5).collect() for start in range(0, every.height, 5))
+    assert cut.equals(every)
+
+
+THRESHOLDS = [
+    ("attention", {"phase": "decode"}, ["S", "T", "N", "K", "B"]),
+    ("attention", {}, ["S", "K", "B"]),
+    ("experts", {}, ["B", "E", "k", "D"]),
+    ("mla", {}, ["S", "N"]),
+    ("linear-cross-entropy", {}, ["B", "V"]),
+    ("rmsnorm", {}, ["B", "D"]),
+    ("conv2d", {}, ["B", "F"]),
+]
+
+
+@pytest.mark.parametrize(("name", "options", "axes"), THRESHOLDS)
+def test_thresholds_equal_critical_sizes(name, options, axes):
+    sizes = example_sizes(KINDS[name])
+    grid = {letter: [size, 2 * size] for letter, size in sizes.items()}
+    sweep = {"operation": name, "options": options, "grid": grid, "thresholds": axes}
+    config = config_of({**sweep, "chips": CHIPS[:2]})
+    rows = rooflines.thresholds(config)
+    assert rows.height <= config.sweep("s0").max_thresholds()
+    form = kernel_form(name, None, options)
+    for axis in axes:
+        solved = rows.filter(axis=axis)
+        others = [letter for letter in sizes if letter != axis]
+        assert solved.height == len(CHIPS[:2]) * 2 ** len(others)
+        assert not solved.select("chip", *others).is_duplicated().any()
+        for row in solved.iter_rows(named=True):
+            rates = kernel_rates(chip_entries()[row["chip"]], row["chip"], form)
+            given = {letter: row[letter] for letter in others}
+            if axis in sizes:
+                given[axis] = sizes[axis]
+            critical = PlacedKernel(form, rates).critical(axis, given)
+            assert row["outcome"] == critical.outcome
+            assert row["critical_exact"] == critical.real
+            if critical.critical is not None:
+                assert row["critical"] == row["critical_memory"] == critical.critical
+            assert (row["limit"] is None) == (critical.outcome == "always")
+            if row["limit"]:
+                assert row["limit_intensity"] == critical.limit_intensity
+
+
+def test_the_default_threshold_is_along_the_first_letter_that_moves_the_intensity():
+    experts = {"operation": "moe", "grid": example_sizes(KINDS["experts"]), "chips": "h100-sxm"}
+    config = config_of(
+        ATTENTION, experts, {**experts, "operation": "copy", "grid": {"B": 1, "D": 8}}
+    )
+    assert [sweep.solved for sweep in config.kernel_sweeps.values()] == [("S",), ("B",), ("B",)]
+    rows = rooflines.thresholds(config)
+    assert {*rows["operation"].cast(pl.String)} == {"attention", "experts", "copy"}
+
+
+def test_chips_without_the_dtype_are_skipped_with_a_reason():
+    config = config_of(
+        {**ATTENTION, "dtypes": ["bf16", "fp8"], "chips": ["a100-sxm-80gb", "h100-sxm"]}
+    )
+    skipped = rooflines.skipped(config).to_dicts()
+    assert [(row["chip"], row["dtypes"], row["rows"]) for row in skipped] == [
+        ("a100-sxm-80gb", "fp8", 8)
+    ]
+    assert "fp8" in skipped[0]["reason"]
+
+
+def test_tables_of_operations_are_as_without_kernels():
+    matmul = {"operation": "matmul", "grid": {"B": 8, "D": 64, "F": 64}, "dtypes": "bf16"}
+    alone, beside = (
+        config_of({**matmul, "chips": CHIPS}),
+        config_of({**matmul, "chips": CHIPS}, ATTENTION),
+    )
+    assert rooflines.rows(beside, "s0").collect().equals(rooflines.rows(alone, "s0").collect())
+    both = rooflines.thresholds(beside)
+    assert {"options", "S", "window"} <= {*both.columns}
+    first = both.filter(pl.col("sweep") == "s0")
+    assert first["options"].is_null().all()
+    assert first.select(rooflines.thresholds(alone).columns).equals(rooflines.thresholds(alone))
+
+
+def test_efficiency_and_measured_numbers_apply():
+    sweep = {
+        **ATTENTION,
+        "grid": {**ATTENTION["grid"], "B": 1, "S": 64, "K": 8},
+        "chips": "h100-sxm",
+    }
+    plain = rooflines.rows(config_of(sweep), "s0").collect()
+    slow = {**sweep, "efficiency": {"memory": 0.5}, "measured": ["1ms"]}
+    rows = rooflines.rows(config_of(slow), "s0").collect()
+    assert rows["t_memory_s"][0] == pytest.approx(2 * plain["t_memory_s"][0])
+    assert rows["measured_over_bound"][0] == pytest.approx(1e-3 / rows["t_lower_s"][0])
+
+
+WRONG = [
+    ({"operation": "atention"}, "s0.operation", "attention"),
+    ({"grid": {"B": 1, "D": 8, "S": 8, "N": 8, "K": 8, "H": 8}}, "s0.grid.D", "has no D"),
+    ({"grid": {"B": 1, "S": 8}}, "s0.grid", "lacks N, K, H"),
+    ({"options": {"backwards": True}}, "s0.options.backwards", "is no option of attention"),
+    ({"options": {"phase": "decoding"}}, "s0.options.phase", "decode"),
+    ({"options": {"window": 9, "mask": "full"}}, "s0.options", "a window needs causal"),
+    ({"options": {"phase": "decode", "backward": True}}, "s0.options", "decode has no backward"),
+    ({"dtypes": [{"x": "bf16", "w": "fp8"}]}, "s0.dtypes[0].w", "is no role of attention"),
+    ({"dtypes": ["bf17"]}, "s0.dtypes[0]", "bf17"),
+    ({"dtypes": ["bf16", {"x": "bf16"}]}, "s0.dtypes[1]", "listed twice"),
+    ({"thresholds": ["H"]}, "s0.thresholds[0]", "solve for one of B, S, T, N, K"),
+    ({"sharding": "column"}, "s0.sharding", "is no key here"),
+    ({"columns": ["kv_cache_bytes"]}, "s0.columns", "no metric"),
+    ({"chips": "h100"}, "s0.chips", "h100"),
+]
+
+
+@pytest.mark.parametrize(("keys", "place", "said"), WRONG, ids=str)
+def test_mistakes_name_their_place(keys, place, said):
+    with pytest.raises(rooflines.RooflinesError) as raised:
+        config_of({**ATTENTION, **keys})
+    text = str(raised.value)
+    assert f"sweeps.{place}" in text
+    assert said in text
+    assert "fix" in text
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ({"N": [32, 40], "K": [8, 16, 5]}, "K=5 does not divide N=32"),
+        ({"T": [1, 2000]}, "T=2000 new tokens are more than S=64"),
+        ({"window": [1, 2], "S": "N"}, None),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_refused_with_the_first_pair(grid, said):
+    sweep = {**ATTENTION, "options": {"phase": "decode"}, "grid": {**ATTENTION["grid"], **grid}}
+    if said is None:
+        assert rooflines.rows(config_of(sweep), "s0").collect().height
+        return
+    with pytest.raises(rooflines.RooflinesError) as raised:
+        config_of(sweep)
+    assert "sweeps.s0.grid" in str(raised.value)
+    assert said in str(raised.value)
