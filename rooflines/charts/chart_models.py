@@ -10,11 +10,11 @@ from rooflines.charts.views import Need
 from rooflines.models.library import model_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rooflines.config.grid_shapes import NamedShape
     from rooflines.sweep.operation_sweep import Sweep
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
 
 STEP_NEEDS = (
@@ -23,6 +23,15 @@ STEP_NEEDS = (
     Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
 )
 """Needs of charts of model steps."""
+
+STEP_MENUS: Mapping[str, Callable[[StepCase], str]] = {
+    "chip": lambda case: case.chip,
+    "model": lambda case: case.name,
+    "phase": lambda case: case.phase,
+    "dtypes": lambda case: case.dtypes.label,
+    "split": lambda case: case.split.name,
+}
+"""Option of a step by menu."""
 
 FUSED = {"qkv": ("q", "k"), "gate-up": ("up",), "expert-gate-up": ("expert-up",)}
 """Layers contained in a fused one, by names of `models.layer_matrices`."""
@@ -38,21 +47,15 @@ def step_bases(sweep: ModelSweep, choice: Mapping[str, Any]) -> tuple[str, ...]:
     Returns:
         Without any estimate the nominal basis alone.
     """
+    chosen = [(name, choice[menu]) for menu, name in STEP_MENUS.items() if menu in choice]
     estimated: dict[str, bool] = {}
-    for case in (case for block in sweep.blocks for case in block.cases):
-        names = {
-            "chip": case.chip,
-            "model": case.name,
-            "dtypes": case.dtypes.label,
-            "split": case.split.name,
-            "phase": case.phase,
-        }
-        if case.machine.level.capacity_bytes is None or any(
-            choice.get(menu, name) != name for menu, name in names.items()
-        ):
+    for case in sweep.cases:
+        shown = all(name(case) == option for name, option in chosen)
+        if not shown or case.machine.level.capacity_bytes is None:
             continue
         if not estimated.get(case.chip):
-            estimated[case.chip] = case.choice.fits(case.computes) and case.estimate is not None
+            computes = (kernel.compute for kernel in case.kernels)
+            estimated[case.chip] = case.choice.fits((*case.computes, *computes))
     if not any(estimated.values()):
         return (NOMINAL,)
     return (CALIBRATED, NOMINAL) if all(estimated.values()) else BASES
