@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, at_path
+from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.compressed_attention import SharedKv, rotary_bits
@@ -16,7 +16,7 @@ from rooflines.models.parameter_counts import (
     copied_weights,
     parameters_of,
 )
-from rooflines.models.split import BY_BATCH, BY_HEADS, Split, check_shares
+from rooflines.models.split import BY_BATCH, BY_HEADS, CACHE_SPLITS, Split, check_shares
 from rooflines.models.state_layers import CONV_INPUT_BITS
 from rooflines.theory.costs import BITS_PER_BYTE
 
@@ -167,7 +167,9 @@ def cache_on_chip(
     """
     if "cache" not in bits:
         raise RooflinesError("dtypes", "lacks cache", "add cache: with the dtype of the cache")
-    check_shares(shape, split.shards, cache_split)
+    with at_path("cache_split"):
+        check_choice(cache_split, CACHE_SPLITS, "no split of the cache")
+    check_shares(shape, split.shards)
     full, local = (kv_cache_elements(shape, context, local=is_local) for is_local in (False, True))
     units = cache_units(shape, bits, split, cache_split)
     return units.unit * units.sequence_units(full, local)

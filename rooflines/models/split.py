@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
+from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import MAX_SIZE, whole
 from rooflines.hardware.entry_forms import Entry, PositiveInt
 from rooflines.theory.network import PAIR, axes_text, parse_axes
@@ -65,19 +65,16 @@ AXES_SCHEMA: Any = {
 AlongAxes = Annotated[int | str, BeforeValidator(chips_along_axes), WithJsonSchema(AXES_SCHEMA)]
 
 
-def check_shares(shape: Shape, tp: int, cache_split: str = BY_HEADS) -> None:
+def check_shares(shape: Shape, tp: int) -> None:
     """Refuse a tp that does not divide the model's heads evenly.
 
     Args:
         shape: The model.
         tp: Chips in a tensor-parallel group [1].
-        cache_split: KV cache shards: `heads`, min(tp, K), and 1 for MLA; `batch`, tp.
 
     Raises:
         RooflinesError: tp does not divide the heads, or is no chip count.
     """
-    with at_path("cache_split"):
-        check_choice(cache_split, CACHE_SPLITS, "no split of the cache")
     with at_path("tp"):
         chips = whole(tp)
     states = () if shape.state is None else (("heads of states", shape.state.heads),)
@@ -209,13 +206,13 @@ class Split(Entry):
         optional = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
         return "-".join([f"tp{self.tp}", *optional])
 
-    def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
+    def check(self, shape: Shape) -> None:
         """Refuse a split that a model does not allow.
 
         Raises:
             RooflinesError: tp does not divide the heads, or ep the experts.
         """
-        check_shares(shape, self.shards, cache_split)
+        check_shares(shape, self.shards)
         if self.parts == 1:
             return
         if shape.moe is None or not shape.moe_layers:

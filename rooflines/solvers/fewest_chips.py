@@ -84,7 +84,7 @@ def tp_splits(case: StepCase) -> tuple[list[Split], Solution]:
         chips = 2 ** len(splits)
         split = validate_entry(Split, {"tp": chips})
         try:
-            split.check(case.model.shape, case.sharing.cache_split)
+            split.check(case.model.shape)
         except RooflinesError:
             return splits, Solution(NEVER, limit=HEADS)
         axes = resolve_axes(links, split.axes)

@@ -48,7 +48,7 @@ def with_every_split(
     entries = [chips[name] for name in config.chips if name in chips]
     for model, chip, route in product(models.values(), entries, config.network or (None,)):
         _, links, _ = interconnects(chip, route)
-        splits = splits_of(model.shape, config.num_chips, links, config.cache_split)
+        splits = splits_of(model.shape, config.num_chips, links)
         by_name |= {split.name: split for split in splits}
     ordered = sorted(by_name.values(), key=lambda split: (split.shards, str(split.tp), split.parts))
     return config.model_copy(update={"splits": ordered or config.splits, "num_chips": None})
@@ -78,9 +78,7 @@ def plans_of(shape: Shape, chips: int, fixed: TrainingPlan) -> list[TrainingPlan
     return sorted(plans, key=lambda plan: plan.replicas == 1)
 
 
-def splits_of(
-    shape: Shape, chips: int, links: tuple[Link, ...], cache_split: str
-) -> Iterator[Split]:
+def splits_of(shape: Shape, chips: int, links: tuple[Link, ...]) -> Iterator[Split]:
     """Yield every split over a number of chips that a model allows.
 
     On a torus once for all axes that join its chips. A split that interconnects do not join is
@@ -90,14 +88,13 @@ def splits_of(
         shape: The model.
         chips: tp * dp [1].
         links: The interconnects, inner first.
-        cache_split: Sharding of KV caches over tp chips.
     """
     experts = [1, *_layouts(chips, links)] if shape.moe is not None and chips > 1 else [1]
     for tp in (divisor for divisor in range(1, chips + 1) if chips % divisor == 0):
         for axes, ep in product(_layouts(tp, links), experts):
             split = Split.model_validate({"tp": axes, "dp": chips // tp, "ep": ep})
             with suppress(RooflinesError):
-                split.check(shape, cache_split)
+                split.check(shape)
                 yield split
 
 

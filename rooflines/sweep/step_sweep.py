@@ -427,7 +427,7 @@ class ModelSweep(BaseSweep[StepCase]):
 def skipped_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
     """Skipped rows of a split that a model does not allow; None where it does."""
     try:
-        split.check(sweep.models[name].shape, sweep.config.cache_split)
+        split.check(sweep.models[name].shape)
     except RooflinesError as error:
         reason = f"{error.where} {error.problem}"
         if error.path == ("model",):

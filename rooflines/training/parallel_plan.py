@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import Gqa, Mla
-from rooflines.models.split import BY_HEADS, Split, check_shares
+from rooflines.models.split import Split, check_shares
 from rooflines.theory.network import ALL_TO_ALL, TORUS
 
 if TYPE_CHECKING:
@@ -237,19 +237,18 @@ class TrainingPlan(TrainingKeys, Split):
         idle_slots = self.pp - 1
         return Fraction(idle_slots, self.interleave * micro_batches + idle_slots)
 
-    def check(self, shape: Shape, cache_split: str = BY_HEADS) -> None:
+    def check(self, shape: Shape) -> None:
         """Refuse a plan that a model does not allow.
 
         Args:
             shape: The model.
-            cache_split: Unused: training has no KV cache.
 
         Raises:
             RooflinesError: Heads, experts or layers cannot be shared evenly, or the model has
                 layers whose training is not modelled.
         """
         self._check_family(shape)
-        check_shares(shape, self.tp, cache_split)
+        check_shares(shape, self.tp)
         heads = shape.attention.N
         if self.context == "heads" and heads % (self.tp * self.cp):
             problem = f"is {self.cp}, which with tp does not divide the {heads} query heads"
