@@ -284,6 +284,25 @@ def test_of_splits_that_take_as_long_the_one_that_needs_least_memory_is_first():
     assert rows["footprint_bytes"].is_sorted()
 
 
+def test_a_plan_loses_by_what_takes_longer_its_bubble_too():
+    rows = rooflines.best_splits(
+        "h100-sxm", "llama-3.1-8b", B=64, S=4096, chips=8, phase="train"
+    ).to_dicts()
+    for row in rows:
+        row["t_bubble_s"] = row["bubble"] * row["t_upper_s"]
+    best, *others = [row for row in rows if row["fits"]]
+    lost = {row["bottleneck_vs_best"] for row in others}
+    assert "bubble" in lost
+    assert len(lost) > 1
+    for row in others:
+        longer = {
+            name: row[f"t_{name}_s"] - best[f"t_{name}_s"]
+            for name in ("math", "memory", "network", "activation", "bubble")
+        }
+        assert longer[row["bottleneck_vs_best"]] == max(longer.values())
+        assert row["excess_s"] == pytest.approx(max(longer.values()))
+
+
 @pytest.mark.parametrize("within", [None, 0.02])
 def test_a_split_loses_by_what_takes_longer_for_as_many_sequences(within):
     sizes: dict[str, Any] = {"S": 8192} if within else {"B": 64, "S": 8192}

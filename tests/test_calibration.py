@@ -391,6 +391,16 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     assert prefill.entry.outside == pytest.approx((low[0], high[0]))
 
 
+def test_a_fit_of_attention_is_of_at_most_32_query_heads_a_kv_head(tmp_path):
+    path, sizes = tmp_path / "attention.csv", product((1, 8, 64), (2048, 8192))
+    cases = [(B, S, 8 * heads, "decode") for B, S in sizes for heads in (4, 31, 32, 33, 48)]
+    pl.DataFrame(attention_by_hand(cases)).write_csv(path)
+    of_chip = "h100-sxm", chip_entries()["h100-sxm"], "decode-bf16"
+    chosen, noted = with_nominal_times(read_timings(path), *of_chip)
+    assert set(chosen["N"]) == {8 * 4, 8 * 31, 8 * 32}
+    assert "12 timings left out: more than 32 query heads share a KV head" in noted.notes
+
+
 @pytest.mark.parametrize(
     ("asked", "shared", "name"),
     [

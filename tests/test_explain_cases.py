@@ -46,6 +46,17 @@ def test_cases_of_a_model_are_rows_of_it(capsys):
     assert rows[1]["t_serial_s"] == one.row["t_serial_s"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "column"),
+    [("", "t_estimate_s"), ("--calibration none", "t_serial_s"), ("--bound", "t_lower_s")],
+)
+def test_rates_of_cases_are_at_the_time_that_leads(asked, column, capsys):
+    rows = rows_of(capsys, f"h100 llama-3.1-8b B=1,64 S=8k --split tp=2 {asked}")
+    assert [row["B"] for row in rows] == [1, 64]
+    for row in rows:
+        assert row["tokens_per_s_per_user"] == pytest.approx(1 / row[column])
+
+
 def test_cases_left_out_say_how_many_and_of_what(capsys):
     words = ("h100-sxm", "llama-3.1-8b", "B=1,2", "S=1024", "--split", "dp=2")
     printed = said(capsys, "explain", *words)

@@ -203,6 +203,18 @@ def test_join_writes_each_timing(tmp_path, capsys):
     assert pl.read_csv(as_csv)["chip"].to_list() == ["h100-sxm"]
 
 
+def test_join_names_the_ten_largest_groups_without_an_estimate(tmp_path, capsys):
+    rows = [
+        f"h100-sxm,engine-{group},bf16,bf16,bf16,bf16,{4096 + of},8192,8192,8e-4"
+        for group in range(1, 13)
+        for of in range(group)
+    ]
+    lines = said(capsys, "measured", "join", written(tmp_path, *rows)).splitlines()
+    named = [line.split() for line in lines if " without " in line and "engine-" in line]
+    assert [int(words[0]) for words in named] == [*range(12, 2, -1)]
+    assert "  and 2 smaller groups without one" in lines
+
+
 def test_other_calibrations_win(tmp_path, capsys):
     fit = {**NOMINAL, "overhead_s": 1, "bands": {"compute": [0.5, 2]}}
     mine = tmp_path / "mine.yaml"

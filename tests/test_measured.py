@@ -189,6 +189,27 @@ def test_a_collective_has_its_bound(name, shards, share):
     assert small["t_lower_s"] == pytest.approx(passes * 0.6e-6)
 
 
+@pytest.mark.parametrize(
+    ("chip", "name", "shards", "sent", "reason"),
+    [
+        ("h100-sxm", "all-reduce", 8, 2 * 7 / 8 * 1.001, None),
+        ("h100-sxm", "all-reduce", 8, 2 * 7 / 8 * 0.999, "reduced in the switch"),
+        ("h100-sxm", "all-reduce", 8, 9 / 8 * 1.001, "reduced in the switch"),
+        ("h100-sxm", "all-reduce", 8, 9 / 8 * 0.999, "unexplained"),
+        ("h100-sxm", "all-reduce", 4, 5 / 4 * 1.001, "reduced in the switch"),
+        ("h100-sxm", "all-reduce", 4, 5 / 4 * 0.999, "unexplained"),
+        ("h100-sxm", "all-reduce", 2, 0.999, "unexplained"),  # the switch takes more than a ring
+        ("h100-sxm", "all-gather", 8, 7 / 8 * 0.999, "unexplained"),
+        ("a100-sxm-80gb", "all-reduce", 8, 2 * 7 / 8 * 0.999, "unexplained"),
+    ],
+)
+def test_a_collective_below_its_bound_has_a_reason(chip, name, shards, sent, reason):
+    """A chip sends N + 1 parts of N to a switch that adds up, and 2 (N - 1) around a ring."""
+    network = shipped().chips[chip].networks["nvlink"]
+    seconds = sent * 2**30 / (network.bytes_per_s * network.links)
+    assert collective(name, shards, 2**30, seconds, chip).frame["reason"].item() == reason
+
+
 def test_the_estimate_of_a_collective():
     numbers = shipped().fits.collectives["gb200/nccl"]["all-gather"]
     network = shipped().chips["gb200"].networks["nvlink"]

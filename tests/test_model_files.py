@@ -347,6 +347,7 @@ def test_layouts_of_quantizations_are_read_or_refused_by_name(name):
     assert float(bits["weights"]) == pytest.approx(row["weights"], abs=1e-4)
     heads = (float(bits["head"]) + float(bits["lm_head"])) / 2
     assert heads == pytest.approx(row.get("head", 16), abs=1e-4)
+    assert bits["rest"] == 16, "norms and routers are left as they are"
 
 
 # ---------------------------------------------------------------- keys, names, files beside

@@ -37,13 +37,13 @@ def refused(path, where=None):
 
 def test_a_column_with_names_of_combinations_stands_for_four(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("chip,B,D,F,dtypes,seconds\nh100-sxm,8,64,64,w8a16,1e-5\n")
-    (row,) = read_timings(path).frame.to_dicts()
-    assert [row[name] for name in ("dtype_x", "dtype_w", "dtype_out", "compute")] == [
-        "bf16",
-        "int8",
-        "bf16",
-        "bf16",
+    combinations = shipped().dtypes.combinations
+    lines = [f"h100-sxm,8,64,64,{name},1e-5\n" for name in combinations]
+    path.write_text("".join(["chip,B,D,F,dtypes,seconds\n", *lines]))
+    columns = {"dtype_x": "x", "dtype_w": "w", "dtype_out": "out", "compute": "compute"}
+    assert read_timings(path).frame.select(*columns).to_dicts() == [
+        {column: entry.dtypes[part] for column, part in columns.items()}
+        for entry in combinations.values()
     ]
     path.write_text("chip,B,D,F,dtypes,seconds\nh100-sxm,8,64,64,bf61,1e-5\n")
     assert "close to it: bf16" in refused(path)
