@@ -1,5 +1,6 @@
 """Marks beside a chart's rows are recomputed from these rows."""
 
+from itertools import pairwise
 from typing import Any
 
 import cases
@@ -11,7 +12,7 @@ from scenes import struck, texts
 import rooflines
 from rooflines import charts
 from rooflines.basics.text import significant
-from rooflines.charts.frames import with_missing
+from rooflines.charts.frames import few_sizes, with_missing
 from rooflines.charts.kinds import attained
 from rooflines.charts.kinds.front import TARGET
 from rooflines.charts.kit.chart_text import chip_label
@@ -50,6 +51,32 @@ def test_a_chart_is_of_the_first_level_of_its_sweep(levels):
     )
     rows = results.select("s", ["own"], ["bf16"]).rows().collect()
     assert rows["memory"].unique().to_list() == levels[:1]
+
+
+@pytest.mark.parametrize("layouts", [["2x8", "4x4", 16], ["4x4", 16, "2x8"], [16, "2x8", "4x4"]])
+def test_a_chart_is_of_the_first_layout_of_as_many_chips(layouts):
+    split = {"sharding": "contracting/all-reduce", "shards": [1, 4, *layouts]}
+    sweep = {**SWEEP, **split, "chips": ["tpu-v5e"]}
+    results = charts.of_config(rooflines.load_config({"sweeps": {"s": sweep}}))
+    rows = results.select("s", ["tpu-v5e"], ["bf16"]).rows().collect()
+    first = str(layouts[0])
+    along = f"ici {first}" if "x" in first else "ici"
+    assert set(rows.select("shards", "network").rows()) == {(1, "ici"), (4, "ici"), (16, along)}
+
+
+@pytest.mark.parametrize(
+    "sizes", [range(1, 40), [2**n for n in range(12)], [1, 3, 64, 96, 128, 200]]
+)
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 12, 50])
+def test_few_sizes_are_as_far_apart_and_end_with_the_largest(sizes, count):
+    powers = [size for size in sizes if size.bit_count() == 1]
+    offered = powers if len(powers) > 1 else [*sizes]
+    chosen = few_sizes([*sizes], count)
+    places = [offered.index(size) for size in chosen]
+    assert chosen[-1] == offered[-1]
+    assert len({right - left for left, right in pairwise(places)}) <= 1
+    assert count / 2 <= len(chosen) <= count or chosen == offered
+    assert len(chosen) <= count
 
 
 def test_chips_are_compared_by_what_two_of_them_have():
@@ -240,18 +267,19 @@ def test_a_timing_attains_its_flops_over_its_measured_time():
 
 
 def test_the_title_of_timings_has_a_tenth_of_them_on_either_side(tmp_path):
-    """Of eleven times of a matmul bound by memory, 1 to 11 times the bound: the 2nd, the 10th."""
+    """Of eleven times of a matmul bound by memory, 1 to 50 times the bound: the 2nd, the 10th."""
     size = 64
     bound = 3 * 2 * size**2 / 1e12
     stored = dict.fromkeys(("dtype_x", "dtype_w", "dtype_out", "compute"), "bf16")
     sizes = dict.fromkeys("BDF", size)
-    rows = [{"chip": "own", **stored, **sizes, "seconds": n * bound} for n in range(1, 12)]
+    rows = [{"chip": "own", **stored, **sizes, "seconds": n * bound} for n in (*range(1, 11), 50)]
     pl.DataFrame(rows).write_csv(tmp_path / "timed.csv")
     chip = cases.made_up(1e18, 1e12)
     measured = {"timed": {"file": str(tmp_path / "timed.csv")}}
     config = rooflines.load_config({"measurements": measured, "chips": {"own": chip}})
     view = charts.view("measured", charts.of_config(config), "timed", by="ratio")
     assert ": 2 to 10 × the bound, p10 to p90" in view.title
+    assert view.data["medians"]["ratio_lower"].to_list() == pytest.approx([6])
 
 
 def test_a_percentage_of_the_peak_is_cut_so_that_only_the_whole_peak_is_100():

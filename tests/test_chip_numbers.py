@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import polars as pl
+import pytest
 from case_files import case
 from command_line import said
 
@@ -13,7 +14,7 @@ from rooflines.hardware.chip_catalogue import CHIPS_FILE, chip_entries, chip_sou
 from rooflines.hardware.chip_parts import iter_parts, number_records, part_numbers, source_of
 from rooflines.hardware.entries import Chip, Power
 from rooflines.results.catalogue_frames import chip_numbers
-from rooflines.site.chip_page import chip_details
+from rooflines.site.chip_page import chip_details, chip_table
 
 WRITTEN: dict[str, Any] = read_yaml(CHIPS_FILE)["chips"]
 REMARKS = {"halved", "estimate", "printed_with_sparsity"}
@@ -90,6 +91,31 @@ def test_the_page_shows_every_number_and_warns_of_boosted_cards():
         assert len(of["numbers"]) == len(written_numbers(chip)), chip
         boosted = "a time below the bound is possible." in " ".join(of["remarks"])
         assert boosted == (WRITTEN[chip].get("clock") == "boost"), chip
+
+
+def test_the_table_of_chips_has_the_rates_of_the_file():
+    chips = chip_entries()
+    table = chip_table(chips)
+    columns = [column["name"] for column in table["columns"]]
+    rows = {
+        row["chip"]: row for row in (dict(zip(columns, row, strict=True)) for row in table["rows"])
+    }
+    assert rows.keys() == chips.keys()
+    for chip, entry in WRITTEN.items():
+        if "base" in entry:
+            continue
+        peak = entry["units"]["matrix"].get("bf16", {}).get("flops_per_s")
+        memory, networks = entry["memory"]["hbm"], [*entry.get("networks", {}).values()]
+        rate = memory["bytes_per_s"]
+        first = networks[0]["bytes_per_s"] * networks[0].get("links", 1) if networks else None
+        expected = {
+            "bf16 peak": peak and peak / 1e12,
+            "bandwidth": rate / 1e9,
+            "ridge": peak and peak / rate,
+            "network": first and first / 1e9,
+        }
+        for name, number in expected.items():
+            assert rows[chip][name] == (number and pytest.approx(number, rel=1e-3)), (chip, name)
 
 
 def test_a_chip_is_described_once():

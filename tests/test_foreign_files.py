@@ -377,6 +377,27 @@ def test_every_run_in_a_log_of_collectives_has_its_own_ranks(tmp_path):
     assert found.select("collective", "shards").unique(maintain_order=True).rows() == runs
 
 
+def test_dtypes_of_a_table_of_tracelens_are_those_of_torch(tmp_path):
+    """Products of fp8 are kept in bf16; a pair that differs has the first as its input."""
+    names = {
+        "('c10::BFloat16', 'c10::BFloat16')": ("bf16", "bf16", "bf16"),
+        "('torch.float8_e4m3fn', 'c10::Float8_e4m3fn')": ("fp8", "fp8", "bf16"),
+        "('c10::Half', 'c10::Float8_e4m3fn')": ("fp16", "fp8", "fp16"),
+        "('float', 'float')": ("fp32", "fp32", "fp32"),
+        "('c10::complex<double>', 'float')": None,
+    }
+    head = 'name,"param: M","param: N","param: K","param: dtype_A_B",Kernel Time (µs)_mean\n'
+    lines = [f'mm,{4096 + row},512,64,"{name}",900\n' for row, name in enumerate(names)]
+    path = tmp_path / "GEMM.csv"
+    path.write_text("".join([head, *lines]), encoding="utf-8")
+    found = read_timings(path, {"chip": "h100-sxm"})
+    stored = found.frame.select("dtype_x", "dtype_w", "dtype_out").rows()
+    assert stored == [three for three in names.values() if three]
+    assert found.frame["compute"].to_list() == found.frame["dtype_x"].to_list()
+    assert found.frame.select("B", "D", "F").row(0) == (4096, 64, 512)
+    assert "1 row of the file left out: they have a dtype that is not modelled" in found.notes
+
+
 def test_batches_of_a_table_of_tracelens_are_left_out(tmp_path):
     path = tmp_path / "GEMM.csv"
     head = 'name,"param: M","param: N","param: K","param: B",Kernel Time (µs)_mean\n'

@@ -145,6 +145,13 @@ def test_the_explorer_opens_with_what_a_chart_shows(visit):
     assert page.locator("#unknown").is_hidden()
 
 
+def test_a_choice_of_all_chips_opens_the_explorer_with_those_it_offers():
+    sizes = {"up": {"D": 4096, "F": 14336}}
+    address = _explorer_address({"chip": "all", "dtypes": "fp8", "shape": "up"}, sizes)
+    asked = dict(parse_qsl(address.partition("#")[2]))
+    assert asked == {"subject": "matmul", "dtypes": "fp8", "D": "4096", "F": "14336"}
+
+
 def test_a_view_of_a_step_opens_the_step():
     choice = {"by": "kernel", "chip": "b200", "dtypes": "fp8", "split": "tp4", "S": 1024}
     address = _explorer_address({**choice, "model": "llama-3.1-8b", "basis": "nominal"}, {})

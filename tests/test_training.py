@@ -426,6 +426,18 @@ def test_auto_gives_runs_of_layers_to_plans_with_stages():
     assert {*plain.select(chips).rows()} == {*interleaved.select(chips).rows()}
 
 
+@pytest.mark.parametrize("dtypes", ["bf16", "fp8"])
+def test_the_flops_of_a_model_are_the_same_in_any_plan(dtypes):
+    """MFU times the time is what they take at the peak: those of fp8 beside attention in bf16."""
+    step: dict[str, Any] = {"B": 32, "S": 2048, "dtypes": dtypes, "chips": 4}
+    rows = rooflines.best_splits("b200", "llama-3.1-8b", **step, phase="train")
+    assert {"pp2-dp2", "tp2-dp2", "dp4"} < set(rows["split"])
+    for share in ("mfu", "mfu_full"):
+        for suffix, column in (("", "t_lower_s"), ("_serial", "t_serial_s")):
+            at_peak = (rows[f"{share}{suffix}"] * rows[column]).to_list()
+            assert at_peak == pytest.approx([at_peak[0]] * rows.height)
+
+
 @pytest.mark.parametrize(("change", "message", "fix"), case("wrong-questions")["training"])
 def test_what_cannot_be_trained_is_refused_with_a_reason_and_a_fix(change, message, fix):
     asked = {"chip": "h100-sxm", "model": SMALL, "B": 8, "S": 1024, **change}

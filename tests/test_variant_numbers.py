@@ -45,6 +45,24 @@ SETTABLE: dict[str, float] = {
 }
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_variant_of_a_chip_described_anew_has_the_numbers_of_that_description(order):
+    rate = "memory.hbm.bytes_per_s"
+    entries = {
+        "h100-sxm": {"base": "h200-sxm", "source": "a test", rate: 4e12},
+        "mine": {"base": "h100-sxm", "source": "a test"},
+        "other": {"base": "b200", "source": "a test"},
+    }
+    known = catalogue.chip_entries()
+    found = catalogue.resolve_chips(dict([*entries.items()][::order]), known)
+    rates = {name: chip.memory["hbm"].bytes_per_s for name, chip in found.items()}
+    assert rates == {
+        "h100-sxm": 4e12,
+        "mine": 4e12,
+        "other": known["b200"].memory["hbm"].bytes_per_s,
+    }
+
+
 def test_a_variant_may_set_every_number_alone():
     parts = (Peak, Level, Network, Power)
     known = {
