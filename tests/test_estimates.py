@@ -1,6 +1,7 @@
 """Estimates of sweeps: which calibration counts, what a job depends on, what is refused."""
 
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 import polars as pl
@@ -13,9 +14,10 @@ from small_config import matmul
 import rooflines
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.calibration_choice import CalibrationChoice
-from rooflines.fits.calibration_files import Calibrations
+from rooflines.fits.calibration_files import Calibrations, shipped_calibrations
 from rooflines.fits.time_form import nominal_quantities
 from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.sweep.one_chip import sweep_on
 from rooflines.sweep.recipes import recipe_of, sweep_of
 
 FIT: dict[str, Any] = {**NOMINAL, "overhead_s": 1.0, "bands": {"memory": [0.5, 2]}}
@@ -144,6 +146,35 @@ def test_sizes_and_engines_beyond_the_timings_are_named(file):
     )  # no sizes
     beyond = estimates(grid=grid, dtypes=["bf16"])["estimate_extrapolated"].to_list()
     assert beyond == ["sizes", None, "sizes", "engine, sizes", "engine", "engine, sizes"]
+
+
+def test_a_band_beyond_the_sizes_of_timings_is_the_wider_of_two_on_either_side():
+    fit = shipped_calibrations().calibrations["h100-sxm/trtllm"]["bf16"]
+    assert fit.outside is not None
+    grid = {"B": [1, 64, 2**13], "D": [4096, 65536], "F": [4096, 2**17]}
+    rows = estimates(grid=grid, dtypes=["bf16"], chips=CHIPS[:1])
+    assert set(rows["estimate_extrapolated"]) == {None, "sizes"}
+    for row in rows.to_dicts():
+        low, high = fit.bands[row["estimate_bound"]]
+        if row["estimate_extrapolated"]:
+            low, high = min(low, fit.outside[0]), max(high, fit.outside[1])
+        ends = [row[f"t_estimate_{end}_s"] / row["t_estimate_s"] for end in ("p10", "p90")]
+        assert ends == pytest.approx([float(low), float(high)])
+
+
+@pytest.mark.parametrize(("tp", "dp"), [(4, 1), (2, 2), (2, 4)])
+def test_experts_of_all_chips_are_timed_with_one_all_reduce_over_these(tp, dp):
+    """And bound by dispatch and combine over these, with a gather over tp."""
+    split = {"tp": tp, "dp": dp, "ep": tp * dp}
+    asked: dict[str, Any] = {"phase": "decode", "splits": [split], "grid": {"B": 8, "S": 64}}
+    sweep = sweep_on("mixtral-8x7b", "h100-sxm", "bf16", **asked)
+    (experts,) = (kernel for kernel in sweep.cases[0].kernels if kernel.name == "experts")
+    timed, bound = (
+        [(sent.kind, prod(sent.route.axes)) for sent in transfers]
+        for transfers in (experts.timed_transfers, experts.transfers)
+    )
+    assert timed == [("all-reduce", tp * dp)]
+    assert bound == [*[("all-to-all", tp * dp)] * 2, ("all-gather", tp)]
 
 
 def test_attention_of_drafts_is_timed_at_the_mean_context_of_a_run():
