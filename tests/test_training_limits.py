@@ -4,10 +4,13 @@ import math
 from fractions import Fraction
 
 import pytest
+from oracle import network
+from oracle.training_limits import largest_on_torus
 
 from rooflines.basics.numbers import MAX_SIZE
+from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.attention_window import AttentionWindow
-from rooflines.solvers.training_limits import Margin, Overtaking
+from rooflines.solvers.training_limits import Margin, Overtaking, _largest_on_torus
 
 
 def along(unit, value, chunk=0):
@@ -89,3 +92,12 @@ def test_what_is_never_reached_has_no_real_size_and_what_is_beyond_has():
     assert Overtaking([beyond]).real_size(None) == pytest.approx(4 * MAX_SIZE)
     assert Overtaking([never, beyond]).real_size(None) is None
     assert Overtaking([never, beyond]).min_units() is None
+
+
+@pytest.mark.parametrize("ratio", [Fraction(1, 3), 1, 2, Fraction(7, 2), 6, Fraction(31, 2), 40])
+@pytest.mark.parametrize("chip", ["tpu-v5e", "tpu-v5p", "tpu-v6e"])
+def test_the_largest_tp_on_a_torus_is_that_of_trying_all_axes(chip, ratio):
+    link = chip_entries()[chip].networks["ici"].exact
+    numbers = (link.bytes_per_s, link.links, link.topology, link.domain, link.ring_multiple)
+    tried = largest_on_torus(network.Link("ici", *numbers, Fraction(0), Fraction(0)), ratio)
+    assert _largest_on_torus(link, Fraction(ratio)) == tried[::-1]
