@@ -8,6 +8,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
+from rooflines.answers.model_kernels import MODEL_KINDS, model_sizes
 from rooflines.answers.question_sizes import SUFFIXED, values_of
 from rooflines.answers.word_forms import says_nothing
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
@@ -16,7 +17,7 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, find_collective
 from rooflines.kernels.kind_names import chain_sign, checked_kind, find_kind
 from rooflines.kernels.kind_table import BY_NAME
-from rooflines.models.library import is_named
+from rooflines.models.library import catalogue_id, find_model, is_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +30,7 @@ PAYLOAD, PARAMETERS = "bytes", "parameters"
 
 COMMON_WORDS = {
     *("add", "mul", "multiply", "bias", "copy", "cast", "fill", "sum", "transpose", "reduction"),
-    *("gather", "scatter", "reduce", "send", "broadcast", "permute", "experts", "momentum"),
+    *("gather", "scatter", "reduce", "send", "broadcast", "permute", "experts"),
 }
 """Names that are also words of other questions: kinds only before all words but chips."""
 
@@ -148,8 +149,10 @@ def _formats_in(dtypes: str, kind: KernelKind | None) -> dict[str, str]:
 def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
     """Kind, chain or collective that words name, and the other words; None: they name none."""
     tokens = _tokens(words)
-    if any(is_named(token) for token in tokens if find_kind(token) is None):
-        return None
+    if any(map(_names_model, tokens)):
+        kinds = [token.lower() for token in tokens if token.lower() in MODEL_KINDS]
+        rest = [token for token in tokens if token.lower() not in MODEL_KINDS]
+        return (kinds[0], rest) if len(kinds) == 1 else None
     for index, token in enumerate(tokens):
         rest = [*tokens[:index], *tokens[index + 1 :]]
         if chain_sign(token):
@@ -159,6 +162,10 @@ def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
         if name and (token.lower() not in COMMON_WORDS or early):
             return name, rest
     return None
+
+
+def _names_model(token: str) -> bool:
+    return find_kind(token) is None and is_named(token)
 
 
 def _subject_name(token: str) -> str | None:
@@ -269,6 +276,7 @@ class _Words:
 
     def __init__(self, question: KernelQuestion, chips: Mapping[str, Chip]) -> None:
         self.question, self.chips = question, chips
+        self.model_sizes: Mapping[str, int] = {}
 
     def read(self, token: str) -> None:
         """Take a word as what it is.
@@ -278,7 +286,15 @@ class _Words:
         """
         if not token or token.lower() in SAID_NOTHING:
             return
-        readers = (self._key, self._chip, self._option, self._dtypes, self._sizes, self._quantity)
+        readers = (
+            self._key,
+            self._chip,
+            self._model,
+            self._option,
+            self._dtypes,
+            self._sizes,
+            self._quantity,
+        )
         if not any(reader(token) for reader in readers) and not says_nothing(token):
             names = [*self._option_names(), *self._letters()]
             close = close_to(token.lower(), names)
@@ -363,6 +379,20 @@ class _Words:
                 self._keep_chip(match)
         return True
 
+    def _model(self, token: str) -> bool:
+        """Take the letters of a model's kernel."""
+        kind = self.question.kind
+        if kind is None or not _names_model(token):
+            return False
+        name = catalogue_id(token)
+        sizes = model_sizes(kind.name, name, find_model(name).shape)
+        self.model_sizes = {
+            letter: size for letter, size in sizes.items() if letter in kind.letters
+        }
+        text = " ".join(f"{letter}={size}" for letter, size in self.model_sizes.items())
+        self.question.notes.append(f"{text}, as in {name}")
+        return True
+
     def _keep_chip(self, match: name_search.Match) -> None:
         question = self.question
         question.chips += [] if match.name in question.chips else [match.name]
@@ -439,6 +469,8 @@ class _Words:
             RooflinesError: Something is missing.
         """
         question = self.question
+        for letter, size in self.model_sizes.items():
+            question.sizes.setdefault(letter, [size])
         if not question.chips:
             raise RooflinesError("chip", "is missing", "name one, such as h100")
         if question.collective and PAYLOAD not in question.sizes:

@@ -30,6 +30,7 @@ def command() -> Printed:
 
     Examples:
         rooflines list kernels
+        rooflines list kernels --json
         rooflines explain h100 attention B=8 S=8192 N=32 K=8 H=128 bf16 decode
         rooflines explain mi300x rmsnorm 4096x8192 bf16 residual
         rooflines explain h100 all-reduce 64MiB --shards 8

@@ -376,7 +376,7 @@ def _bytes_of_rows() -> Iterator[KernelKind]:
     yield _rows("transpose", "transpose of a tensor", 1, 1, 0, synonyms=("permute-dims",))
     yield _rows("scatter-rows", "rows written to other places", 1, 1, 0)
     yield _rows("scatter-add", "rows added to others", 2, 1, 1, synonyms=("index-add",))
-    yield _rows("fill", "one value written everywhere", 0, 1, 0, synonyms=("memset", "zero"))
+    yield _rows("fill", "one value written everywhere", 0, 1, 0, synonyms=("memset",))
     for name in ("quantise", "dequantise"):
         yield KernelKind(
             name,
@@ -421,7 +421,7 @@ def _lookups() -> Iterator[KernelKind]:
         flags={"backward": Form({"grad_out": result, "grad": rows}, {"grad_table": rows})},
         axes=("B", "V", "D"),
         columns={"touched": "rows"},
-        synonyms=("gather-rows", "lookup"),
+        synonyms=("gather-rows",),
         example="B=8192 V=128256 D=4096 bf16",
     )
     yield KernelKind(
@@ -439,7 +439,7 @@ def _lookups() -> Iterator[KernelKind]:
             )
         },
         axes=("B", "D"),
-        synonyms=("mean", "max", "argmax", "reduction"),
+        synonyms=("argmax", "reduction"),
         example="4096x8192 bf16",
     )
     vocabulary = {"B": "rows (tokens)", "V": "columns, such as the vocabulary"}
@@ -453,7 +453,7 @@ def _lookups() -> Iterator[KernelKind]:
         vector_flops="B*V",
         checks=(Check("k <= V", "k={k} columns of V={V}: use a k of at most {V}"),),
         axes=("B", "V"),
-        synonyms=("topk", "sample", "sampling"),
+        synonyms=("topk",),
         example="B=64 V=128256 k=50 bf16",
         width="V",
     )
@@ -489,7 +489,7 @@ def _optimizers() -> Iterator[KernelKind]:
             "a step of Adam with 8-bit moments in blocks of 256, bf16 weights and gradients",
             ("adamw-8bit", "adam8bit"),
         ),
-        ("sgd", "12", "8", 4, "a step of SGD with momentum on fp32 states", ("momentum",)),
+        ("sgd", "12", "8", 4, "a step of SGD with momentum on fp32 states", ("sgd-momentum",)),
     ):
         formulas = [
             formula if "parameters" in formula else f"{formula}*parameters"
