@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.checks import AnySweep
 
-TOGETHER, THRESHOLDS_TOGETHER = 36_000, 160_000
+TOGETHER, THRESHOLDS_TOGETHER = 110_000, 160_000
 """Chips share a part up to this many rows of operations, or thresholds [1].
 
 Smaller parts take longer to start than to write, and compress less.
