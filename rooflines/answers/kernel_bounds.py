@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.answers.name_search import OPERATION_ALIASES
 from rooflines.answers.question import catalogues_in, resolve_chip
@@ -40,6 +40,8 @@ OPTION_TYPES = (bool, str)
 ALLOWED = "#allowed"
 """Column that says whether sizes are allowed; names with # never leave the package."""
 
+Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
+
 HBM = "hbm"
 """Memory level of a kernel's operands."""
 
@@ -58,7 +60,7 @@ def kernel(  # noqa: PLR0913, the parts of a question
     memory: str = HBM,
     exp: bool = False,
     config: HasCatalogues | None = None,
-    **sizes: int | str | bool | None,
+    **sizes: Any,  # noqa: ANN401, numbers, names and flags
 ) -> KernelResult:
     """Bounds of a kernel on one shape, in microseconds once its kind and options were asked.
 
@@ -94,7 +96,7 @@ def kernel(  # noqa: PLR0913, the parts of a question
 
 
 def kernels(  # noqa: PLR0913, the parts of a question
-    frame: pl.DataFrame | pl.LazyFrame,
+    frame: Frame,
     chip: str,
     kind: str,
     *,
@@ -102,8 +104,8 @@ def kernels(  # noqa: PLR0913, the parts of a question
     memory: str = HBM,
     exp: bool = False,
     config: HasCatalogues | None = None,
-    **sizes: int | str | bool | None,
-) -> pl.DataFrame | pl.LazyFrame:
+    **sizes: Any,  # noqa: ANN401, numbers, names and flags
+) -> Frame:
     """Bounds of a kernel on a frame of shapes, a row each: the numbers of `kernel` as columns.
 
     Amounts and times are Float64: whole numbers above 2^53 are rounded to 53 bits.
@@ -128,8 +130,10 @@ def kernels(  # noqa: PLR0913, the parts of a question
     """
     asked_kind = checked_kind(kind)
     schema = frame.collect_schema()
-    columns = [letter for letter in asked_kind.letters if letter in schema]
+    columns: list[str] = [letter for letter in asked_kind.letters if letter in schema]
     _check_columns(schema, columns, sizes)
+    fixed: dict[str, Any]
+    options: dict[str, Any]
     fixed, options = _split(sizes)
     form = _form(kind, dtypes, options, [*columns, *fixed])
     check_letters(form, [*columns, *fixed])
