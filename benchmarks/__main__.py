@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.first_steps import first_steps
 from benchmarks.measure import CORES, ROOT, RUNTIME
 from benchmarks.sections import again, answering, default_config, growth, rows_into_parquet, solving
+from benchmarks.single_kernels import single_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +49,7 @@ def sections(rows: float, sizes: list[float]) -> dict[str, Callable[[Path], Any]
         "rows": lambda folder: rows_into_parquet(rows, folder),
         "growth": lambda folder: growth(sizes, folder / "growth"),
         "thresholds": lambda _: solving(),
+        "kernels": lambda _: single_kernels(rows),
         "again": lambda folder: again(10 * rows, folder),
         "default": default_config,
         "answer": answering,

@@ -18,8 +18,10 @@ from held_out import FAQ, with_held_out_errors
 from outputs import with_outputs
 from performance import (
     CONFIG,
+    KERNELS,
     SCALING,
     TUTORIAL,
+    with_calls,
     with_estimate,
     with_performance,
     with_rows,
@@ -51,6 +53,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     CONFIG_REFERENCE: (with_reference,),
     CONTRIBUTING: (with_tolerances, with_guarantees),
     MAP: (with_rooms,),
+    KERNELS: (with_calls,),
     SCALING: (with_performance, with_estimate),
     TUTORIAL: (with_answers, with_times, with_excerpts),
     FAQ: (with_held_out_errors,),

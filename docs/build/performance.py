@@ -16,6 +16,7 @@ from rooflines.run.plan import plan
 
 SCALING = DOCS / "scaling.md"
 TUTORIAL = DOCS / "tutorial.md"
+KERNELS = DOCS / "kernels.md"
 CONFIG = ROOT / "config" / "config.yaml"
 RESULTS = ROOT / "benchmarks" / "results.json"
 
@@ -72,6 +73,15 @@ def with_run_time(readme: str) -> str:
     readme = re.sub(r"(?<=charts and a site, in about ).*", about(whole), with_rows(readme))
     readme = re.sub(r"(?<=does nothing, in )[\d.]+(?= s;)", f"{again:.1f}", readme)
     return re.sub(r"(?<=on first use: about ).*?(?= more)", about(setup), readme)
+
+
+def with_calls(page: str) -> str:
+    """docs/kernels.md with times of calls and of frames."""
+    found = results()["kernels"]
+    slowest = max(found["call_us"].values())
+    rows_per_s = found["rows"] / found["frame_cpu_s"]
+    values = {"call": f"{slowest:.0f}", "frame": f"{rows_per_s / 1e6:.0f}"}
+    return with_values(page, values)
 
 
 def with_performance(page: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import cache
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.answers.name_search import OPERATION_ALIASES
@@ -24,18 +27,18 @@ from rooflines.kernels.kernel_results import (
     PreparedKernel,
     plain_sizes,
 )
-from rooflines.kernels.kind_names import checked_kind
+from rooflines.kernels.kind_names import checked_kind, find_kind
 from rooflines.kernels.placed_kernels import kernel_rates
 from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Mapping, Sequence
+    from collections.abc import Collection, Hashable, Sequence
 
     from rooflines.answers.question import HasCatalogues
     from rooflines.kernels.kernel_forms import KernelForm
 
-OPTION_TYPES = (bool, str)
-"""Types of values of options."""
+Getter = Callable[[Mapping[str, Any]], tuple[Any, ...]]
+"""Function from arguments to some of their values."""
 
 ALLOWED = "#allowed"
 """Column that says whether sizes are allowed; names with # never leave the package."""
@@ -78,21 +81,30 @@ def kernel(  # noqa: PLR0913, the parts of a question
     Raises:
         RooflinesError: Something is invalid, or the chip cannot do it.
     """
-    letters, options = _split(sizes)
     formats = dtypes if dtypes is None or isinstance(dtypes, str) else tuple(dtypes.items())
-    key = (
-        *(chip, kind, formats, memory, exp, id(config)),
-        *(tuple(letters), tuple(options.items())),
-    )
+    names = tuple(sizes)
+    options_in, letters_in = _order(kind, names)
+    key = (chip, kind, formats, memory, exp, id(config), names, options_in(sizes))
     entry = _prepared.get(key)
     if entry is None:
+        letters, options = _split(kind, sizes)
+        if len(letters) < len(letters_in(sizes)):  # None: not given
+            return kernel(
+                chip,
+                kind,
+                dtypes=dtypes,
+                memory=memory,
+                exp=exp,
+                config=config,
+                **options | letters,
+            )
         form = _form(kind, dtypes, options, letters)
         kernel_sizes(form, plain_sizes(letters))
         entry = _place(form, chip, memory, config, [*letters], exp=exp), config
         if len(_prepared) >= MAX_PREPARED:
             _prepared.clear()
         _prepared[key] = entry
-    return entry[0].result(letters)
+    return entry[0].result(letters_in(sizes))
 
 
 def kernels(  # noqa: PLR0913, the parts of a question
@@ -128,13 +140,12 @@ def kernels(  # noqa: PLR0913, the parts of a question
         RooflinesError: As in `kernel`; of an eager frame also for the first row whose sizes are
             invalid.
     """
-    asked_kind = checked_kind(kind)
-    schema = frame.collect_schema()
-    columns: list[str] = [letter for letter in asked_kind.letters if letter in schema]
-    _check_columns(schema, columns, sizes)
     fixed: dict[str, Any]
     options: dict[str, Any]
-    fixed, options = _split(sizes)
+    fixed, options = _split(kind, sizes)
+    schema = frame.collect_schema()
+    columns: list[str] = [letter for letter in checked_kind(kind).letters if letter in schema]
+    _check_columns(schema, columns, sizes)
     form = _form(kind, dtypes, options, [*columns, *fixed])
     check_letters(form, [*columns, *fixed])
     with Mistakes() as mistakes:
@@ -145,12 +156,25 @@ def kernels(  # noqa: PLR0913, the parts of a question
     bounds = _with_bounds(frame.lazy(), prepared, columns, fixed)
     if isinstance(frame, pl.LazyFrame):
         return bounds.drop(ALLOWED)
-    result = bounds.collect()
+    return _checked(bounds.collect(), prepared, columns, fixed)
+
+
+def _checked(
+    result: pl.DataFrame,
+    prepared: PreparedKernel,
+    columns: Sequence[str],
+    fixed: Mapping[str, int],
+) -> pl.DataFrame:
+    """Results without the column that says whether sizes are allowed.
+
+    Raises:
+        RooflinesError: Some are not.
+    """
     refused = (~result[ALLOWED]).arg_true()
     if len(refused):
         row = int(refused[0])
         with at_path("rows", row):
-            prepared.result({**result.select(columns).row(row, named=True), **fixed})
+            prepared.result((*result.select(columns).row(row), *fixed.values()))
     return result.drop(ALLOWED)
 
 
@@ -176,16 +200,41 @@ def _check_columns(schema: pl.Schema, columns: Sequence[str], sizes: Mapping[str
                     raise RooflinesError("", problem, fix)
 
 
-def _split(sizes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Sizes by letter, and options, which are texts, or on or off."""
-    letters: dict[str, Any] = {}
-    options: dict[str, Any] = {}
-    for name, value in sizes.items():
-        if value is None or value.__class__ in OPTION_TYPES:
-            options[name] = value
-        else:
-            letters[name] = value
-    return letters, options
+@cache
+def _order(kind: str, names: tuple[str, ...]) -> tuple[Getter, Getter]:
+    """Getters for options and for letters among arguments with some names."""
+    asked_kind = find_kind(kind)
+    letters = asked_kind.letters if asked_kind else {}
+    return (
+        _getter([name for name in names if name not in letters]),
+        _getter([name for name in names if name in letters]),
+    )
+
+
+def _getter(names: Sequence[str]) -> Getter:
+    """Function from a mapping to a tuple with some values."""
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda values: tuple(values[name] for name in names)
+
+
+def _split(kind: str, sizes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sizes by letter, and options; None is as if left out.
+
+    Raises:
+        RooflinesError: There is no such kind.
+    """
+    if kind.lower() in (*NAMED_OPERATIONS, *OPERATION_ALIASES):
+        fix = f'ask rooflines.explain(chip, sizes, operation="{kind}")'
+        raise RooflinesError("kind", f"is {quote(kind)}, an einsum", fix)
+    known_letters = checked_kind(kind).letters
+    given = {name: value for name, value in sizes.items() if value is not None}
+    letters = {
+        name: value
+        for name, value in given.items()
+        if name in known_letters or not isinstance(value, bool | str)
+    }
+    return letters, {name: value for name, value in given.items() if name not in letters}
 
 
 def _form(
@@ -197,19 +246,9 @@ def _form(
     """Kernel with options and dtypes.
 
     Raises:
-        RooflinesError: An option or dtype is none of the kind, or a size is a text.
+        RooflinesError: An option or dtype is none of the kind.
     """
-    if kind.lower() in (*NAMED_OPERATIONS, *OPERATION_ALIASES):
-        fix = f'ask rooflines.explain(chip, sizes, operation="{kind}")'
-        raise RooflinesError("kind", f"is {quote(kind)}, an einsum", fix)
-    known_kind = checked_kind(kind)
-    with Mistakes() as mistakes:
-        for name, value in options.items():
-            with mistakes.at(name):
-                if name in known_kind.letters and value is not None:
-                    problem = f"is {quote(value)}, no number"
-                    raise RooflinesError("", problem, f"write a whole number, {name}=4096")
-    return with_letters(kernel_form(known_kind, dtypes, options), dict.fromkeys(letters))
+    return with_letters(kernel_form(kind, dtypes, options), dict.fromkeys(letters))
 
 
 def _place(  # noqa: PLR0913, the parts of a kernel

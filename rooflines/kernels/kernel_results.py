@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Number = int | float
 
+WHOLE = {int}
+"""Types of sizes that need no check."""
+
 KERNEL_BOUNDS = (MATH.bound, VECTOR_BOUND, MEMORY.bound, EXPONENTIALS)
 """Bounds in the order that decides ties."""
 
@@ -54,7 +57,7 @@ class KernelResult(NamedTuple):
         t_upper_s: All times added [s].
         bound: `compute`, `vector`, `memory` or `exp`.
         kernel: Chip, options and dtypes.
-        given: Sizes by letter, without defaults [1].
+        values: Given sizes, ordered like the kernel's letters [1].
     """
 
     flops: Number
@@ -71,7 +74,12 @@ class KernelResult(NamedTuple):
     t_upper_s: float
     bound: str
     kernel: PreparedKernel
-    given: Mapping[str, int]
+    values: tuple[int, ...]
+
+    @property
+    def given(self) -> dict[str, int]:
+        """Sizes by letter, without defaults [1]."""
+        return dict(zip(self.kernel.letters, self.values, strict=True))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -88,7 +96,7 @@ class KernelResult(NamedTuple):
     def strict(self) -> KernelResult:
         """Bounds under any routing: `same` in place of a mean, else these."""
         strict = self.kernel.strict
-        return self if strict is self.kernel else strict.result(self.given)
+        return self if strict is self.kernel else strict.result(self.values)
 
     def share(self, measured_s: float) -> float:
         """Reached share: t_lower_s / measured_s [1].
@@ -212,37 +220,23 @@ class PreparedKernel:
         """Names, as a call would have them."""
         return " ".join(filter(None, self.names.values()))
 
-    def result(self, given: Mapping[str, int]) -> KernelResult:
+    def result(self, values: tuple[Any, ...]) -> KernelResult:
         """Bounds at sizes.
 
         Args:
-            given: Sizes, ordered like `letters` [1].
+            values: Sizes, ordered like `letters` [1].
 
         Raises:
             RooflinesError: Sizes are no whole numbers, or break a condition.
         """
-        for size in given.values():
-            if size.__class__ is not int or not 0 < size <= MAX_SIZE:
-                given = kernel_sizes(self.form, plain_sizes(given))
-                break
-        flops, vector_flops, exponentials, pairs, touched, units, holds = self._compute(
-            *given.values()
-        )
+        if {*map(type, values)} != WHOLE or min(values) < 1 or max(values) > MAX_SIZE:
+            given = dict(zip(self.letters, values, strict=True))
+            values = (*kernel_sizes(self.form, plain_sizes(given)).values(),)
+        flops, vector_flops, exponentials, pairs, touched, units, holds = self._compute(*values)
         if not holds:
+            given = dict(zip(self.letters, values, strict=True))
             self.form.check(self.form.complete(given))
         memory_bytes = _quotient(units, self.units_per_byte)
-        t_math, t_memory, t_vector, t_exp, t_lower, t_upper, bound = self._times(
-            flops, vector_flops, exponentials, memory_bytes
-        )
-        return KernelResult(
-            flops, memory_bytes, vector_flops, exponentials, pairs, touched,
-            t_math, t_memory, t_vector, t_exp, t_lower, t_upper, bound, self, given,
-        )  # fmt: skip
-
-    def _times(
-        self, flops: Number, vector_flops: Number, exponentials: Number, memory_bytes: Number
-    ) -> tuple[float | None, float, float | None, float | None, float, float, str]:
-        """Times from `t_math_s` on, and the bound."""
         matrix, vector, memory, exp = self._rates
         t_vector = vector_flops / vector if vector_flops and vector else None
         t_exp = exponentials / exp if exponentials and exp else None
@@ -250,16 +244,28 @@ class PreparedKernel:
         if self.is_vector:
             t_math, t_vector = t_vector, None
         t_memory = memory_bytes / memory
+        t_lower, t_upper, bound = self._bound(t_math, t_vector, t_memory, t_exp)
+        return KernelResult(
+            flops, memory_bytes, vector_flops, exponentials, pairs, touched,
+            t_math, t_memory, t_vector, t_exp, t_lower, t_upper, bound, self, values,
+        )  # fmt: skip
+
+    def _bound(
+        self, t_math: float | None, t_vector: float | None, t_memory: float, t_exp: float | None
+    ) -> tuple[float, float, str]:
+        """Longest time, all times added, and the first bound with the longest, ties included."""
+        if t_vector is None and not self.exp:  # nearly always, and quicker
+            if t_math is None:
+                return t_memory, t_memory, MEMORY.bound
+            is_math = t_math >= t_memory * (1 - TIE_SHARE)
+            bound = MATH.bound if is_math else MEMORY.bound
+            return max(t_math, t_memory), t_math + t_memory, bound
         times = (t_math, t_vector, t_memory, t_exp if self.exp else None)
         present = [time for time in times if time is not None]
-        t_lower = max(present)
-        tied = t_lower * (1 - TIE_SHARE)
-        bound = next(
-            name
-            for name, time in zip(KERNEL_BOUNDS, times, strict=True)
-            if time is not None and time >= tied
-        )
-        return t_math, t_memory, t_vector, t_exp, t_lower, sum(present), bound
+        tied = max(present) * (1 - TIE_SHARE)
+        bounds = zip(KERNEL_BOUNDS, times, strict=True)
+        bound = next(name for name, time in bounds if time is not None and time >= tied)
+        return max(present), sum(present), bound
 
     def expressions(self, letters: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
         """Amounts and times by column, as `result` has them, and `holds`: are sizes allowed.
