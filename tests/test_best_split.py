@@ -246,7 +246,7 @@ def test_splits_without_a_row_are_named_with_the_reason():
     asked = read_words(words, chip_entries())
     known = QuestionCatalogues(chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, phase="train")
-    assert "Left out: dp8: B is no multiple of 8, dp * micro_batch." in found.notes
+    assert "Left out: dp8, dp8-fsdp: B is no multiple of 8, dp * micro_batch." in found.notes
     asked = read_words(("h100-sxm", "llama-3.1-70b", "S=8192", "bf16"), chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, within=0.02)
     assert "Left out: tp1-dp8, tp2-dp4: no batch that fits meets the step time." in found.notes
@@ -339,6 +339,7 @@ def test_every_split_without_a_row_is_counted_in_one_note():
     assert not [note for note in found.notes if "left out" in note]
     numbers = [re.match(r"Left out: (\d+) splits, such as", note) for note in notes]
     plans = plans_of(models.load("llama-3.1-8b").shape, 24, validate_entry(TrainingPlan, {}))
+    plans += [plan.model_copy(update={"shard": "weights"}) for plan in plans if plan.dp > 1]
     missing = {plan.name for plan in plans} - {row["split"] for row in found.rows}
     assert len(notes) == 2
     assert sum(int(match[1]) if match else 1 for match in numbers) == len(missing) > 2

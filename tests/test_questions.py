@@ -120,3 +120,53 @@ def test_a_checkpoint_is_a_model_and_its_dtypes(name, model, dtypes, roles):
     assert (checkpoint.dtypes, checkpoint.roles) == (dtypes, roles)
     assert find_checkpoint(f"{name}-and-more") is None
     assert find_checkpoint("nobody/no-model-FP8") is None
+
+
+def test_numbers_of_two_chips_are_compared_on_one_basis(capsys):
+    words = ("compare", "4xmi300x", "vs", "8xh100", "llama-3.1-70b", "B=64", "S=4k")
+    amd, nvidia = table(capsys, *words)
+    assert (amd["chips"], nvidia["chips"]) == ("4", "8")
+    assert amd["t_estimate_s"] == "", "no calibration of mi300x"
+    single = table(capsys, "explain", "mi300x", "llama-3.1-70b", "B=64", "S=4k", "tp4")[0]
+    assert amd["t_serial_s"] == single["t_serial_s"]
+
+
+def test_a_split_asked_for_under_a_limit_is_the_smallest_that_keeps_it(capsys):
+    rows = table(capsys, "explain", "h100", "llama-3.1-70b", "S=4k", "tp=?", "within", "15ms")
+    assert all(float(row["t_estimate_s"]) <= 0.015 for row in rows)
+    for row in rows:
+        words = ("explain", "h100", "llama-3.1-70b", f"B={int(row['B']) + 1}", "S=4k", row["split"])
+        assert float(table(capsys, *words)[0]["t_estimate_s"]) > 0.015
+
+
+def test_a_size_asked_for_is_the_smallest_that_is_compute_bound(capsys):
+    (row,) = table(capsys, "explain", "h100", "Mx8192x8192")
+    size = int(row["B"])
+    below, at = table(capsys, "explain", "h100", f"M={size - 1},{size}", "K=8192", "N=8192")
+    assert (below["bound"], at["bound"]) == ("memory", "compute")
+
+
+def test_micro_batches_of_all_replicas_are_the_batch(capsys):
+    words = ("train", "64xh100", "llama-3.1-8b", "dp64", "fsdp", "gas=8", "mbs=2", "S=4k")
+    (row,) = table(capsys, *words)
+    assert int(row["B"]) == 64 * 8 * 2
+    assert int(row["micro_batches"]) == 8
+
+
+def test_requests_over_every_split_have_a_first_token_and_a_cost(capsys):
+    words = ("explain", "8xh100", "llama-3.1-70b", "isl=1k", "osl=1k", "concurrency=16", "auto")
+    rows = table(capsys, *words)
+    single = table(capsys, *words[:-1], "tp8")[0]
+    (best,) = (row for row in rows if row["split"] == "tp8")
+    for column in ("ttft_basis_s", "tpot_basis_s", "usd_per_output_mtok"):
+        assert best[column] == single[column]
+
+
+def test_every_plan_of_training_is_tried_with_sharded_weights(capsys):
+    rows = table(capsys, "train", "8xh100", "llama-3.1-8b", "B=64", "S=4k", "auto")
+    names = {row["split"] for row in rows}
+    assert {"dp8", "dp8-fsdp"} <= names
+    typed = table(
+        capsys, "train", "8xh100", "llama-3.1-8b", "B=64", "S=4k", "auto", "--shard", "none"
+    )
+    assert not any(row["split"].endswith("fsdp") for row in typed)

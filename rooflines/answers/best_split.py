@@ -10,7 +10,7 @@ import polars as pl
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import rows_of
-from rooflines.answers.case_table import Cases
+from rooflines.answers.case_table import USER_RATE, Cases, basis_notes, request_cases
 from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import (
     catalogues_in,
@@ -18,6 +18,7 @@ from rooflines.answers.question import (
     question_sweep,
     split_of,
 )
+from rooflines.answers.question_words import FSDP
 from rooflines.answers.routes import routes_of
 from rooflines.answers.step_answer import LEFT_OUT
 from rooflines.basics.errors import RooflinesError, at_path
@@ -36,6 +37,7 @@ from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.theory.resources import RESOURCES
+from rooflines.training.parallel_plan import ZERO_STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -132,7 +134,8 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
         decides: the estimate where every split has one, else `t_serial_s`; with `bound`,
         `t_lower_s`. Splits without a batch within the time are left out. `note` has the
-        assumptions. In training the columns of a table of training, and `t_upper_s` decides.
+        assumptions. In training the columns of a table of training, and `t_upper_s` decides; plans
+        with replicas are also there with sharded weights (FSDP), unless `shard` is given.
 
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
@@ -175,19 +178,35 @@ def _ranked(  # noqa: PLR0913, the parts of a question
     if runs is not None:
         base_sweep = _interleaved(base_sweep, runs)
     all_splits = _with_every_split(base_sweep, question.chips[0], number_of_chips, network)
+    if trains and "shard" not in options:
+        all_splits = _with_sharded_weights(all_splits)
     if within is None:
         all_splits = _changed(all_splits)
         frame = StepTable(all_splits).frame().collect()
         basis = basis_of(frame.select("t_estimate_s", "t_serial_s").to_dicts(), bound=bound)
         rows = _in_order(frame, basis, by_throughput=False)
     else:
-        basis = _target_basis(all_splits, bound=bound)
+        basis = target_basis(all_splits, bound=bound)
         rows = _within(all_splits, _target(within, basis), basis)
     return rows.with_columns(as_column(all_splits)), all_splits, basis
 
 
-def _target_basis(all_splits: ModelSweep, *, bound: bool) -> Basis:
-    """Basis of a target: the estimate where every split has one."""
+def _with_sharded_weights(all_splits: ModelSweep) -> ModelSweep:
+    """Add each training plan with replicas again with weights sharded over them (FSDP)."""
+    plans = all_splits.config.splits
+    shard = {"shard": ZERO_STAGES[FSDP]}
+    sharded = [plan.model_copy(update=shard) for plan in plans if plan.dp > 1]
+    config = all_splits.config.model_copy(update={"splits": [*plans, *sharded]})
+    return replace(all_splits, config=config)
+
+
+def target_basis(all_splits: ModelSweep, *, bound: bool = False) -> Basis:
+    """Basis of a target: the estimate where every split has one.
+
+    Args:
+        all_splits: The sweep.
+        bound: True to hold the bound against it.
+    """
     cases = (case for block in all_splits.blocks for case in block.cases)
     if bound:
         return BOUND_BASIS
@@ -207,7 +226,8 @@ def with_largest_batch(
     catalogues: QuestionCatalogues,
     options: Mapping[str, Any],
     *,
-    bound: bool = False,
+    basis: Basis | None = None,
+    label: str = "",
 ) -> tuple[Question, dict[str, Any]]:
     """Question with the largest batch that its split keeps in the step time; notes say so.
 
@@ -215,21 +235,16 @@ def with_largest_batch(
         question: A model, with one chip, split and context.
         catalogues: What can be named.
         options: As for `question_sweep`, and `within` [s].
-        bound: True to hold the bound against the time, not the estimate.
+        basis: Time that is held against the limit; None: the estimate where there is one.
+        label: Text before the note, where several batches are searched.
 
     Raises:
         RooflinesError: Something is invalid, or no batch that fits keeps the time.
     """
     rest = {**options}
     within = rest.pop("within")
-    _check_searched(question, options)
-    split = rest.get("split")
-    start = 1 if split is None else validate_entry(Split, split_of(split)).dp
-    start_question = replace(question, sizes={**question.sizes, "B": start})
-    sweep = question_sweep(start_question, catalogues, **rest)
-    if sweep.rows > 1 or not isinstance(sweep, ModelSweep):
-        raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
-    basis = _target_basis(sweep, bound=bound)
+    sweep, start = starting_sweep(question, catalogues, options)
+    basis = basis or target_basis(sweep)
     target = _target(within, basis)
     batch, max_batch = _within(sweep, target, basis).select("B", "max_B").row(0)
     if "requests" in rest:  # prompts between tokens take more than the steps alone
@@ -240,22 +255,46 @@ def with_largest_batch(
             by_batch = {row["B"]: row[basis.column] for row in rows}
             return [by_batch[size] for size in batches]
 
-        batch = _max_batch(times, target.t_step_s[0], range(start, batch + 1))
+        batch = largest_size(times, target.t_step_s[0], range(start, batch + 1))
     limit = f"within {seconds(target.t_step_s[0])} by the {basis.noun}"
     reason = f"that fits, {limit}" if batch == max_batch else limit
-    question.notes.append(f"B = {batch:,} is the largest batch {reason}")
+    question.notes.append(f"{label}B = {batch:,} is the largest batch {reason}")
     return replace(question, sizes={**question.sizes, "B": batch}), rest
 
 
-def _max_batch(
-    times: Callable[[Sequence[int]], Sequence[float]], limit_s: float, sizes: range
-) -> int:
-    """Largest batch whose time keeps a limit; times grow with the batch.
+def starting_sweep(
+    question: Question, catalogues: QuestionCatalogues, options: Mapping[str, Any]
+) -> tuple[ModelSweep, int]:
+    """Sweep with one sequence a replica, from which a batch search starts, and its sequences.
 
     Args:
-        times: Time of each of several batches [s].
+        question: A model, with one chip, split and context.
+        catalogues: What can be named.
+        options: As for `question_sweep`, and `within`.
+
+    Raises:
+        RooflinesError: Something is invalid, or there are several cases.
+    """
+    _check_searched(question, options)
+    split = options.get("split")
+    start = 1 if split is None else validate_entry(Split, split_of(split)).dp
+    single = replace(question, sizes={**question.sizes, "B": start})
+    keys = {key: value for key, value in options.items() if key != "within"}
+    sweep = question_sweep(single, catalogues, **keys)
+    if sweep.rows > 1 or not isinstance(sweep, ModelSweep):
+        raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
+    return sweep, start
+
+
+def largest_size(
+    times: Callable[[Sequence[int]], Sequence[float]], limit_s: float, sizes: range
+) -> int:
+    """Largest size, such as a batch, whose time keeps a limit; times grow with the size.
+
+    Args:
+        times: Time of each of several sizes [s].
         limit_s: The limit [s].
-        sizes: Batches to search, from one sequence a replica on [1].
+        sizes: Sizes to search, from the smallest on [1].
 
     Raises:
         RooflinesError: The smallest takes longer.
@@ -343,7 +382,12 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     frame, all_splits, basis = _ranked(
         question, catalogues, chips=chips, network=links, bound=bound, **options
     )
+    if "requests" in options:
+        return _request_splits(question, catalogues, all_splits, basis, options)
     rows = frame.to_dicts()
+    if DECODE in all_splits.config.phase:
+        for row in rows:
+            row[USER_RATE] = row[RATE] * row["chips"] / row["B"]
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
     rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
@@ -358,6 +402,9 @@ def split_cases(  # noqa: PLR0913, the parts of a question
         if any(row.get(name) is not None for row in rows)
     }
     notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
+    notes += basis_notes([all_splits], rows, basis)
+    if DAYS in titles and basis is SERIALIZED_BASIS:
+        notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
     notes += price_notes({chip: all_splits.chips[chip] for chip in question.chips})
     if rest := rows[MAX_SHOWN:]:
@@ -369,6 +416,51 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     notes += _skipped_notes(all_splits, frame)
     notes += map(as_note, assumptions_of(all_splits).items())
     return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
+
+
+def _request_splits(
+    question: Question,
+    catalogues: QuestionCatalogues,
+    all_splits: ModelSweep,
+    basis: Basis,
+    options: Mapping[str, Any],
+) -> Cases:
+    """Splits as a table of requests, the best first, with a time limit each at its largest batch.
+
+    Raises:
+        RooflinesError: No split has a batch within the limit.
+    """
+    sweeps: list[Any] = [all_splits]
+    if "within" in options:
+        sweeps = []
+        for split in all_splits.config.splits:
+            keys = {**options, "split": split.model_dump(exclude_defaults=True) or None}
+            single = replace(question, notes=[])
+            try:
+                single, rest = with_largest_batch(single, catalogues, keys, basis=basis)
+            except RooflinesError as error:
+                last = error
+            else:
+                sweeps.append(question_sweep(single, catalogues, **rest))
+        if not sweeps:
+            raise last
+    cases = request_cases(sweeps, bound=basis is BOUND_BASIS)
+    decides = "output_tokens_per_s" if "within" in options else "tpot_basis_s"
+    sign = -1 if "within" in options else 1
+    rows = sorted(cases.rows, key=lambda row: (row["fits"] is False, sign * row[decides]))
+    same = {} if "B" in cases.columns else {"B": rows[0]["B"]}
+    words = {"input": "isl", "output": "osl"}
+    lengths = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in cases.columns]
+    head = step_title(
+        {**rows[0], "chips": all_splits.config.splits[0].chips}, same, every_split=True
+    )
+    more = len(rows) - MAX_SHOWN
+    notes = [
+        *cases.notes,
+        *([f"{more} more splits: --csv and --json have all."] if more > 0 else []),
+    ]
+    question_text = " · ".join([head.text(), *lengths])
+    return replace(cases, question=question_text, rows=rows, notes=notes, shown=MAX_SHOWN)
 
 
 def _tie_notes(
@@ -427,6 +519,7 @@ COLUMNS = {
     "t_lower_s": "at least",
     "bound": "bound",
     "bubble": "bubble",
+    USER_RATE: "tokens/s/user",
     RATE: "tokens/s/chip ({})",
     DAYS: "days",
     "footprint_bytes": "memory",

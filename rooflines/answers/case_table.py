@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 MAX_CASES = 500
 """Rows of a table on a screen [1]."""
 
-KEYS = ("chip", "memory", "network", "dtypes", "split")
+CASE_KEYS = ("chip", "memory", "network", "dtypes", "split")
 """Keys in which cases can differ, besides sizes."""
 
 FIRST_TOKEN = {
@@ -79,7 +79,10 @@ PROMPTS_APART = "TPOT and tokens/s are of decode alone, without prompts between 
 IDLE_PREFILL = "prefill, idle (estimate)"
 """Column title for the estimated time of one prompt without waiting."""
 
-BAND, PER_USER, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
+ALL_TOKENS = "tokens/s"
+"""Column title for tokens of all chips, where their number differs."""
+
+BAND, USER_RATE, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
 
 
@@ -103,7 +106,8 @@ def step_titles(basis: Basis) -> dict[str, str]:
         BAND: "80% within",
         BOUND_BASIS.column: BOUND_BASIS.title,
         "bound": "bound",
-        PER_USER: "tokens/s/user",
+        USER_RATE: "tokens/s/user",
+        f"tokens_per_s{basis.suffix}": ALL_TOKENS,
         f"tokens_per_s_per_chip{basis.suffix}": "tokens/s/chip",
         f"mfu{basis.suffix}": "MFU",
         "compute_bound_from": "compute-bound from",
@@ -167,18 +171,32 @@ class Cases:
         }
 
 
-def cases_of(sweep: Sweep | ModelSweep, *, bound: bool = False) -> Cases:
+def cases_of(sweep: Sweep | ModelSweep, *, axis: str | None = None, bound: bool = False) -> Cases:
     """Answer every case in a sweep.
 
     Args:
         sweep: The sweep.
+        axis: Size that thresholds of an operation are of; None: the first in which cases differ.
         bound: True to show the bound where there are estimates, too.
 
     Raises:
         RooflinesError: There are too many.
     """
-    axis = "S" if isinstance(sweep, TrainingSweep) else SERVING_AXES[0]
-    return _cases({"": sweep}, None if isinstance(sweep, Sweep) else axis, bound=bound)
+    return _cases([sweep], axis, bound=bound) if axis else side_by_side([sweep], bound=bound)
+
+
+def side_by_side(sweeps: Sequence[Sweep | ModelSweep], *, bound: bool = False) -> Cases:
+    """Answer every case in several sweeps as one table.
+
+    Args:
+        sweeps: Sweeps that differ in chips, splits or batches.
+        bound: True to show the bound where there are estimates, too.
+
+    Raises:
+        RooflinesError: There are too many.
+    """
+    axis = "S" if isinstance(sweeps[0], TrainingSweep) else SERVING_AXES[0]
+    return _cases(sweeps, None if isinstance(sweeps[0], Sweep) else axis, bound=bound)
 
 
 def layer_cases(
@@ -213,12 +231,9 @@ def layer_cases(
     rows = rows_of(up)
     sizes = {dim: [row[turned] for row in rows] for dim, turned in TURNED.items()}
     turned = replace(question, product=None, sizes=sizes)
-    cases = _cases(
-        {"up": up, "down": question_sweep(turned, catalogues, **options, **shared[1])},
-        "B",
-        bound=bound,
-    )
-    varied = [key for key in (*KEYS, "B") if len({row.get(key) for row in cases.rows}) > 1]
+    down = question_sweep(turned, catalogues, **options, **shared[1])
+    cases = _cases([up, down], "B", parts=("up", "down"), bound=bound)
+    varied = [key for key in (*CASE_KEYS, "B") if len({row.get(key) for row in cases.rows}) > 1]
     times: dict[str, float] = {}
     for row in cases.rows:
         case = " ".join(str(row[key]) for key in varied if key != "network")
@@ -237,44 +252,50 @@ def _check(sweep: Sweep | ModelSweep) -> None:
 
 
 def _cases(
-    parts: Mapping[str, Sweep | ModelSweep], axis: str | None, *, bound: bool = False
+    sweeps: Sequence[Sweep | ModelSweep],
+    axis: str | None,
+    *,
+    parts: Sequence[str] = (),
+    bound: bool = False,
 ) -> Cases:
-    """Cases in sweeps by layer part; columns: keys that differ, then results.
+    """Cases in sweeps; columns: keys that differ, then results.
 
     Args:
-        parts: The sweeps, of the same sizes.
+        sweeps: The sweeps, of the same sizes unless splits or chips differ.
         axis: The size that thresholds are of; None: the first in which cases differ.
+        parts: Layer part of each sweep; empty: none.
         bound: True to show the bound where there are estimates, too.
     """
-    rows = []
-    for part, sweep in parts.items():
+    rows, solved = list[dict[str, Any]](), list[list[dict[str, Any]]]()
+    for at, sweep in enumerate(sweeps):
         _check(sweep)
-        rows += [{**({"part": part} if part else {}), **row} for row in rows_of(sweep)]
-    first = next(iter(parts.values()))
+        new_rows = [{**({"part": parts[at]} if parts else {}), **row} for row in rows_of(sweep)]
+        rows += new_rows
+        solved += [thresholds_of(sweep)] * len(new_rows)
+    first = sweeps[0]
     sizes, basis = letters_of(first), basis_of(rows, bound=bound)
     shown = (operation_titles if isinstance(first, Sweep) else step_titles)(basis)
-    keys = (*KEYS, *sizes)
+    keys = (*CASE_KEYS, *sizes)
     varied = [key for key in keys if len({row.get(key) for row in rows}) > 1 and key != "network"]
     axis = axis or next((key for key in varied if key in sizes), sizes[0])
     assumption_notes = [*map(as_note, assumptions_of(first).items())]
-    solved = {part: thresholds_of(sweep) for part, sweep in parts.items()}
-    for row in rows:
-        thresholds = solved[row.get("part", "")]
+    for row, thresholds in zip(rows, solved, strict=True):
         matching = (solution for solution in thresholds if _is_of(solution, row, axis, keys))
         row["compute_bound_from"] = next(map(_critical, matching), "-")
         row.update(_on_basis(row, basis))
         if assumption_notes:
             row["note"] = " ".join(assumption_notes)
-    columns = {name: name for name in [*(["part"] if len(parts) > 1 else []), *varied]}
+    columns = {name: name for name in [*(["part"] if parts else []), *varied]}
     columns |= {
         name: title
         for name, title in shown.items()
         if any(row.get(name) is not None for row in rows)
+        and (title != ALL_TOKENS or len({row["chips"] for row in rows}) > 1)
     }
     columns["compute_bound_from"] += f" {axis} ="
-    skipped_notes = (_skipped_note(case) for sweep in parts.values() for case in sweep.skipped)
-    routes = dict.fromkeys(route for sweep in parts.values() for route in routes_of(sweep))
-    notes = [*_basis_notes(parts.values(), rows, basis), *_binding(rows, varied)]
+    skipped_notes = (_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
+    routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
+    notes = [*basis_notes(sweeps, rows, basis), *_binding(rows, varied)]
     notes += [*dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
     if not isinstance(first, Sweep):
@@ -292,14 +313,20 @@ def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
     elif row["phase"] == DECODE:
-        values[PER_USER] = row[f"tokens_per_s{basis.suffix}"] / row["B"]
+        values[USER_RATE] = row[f"tokens_per_s{basis.suffix}"] / row["B"]
     return values
 
 
-def _basis_notes(
+def basis_notes(
     sweeps: Iterable[Sweep | ModelSweep], rows: Sequence[Mapping[str, Any]], basis: Basis
 ) -> Iterator[str]:
-    """Calibrations behind the estimates; or the cases without one, where others have one."""
+    """Yield calibrations behind the estimates; or the cases without one.
+
+    Args:
+        sweeps: The sweeps behind the rows.
+        rows: Rows with `chip` and `dtypes`.
+        basis: Time that the table leads with.
+    """
     if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}
@@ -313,7 +340,7 @@ def _basis_notes(
     ):
         lacking = [row for row in rows if row.get(ESTIMATE_BASIS.column) is None]
         names = dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking)
-        if basis is SERIALIZED_BASIS:
+        if basis is SERIALIZED_BASIS and any(sweep.config.calibration for sweep in sweeps):
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
 
 
@@ -339,7 +366,10 @@ def _waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
 
 
 def request_cases(
-    sweep: Sweep | ModelSweep, *, bound: bool = False, measured: MeasuredValue | None = None
+    sweeps: Sequence[Sweep | ModelSweep],
+    *,
+    bound: bool = False,
+    measured: MeasuredValue | None = None,
 ) -> Cases:
     """Answer requests: TTFT, TPOT, tokens/s and tokens/s/user in every case.
 
@@ -347,15 +377,16 @@ def request_cases(
     beside it.
 
     Args:
-        sweep: The sweep.
+        sweeps: Sweeps that differ in chips, splits or batches.
         bound: True to show the bound where there are estimates, too.
         measured: Measured number to judge: a TPOT or a rate; None: none.
 
     Raises:
         RooflinesError: There are too many cases, or several beside a measured number.
     """
-    _check(sweep)
-    rows = rows_of(sweep)
+    for sweep in sweeps:
+        _check(sweep)
+    rows = [row for sweep in sweeps for row in rows_of(sweep)]
     number = None
     if measured is not None:
         if len(rows) != 1:
@@ -375,7 +406,7 @@ def request_cases(
             "tokens_per_s_per_user": 1 / row[basis.column],
             "usd_per_output_mtok": row[f"usd_per_mtok{basis.suffix}"],
         }
-    keys = [key for key in KEYS if key != "network"]
+    keys = [key for key in CASE_KEYS if key != "network"]
     varied = [key for key in (*keys, *sizes) if len({row[key] for row in rows}) > 1]
     columns = {name: {"input": "isl", "output": "osl"}.get(name, name) for name in varied}
     columns |= {
@@ -385,13 +416,15 @@ def request_cases(
     }
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
-    notes = [*_basis_notes([sweep], rows, basis), *_waiting_notes(sweep, basis)]
+    notes = [*basis_notes(sweeps, rows, basis)]
+    notes += dict.fromkeys(note for sweep in sweeps for note in _waiting_notes(sweep, basis))
     reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
     notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)
-    notes += dict.fromkeys(map(_skipped_note, sweep.skipped))
-    notes += [*map(as_note, assumptions_of(sweep).items())]
-    notes += [f"Route: {route}." for route in routes_of(sweep)]
-    notes += price_notes({row["chip"]: sweep.chips[row["chip"]] for row in rows})
+    notes += dict.fromkeys(_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
+    notes += [*map(as_note, assumptions_of(sweeps[0]).items())]
+    routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
+    notes += [f"Route: {route}." for route in routes]
+    notes += price_notes({row["chip"]: sweeps[0].chips[row["chip"]] for row in rows})
     words = {"input": "isl", "output": "osl"}
     head = _head(rows, ("B",), varied, step_title)
     same = [f"{words[key]} = {rows[0][key]:,}" for key in words if key not in varied]

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.best_split import largest_size
+from rooflines.answers.case_answer import rows_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
-from rooflines.answers.word_forms import key_name
-from rooflines.basics.errors import RooflinesError
+from rooflines.answers.question import question_sweep
+from rooflines.answers.question_sizes import values_of
+from rooflines.answers.question_words import FSDP
+from rooflines.answers.typed_options import typed_options
+from rooflines.answers.word_forms import ACCUMULATION, key_name
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.quantities import PER_USER, measured_value
 from rooflines.basics.text import seconds
 from rooflines.models.architecture import PREFILL
+from rooflines.models.library import find_model
+from rooflines.models.model import Model
+from rooflines.training.parallel_plan import ZERO_STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,6 +34,9 @@ MODEL_SIZES = {"B": "64", "S": "8k"}
 
 TRAINED_SEQUENCES = 512
 """B of a step of training that none is typed for, up to a multiple of the chips [1]."""
+
+MAX_CONTEXT = 2**20
+"""Longest context that is tried for a model that states none [1]."""
 
 PROMPTS = "1"
 """B of a prefill that none is typed for."""
@@ -44,7 +57,8 @@ def missing_sizes(question: Question, keys: Mapping[str, object]) -> dict[str, s
         keys: Options, typed as words or as options.
     """
     typed = {letter.upper() for letter in question.sizes}
-    sizes = {letter: size for letter, size in MODEL_SIZES.items() if letter not in typed}
+    defaults = {**MODEL_SIZES, "S": _context(question)}
+    sizes = {letter: size for letter, size in defaults.items() if letter not in typed}
     if question.request:
         sizes.pop("S", None)
     if "within" in keys:
@@ -52,6 +66,25 @@ def missing_sizes(question: Question, keys: Mapping[str, object]) -> dict[str, s
     if "B" in sizes and keys.get("phase") == PREFILL:
         sizes["B"] = PROMPTS
     return sizes
+
+
+def _made_for(question: Question) -> int | None:
+    """Longest context that the model is made for [1]; None: not stated."""
+    try:
+        model = question.model
+        return (model if isinstance(model, Model) else find_model(str(model))).shape.context
+    except RooflinesError:  # said later, at its place
+        return None
+
+
+def _context(question: Question) -> str:
+    """S that none is typed for: at most the context that the model is made for; a note says so."""
+    context, usual = _made_for(question), MODEL_SIZES["S"]
+    if context is None or context >= values_of(usual, "S")[0]:
+        return usual
+    if "S" not in {letter.upper() for letter in question.sizes} and not question.request:
+        question.notes.append(f"S={context} is the model's context, shorter than {usual}")
+    return str(context)
 
 
 def complete_training(question: Question, options: Mapping[str, object]) -> None:
@@ -63,13 +96,65 @@ def complete_training(question: Question, options: Mapping[str, object]) -> None
     """
     keys = {**question.options, **options}
     chips = question.count or (int(str(keys.get("chips"))) if _is_whole(keys.get("chips")) else 1)
-    sizes = {"B": str(-(-TRAINED_SEQUENCES // chips) * chips), "S": MODEL_SIZES["S"]}
+    steps = question.options.pop(ACCUMULATION, None)
+    if steps is not None:
+        _accumulate(question, steps, keys)
+    sizes = {"B": str(-(-TRAINED_SEQUENCES // chips) * chips), "S": _context(question)}
     typed = {letter.upper() for letter in question.sizes}
     missing = {letter: size for letter, size in sizes.items() if letter not in typed}
     if missing and not question.product:
         question.sizes |= missing
         text = " ".join(f"{letter}={size}" for letter, size in missing.items())
         question.notes.append(f"{text}, where none is typed")
+
+
+def _accumulate(question: Question, steps: str, keys: Mapping[str, object]) -> None:
+    """Set B to the sequences of all micro-batches, or the micro-batch where B is typed.
+
+    Raises:
+        RooflinesError: There is not one split, or the numbers do not fit each other.
+    """
+    if not question.splits and question.count:
+        question.splits = [{"dp": str(question.count), "shard": ZERO_STAGES[FSDP]}]
+        question.notes.append(f"dp{question.count} {FSDP}, where no split is typed")
+    plan = question.splits[0] if len(question.splits) == 1 else {}
+    numbers = (
+        [str(plan.get(key, 1)) for key in ("tp", "pp", "cp")] if isinstance(plan, dict) else []
+    )
+    given = [
+        steps,
+        str(keys.get("micro_batch", 1)),
+        *numbers,
+        str(plan.get("dp", 1)) if numbers else "",
+    ]
+    if not all(map(_is_whole, given)):
+        fix = "write whole numbers and one split, such as dp64 grad_accum=8 micro_batch=2"
+        raise RooflinesError(ACCUMULATION, f"is {quote(steps)}, beside no split or number", fix)
+    shared = math.prod(map(int, numbers))
+    dp = int(plan.get("dp") or max(1, (question.count or shared) // shared))
+    typed = {letter.upper(): size for letter, size in question.sizes.items()}
+    micro = int(str(keys.get("micro_batch", 1)))
+    sequences = dp * int(steps) * micro
+    if "B" not in typed:
+        question.sizes["B"] = str(sequences)
+    elif "micro_batch" not in keys and not _batch(typed["B"]) % (dp * int(steps)):
+        micro = _batch(typed["B"]) // (dp * int(steps))
+        question.options["micro_batch"] = str(micro)
+    elif _batch(typed["B"]) != sequences:
+        problem = (
+            f"is {steps}: with dp{dp} and micro_batch={micro} a step has {sequences:,} sequences"
+        )
+        raise RooflinesError(ACCUMULATION, f"{problem}, but B is {typed['B']}", "leave out B")
+    question.notes.append(
+        f"grad_accum={steps}: {int(steps):,} micro-batches of {micro} on {dp} replicas, "
+        f"B={dp * int(steps) * micro:,}"
+    )
+
+
+def _batch(size: object) -> int:
+    """The only size in a text; 0: there are several [1]."""
+    sizes = values_of(size, "B")
+    return sizes[0] if len(sizes) == 1 else 0
 
 
 def _is_whole(value: object) -> bool:
@@ -98,18 +183,39 @@ def complete(
         text = f"{typed} without B is a limit: {seconds(limit)} a token"
         question.notes.append(text)
         sizes.pop("B")
-    is_searched = "B" in sizes and asks_max_batch(question.tokens)
-    if "B" in sizes and {token.lower() for token in question.tokens} & FIT_WORDS:
+    asks_batch = "B" in sizes and ("B" in question.open_sizes or asks_max_batch(question.tokens))
+    seeks_context = "S" in sizes and asks_max_context(question)
+    fitting = seeks_context or {token.lower() for token in question.tokens} & FIT_WORDS
+    if "B" in sizes and fitting:
         sizes["B"] = PROMPTS
-    question.sizes |= {**sizes, **({"B": "1"} if is_searched else {})}
-    stated = {letter: size for letter, size in sizes.items() if letter != "B" or not is_searched}
-    if stated:
+    question.sizes |= {**sizes, **({"B": "1"} if asks_batch else {})}
+    unstated = {"B"} if asks_batch else {"S"} if seeks_context else set()
+    if stated := {letter: size for letter, size in sizes.items() if letter not in unstated}:
         text = " ".join(f"{letter}={size}" for letter, size in stated.items())
         question.notes.append(f"{text}, where none is typed")
-    if not (question.splits or question.count or "split" in keys):
-        _split(question, catalogues)
-    if is_searched:
-        _max_batch(question, catalogues)
+    shared = question.splits or question.count or question.counts or question.ask_split
+    if not shared and "split" not in keys:
+        within = {**question.options, **(options or {})}.get("within")
+        asks_batch |= _fitted(question, catalogues, within, default_batch="B" in stated)
+    if asks_batch:
+        _take_max_batch(question, catalogues)
+    elif seeks_context:
+        _take_max_context(question, catalogues)
+
+
+def _fitted(
+    question: Question, catalogues: QuestionCatalogues, within: object, *, default_batch: bool
+) -> bool:
+    """Add a split; True: none fits the usual batch, so that the largest one is sought."""
+    if _split(question, catalogues, within) or not default_batch or len(question.chips) > 1:
+        return False
+    usual = question.sizes["B"]
+    question.sizes["B"] = PROMPTS
+    if usual == PROMPTS or not _split(question, catalogues):
+        question.sizes["B"] = usual
+        return False
+    question.notes.append(f"B={usual} fits on no split that was tried")
+    return True
 
 
 FIT_WORDS = {"fit", "fits"}
@@ -119,6 +225,9 @@ MAX_WORDS = {"max", "maximum", "largest", "biggest", "many"}
 BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests", "sessions"}
 """Words that together ask for the largest batch."""
 
+CONTEXT_NOUNS = {"context", "ctx", "contexts"}
+"""Words that ask for the longest context."""
+
 
 def asks_max_batch(tokens: Sequence[str]) -> bool:
     """Check for a question about the largest batch that fits."""
@@ -126,7 +235,14 @@ def asks_max_batch(tokens: Sequence[str]) -> bool:
     return "max_batch" in words or (bool(words & MAX_WORDS) and bool(words & BATCH_NOUNS))
 
 
-def _max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
+def asks_max_context(question: Question) -> bool:
+    """Check for a question about the longest context that fits."""
+    words = {key_name(token) for token in question.tokens}
+    named = bool(words & {*MAX_WORDS, "longest"}) and bool(words & CONTEXT_NOUNS)
+    return named or "S" in question.open_sizes
+
+
+def _take_max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
     """Take the largest batch that fits as B, where one does."""
     answer = answered(replace(question, sizes={**question.sizes}, notes=[]), catalogues)
     if not isinstance(answer, Cases) and (largest := answer.row.get("max_B")):
@@ -134,28 +250,60 @@ def _max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
         question.notes.append(f"B={largest:,} is the largest batch that fits")
 
 
-def _split(question: Question, catalogues: QuestionCatalogues) -> None:
-    """Add the first of a few splits that fits on all chips, if there is one."""
+def _take_max_context(question: Question, catalogues: QuestionCatalogues) -> None:
+    """Take the longest context that fits as S, up to the one that the model is made for."""
+    longest = _made_for(question) or MAX_CONTEXT
+
+    def misfits(sizes: Sequence[int]) -> list[float]:
+        tried = replace(question, sizes={**question.sizes, "S": [*sizes]}, notes=[])
+        keys = typed_options(tried, catalogues.chips, {})
+        rows = rows_of(question_sweep(tried, catalogues, **keys))
+        fits = {row["S"]: row["fits"] is not False for row in rows}
+        return [float(not fits[size]) for size in sizes]
+
+    try:
+        size = largest_size(misfits, 0.0, range(1, longest + 1))
+    except RooflinesError:  # none fits, which the answer says
+        return
+    question.sizes["S"] = str(size)
+    bounds = "the model's context, which fits" if size == longest else "the longest that fits"
+    question.notes.append(f"S={size:,} is {bounds}")
+
+
+def _split(question: Question, catalogues: QuestionCatalogues, limit: object = None) -> bool:
+    """Add the first of a few splits that fits on all chips, and keeps a limit on the step time.
+
+    Args:
+        question: A model and its chips.
+        catalogues: What can be named.
+        limit: Limit on the step time, as typed; None: none.
+    """
+    searched: dict[str, Any] = {} if limit is None else {"within": limit}
+    batch = {"B": "1"} if limit is None else {}
     for split in SPLITS:
-        tried = replace(question, sizes={"B": "1", **question.sizes}, splits=[split], notes=[])
+        tried = replace(question, sizes={**batch, **question.sizes}, splits=[split], notes=[])
         tried.options = {
             key: value
             for key, value in question.options.items()
             if key not in ("within", "measured")
         }
         try:
-            answer = answered(tried, catalogues)
-        except RooflinesError:  # it has no experts, or no network joins as many chips
-            if split in SPLITS[:1]:
+            answer = answered(tried, catalogues, **searched)
+        except RooflinesError as error:  # no experts, no network for as many chips, or too slow
+            if split in SPLITS[:1] and error.where != "within":
                 raise
             continue
         rows = answer.rows if isinstance(answer, Cases) else [answer.row]
-        if all(row.get("fits") is not False for row in rows):
+        chips = {row.get("chip") for row in rows}
+        if len(chips) == len(question.chips) and all(row.get("fits") is not False for row in rows):
             question.splits = tried.splits
             name = "-".join(f"{key}{number}" for key, number in split.items() if number != "1")
             where = " on all of them" if len(question.chips) > 1 else ""
-            question.notes.append(f"{name or 'tp1'} is the smallest split that fits{where}")
-            return
+            verb = "fits" if limit is None else "keeps the limit"
+            text = f"{name or 'tp1'} is the smallest that {verb}{where} of the splits tried"
+            question.notes.append(text)
+            return True
+    return False
 
 
 def _limit(question: Question) -> float | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.answers.name_search import find_chip, find_dtypes
 from rooflines.answers.question import formats_on
 from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
-from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, STOPS, parse_words
+from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, parse_words
 from rooflines.answers.word_forms import (
     COMPARE,
     EXPLAIN,
@@ -25,6 +25,7 @@ from rooflines.answers.word_forms import (
     key_name,
     says_nothing,
 )
+from rooflines.answers.word_groups import CHIPS, STOPS
 from rooflines.basics.errors import RooflinesError
 from rooflines.models.library import is_named
 from rooflines.theory.operation import parse_operation
@@ -176,6 +177,12 @@ class _Repair:
         """Name a chip, or another one; two in a comparison."""
         unknown = [name for name in self.question.chips if name not in self.chips]
         instead = next(iter(error.close), CHIP)
+        if self.question.counts:
+            counted = {word: CHIPS.fullmatch(word) for word in self.words}
+            self.words = [
+                (match[2] or match[3]) if (match := counted[word]) else word for word in self.words
+            ]
+            return
         named, missing = self.question.chips, len(PAIR) - len(self.question.chips)
         if not unknown and self.compares:
             self.words += [name for name in PAIR if _id(name, self.chips) not in named][:missing]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from rooflines.answers.basis import BOUND_BASIS
 from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
-from rooflines.answers.case_table import cases_of, layer_cases, request_cases
+from rooflines.answers.case_table import Cases, cases_of, layer_cases, request_cases
 from rooflines.answers.measured_number import several_measured
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import (
@@ -16,6 +18,14 @@ from rooflines.answers.question import (
     model_question,
     question_sweep,
 )
+from rooflines.answers.question_parts import (
+    at_critical_size,
+    limit_at_batch,
+    limit_verdict,
+    parts_cases,
+    step_verdict,
+)
+from rooflines.answers.question_sizes import BLAS
 from rooflines.answers.question_words import Question
 from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.typed_options import typed_options
@@ -28,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rooflines.answers.answer import Answer
-    from rooflines.answers.case_table import Cases
     from rooflines.answers.question import HasCatalogues, QuestionCatalogues
     from rooflines.models.model import Model
 
@@ -176,26 +185,48 @@ def answered(
     Raises:
         RooflinesError: Something is invalid, the chips cannot do it, or there are too many cases.
     """
+    by_parts = parts_cases(question, catalogues, bound=bound, **options)
+    if by_parts is not None:
+        return by_parts
     options = typed_options(question, catalogues.chips, options)
+    limit_s = limit_at_batch(question, options)
+    answer = _answered(question, catalogues, options, bound=bound)
+    if limit_s is None:
+        return answer
+    if isinstance(answer, Cases):
+        verdict = limit_verdict(answer, limit_s)
+        return replace(answer, notes=[verdict, *answer.notes])
+    question.notes.append(step_verdict(answer.row, limit_s, bound=bound))
+    return answer
+
+
+def _answered(
+    question: Question, catalogues: QuestionCatalogues, options: dict[str, Any], *, bound: bool
+) -> Answer | Cases:
+    """Answer to a question with options as `typed_options` has them."""
     typed = options.pop("measured", None)
     measured = typed if isinstance(typed, MeasuredValue) else None
     if measured is not None:
         _check_one_case(measured, question, options)
     if question.model is None and "split" in options:
         split = options.pop("split")
+        question = at_critical_size(question, catalogues, options)
         return layer_cases(question, catalogues, split=split, bound=bound, **options)
     if options.get("split") == AUTO or "chips" in options:
         return split_cases(question, catalogues, bound=bound, **options)
     if "within" in options:
-        question, options = with_largest_batch(question, catalogues, options, bound=bound)
+        basis = BOUND_BASIS if bound else None
+        question, options = with_largest_batch(question, catalogues, options, basis=basis)
+    question = at_critical_size(question, catalogues, options)
     sweep = question_sweep(question, catalogues, **options)
     if "requests" in options:
-        return request_cases(sweep, bound=bound, measured=measured)
+        return request_cases([sweep], bound=bound, measured=measured)
     if sweep.rows == 1 and not sweep.skipped:
         return answer_of(sweep, bound=bound, measured=measured)
     if measured is not None:
         raise several_measured(measured, f"the question has {sweep.rows} cases")
-    return cases_of(sweep, bound=bound)
+    axis = next(iter(question.open_sizes), None) if question.model is None else None
+    return cases_of(sweep, axis=axis and BLAS.get(axis, axis), bound=bound)
 
 
 def _check_one_case(

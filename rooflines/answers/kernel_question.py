@@ -76,6 +76,9 @@ COUNTED_CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?)[xX×*](\
 STOPS = ",;?"
 """Punctuation after a word."""
 
+MODEL_SIZE = re.compile(r"(?:^|[A-Za-z-])\d+(?:\.\d+)?[bB]$")
+"""Size that ends a model's name: llama 70b."""
+
 WIDTHS = re.compile(r"\d+->\d+")
 """Widths of a matmul in a chain."""
 
@@ -165,7 +168,8 @@ def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
 
 
 def _names_model(token: str) -> bool:
-    return find_kind(token) is None and is_named(token)
+    is_sized = MODEL_SIZE.search(token.rstrip(STOPS)) is not None
+    return find_kind(token) is None and (is_named(token) or is_sized)
 
 
 def _subject_name(token: str) -> str | None:

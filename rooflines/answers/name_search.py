@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.text import normalize_name
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.models.library import catalogue_id, is_named, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 
@@ -95,6 +96,32 @@ def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
             return Match(usual[0], f"{word} is taken as {usual[0]}, the usual one; others: {rest}")
         if match := _only_one("chip", word, matches):
             return match
+    return None
+
+
+CAPACITY_SLACK = 0.1
+"""Share by which a capacity may differ from the one in a name [1]."""
+
+
+def find_with_memory(word: str, gigabytes: int, chips: Mapping[str, Chip]) -> str | None:
+    """Find the chip of a family with a memory, such as A100 with 80 GB; None: there is none.
+
+    Args:
+        word: Name of a chip or of its family.
+        gigabytes: Capacity of the main memory [GB].
+        chips: Entries by id.
+    """
+    match = find_chip(word, chips)
+    if match is None:
+        return None
+    family = chips[match.name].usual or word.lower()
+    members = [name for name in chips if name == family or name.startswith(f"{family}-")]
+    for name in [match.name, *members]:
+        capacity = chips[name].memory[MAIN_MEMORY].capacity_bytes
+        if chips[name].base is None and capacity:
+            difference = abs(capacity / 10**9 / gigabytes - 1)
+            if difference <= CAPACITY_SLACK:
+                return name
     return None
 
 

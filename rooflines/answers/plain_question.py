@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.answers.question_words import FULL, parse_words
+from rooflines.answers.question_words import parse_words
 from rooflines.answers.word_forms import COMPARE, EXPLAIN, OPTION_KEYS, TRAIN_COMMAND, VERSUS
+from rooflines.answers.word_groups import FULL
 from rooflines.basics.quantities import quantity_kind
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.architecture import TRAIN

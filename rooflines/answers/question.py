@@ -204,7 +204,8 @@ def _of_operation(
                 op = parse_operation(str(question.operation or OPERATION))
             grid = sizes_of_operation(question.sizes or question.product, op)
         with mistakes.at("dtypes"):
-            forms = [_dtypes(form, dtype_entries().combinations) for form in question.dtypes]
+            named = [_weights_alone(form, question) for form in question.dtypes]
+            forms = [_dtypes(form, dtype_entries().combinations) for form in named]
         if sharding in UNSPLIT and str(shards) != "1":
             names = ", ".join(name for name in NAMED_SHARDINGS if name not in UNSPLIT)
             fix = f"choose a sharding with --sharding: {names}"
@@ -221,6 +222,17 @@ def _of_operation(
         "shares": list(SHARES),
         **options,
     }
+
+
+def _weights_alone(form: object, question: Question) -> object:
+    """Combination for a format that is of weights alone, such as int4; others as they are."""
+    entries = dtype_entries()
+    name = find_dtypes(form) if isinstance(form, str) else None
+    if name is None or name in entries.combinations or name not in entries.formats:
+        return form
+    combination = _of_weights({"weights": name})
+    question.notes.append(f"{name} is taken as {combination}: weights {name}, activations {FORMAT}")
+    return combination
 
 
 def _of_weights(roles: Mapping[str, str]) -> str:
@@ -283,7 +295,9 @@ def _of_model(
         forms, dtypes_text = [default_dtypes], default_dtypes
         if not isinstance(default_dtypes, str):
             dtypes_text = ", ".join(
-                f"{key} {form}" for key, form in default_dtypes.items() if isinstance(form, str)
+                f"{key} {form}"
+                for key, form in default_dtypes.items()
+                if isinstance(form, str) and key != "name"
             )
         chosen = "are {}, as the model is published" if published else "default to {}"
         if "weights" not in question.roles:
@@ -619,7 +633,11 @@ def as_published(model: Model, chips: Iterable[Chip]) -> str | dict[str, Any]:
     by_class |= {"attention": wide} if compute != wide else {}
     by_class |= {"mixed": stored.mixed} if stored.mixed else {}
     common = {"weights": stored.weights, "cache": stored.cache or wide, "activations": wide}
-    return common | by_class | {"compute": compute}
+    name = stored.weights if compute == stored.weights else f"{stored.weights}@{compute}"
+    classes = {"experts": stored.experts, "kv": stored.cache if stored.cache != wide else None}
+    typed = [f"{key}={form}" for key, form in classes.items() if form not in (None, stored.weights)]
+    label = {} if stored.mixed else {"name": " ".join([name, *typed])}
+    return common | by_class | {"compute": compute} | label
 
 
 def dtypes_on(chip: Chip, unit: str) -> list[str]:

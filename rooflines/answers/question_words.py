@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
 from rooflines.answers.question_sizes import (
+    BLAS,
     SIZE,
     SUFFIXED,
     TIMES_SIGN,
@@ -23,29 +24,32 @@ from rooflines.answers.word_forms import (
     AUTO_WORDS,
     COMPARE,
     COUNT_KEYS,
-    COUNTED_SIZES,
     DTYPE_KEYS,
     ENGINES,
     EXPLAIN,
     NETWORK_SOFTWARE,
     NO_LIMITS,
-    NODES,
     OPTION_KEYS,
     PHASE_WORDS,
     REQUEST_KEYS,
-    RESULTS,
     ROLE_KEYS,
     SIZE_KEYS,
+    SPLIT_WORDS,
     TRAIN_COMMAND,
-    UNIT_NOUNS,
-    VERSUS,
-    is_key,
     key_name,
     says_nothing,
 )
+from rooflines.answers.word_groups import (
+    BATCH_TOKENS_KEY,
+    CHIPS,
+    chip_match,
+    is_count,
+    joined_words,
+    parts_of_list,
+)
 from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
-from rooflines.basics.quantities import MFU, SCALES_BY_KIND, is_measured_rate, quantity_kind
+from rooflines.basics.quantities import is_measured_rate, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.architecture import TRAIN
 from rooflines.models.library import close_models, is_named, is_path, model_entries
@@ -61,35 +65,23 @@ if TYPE_CHECKING:
 PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmMgG]*")
 """Sizes, even where one is missing."""
 
+OPEN_PRODUCT = re.compile(
+    r"(?=.*[A-Za-z](?:[xX×*]|$))(?=.*\d)(?:[A-Za-wyzA-WYZ]|\d[\d.]*[kKmMgG]?)"
+    r"(?:[xX×*](?:[A-Za-wyzA-WYZ]|\d[\d.]*[kKmMgG]?))+"
+)
+"""Sizes, one of which is a letter: Mx8192x28672."""
+
+OPEN = "?"
+"""Size that is asked for: M=?."""
+
 WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
 """A dtype combination that has no name: x,w->out@compute."""
 
 SIGNS = "xX×*"
 """Separators that can end one sizes word, or begin the next."""
 
-CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?) ?[xX×*] ?(\d+)")
-"""A number of chips beside their name: 8xh100 or h100x8."""
-
 CHIP_NUMBER = re.compile(r"\d{4}")
 """A number that may stand for the only chip whose name has it, such as 4090."""
-
-COUNT = re.compile(r"(\d+)[xX×]")
-"""A number of chips before their name: 8x h100."""
-
-CUBE = re.compile(r"(\d+[kK]?)\^3")
-"""Three equal sizes: 8192^3."""
-
-TOKENS_TRAINED = re.compile(r"\d+(?:\.\d+)?[TtBb]")
-"""A number of tokens too large for a context."""
-
-BATCH_TOKENS = re.compile(r"tokens? ?(?:/ ?|per |a |in a )?(?:batch|step)\b|token batch\b")
-"""Words after the tokens of a step of training: tokens per batch."""
-
-STOPS = ",?;!"
-"""Punctuation that may follow a word."""
-
-FULL_STOP = "."
-"""End of a sentence after a word; numbers and files have it inside."""
 
 TPU_SLICE = re.compile(r"(v\d+[a-z]*)-(\d+)", re.IGNORECASE)
 """A slice of TPUs by the cloud's name, such as v6e-8."""
@@ -97,36 +89,25 @@ TPU_SLICE = re.compile(r"(v\d+[a-z]*)-(\d+)", re.IGNORECASE)
 TENSOR_CORES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2}
 """TensorCores of a chip, which the number in a slice's name counts [1]."""
 
-LETTERS = ("B", "S", "T", "M", "N", "K", "D", "F")
-"""Sizes whose letter may stand apart: M 4096."""
-
-WHOLE = re.compile(r"\d+")
-"""A whole number."""
-
-LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
-"""A word that follows a key: batch 32, within 50ms, ctx 8k."""
-
-KV_WORDS = ("kv", "kv-cache", "kvcache")
-"""Words after a dtype of the KV cache: fp8 kv cache."""
-
-FULL = "full"
-"""Word after an MFU that counts all token pairs."""
-
 MATMUL_ROWS = "64"
 """B of a matmul whose D and F are typed alone."""
 
 FSDP = "fsdp"
 """Word for replicas that share weights, gradients and states."""
 
-BATCH_TOKENS_KEY = "batch_tokens"
-"""Key of a step's tokens."""
-
-MAX_NAME_WORDS = 6
-"""Words in the longest name that is typed unquoted [1]."""
+OPEN_SPLIT = re.compile(
+    r"(?:[td]p|pp|ep|cp|split|parallelism|tensor_parallel_size)=\?*", re.IGNORECASE
+)
+"""A split that is asked for: tp=?."""
 
 BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, such as fp8"
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
+
+DRAFT_WORDS = ("speculative", "spec", "eagle", "mtp", "accepted", "acceptance", "draft")
+"""Words of speculative decoding, which an option has."""
+
+DRAFT_FIX = "write speculative decoding as --draft tokens=3,accepted=1.8"
 
 EVERY_SPLIT = "auto"
 """Every split."""
@@ -156,10 +137,13 @@ class Question:
         dtypes: Combination or format names, or those by tensor as a config has them.
         roles: Formats by tensor class, besides `dtypes`.
         splits: Split or plan keys, several for a table; or `auto`.
+        ask_split: Whether it asks which split.
         other_models: Further models of a comparison.
         count: Chips that share the model, typed beside them [1].
+        counts: Chips that share the model, by chip, where they differ [1].
         product: Sizes in order, such as 128x8192x8192; also typed as several words.
         sizes: Sizes by letter.
+        open_sizes: Letters of sizes that are asked for.
         request: Prompt tokens, `input`, and answer tokens, `output`, as typed.
         options: Command options that were typed as words.
         notes: What was taken for what.
@@ -173,10 +157,13 @@ class Question:
     dtypes: list[Any] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     splits: list[Any] = field(default_factory=list)
+    ask_split: bool = False
     other_models: list[str | Model] = field(default_factory=list)
     count: int | None = None
+    counts: dict[str, int] = field(default_factory=dict)
     product: Any = None
     sizes: dict[str, Any] = field(default_factory=dict)
+    open_sizes: list[str] = field(default_factory=list)
     request: dict[str, str] = field(default_factory=dict)
     options: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -269,19 +256,11 @@ def parse_words(
 ) -> Question:
     """Parse as `read_words`; mistakes are in the question."""
     question = Question()
-    texts = [text for word in words for text in _words(word, chips)]
-    question.tokens = [text for text in _joined(texts, chips) if text not in (*STOPS,)]
-    parts = [part for text in question.tokens for part in _listed(text, chips)]
+    question.tokens = joined_words(words, chips)
+    parts = [part for text in question.tokens for part in parts_of_list(text, chips)]
     reader = _Reader(question, chips, command)
-    if (
-        parts
-        and CHIP_NUMBER.fullmatch(parts[0])
-        and not any(name_search.find_chip(word, chips) for word in parts)
-    ):
-        if match := name_search.search_chip(parts[0], chips):
-            parts[0], question.notes = match.name, [match.note]
-        elif any(re.search(r"\d[xX×*]|=", word) for word in parts[1:]):  # with sizes of their own
-            question.chips.append(parts.pop(0))
+    if not any(name_search.find_chip(word, chips) for word in parts):
+        _take_number(parts, question, chips)
     unknown = [word for word in parts if not (TIMES_SIGN.fullmatch(word) or reader.read(word))]
     for word in unknown:
         reader.guess(word)
@@ -289,173 +268,18 @@ def parse_words(
     return question
 
 
-# ---------------------------------------------------------------- words
-
-
-def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
-    """Split quoted words; einsums, sizes with spaces around `=`, paths and chips stay whole."""
-    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
-    if whole or "->" in word or is_path(word):
-        return [word]
-    return [part for text in word.split() for part in _without_stops(text)]
-
-
-def _without_stops(text: str) -> list[str]:
-    """A word, and the punctuation after it as another."""
-    bare = text.rstrip(STOPS)
-    if text.endswith(FULL_STOP) and text.rstrip(FULL_STOP).isalpha() and text.lower() not in VERSUS:
-        return [text.rstrip(FULL_STOP)]
-    return [bare, text[-1]] if bare and bare != text else [text]
-
-
-def _joined(words: Sequence[str], chips: Mapping[str, Chip]) -> list[str]:
-    """Words that belong together as one: names with spaces, `batch 32`, `M = 128`, `8 x h100`."""
-    joined: list[str] = []
-    at = 0
-    while at < len(words):
-        length, text = _longest(words[at:], chips)
-        joined.append(text)
-        at += length
-    return joined
-
-
-def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """Count and text: words that belong to the first [1]."""
-    first = words[0]
-    for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
-        text = " ".join(words[:length])
-        if is_named(text) or _is_new_chip(words[:length], text, chips):
-            return length, text
-        if name_search.SIZED.fullmatch(words[length - 1].lower()) and _is_model(text):
-            return length, text
-    length, text = _keyed(words)
-    if length == 1 and first[:1].isdigit():
-        return _numbered(words, chips)
-    return _phrase(words) or (length, text)
-
-
-def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
-    """A phrase of two or three words, as for `_longest`: `fp8 KV cache`, `compute bound`."""
-    first, second, third = (word.lower() for word in [*words, "", ""][:3])
-    if second in KV_WORDS and name_search.find_dtypes(first):
-        return (3 if second == "kv" and third == "cache" else 2), f"kv={first}"
-    if first == "per" and second in UNIT_NOUNS:
-        return 2, "per"
-    return (2, f"{first}-bound") if second == "bound" and f"{first}-bound" in RESULTS else None
-
-
-def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """A number with what follows, as for `_longest`: `650 TFLOPS`, `8x h100`, `15T tokens`."""
-    first, second, third, *_ = [*words, "", ""]
-    taken = 1, first
-    if cube := CUBE.fullmatch(first):
-        taken = 1, "x".join([cube[1]] * 3)
-    elif not second:
-        pass
-    elif is_measured_rate(f"{first}{second}") or _is_time(first, second):
-        taken = 2, f"{first}{second}"
-    elif count := COUNT.fullmatch(first):
-        if _chip(second, chips):
-            taken = 2, f"{count[1]}x{second}"
-        elif not second[0].isdigit() and second[0] != "=":
-            taken = 1, f"{COUNT_KEYS[0]}={count[1]}"
-    elif TOKENS_TRAINED.fullmatch(first):
-        if second.lower() == "tokens" and third != "per":
-            taken = 2, f"tokens={first}"
-    elif match := BATCH_TOKENS.match(" ".join(words[1:4]).lower()):
-        taken = 1 + len(match[0].split()), f"{BATCH_TOKENS_KEY}={first}"
-    elif WHOLE.fullmatch(first) or SUFFIXED.fullmatch(first):
-        taken = _counted(words, chips)
-    return taken
-
-
-def _keyed(words: Sequence[str]) -> tuple[int, str]:
-    """A key with its value, `batch 32` or `M = 128`, as for `_longest`."""
-    first, second, third, *_ = [*words, "", ""]
-    if second.lower() == FULL and first.lower().endswith(MFU):
-        return 2, f"{first} {second}"
-    if second == "=" and third:
-        return 3, f"{first}={third}"
-    if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
-        return 2, f"{first}{second}"
-    if key_name(first) == "batch" and second.lower() == "size" and third:
-        return (3, f"batch={third}") if LIKE_A_NUMBER.fullmatch(third) else (2, first)
-    is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
-    if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
-        return 1, first
-    in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
-    return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")
-
-
-def _is_time(digits: str, unit: str) -> bool:
-    """Check for a time whose unit is a word of its own."""
-    return unit.lower() in SCALES_BY_KIND["time"] and quantity_kind(f"{digits}{unit}") == "time"
-
-
-def _is_new_chip(words: Sequence[str], text: str, chips: Mapping[str, Chip]) -> bool:
-    """Check for a chip's name in several words, not all of which name a chip."""
-    return name_search.find_chip(text, chips) is not None and not all(
-        name_search.find_chip(word, chips) for word in words
-    )
-
-
-def _is_model(text: str) -> bool:
-    """Check for a part of a model's name."""
-    try:
-        return name_search.search_model(text) is not None
-    except RooflinesError:
-        return False
-
-
-def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """A number with its noun: `32 users`, `8 gpus`, `8 x h100`, `4 mi300x`."""
-    first, second, *rest = words
-    noun = key_name(second)
-    if noun in COUNT_KEYS or (
-        noun in COUNTED_SIZES and not any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
-    ):
-        return 2, f"{noun}={first}"
-    if not WHOLE.fullmatch(first):
-        return 1, first
-    if noun in NODES:
-        return _nodes(words, chips)
-    if TIMES_SIGN.fullmatch(second) and rest and _chip(rest[0], chips):
-        return 3, f"{first}x{rest[0]}"
-    followed = any(WHOLE.fullmatch(word) for word in rest[:1])
-    if int(first) > 1 and not followed and _chip(second, chips):
-        return 2, f"{first}x{second}"
-    return 1, first
-
-
-def _nodes(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """Nodes with the chips in each: `2 nodes of 8xh100`."""
-    skipped = 1 if len(words) > 2 and words[2].lower() in ("of", "with", "x") else 0  # noqa: PLR2004
-    length, text = _longest(words[2 + skipped :], chips) if len(words) > 2 + skipped else (0, "")
-    match = CHIPS.fullmatch(text)
-    if match is None or _chip(match[2] or match[3], chips) is None:
-        return 1, words[0]
-    count = int(words[0]) * int(match[1] or match[4])
-    return 2 + skipped + length, f"{count}x{match[2] or match[3]}"
-
-
-def _chip(word: str, chips: Mapping[str, Chip]) -> name_search.Match | None:
-    """Chip that a word names, or the only one that contains it."""
-    if match := name_search.find_chip(word, chips):
-        return match
-    try:
-        return name_search.search_chip(word, chips)
-    except RooflinesError:
-        return None
-
-
-def _listed(word: str, chips: Mapping[str, Chip]) -> list[str]:
-    """Chips, dtypes or splits in a list such as `h100,b200`; else the word itself."""
-    parts = word.split(",")
-    listed = all(
-        name_search.find_dtypes(part) or _chip(part, chips) or TrainingPlan.keys_of(part)
-        for part in parts
-    )
-    return parts if len(parts) > 1 and listed else [word]
+def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]) -> None:
+    """Take a number as the only chip whose name has it: first, or anywhere beside a model."""
+    beside_model = any(is_named(word) or name_search.SIZED.search(word) for word in parts)
+    for at, word in enumerate(parts if beside_model else parts[:1]):
+        if not CHIP_NUMBER.fullmatch(word):
+            continue
+        if match := name_search.search_chip(word, chips):
+            parts[at] = match.name
+            question.notes.append(match.note)
+        elif not at and any(re.search(r"\d[xX×*]|=", later) for later in parts[1:]):  # with sizes
+            question.chips.append(parts.pop(0))
+        return
 
 
 # ---------------------------------------------------------------- reading
@@ -473,6 +297,7 @@ class _Reader:
     def __init__(self, question: Question, chips: Mapping[str, Chip], command: str) -> None:
         self.question, self.chips, self.command = question, chips, command
         self.single_keys: dict[str, list[str]] = {}
+        self.counted_chips: list[tuple[str, str]] = []
         self.whole_splits: list[dict[str, str]] = []
         self.checkpoint: name_search.Checkpoint | None = None
         self.batch_tokens: str | None = None
@@ -484,11 +309,12 @@ class _Reader:
             self._operation,
             self._path,
             self._size,
-            self._key,
             self._split,
+            self._key,
             self._count,
             self._quantity,
             self._sized_model,
+            self._open_product,
             self._product,
             self._model,
             self._engine,
@@ -553,6 +379,9 @@ class _Reader:
         return match is not None
 
     def _keep_size(self, letter: str, size: str) -> None:
+        if size.strip() in (OPEN, ""):
+            self.question.add("open_sizes", letter.upper())
+            return
         check_once(letter, size, self.question.sizes)
         self.question.sizes[letter] = size
 
@@ -613,6 +442,9 @@ class _Reader:
         if word.lower() in AUTO_WORDS:
             self.question.add("splits", EVERY_SPLIT)
             return True
+        if word.lower() in SPLIT_WORDS or OPEN_SPLIT.fullmatch(word):
+            self.question.ask_split = True
+            return True
         keys = TrainingPlan.keys_of(word)
         if keys:
             self._keep_split(keys)
@@ -628,7 +460,7 @@ class _Reader:
 
     def _keep_count(self, count: str) -> None:
         value = count.strip()
-        if not WHOLE.fullmatch(value) or not int(value):
+        if not is_count(value):
             raise RooflinesError("chips", f"are {quote(count)}, which is no number", "write 8xh100")
         if self.question.count not in (None, int(value)):
             twice = f"are given twice, {self.question.count} and {value}"
@@ -643,11 +475,11 @@ class _Reader:
         if match is None:
             return False
         name, number = match[2] or match[3], match[1] or match[4]
-        chip = _chip(name, self.chips)
+        chip = chip_match(name, self.chips)
         if chip is None:
             return False
         self.question.find("chips", chip)
-        self._keep_count(number)
+        self.counted_chips.append((chip.name, number))
         return True
 
     def _slice(self, word: str) -> bool:
@@ -662,7 +494,7 @@ class _Reader:
             return False
         self.question.notes.append(f"{word} is taken as {count} {chip.name}")
         self.question.add("chips", chip.name)
-        self._keep_count(str(count))
+        self.counted_chips.append((chip.name, str(count)))
         return True
 
     def _quantity(self, word: str) -> bool:
@@ -687,6 +519,24 @@ class _Reader:
             question.product = f"{before}{word.lstrip(SIGNS) if before else word}"
         return bool(typed)
 
+    def _open_product(self, word: str) -> bool:
+        """Take sizes with a letter for one that is asked for: Mx8192x28672."""
+        if not OPEN_PRODUCT.fullmatch(word) or self.question.operation not in (None, "matmul"):
+            return False
+        parts = TIMES_SIGN.split(word)
+        letters = [BLAS.get(part.upper(), part.upper()) for part in parts if part.isalpha()]
+        dims = NAMED_OPERATIONS["matmul"].dims
+        if len(parts) != len(dims) or len(letters) > 1 or letters[0] not in dims:
+            problem = f"have {quote(word)}, which is no size for {', '.join(dims)} but one"
+            self.mistake(RooflinesError("sizes", problem, "write Mx8192x8192, or all sizes"), word)
+            return True
+        rest = (dim for dim in dims if dim not in letters)
+        self.question.sizes |= dict(
+            zip(rest, (part for part in parts if part[0].isdigit()), strict=True)
+        )
+        self.question.add("open_sizes", letters[0])
+        return True
+
     def _model(self, word: str) -> bool:
         if is_named(word):
             self._take_model(word)
@@ -702,8 +552,10 @@ class _Reader:
         return True
 
     def _sized_model(self, word: str) -> bool:
-        """Take 8b or 70b alone as a model of this size."""
+        """Take 8b or 70b alone as a model of this size, and llama 3 8b as a model."""
         match = name_search.search_size(word)
+        if match is None and " " in word and not is_named(word):
+            match = name_search.search_model(word)
         if match is None or self.question.operation or self.question.model:
             return False
         self.question.take("model", match.name)
@@ -779,7 +631,7 @@ class _Reader:
             raise RooflinesError(
                 "the question",
                 f"has {quote(word)}, {problem}",
-                FIX,
+                DRAFT_FIX if word.lower() in DRAFT_WORDS else FIX,
                 close=close_to(word, all_names),
             )
         (question.take if close[0] == "model" else question.add)(close[0], word)
@@ -818,6 +670,11 @@ class _Reader:
         if question.model is None and self.bare_time and options.get("within") == self.bare_time:
             options.pop("within")
             question.keep("options", "measured", self.bare_time)
+        if self.bare_time and options.get("within") == self.bare_time and self._has_size("B"):
+            text = (
+                f"{self.bare_time} is taken as a limit; write measured={self.bare_time} if it was"
+            )
+            question.notes.append(f"{text} measured")
         product = str(question.product or "")
         if question.model is not None and SUFFIXED.fullmatch(product) and "S" not in question.sizes:
             question.sizes["S"], question.product = product, None
@@ -829,9 +686,31 @@ class _Reader:
             question.sizes |= {"B": MATMUL_ROWS, **question.sizes, "D": sizes[0], "F": sizes[1]}
             question.notes.append(f"{product} is taken as D x F, with B={question.sizes['B']}")
 
+    def _has_size(self, letter: str) -> bool:
+        return letter in {typed.upper() for typed in self.question.sizes}
+
+    def _combine_counts(self) -> None:
+        """Combine numbers of chips: one for all, one for each chip, or of one chip several."""
+        question = self.question
+        numbers = dict.fromkeys(number for _, number in self.counted_chips)
+        names = dict.fromkeys(name for name, _ in self.counted_chips)
+        several = len(numbers) > 1 and question.count is None and all(map(is_count, numbers))
+        if several and len(names) == len(self.counted_chips):
+            question.counts = dict.fromkeys(question.chips, 1)
+            question.counts |= {name: int(number) for name, number in self.counted_chips}
+        elif several and len(names) == len(question.chips) == 1 and not self.single_keys:
+            self.single_keys["tp"] = [*numbers]
+        else:
+            for number in numbers:
+                try:
+                    self._keep_count(number)
+                except RooflinesError as error:
+                    self.mistake(error, number)
+
     def finish(self) -> None:
         """Combine the parts of splits, and check parts that exclude each other."""
         question = self.question
+        self._combine_counts()
         singles = [
             dict(zip(self.single_keys, values, strict=True))
             for values in product(*self.single_keys.values())

@@ -103,9 +103,14 @@ class StepAnswer(Answer):
         if self.basis is SERIALIZED_BASIS:
             return (
                 f"{time} if every kernel ran at its bound, one after another: "
-                f"at most {self._rates()}; {bound}"
+                f"{self.serial_rates}{self._rates()}; {bound}"
             )
         return f"{time}; {bound}; {self._rates()}"
+
+    @property
+    def serial_rates(self) -> str:
+        """Words before the rates of kernels one after another."""
+        return "at most "
 
     def rate(self, name: str) -> float | None:
         """Rate or cost at the time of the basis, by its column without a suffix."""

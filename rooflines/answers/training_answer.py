@@ -62,6 +62,11 @@ class TrainingAnswer(StepAnswer):
             changes.append(f"with more replicas from {fewest['critical']:,} chips")
         return f"fits {' or '.join(changes)}" if changes else "the states alone do not fit"
 
+    @property
+    def serial_rates(self) -> str:
+        """No words: the most tokens/s have a line, too."""
+        return ""
+
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
         rates = f"at most {count(row['tokens_per_s'])}"
@@ -69,7 +74,7 @@ class TrainingAnswer(StepAnswer):
             rates = f"{count(self.rate('tokens_per_s') or 0.0)}, {rates}"
         yield "tokens/s", rates
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
-        most = "at most " if self.basis is not ESTIMATE_BASIS else ""
+        most = "at most " if self.basis is BOUND_BASIS else ""
         yield (
             "MFU",
             f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.question_sizes import MODEL_SIZES, values_of
 from rooflines.answers.question_words import EVERY_SPLIT, FSDP
+from rooflines.answers.word_forms import ACCUMULATION
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
@@ -48,12 +49,7 @@ def typed_options(
     Raises:
         RooflinesError: An option is given twice, or is no such quantity.
     """
-    merged = {**options}
-    for key, value in question.options.items():
-        if merged.get(key, value) != value:
-            twice = f"is given twice, {quote(value)} and {quote(merged[key])}"
-            raise RooflinesError(key, twice, "leave out one of them")
-        merged[key] = value
+    merged = _merged(question, options)
     for key in merged.keys() & QUANTITIES.keys():
         with at_path(f"--{key}"):
             merged[key] = quantity(merged[key], QUANTITIES[key])
@@ -72,7 +68,8 @@ def typed_options(
     if question.request:
         merged |= _request(question, phase)
     splits = _of_count(question, merged, splits)
-    if splits == [EVERY_SPLIT] or (question.count and not splits and _searches(merged, phase)):
+    searches = question.count and not splits and _searches(question, merged, phase)
+    if splits == [EVERY_SPLIT] or searches:
         if question.count is not None:
             merged.setdefault("chips", question.count)
         return {**merged, "split": EVERY_SPLIT}
@@ -83,6 +80,20 @@ def typed_options(
     filled = [_filled(question, keys, chip, trains=phase == TRAIN) for keys in splits or [{}]]
     if splits or question.count:
         merged["split"] = filled if len(filled) > 1 else filled[0]
+    return merged
+
+
+def _merged(question: Question, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as typed, those in words with those with dashes."""
+    merged = {**options}
+    for key, value in question.options.items():
+        if merged.get(key, value) != value:
+            twice = f"is given twice, {quote(value)} and {quote(merged[key])}"
+            raise RooflinesError(key, twice, "leave out one of them")
+        merged[key] = value
+    if ACCUMULATION in merged:
+        fix = "leave it out, or type `rooflines train`"
+        raise RooflinesError(ACCUMULATION, "is of training", fix)
     return merged
 
 
@@ -109,8 +120,14 @@ def _of_count(question: Question, options: dict[str, Any], splits: list[Any]) ->
     return splits
 
 
-def _searches(options: Mapping[str, Any], phase: str) -> bool:
+def _searches(question: Question, options: Mapping[str, Any], phase: str) -> bool:
     """Check for a question in which a number of chips asks for the best split."""
+    typed = [str(size) for size in question.sizes.values()]
+    if "within" in options and any("," in size or ".." in size for size in typed):
+        return False
+    count = question.count or 1
+    if phase != TRAIN and count & (count - 1) and "measured" not in options:  # no heads for tp72
+        return True
     return (phase == TRAIN and "measured" not in options) or "within" in options
 
 

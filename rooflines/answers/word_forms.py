@@ -40,8 +40,8 @@ WORD_FORMS = (
     ),
     WordForm(
         "count",
-        "8xh100  h100x8  8 x h100  4 mi300x  gpus=8",
-        "a number of chips that share the model",
+        "8xh100  h100x8  8 x h100  4 mi300x  gpus=8  'DGX H100'  'GB200 NVL72'",
+        "a number of chips that share the model; in a comparison one for each chip",
         "8xh100 llama-3.1-70b B=64 S=8k",
     ),
     WordForm(
@@ -66,8 +66,8 @@ WORD_FORMS = (
     ),
     WordForm(
         "product",
-        "128x8192x8192  4096 4096 4096",
-        "sizes in the order of the operation's letters",
+        "128x8192x8192  4096 4096 4096  Mx8192x8192  M=?",
+        "sizes in the order of the operation's letters; a letter asks for its critical size",
         "h100 4096 4096 4096",
         SERVING,
     ),
@@ -79,9 +79,16 @@ WORD_FORMS = (
     ),
     WordForm(
         "batch_tokens",
-        "4M tokens per batch",
+        "4M tokens per batch  global_batch=4M tokens",
         "tokens of a step of training, as B sequences of S",
         "64xh100 llama-3.1-8b dp64 fsdp 4M tokens per batch",
+        (TRAIN_COMMAND,),
+    ),
+    WordForm(
+        "accumulation",
+        "grad_accum=8  gas=8  mbs=2",
+        "micro-batches of a replica, and sequences of each: B is their product with dp",
+        "64xh100 llama-3.1-8b dp64 fsdp gas=8 mbs=2",
         (TRAIN_COMMAND,),
     ),
     WordForm(
@@ -114,6 +121,12 @@ WORD_FORMS = (
         "tp8  tp2-dp4  tp=2,dp=4  ep32  tp4x4  auto",
         "how chips share the model; several give a table",
         "h100 llama-3.1-70b B=8 S=8k tp4 tp8",
+    ),
+    WordForm(
+        "open_split",
+        "tp=?  'what tp'  'which split'",
+        "asks for the split: a table of tensor parallelisms, or every split of the chips named",
+        "h100 llama-3.1-70b S=4k tp=? within 20ms",
     ),
     WordForm(
         "shard",
@@ -154,7 +167,9 @@ WORD_FORMS = (
 
 SIZE_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("bs", "batch", "batch_size", "batchsize", "concurrency", "conc"), "B"),
-    **dict.fromkeys(("users", "sequences", "seqs", "requests", "gbs", "global_batch_size"), "B"),
+    **dict.fromkeys(("max_num_seqs", "max_batch_size", "max_concurrency"), "B"),
+    **dict.fromkeys(("users", "sequences", "seqs", "requests"), "B"),
+    **dict.fromkeys(("gbs", "global_batch", "global_batch_size"), "B"),
     **dict.fromkeys(("ctx", "context", "context_length", "seq", "seqlen", "seq_len"), "S"),
     **dict.fromkeys(("sequence_length", "max_model_len", "context_len"), "S"),
     "new_tokens": "T",
@@ -181,6 +196,15 @@ COUNTED_SIZES = ("users", "sequences", "seqs", "requests", "context", "ctx", "pr
 COUNT_KEYS = ("chips", "gpus", "devices", "accelerators", "num_gpus", "num_chips", "n_gpus")
 """Keys, and nouns after a number, for a number of chips."""
 
+ACCUMULATION = "accumulation"
+"""Option with the micro-batches of a replica in a step of training."""
+
+ACCUMULATION_KEYS = (
+    *("grad_accum", "gas", "grad_acc", "accum", "gradient_accumulation", ACCUMULATION),
+    *("gradient_accumulation_steps", "grad_accum_steps", "accumulation_steps"),
+)
+"""Keys of micro-batches of a replica."""
+
 OPTION_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("within", "under", "tpot", "itl", "slo"), "within"),
     **dict.fromkeys(("calibration", "engine"), "calibration"),
@@ -188,14 +212,18 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
+    **dict.fromkeys(ACCUMULATION_KEYS, ACCUMULATION),
     **dict.fromkeys(("took", "takes", "measured_at"), "measured"),
 }
 """Options by key."""
 
+GLOBAL_BATCHES = ("gbs", "global_batch", "global_batch_size")
+"""Keys of the batch of all replicas: sequences, or with a million tokens."""
+
 UTILIZATIONS = ("mfu", "hfu", "mbu")
 """Measured shares of peak that may be typed as options, `--mfu 41%`."""
 
-SPLIT_KEYS: Mapping[str, str] = {
+PARALLELISM_KEYS: Mapping[str, str] = {
     **{key: key for key in ("tp", "dp", "ep", "pp", "cp")},
     "tensor_parallel_size": "tp",
     "data_parallel_size": "dp",
@@ -246,7 +274,8 @@ which how when is are be does do can will would should there this that if about 
 get gets got run running runs serve serving using use reach reaches achieves fast faster better
 cheaper cheapest fastest long much many large make makes become becomes need needs best biggest
 largest maximum max size please take tell me gpu chip node model expect kernel could achieve have
-see deploy host good bad normal ok okay reasonable slow gain lose difference worth faster quick one
+see deploy host single good bad normal ok okay reasonable slow gain lose difference worth quick
+one
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())
@@ -256,7 +285,7 @@ RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge days kv cache kv-cache max-batch max_batch
+utilization ridge days kv cache kv-cache max-batch max_batch itl tbt tps million
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())
@@ -264,6 +293,9 @@ RESULTS = frozenset(RESULT_WORDS.split())
 
 AUTO_WORDS = ("auto",)
 """Words for every split."""
+
+SPLIT_WORDS = ("tp", "split", "parallelism")
+"""Words that ask for a split: what tp keeps 20 ms."""
 
 
 def says_nothing(word: str) -> bool:
@@ -287,8 +319,10 @@ def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]
     while rest:
         name, equals, value = rest[0].partition("=")
         key = key_name(name)
-        word = SPLIT_KEYS.get(key, key)
-        is_word = any(key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, SPLIT_KEYS))
+        word = PARALLELISM_KEYS.get(key, key)
+        is_word = any(
+            key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, PARALLELISM_KEYS)
+        )
         is_word = is_word or key in OPTION_KEYS or key.upper() in SIZE_KEYS.values()
         is_word = is_word or key in (*COUNT_KEYS, *UTILIZATIONS, *DTYPE_KEYS, *NO_LIMITS)
         if name == "--measured" and rest[2:] and is_measured_rate("".join(rest[1:3])):
@@ -324,6 +358,7 @@ def is_key(text: str) -> bool:
         or key in REQUEST_KEYS
         or key in COUNT_KEYS
         or key in NO_LIMITS
+        or OPTION_KEYS.get(key) in (ACCUMULATION, "micro_batch")
         or key in ("within", "under", "tpot", "itl", "slo", "tokens", "price", "measured")
         or OPTION_KEYS.get(key) == "measured"
     )

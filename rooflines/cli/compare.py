@@ -26,7 +26,7 @@ from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.hardware.entries import Chip
@@ -85,7 +85,7 @@ def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Questi
         for word in question.chips:
             with at_path("chip"):
                 check_choice(word, catalogues.chips, "no chip", output.USE_CHIP)
-        if len(question.chips) < PAIR:
+        if len(question.chips) < PAIR and not (question.model and len(question.splits) > 1):
             problem = "are fewer than the two of a comparison"
             fix = "give two chips that differ, such as h100-sxm and b200"
             raise RooflinesError("chips", problem, fix)
@@ -95,8 +95,8 @@ def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Questi
             if question.model is None:
                 return question, answer_output(answered(question, catalogues))
             return question, _models(question, catalogues)
-    if len(question.chips) > PAIR:
-        return question, _table(question.chips, catalogues)
+    if len(question.chips) > PAIR or question.counts:
+        return question, _table(question.chips, catalogues, question.counts)
     return question, _pair(*question.chips, catalogues=catalogues)
 
 
@@ -112,8 +112,10 @@ def _models(question: Question, catalogues: QuestionCatalogues) -> output.Printe
     return pl.concat(frames, how="diagonal_relaxed"), "\n\n".join(screens)
 
 
-def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Printed:
-    """Main numbers of several chips, a row each."""
+def _table(
+    names: Sequence[str], catalogues: QuestionCatalogues, counts: Mapping[str, int]
+) -> output.Printed:
+    """Main numbers of several chips, or of a number of each, a row each."""
     chips = {name: catalogues.chips[name] for name in names}
     numbers = {(row["chip"], row["path"]): row["value"] for row in chip_numbers(chips).to_dicts()}
     critical = _critical(names, catalogues).filter(what=f"critical B, {MAIN}")
@@ -123,8 +125,11 @@ def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Print
         price = chip.lowest_price()
         main = {title: numbers.get((name, path)) for title, (path, _) in MAIN_NUMBERS.items()}
         usd, provider = (price.usd_per_hour, price.provider) if price else (None, None)
+        count = counts.get(name, 1)
+        total = {title: value and count * value for title, value in {**main, "USD/h": usd}.items()}
+        usd = total.pop("USD/h")
         rest = {"critical B": batches.get(name), "USD/h": usd, "provider": provider}
-        rows.append({"chip": name, **main, **rest})
+        rows.append({"chip": name, **({"chips": count} if counts else {}), **total, **rest})
     units = {title: unit for title, (_, unit) in MAIN_NUMBERS.items()} | {"critical B": ""}
     shown = [
         row | {title: output.chip_number(unit, row[title]) for title, unit in units.items()}
@@ -132,6 +137,8 @@ def _table(names: Sequence[str], catalogues: QuestionCatalogues) -> output.Print
     ]
     note = f"critical B: of a {MAIN} matmul with D = F = {SIZE:,}"
     lines = [output.table([*rows[0]], shown), "", note, *price_notes(chips)]
+    if counts:
+        lines.append("Peaks, memory and prices are of all chips; name a model to compare its step.")
     return pl.DataFrame(rows), "\n".join(lines)
 
 

@@ -312,13 +312,12 @@ def _answer(
 
 
 def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:
-    """Check for a served model on known chips that lacks a size."""
+    """Check for a served model that lacks a size, on chips that are known or missing."""
     return (
         question.model is not None
         and bool(missing_sizes(question, {**question.options, **keys}))
         and not (question.mistakes or question.product)
         and TRAIN not in (keys.get("phase"), question.options.get("phase"))
-        and bool(question.chips)
         and all(find_chip(name, chip_entries()) for name in question.chips)
     )
 

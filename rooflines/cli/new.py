@@ -73,8 +73,9 @@ def _of_model(text: str, model: str, question: str) -> str:
     dtypes = as_published(shape, [chip_entries()[CHIP]])
     lines = {"models:": f"    models: [{entry}]\n"}
     if not isinstance(dtypes, str):
-        pairs = ", ".join(f"{key}: {value}" for key, value in dtypes.items())
-        lines["dtypes:"] = f"    dtypes: [{{name: published, {pairs}}}]\n"
+        named = {"name": "published", **dtypes}
+        pairs = ", ".join(f"{key}: {value}" for key, value in named.items())
+        lines["dtypes:"] = f"    dtypes: [{{{pairs}}}]\n"
     _, *rest = text.splitlines(keepends=True)
     head = f"# {model} on 8 H100: which batch, how many tokens a second, does it fit?\n"
     return head + "".join(lines.get((line.split() or [""])[0], line) for line in rest)

@@ -1,0 +1,388 @@
+"""Words of a question that belong together as one: names with spaces, `batch 32`, `8 x h100`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rooflines.answers import name_search
+from rooflines.answers.question_sizes import SIZE, SUFFIXED, TIMES_SIGN
+from rooflines.answers.word_forms import (
+    COUNT_KEYS,
+    COUNTED_SIZES,
+    GLOBAL_BATCHES,
+    NODES,
+    PARALLELISM_KEYS,
+    RESULTS,
+    UNIT_NOUNS,
+    VERSUS,
+    is_key,
+    key_name,
+)
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.quantities import MFU, SCALES_BY_KIND, is_measured_rate, quantity_kind
+from rooflines.models.library import is_named, is_path
+from rooflines.training.parallel_plan import TrainingPlan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rooflines.hardware.entries import Chip
+
+CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?) ?[xX×*] ?(\d+)")
+"""A number of chips beside their name: 8xh100 or h100x8."""
+
+COUNT = re.compile(r"(\d+)[xX×]")
+"""A number of chips before their name: 8x h100."""
+
+CUBE = re.compile(r"(\d+[kK]?)\^3")
+"""Three equal sizes: 8192^3."""
+
+TOKENS_TRAINED = re.compile(r"\d+(?:\.\d+)?[TtBb]")
+"""A number of tokens too large for a context."""
+
+BATCH_TOKENS = re.compile(r"tokens? ?(?:/ ?|per |a |in a )?(?:batch|step)\b|token batch\b")
+"""Words after the tokens of a step of training: tokens per batch."""
+
+STOPS = ",?;!"
+"""Punctuation that may follow a word."""
+
+FULL_STOP = "."
+"""End of a sentence after a word; numbers and files have it inside."""
+
+LETTERS = ("B", "S", "T", "M", "N", "K", "D", "F")
+"""Sizes whose letter may stand apart: M 4096."""
+
+WHOLE = re.compile(r"\d+")
+"""A whole number."""
+
+LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
+"""A word that follows a key: batch 32, within 50ms, ctx 8k."""
+
+KV_WORDS = ("kv", "kv-cache", "kvcache")
+"""Words after a dtype of the KV cache: fp8 kv cache."""
+
+NUMBERS = dict(
+    zip(
+        ("one", "two", "three", "four", "six", "eight", "sixteen"),
+        (1, 2, 3, 4, 6, 8, 16),
+        strict=True,
+    )
+)
+"""Numbers in letters."""
+
+MACHINES = ("dgx", "hgx")
+"""Servers with eight chips, before the chip's name."""
+
+RACK = re.compile(r"nvl(\d+)", re.IGNORECASE)
+"""A rack by its number of chips: NVL72."""
+
+RACK_CHIP = "gb200"
+"""Chip of a rack that names none."""
+
+GIGABYTES = re.compile(r"(\d+)\s?gb?", re.IGNORECASE)
+"""Memory in a chip's name."""
+
+MAX_NODE = 16
+"""Most chips of a server [1]."""
+
+MAX_NAME_WORDS = 6
+"""Words in the longest name that is typed unquoted [1]."""
+
+FULL = "full"
+"""Word after an MFU that counts all token pairs."""
+
+BATCH_TOKENS_KEY = "batch_tokens"
+"""Key of a step's tokens."""
+
+
+def joined_words(words: Iterable[str], chips: Mapping[str, Chip]) -> list[str]:
+    """Words as they are read: quoted ones apart, those that belong together as one, without stops.
+
+    Args:
+        words: As typed.
+        chips: Entries by id.
+    """
+    texts = [text for word in words for text in _words(word, chips)]
+    return [text for text in _joined(texts, chips) if text not in (*STOPS,)]
+
+
+def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """Split quoted words; einsums, sizes with spaces around `=`, paths and chips stay whole."""
+    whole = (SIZE.fullmatch(word) and word.count("=") == 1) or name_search.find_chip(word, chips)
+    if whole or "->" in word or is_path(word):
+        return [word]
+    return [part for text in word.split() for part in _without_stops(text)]
+
+
+def _without_stops(text: str) -> list[str]:
+    """A word, and the punctuation after it as another."""
+    bare = text.rstrip(STOPS)
+    if text.endswith(FULL_STOP) and text.rstrip(FULL_STOP).isalpha() and text.lower() not in VERSUS:
+        return [text.rstrip(FULL_STOP)]
+    return [bare, text[-1]] if bare and bare != text else [text]
+
+
+def _joined(words: Sequence[str], chips: Mapping[str, Chip]) -> list[str]:
+    """Words that belong together as one: names with spaces, `batch 32`, `M = 128`, `8 x h100`."""
+    joined: list[str] = []
+    at = 0
+    while at < len(words):
+        length, text = _longest(words[at:], chips)
+        joined.append(text)
+        at += length
+    return joined
+
+
+def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """Count and text: words that belong to the first [1]."""
+    taken = _name(words, chips) or _machine(words, chips) or _batch_of_tokens(words)
+    if taken or (taken := _spoken_phrase(words)):
+        return taken
+    length, text = _keyed(words)
+    if length == 1 and words[0][:1].isdigit():
+        return _numbered(words, chips)
+    return _phrase(words) or (length, text)
+
+
+def _name(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
+    """A model's or chip's name in several words, as for `_longest`."""
+    for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
+        text = " ".join(words[:length])
+        sized = name_search.SIZED.fullmatch(words[length - 1].lower()) and _is_model(text)
+        if sized or is_named(text) or _is_new_chip(words[:length], text, chips):
+            return length, text
+    return None
+
+
+def _machine(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
+    """Chips in words, as for `_longest`: `two h100`, `DGX H100`, `GB200 NVL72`, `A100 80GB`."""
+    first, second, third, *_ = (word.lower() for word in [*words, "", ""])
+    taken = None
+    if second and first in NUMBERS:
+        taken = _as_number(words, chips)
+    elif second and first in MACHINES:
+        length, text = _longest(words[1:], chips)
+        if CHIPS.fullmatch(text) or chip_match(text, chips):
+            taken = 1 + length, text if CHIPS.fullmatch(text) else f"8x{text}"
+    elif alone := RACK.fullmatch(first):
+        taken = 1, f"{alone[1]}x{RACK_CHIP}"
+    elif name_search.find_chip(words[0], chips):
+        if rack := RACK.fullmatch(second):
+            taken = 2, f"{rack[1]}x{words[0]}"
+        elif second in NODES and (count := _chips_in_node(words[0], chips)):
+            taken = 2, f"{count}x{words[0]}"
+        for length, text in ((2, second), (3, f"{second}{third}")):
+            memory = GIGABYTES.fullmatch(text)
+            named = memory and name_search.find_with_memory(words[0], int(memory[1]), chips)
+            taken = taken or ((length, named) if named else None)
+    return taken
+
+
+def _as_number(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
+    """A number in letters before chips or their nouns: `two RTX 4090`, `one node of H100`."""
+    digits = str(NUMBERS[words[0].lower()])
+    noun = key_name(words[1])
+    if noun in (*NODES, *COUNT_KEYS, *COUNTED_SIZES):
+        return _counted([digits, *words[1:]], chips)
+    length, text = _longest(words[1:], chips)
+    if chip_match(text, chips):
+        return 1 + length, f"{digits}x{text}"
+    match = CHIPS.fullmatch(text)  # a machine
+    match = match if match and chip_match(match[2] or match[3], chips) else None
+    count = int(digits) * int(match[1] or match[4]) if match else 0
+    return (1 + length, f"{count}x{match[2] or match[3]}") if match else None
+
+
+def _chips_in_node(word: str, chips: Mapping[str, Chip]) -> int:
+    """Chips of a usual server: those that the first interconnect joins; 0: not known [1]."""
+    match = name_search.find_chip(word, chips)
+    networks = chips[match.name].networks if match else {}
+    domain = next((network.domain for network in networks.values()), None)
+    return domain if isinstance(domain, int) and domain <= MAX_NODE else 0
+
+
+SPOKEN_PHRASES = (
+    (r"time to first token\b", "prefill"),
+    (r"tpu (v\d\w*(?:-\d+)?)", r"tpu-\1"),
+    (r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)user", r"\1tok/s/user"),
+    (
+        r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)(?:gpu|chip)",
+        r"\1tok/s/gpu",
+    ),
+    (r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)", r"\1tok/s"),
+    (r"(\d+) concurrent(?: (?:requests|users|sequences))?", r"concurrency=\1"),
+    (r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|input)", r"isl=\1"),
+    (r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|output)", r"osl=\1"),
+    (r"(?:seq|sequence) len(?:gth)? (\d\w*)", r"seq_len=\1"),
+    (r"context len(?:gth)? (\d\w*)", r"ctx=\1"),
+    (r"global batch(?: size)? (\d\w*)(?! ?tok)", r"gbs=\1"),
+    (r"micro[- ]batch(?: size)? (\d+)", r"micro_batch=\1"),
+    (r"(?:gradient|grad) accum(?:ulation)?(?: steps)? (\d+)", r"grad_accum=\1"),
+)
+"""Phrases of several words, and the word that each stands for."""
+
+
+def _spoken_phrase(words: Sequence[str]) -> tuple[int, str] | None:
+    """A phrase of the table above, as for `_longest`."""
+    for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
+        text = " ".join(words[:length])
+        for form, word in SPOKEN_PHRASES:
+            if match := re.fullmatch(form, text, re.IGNORECASE):
+                return length, match.expand(word)
+    return None
+
+
+def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
+    """A phrase of two or three words, as for `_longest`: `fp8 KV cache`, `compute bound`."""
+    first, second, third = (word.lower() for word in [*words, "", ""][:3])
+    if first == "tensor" and second.startswith("parallel"):
+        return (3, f"tp={third}") if WHOLE.fullmatch(third) else (2, "tp")
+    if first in PARALLELISM_KEYS and WHOLE.fullmatch(second):
+        return 2, f"{first}={second}"
+    if second in KV_WORDS and name_search.find_dtypes(first):
+        return (3 if second == "kv" and third == "cache" else 2), f"kv={first}"
+    if first == "per" and second in UNIT_NOUNS:
+        return 2, "per"
+    return (2, f"{first}-bound") if second == "bound" and f"{first}-bound" in RESULTS else None
+
+
+def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """A number with what follows, as for `_longest`: `650 TFLOPS`, `8x h100`, `15T tokens`."""
+    first, second, third, *_ = [*words, "", ""]
+    taken = 1, first
+    if cube := CUBE.fullmatch(first):
+        taken = 1, "x".join([cube[1]] * 3)
+    elif not second:
+        pass
+    elif is_measured_rate(f"{first}{second}") or _is_time(first, second):
+        taken = 2, f"{first}{second}"
+    elif count := COUNT.fullmatch(first):
+        if chip_match(second, chips):
+            taken = 2, f"{count[1]}x{second}"
+        elif not second[0].isdigit() and second[0] != "=":
+            taken = 1, f"{COUNT_KEYS[0]}={count[1]}"
+    elif TOKENS_TRAINED.fullmatch(first):
+        if second.lower() == "tokens" and third != "per":
+            taken = 2, f"tokens={first}"
+    elif match := BATCH_TOKENS.match(" ".join(words[1:4]).lower()):
+        taken = 1 + len(match[0].split()), f"{BATCH_TOKENS_KEY}={first}"
+    elif WHOLE.fullmatch(first) or SUFFIXED.fullmatch(first):
+        taken = _counted(words, chips)
+    return taken
+
+
+def _keyed(words: Sequence[str]) -> tuple[int, str]:
+    """A key with its value, `batch 32` or `M = 128`, as for `_longest`."""
+    first, second, third, *_ = [*words, "", ""]
+    if second.lower() == FULL and first.lower().endswith(MFU):
+        return 2, f"{first} {second}"
+    if second == "=" and third:
+        return 3, f"{first}={third}"
+    if second and (first.endswith("=") or (second.startswith("=") and len(second) > 1)):
+        return 2, f"{first}{second}"
+    if key_name(first) == "batch" and second.lower() == "size" and third:
+        return (3, f"batch={third}") if LIKE_A_NUMBER.fullmatch(third) else (2, first)
+    is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
+    if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
+        return 1, first
+    in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
+    return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")
+
+
+def _batch_of_tokens(words: Sequence[str]) -> tuple[int, str] | None:
+    """A batch in tokens, as for `_longest`: `global_batch=4M tokens`, `batch of 4M tokens`."""
+    key, equals, value = words[0].partition("=")
+    if key_name(key) not in (*GLOBAL_BATCHES, "batch", "batch_size"):
+        return None
+    skipped = 1 if not equals and words[1:2] in (["of"], ["="]) else 0
+    size, noun, *_ = [*([value] if equals else []), *words[1 + skipped :], "", ""]
+    match = SUFFIXED.fullmatch(size)
+    length = 1 + skipped + (not equals)
+    if match and noun.lower() in ("tokens", "token"):
+        return length + 1, f"{BATCH_TOKENS_KEY}={size}"
+    if match and match[2].lower() in "mg" and key_name(key) in GLOBAL_BATCHES:
+        return length, f"{BATCH_TOKENS_KEY}={size}"
+    return None
+
+
+def _is_time(digits: str, unit: str) -> bool:
+    """Check for a time whose unit is a word of its own."""
+    return unit.lower() in SCALES_BY_KIND["time"] and quantity_kind(f"{digits}{unit}") == "time"
+
+
+def _is_new_chip(words: Sequence[str], text: str, chips: Mapping[str, Chip]) -> bool:
+    """Check for a chip's name in several words, not all of which name a chip."""
+    return name_search.find_chip(text, chips) is not None and not all(
+        name_search.find_chip(word, chips) for word in words
+    )
+
+
+def _is_model(text: str) -> bool:
+    """Check for a part of a model's name."""
+    try:
+        return name_search.search_model(text) is not None
+    except RooflinesError:
+        return False
+
+
+def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """A number with its noun: `32 users`, `8 gpus`, `8 x h100`, `4 mi300x`."""
+    first, second, *rest = words
+    noun = key_name(second)
+    if noun in COUNT_KEYS or (
+        noun in COUNTED_SIZES and not any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
+    ):
+        return 2, f"{noun}={first}"
+    if not WHOLE.fullmatch(first):
+        return 1, first
+    if noun in NODES:
+        return _nodes(words, chips)
+    skipped = 1 if TIMES_SIGN.fullmatch(second) and rest else 0
+    length, text = _longest(words[1 + skipped :], chips)
+    several = int(first) > 1 and not any(WHOLE.fullmatch(word) for word in words[1 + length :][:1])
+    if chip_match(text, chips) and (skipped or length > 1 or several):
+        return 1 + skipped + length, f"{first}x{text}"
+    machine = CHIPS.fullmatch(text) if length > 1 else None  # 2 DGX H100
+    if machine and chip_match(machine[2] or machine[3], chips):
+        count = int(first) * int(machine[1] or machine[4])
+        return 1 + skipped + length, f"{count}x{machine[2] or machine[3]}"
+    return 1, first
+
+
+def _nodes(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """Nodes with the chips in each: `2 nodes of 8xh100`."""
+    skipped = 1 if len(words) > 2 and words[2].lower() in ("of", "with", "x") else 0  # noqa: PLR2004
+    length, text = _longest(words[2 + skipped :], chips) if len(words) > 2 + skipped else (0, "")
+    match = CHIPS.fullmatch(text)
+    if match is None and (in_node := _chips_in_node(text, chips)):
+        return 2 + skipped + length, f"{int(words[0]) * in_node}x{text}"
+    if match is None or chip_match(match[2] or match[3], chips) is None:
+        return 1, words[0]
+    count = int(words[0]) * int(match[1] or match[4])
+    return 2 + skipped + length, f"{count}x{match[2] or match[3]}"
+
+
+def chip_match(word: str, chips: Mapping[str, Chip]) -> name_search.Match | None:
+    """Find the chip that a word names, or the only one that contains it; None: no chip."""
+    if match := name_search.find_chip(word, chips):
+        return match
+    try:
+        return name_search.search_chip(word, chips)
+    except RooflinesError:
+        return None
+
+
+def is_count(text: str) -> bool:
+    """Check for a number of chips."""
+    return bool(WHOLE.fullmatch(text)) and int(text) > 0
+
+
+def parts_of_list(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """Chips, dtypes or splits in a list such as `h100,b200`; else the word itself."""
+    parts = word.split(",")
+    is_list = all(
+        name_search.find_dtypes(part) or chip_match(part, chips) or TrainingPlan.keys_of(part)
+        for part in parts
+    )
+    return parts if len(parts) > 1 and is_list else [word]
