@@ -1,5 +1,6 @@
 """Products of sizes do not wrap: up to the largest sizes numbers are those of exact arithmetic."""
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -8,32 +9,34 @@ import pytest
 
 import rooflines
 from rooflines.basics.numbers import MAX_SIZE
-from rooflines.evaluation.compiler import extent
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.sweep.one_chip import sweep_on
+from rooflines.theory.extents import Size, Tiles
 from rooflines.theory.poly import Poly
 
 SIZES = [1, 2, 127, 128, 129, 65_537, 3_100_000_000, 2**32 + 1, MAX_SIZE - 1, MAX_SIZE]
 
 
-@pytest.mark.parametrize("name", ["T*S", "B*T*S", "B/3", "B*T/128", "B*T/49", "B*T*S/7"])
-def test_extents_of_products_are_float64(name):
+@pytest.mark.parametrize(
+    ("factors", "span"), [("TS", 1), ("BTS", 1), ("B", 3), ("BT", 128), ("BT", 49), ("BTS", 7)]
+)
+def test_tiles_of_products_are_float64(factors, span):
     frame = pl.DataFrame({"B": SIZES}).join(pl.DataFrame({"T": SIZES, "S": SIZES}), how="cross")
-    sizes, _, span = name.partition("/")
-    for *row, found in frame.with_columns(found=extent(name)).iter_rows():
-        product = 1
-        for size in sizes.split("*"):
-            product *= row["BTS".index(size)]
-        exact = -(-product // int(span or 1))
-        assert found == (exact if product < MAX_SIZE else pytest.approx(exact, rel=1e-15))
+    tiles = Tiles(tuple(map(Size, factors)), span)
+    found = tiles.expression({size: pl.col(size).cast(pl.Float64) for size in "BTS"})
+    for row in frame.with_columns(found=found).iter_rows(named=True):
+        product = math.prod(row[size] for size in factors)
+        exact = -(-product // span)
+        assert tiles.value(row) == exact
+        assert row["found"] == (exact if product < MAX_SIZE else pytest.approx(exact, rel=1e-15))
 
 
 def test_polynomials_are_equal_by_value():
-    poly = Poly({("B",): Fraction(3)})
-    assert poly == Poly({("B",): Fraction(6)}) / 2
-    assert hash(poly) == hash(Poly({("B",): Fraction(6)}) / 2)
-    assert poly not in {poly * 2, Poly({("D",): Fraction(3)})}
+    poly = Poly({(Size("B"),): Fraction(3)})
+    assert poly == Poly({(Size("B"),): Fraction(6)}) / 2
+    assert hash(poly) == hash(Poly({(Size("B"),): Fraction(6)}) / 2)
+    assert poly not in {poly * 2, Poly({(Size("D"),): Fraction(3)})}
 
 
 @pytest.mark.parametrize("length", [3_100_000_000, 2**40, MAX_SIZE])

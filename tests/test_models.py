@@ -23,10 +23,11 @@ from random_sweeps import check
 from rooflines import RooflinesError, models
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.architecture import Shape
-from rooflines.models.attention_window import AttentionWindow
-from rooflines.models.groups import rank_hit_probability
 from rooflines.models.library import CONVENTIONS, NAME, model_entries, models_of
 from rooflines.models.split import Split
+from rooflines.theory.attention_window import AttentionWindow
+from rooflines.theory.extents import DraftPairs, Entries, Pairs
+from rooflines.theory.routing import rank_hit_probability
 
 ENTRIES: dict[str, dict[str, Any]] = plain_file("models.yaml")["models"]
 SUFFIXES = {"T": 10**12, "B": 10**9, "M": 10**6}
@@ -107,12 +108,13 @@ def test_pairs_and_entries_are_those_counted_one_by_one(context, new, window):
     new = min(new, context)
     positions = range(context - new + 1, context + 1)
     reach = AttentionWindow(window, isinstance(window, oracle.Chunk))
-    assert reach.pairs(context, new) == sum(oracle.attended(p, window) for p in positions)
-    assert reach.entries(context, new) == oracle.moved(context, new, window)
-    before_last = sum(oracle.attended(p, window) for p in positions[:-1])
-    assert reach.extents(context, new)[reach.draft_extent] == before_last
+    pairs, entries, drafts = (
+        kind(reach).amount(context, new) for kind in (Pairs, Entries, DraftPairs)
+    )
+    assert pairs == reach.pairs(context, new) == sum(oracle.attended(p, window) for p in positions)
+    assert entries == reach.entries(context, new) == oracle.moved(context, new, window)
+    assert drafts == sum(oracle.attended(p, window) for p in positions[:-1])
     assert reach.cached_entries(context) == oracle.kept(context, window)
-    assert AttentionWindow.from_name(reach.name) == reach
     for at in range(1, min(context, window if reach.chunked else context) + 1):
         (line,) = [
             each

@@ -9,8 +9,8 @@ from oracle.training_limits import largest_on_torus
 
 from rooflines.basics.numbers import MAX_SIZE
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.models.attention_window import AttentionWindow
 from rooflines.solvers.training_limits import Margin, Overtaking, _largest_on_torus
+from rooflines.theory.attention_window import AttentionWindow
 
 
 def along(unit, value, chunk=0):

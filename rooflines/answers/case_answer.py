@@ -35,7 +35,7 @@ from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import routes_joining
 from rooflines.models.architecture import DECODE
-from rooflines.models.groups import StepExtents, activated_experts
+from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import token_share
 from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
 from rooflines.solvers.context_limit import contexts_in_chunks
@@ -47,6 +47,7 @@ from rooflines.sweep.step_sweep import StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, RATES, RESOURCES
+from rooflines.theory.routing import activated_experts
 from rooflines.training.training_kernels import all_pairs
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def _rate_works(
     efficiency = {name: float(share) for name, share in case.machine.efficiency.items()}
     full_s = None
     if isinstance(case, StepCase) and not isinstance(case, TrainingCase):
-        full_s = float(case.work_time(MATH).renamed(all_pairs).at(extents))
+        full_s = float(case.work_time(MATH).replaced(all_pairs).at(extents))
         full_s *= efficiency[MATH.name]
     return rate_works(row, efficiency[MEMORY.name], full_s)
 

@@ -38,9 +38,9 @@ from rooflines.hardware.entry_forms import (
     validate_entry,
 )
 from rooflines.models.architecture import DECODE, TRAIN, Phase
-from rooflines.models.groups import ROUTINGS
 from rooflines.models.split import CACHE_SPLITS, Split
 from rooflines.models.tensor_dtypes import StepDtypes, step_dtypes, training_dtypes
+from rooflines.theory.routing import ROUTINGS
 from rooflines.training.parallel_plan import TrainingKeys, TrainingPlan
 
 AUTO = "auto"

@@ -15,20 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.evaluation.blocked import Factors, block_start, blocked_product
 from rooflines.evaluation.space import axis_columns, has_one_value, length, odd_part
-from rooflines.theory.poly import (
-    ACTIVATED,
-    WINDOWED_EXTENTS,
-    parse_activated_experts,
-    sizes_of,
-)
 from rooflines.theory.times import NO_TIME, TIE_SHARE, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rooflines.sweep.cases import Block, Case
+    from rooflines.theory.extents import Product
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time
 
@@ -40,44 +36,6 @@ ROWS_AT_ONCE = 2**20
 
 TextTypes = Mapping[str, "pl.DataType"]
 """Types of text columns, where they are not Categorical."""
-
-
-def extent(name: str, shares: Mapping[str, pl.Expr] | None = None) -> pl.Expr:
-    """Compile an extent into an expression of columns, Float64.
-
-    Args:
-        name: The extent.
-        shares: Extents computed as a share of a size.
-    """
-    if shares and name in shares:
-        return shares[name]
-    kind, _, arguments = name.partition(":")
-    if kind == ACTIVATED:
-        experts, per_token, share, sizes = parse_activated_experts(arguments)
-        tokens = reduce(mul, map(extent, sizes.split("*"))) * float(share)
-        power = tokens * math.log1p(-per_token / experts)
-        return float(experts) * used_share(power)
-    if kind in WINDOWED_EXTENTS:
-        return pl.col(name).cast(pl.Float64)
-    sizes, _, span = name.partition("/")
-    product = reduce(mul, (pl.col(size).cast(pl.Float64) for size in sizes.split("*")))
-    return quotient(product, pl.lit(float(span))).ceil() if span else product
-
-
-def quotient(dividend: pl.Expr, divisor: pl.Expr) -> pl.Expr:
-    """Divide: the Float64 nearest to dividend / divisor, the same in every slice of a table.
-
-    polars divides by a column with one value by multiplying with its reciprocal, which rounds
-    twice: 3528 / 49 is then not 72. A slice of one row, or a thread's share of one row, is divided
-    instead, so that the last digit would depend on the cuts in a table. A divisor that is computed
-    row by row avoids both.
-    """
-    return dividend / (divisor + dividend * 0.0)
-
-
-def used_share(power: pl.Expr) -> pl.Expr:
-    """Share of activated experts, 1 - exp(power) with power < 0, without cancellation [1]."""
-    return (power * -0.5).tanh() * (1.0 + power.exp())
 
 
 class Value(NamedTuple):
@@ -102,7 +60,8 @@ class RowCompiler:
         axes: Columns, axis by axis, slowest first.
         factors: Columns to compute per point of the outer axes, and per row of the block.
         varying: Columns with a value for each row, in place of one value for all.
-        shares: Extents computed as a size divided by a number of the case, whole numbers.
+        columns: Axes and keys as Float64, by name; and extents computed as a size divided by a
+            number of the case, whole numbers.
     """
 
     def __init__(
@@ -128,10 +87,10 @@ class RowCompiler:
         for name, values in key_columns(self.cases).items():
             self.put(name, values)
             self._case_side.add(name)
-        self.shares: dict[str, pl.Expr] = {}
+        self.columns = {name: pl.col(name).cast(pl.Float64) for axis in self.axes for name in axis}
         for name, (size, _) in self.cases[0].shares.items():
             divisor = self.constant([case.shares[name][1] for case in self.cases])
-            self.shares[name] = (pl.col(size) / divisor).round()
+            self.columns[name] = (pl.col(size) / divisor).round()
             self._case_side.add(name)
             self.varying.add(name)
 
@@ -206,15 +165,19 @@ class RowCompiler:
     def poly(self, polys: Sequence[Poly | None]) -> Value:
         """Compile a polynomial per case, a sum over products of extents; null where it is None."""
         per_case: list[pl.Expr] = []
-        per_row: dict[tuple[str, ...], list[pl.Expr]] = {}
+        per_row: dict[Product, list[pl.Expr]] = {}
         for product in sorted({product for poly in polys if poly for product in poly.terms}):
             coefficients = [
                 None if poly is None else float(poly.terms.get(product, 0)) for poly in polys
             ]
             near_extents = [
-                extent(name, self.shares) for name in product if sizes_of(name) <= self._case_side
+                extent.expression(self.columns)
+                for extent in product
+                if extent.sizes <= self._case_side
             ]
-            other_extents = tuple(name for name in product if not sizes_of(name) <= self._case_side)
+            other_extents = tuple(
+                extent for extent in product if not extent.sizes <= self._case_side
+            )
             (per_row.setdefault(other_extents, []) if other_extents else per_case).append(
                 reduce(mul, [*near_extents, self.constant(coefficients)])
             )
@@ -251,10 +214,10 @@ class RowCompiler:
         factors[name] = expression
         return pl.col(name)
 
-    def _extents(self, other_extents: tuple[str, ...]) -> pl.Expr:
+    def _extents(self, other_extents: Product) -> pl.Expr:
         """Product over extents on the other side, computed there if it needs no case column."""
-        product = reduce(mul, [extent(name, self.shares) for name in other_extents])
-        if any(sizes_of(name) & self._case_side for name in other_extents):
+        product = reduce(mul, [extent.expression(self.columns) for extent in other_extents])
+        if any(extent.sizes & self._case_side for extent in other_extents):
             return product
         name = f"#extents:{'*'.join(other_extents)}"
         self._other_factors[name] = product
@@ -349,8 +312,8 @@ class RowCompiler:
 
     def _varies(self, polys: Sequence[Poly]) -> bool:
         """True if a work varies by row, in place of one value for all."""
-        extents = {name for poly in polys for product in poly.terms for name in product}
-        if any(not self.varying.isdisjoint(sizes_of(name)) for name in extents):
+        extents = {extent for poly in polys for product in poly.terms for extent in product}
+        if any(not self.varying.isdisjoint(extent.sizes) for extent in extents):
             return True
         return any(poly != polys[0] for poly in polys)
 

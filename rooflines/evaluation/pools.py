@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
-from rooflines.evaluation.compiler import quotient
+from rooflines.basics.expressions import quotient
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.requests import RequestCompiler, first_token
 from rooflines.evaluation.step_rows import cost_columns, where_fits

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX
-from rooflines.evaluation.compiler import CASE_INDEX, Value, quotient
+from rooflines.evaluation.compiler import CASE_INDEX, Value
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
 from rooflines.evaluation.step_rows import StepCompiler, band_columns
-from rooflines.models.attention_window import FULL_ATTENTION
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.step_sweep import REQUEST
+from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.poly import total
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 
     from rooflines.config.model_fields import Request
     from rooflines.evaluation.operation_rows import Stages
-    from rooflines.models.attention_window import AttentionWindow, EntryLine
     from rooflines.sweep.cases import Block
     from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.step_sweep import StepCase
+    from rooflines.theory.attention_window import AttentionWindow, EntryLine
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time, Times
@@ -284,7 +285,7 @@ def _context_parts(
         return (None,) * (2 + len(windows))
     line = poly.affine_in("S")
     parts = (
-        total(part for name, part in line.per_tile.items() if name in window.extent_names)
+        total(part for extent, part in line.per_attended.items() if extent.window == window)
         for window in (FULL_ATTENTION, *windows)
     )
     return line.constant, *parts
@@ -293,7 +294,7 @@ def _context_parts(
 def _depends_on_context(times: Times) -> bool:
     """True if a time depends on the context."""
     polys = (poly for time in times.by_bound.values() for polys in time.pieces for poly in polys)
-    return any(poly.affine_in("S").per_tile for poly in polys)
+    return any(poly.affine_in("S").per_attended for poly in polys)
 
 
 def _single_polys(times: Sequence[Time | None]) -> list[Poly | None] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.numbers import MAX_COUNT
-from rooflines.theory.poly import WINDOWED_EXTENTS
+from rooflines.theory.extents import Attended
 
 if TYPE_CHECKING:
     from rooflines.sweep.axes import Axis
@@ -25,12 +25,12 @@ MAX_ELEMENTS = 2**126
 
 
 def axis_columns(axis: Axis) -> AxisColumns:
-    """Axis as columns: sizes are whole numbers, extents by attention window Float64."""
+    """Axis as columns: sizes are whole numbers, what attention counts is Float64."""
     columns = {}
     for name, values in axis.columns.items():
         if name == "shape":
             columns[name] = pl.Series(values, dtype=pl.Categorical)
-        elif name.partition(":")[0] in WINDOWED_EXTENTS:
+        elif isinstance(name, Attended):
             columns[name] = pl.Series([float(value) for value in values], dtype=pl.Float64)
         else:
             columns[name] = whole_numbers(values)

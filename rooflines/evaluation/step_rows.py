@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX, UNTIMED_PREFIX
-from rooflines.evaluation.compiler import RowCompiler, Value, first_longest, quotient
+from rooflines.evaluation.compiler import RowCompiler, Value, first_longest
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
 from rooflines.sweep.cases import Case

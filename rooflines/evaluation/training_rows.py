@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, cast
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX
-from rooflines.evaluation.compiler import CASE_INDEX, quotient
+from rooflines.evaluation.compiler import CASE_INDEX
 from rooflines.evaluation.run_times import SERIAL_TIMES, run_seconds
 from rooflines.evaluation.step_rows import StepCompiler, where_fits
 from rooflines.sweep.training_sweep import POINT_COLUMN
@@ -39,7 +40,7 @@ class TrainingCompiler(StepCompiler):
     def __init__(self, block: Block[TrainingCase]) -> None:
         super().__init__(block)
         _, self._points = block.after
-        self._batches = self.compiler.shares[MICRO_BATCHES]
+        self._batches = self.compiler.columns[MICRO_BATCHES]
 
     def stages(self) -> Stages:
         """All columns but keys and sizes."""

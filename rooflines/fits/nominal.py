@@ -41,7 +41,7 @@ from rooflines.hardware.dtype_catalogue import (
 )
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.models.architecture import DECODE, Gqa
-from rooflines.models.attention_window import FULL_ATTENTION
+from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
 from rooflines.theory.network import PAIR, Route
@@ -231,15 +231,15 @@ def _workload(row: Mapping[str, str]) -> Workload:
 
 def _expressions(polynomials: Mapping[str, Poly]) -> dict[str, pl.Expr]:
     """Polynomials in sizes as expressions over columns, Float64."""
-
-    def extent(name: str) -> pl.Expr:
-        size, _, span = name.partition("/")
-        counted = (pl.col(size) + (int(span) - 1)) // int(span) if span else pl.col(size)
-        return counted.cast(pl.Float64)
+    extents = {
+        extent for poly in polynomials.values() for product in poly.terms for extent in product
+    }
+    sizes = frozenset[str]().union(*(extent.sizes for extent in extents))
+    columns = {size: pl.col(size).cast(pl.Float64) for size in sizes}
 
     def summed(poly: Poly) -> pl.Expr:
         products = [
-            reduce(mul, [pl.lit(float(per)), *map(extent, product)])
+            reduce(mul, [pl.lit(float(per)), *(extent.expression(columns) for extent in product)])
             for product, per in poly.terms.items()
         ]
         return reduce(add, products)

@@ -16,7 +16,6 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.hardware.entry_forms import Entry, Text
-from rooflines.models.attention_window import AttentionWindow
 from rooflines.models.compressed_attention import Compression, SharedKv
 from rooflines.models.matrix import (
     Matrix,
@@ -27,6 +26,7 @@ from rooflines.models.matrix import (
     replicated_matrix,
 )
 from rooflines.models.state_layers import State
+from rooflines.theory.attention_window import AttentionWindow
 
 Phase = Literal["decode", "prefill", "train"]
 DECODE: Phase = "decode"

@@ -19,8 +19,8 @@ from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
-from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.matrix import Matrix, ModelSize, Widths, fused_matrix, replicated_matrix
+from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 
 ROTARY_BITS = 16
 """Least bits per rotary element in the KV cache [bit]."""

@@ -7,21 +7,33 @@ with the variables in `StepExtents`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
-from decimal import Context, Decimal
 from fractions import Fraction
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.models.architecture import DECODE, Gqa, check_phase
-from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.compressed_attention import SharedKv, stream_matrices
 from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
 from rooflines.models.mtp import with_mtp_layer
-from rooflines.theory.poly import ACTIVATED, WINDOWED_EXTENTS, Poly, parse_activated_experts
+from rooflines.theory.attention_window import FULL_ATTENTION
+from rooflines.theory.extents import (
+    SEQUENCES,
+    TOKENS,
+    ActivatedExperts,
+    Attended,
+    B,
+    DraftPairs,
+    Entries,
+    Extent,
+    Pairs,
+    Product,
+    Size,
+    T,
+)
+from rooflines.theory.poly import Poly
+from rooflines.theory.routing import ROUTINGS, UNIFORM
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -38,22 +50,12 @@ if TYPE_CHECKING:
     from rooflines.models.compressed_attention import Compression
     from rooflines.models.matrix import Layout
     from rooflines.models.state_layers import State
+    from rooflines.theory.attention_window import AttentionWindow, Number
 
-UNIFORM, SAME, ALL = ROUTINGS = ("uniform", "same", "all")
-"""Routing of tokens to experts: uniform, by chance; all to the same k; every expert activated."""
-
-MAX_EXACT_TOKENS = 64
-"""Largest token count with an exact rational for activated experts: its digits grow [1]."""
-
-DECIMALS = Context(prec=60)
-"""Precision beyond `MAX_EXACT_TOKENS`, and for fractional token counts."""
-
-Terms = dict[tuple[str, ...], Fraction]
+Terms = dict[Product, Fraction]
 """Cost: coefficient by product of extents."""
 
-NO_EXTENT: tuple[str, ...] = ()
-SEQUENCES = ("B",)
-TOKENS = ("B", "T")
+NO_EXTENT: Product = ()
 
 DRAFT = "draft-"
 """Prefix in names of MTP kernels, which draft tokens."""
@@ -146,7 +148,7 @@ class Group:
     rotary_share: Fraction = Fraction(0)
     attends: Phase | None = None
     context: Terms = field(default_factory=dict)
-    tokens: tuple[str, ...] = TOKENS
+    tokens: Product = TOKENS
     gqa: Gqa | None = None
     window: int = 0
 
@@ -186,84 +188,27 @@ class Group:
         return Poly(terms).at(StepExtents(step))
 
 
-class StepExtents(dict[str, int | Fraction]):
+class StepExtents(dict[str, "Number"]):
     """Extents of a step by name, computed on first access from its sizes, B, S and T."""
 
     def __init__(self, step: Step) -> None:
         super().__init__({"B": step.B, "S": step.S, "T": step.T})
         self._routing = step.routing
 
-    def __missing__(self, name: str) -> int | Fraction:
-        """Compute an extent from the sizes."""
-        kind, _, argument = name.partition(":")
-        if kind == ACTIVATED:
-            experts, per_token, share, sizes = parse_activated_experts(argument)
-            tokens = math.prod(self[size] for size in sizes.split("*")) * share
-            value = activated_experts(experts, per_token, tokens, self._routing)
-        elif kind in WINDOWED_EXTENTS:
-            window = AttentionWindow.from_name(argument)
-            value = Fraction(window.extents(self["S"], self["T"])[name])
+    def __missing__(self, extent: Extent) -> Number:
+        """Compute an extent from the sizes.
+
+        Raises:
+            KeyError: It is a size of other steps.
+        """
+        if isinstance(extent, Size):
+            raise KeyError(extent)
+        if isinstance(extent, ActivatedExperts):
+            value = extent.value(self, self._routing)
         else:
-            sizes, _, span = name.partition("/")
-            elements = math.prod(self[size] for size in sizes.split("*"))
-            value = Fraction(-(-elements // int(span)) if span else elements)
-        self[name] = value
+            value = Fraction(extent.value(self))
+        self[extent] = value
         return value
-
-
-@lru_cache(maxsize=2**14)
-def activated_experts(
-    experts: int, per_token: int, tokens: int | Fraction, routing: str = UNIFORM
-) -> Fraction:
-    """Activated experts in one layer, given the tokens in a step [1].
-
-    Args:
-        experts: E [1].
-        per_token: k [1].
-        tokens: Tokens in the step; a replica may have a fractional number [1].
-        routing: `uniform`, `same` or `all`.
-
-    Returns:
-        uniform: the expectation E (1 - (1 - k/E)^tokens), exact for whole tokens up to
-        `MAX_EXACT_TOKENS`, else to `DECIMALS` digits; same: k, the minimum; all: E.
-    """
-    if routing == SAME:
-        return Fraction(per_token)
-    if routing == ALL or per_token == experts:
-        return Fraction(experts)
-    miss_probability = 1 - Fraction(per_token, experts)
-    if tokens <= MAX_EXACT_TOKENS and Fraction(tokens).denominator == 1:
-        return experts * (1 - miss_probability ** int(tokens))
-    base = DECIMALS.divide(
-        Decimal(miss_probability.numerator), Decimal(miss_probability.denominator)
-    )
-    exponent = DECIMALS.divide(Decimal(tokens.numerator), Decimal(tokens.denominator))
-    return experts * Fraction(DECIMALS.subtract(Decimal(1), DECIMALS.power(base, exponent)))
-
-
-def rank_hit_probability(
-    experts: int, per_token: int, parts: int, routing: str = UNIFORM, zero_experts: int = 0
-) -> Fraction:
-    """Probability that a token needs some expert on one given other rank of n equal ranks [1].
-
-    Args:
-        experts: E [1].
-        per_token: k [1].
-        parts: n, ranks that share the experts; divides E [1].
-        routing: `uniform`, `same` or `all`.
-        zero_experts: Z, further experts without weights, which no rank needs to have [1].
-
-    Returns:
-        uniform: 1 - C(E + Z - E/n, k) / C(E + Z, k), exact; same: (ceil(k n / (E + Z)) - 1) /
-        (n - 1), for k experts on as few ranks as possible, one being the token's own; all: 1.
-    """
-    choices = experts + zero_experts
-    if routing == ALL or parts == 1:
-        return Fraction(1)
-    if routing == SAME:
-        return Fraction(-(-per_token * parts // choices) - 1, parts - 1)
-    missing_choices = math.comb(choices - experts // parts, per_token)
-    return 1 - Fraction(missing_choices, math.comb(choices, per_token))
 
 
 def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[Group, ...]:
@@ -331,17 +276,16 @@ def _mean_draft_cost(terms: Terms, runs: int) -> Terms:
     """Average a cost over runs with one token per sequence each."""
     mean_terms: Terms = {}
     for product, coefficient in terms.items():
-        names = [extent for extent in product if extent != "T"]
-        shared = Fraction(1)
-        for index, (kind, _, argument) in enumerate(extent.partition(":") for extent in names):
-            if kind in WINDOWED_EXTENTS:
-                names[index], shared = (
-                    AttentionWindow.from_name(argument).draft_extent,
-                    Fraction(1, runs),
-                )
-            elif kind == ACTIVATED:
-                names[index] += ",B"
-        mean_terms[tuple(names)] = coefficient * shared
+        extents, shared = list[Extent](), Fraction(1)
+        for extent in product:
+            if isinstance(extent, Attended):
+                extents.append(DraftPairs(extent.window))
+                shared = Fraction(1, runs)
+            elif isinstance(extent, ActivatedExperts):
+                extents.append(extent.chosen_by(extent.share, SEQUENCES))
+            elif extent != T:
+                extents.append(extent)
+        mean_terms[tuple(extents)] = coefficient * shared
     return mean_terms
 
 
@@ -417,12 +361,12 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
 def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Group:
     """Group for attention with one window."""
     flops, reads, writes = attention.core(phase)
-    pairs, entries = part.window.extent_names
+    pairs, entries = Pairs(part.window), Entries(part.window)
     return Group(
         _attention_name(part.window),
         part.layers,
-        flops={("B", pairs): Fraction(flops)},
-        cache={("B", entries): Fraction(attention.kv_cache_elements)},
+        flops={(B, pairs): Fraction(flops)},
+        cache={(B, entries): Fraction(attention.kv_cache_elements)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         layout="heads",
@@ -511,12 +455,12 @@ def _with_share(terms: Terms, added: Terms, divisor: int) -> Terms:
 def _entry_indexer(compression: Compression, layers: int) -> Group:
     """Indexer group: scores against all compressed entries; every chip has all heads."""
     flops, reads, writes = compression.index_core()
-    pairs, entries = FULL_ATTENTION.extent_names
+    pairs, entries = Pairs(FULL_ATTENTION), Entries(FULL_ATTENTION)
     return Group(
         "indexer",
         layers,
-        flops={("B", pairs): Fraction(flops, compression.tokens)},
-        cache={("B", entries): Fraction(compression.dim or 0, compression.tokens)},
+        flops={(B, pairs): Fraction(flops, compression.tokens)},
+        cache={(B, entries): Fraction(compression.dim or 0, compression.tokens)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         copied_parts=(CopiedPart("", 1),),
@@ -541,12 +485,12 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
         yield _linear(matrix, sparse.indexers)
     flops, reads, writes = sparse.core()
-    pairs, entries = FULL_ATTENTION.extent_names
+    pairs, entries = Pairs(FULL_ATTENTION), Entries(FULL_ATTENTION)
     yield Group(
         "indexer",
         sparse.indexers,
-        flops={("B", pairs): Fraction(flops)},
-        cache={("B", entries): Fraction(sparse.dim)},
+        flops={(B, pairs): Fraction(flops)},
+        cache={(B, entries): Fraction(sparse.dim)},
         reads={TOKENS: Fraction(reads)},
         writes={TOKENS: Fraction(writes)},
         copied_parts=(CopiedPart("", 1),),
@@ -596,7 +540,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         layers,
         "experts",
-        weights={(f"{ACTIVATED}:{moe.choices},{moe.k},1",): expert * moe.E / moe.choices},
+        weights={(ActivatedExperts(moe.choices, moe.k),): expert * moe.E / moe.choices},
         flops={TOKENS: 2 * moe.mean_k * expert},
         reads={TOKENS: routed},
         writes={TOKENS: routed},

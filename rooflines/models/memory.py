@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
-from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.models.compressed_attention import SharedKv, rotary_bits
 from rooflines.models.parameter_counts import (
     copied_router_weights,
@@ -18,6 +17,7 @@ from rooflines.models.parameter_counts import (
 )
 from rooflines.models.split import BY_BATCH, BY_HEADS, CACHE_SPLITS, Split, check_shares
 from rooflines.models.state_layers import CONV_INPUT_BITS
+from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.theory.costs import BITS_PER_BYTE
 
 if TYPE_CHECKING:

@@ -16,21 +16,20 @@ from rooflines.models.compressed_attention import STREAMS, rotary_bits
 from rooflines.models.groups import (
     DRAFT,
     MATMUL_LAYOUTS,
-    UNIFORM,
-    activated_experts,
     draft_groups,
     groups_of,
-    rank_hit_probability,
 )
 from rooflines.models.memory import cache_shards
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
 from rooflines.models.tensor_dtypes import INPUT, LM_HEAD, REST
 from rooflines.theory.costs import BITS_PER_BYTE
+from rooflines.theory.extents import SEQUENCES, ActivatedExperts
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
-from rooflines.theory.poly import ACTIVATED, ZERO, Poly, constant, total
+from rooflines.theory.poly import ZERO, Poly, constant, total
 from rooflines.theory.resources import collective_time
+from rooflines.theory.routing import UNIFORM, activated_experts, rank_hit_probability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Group, Terms
     from rooflines.models.matrix import Layout
     from rooflines.models.split import Split
+    from rooflines.theory.extents import Extent
     from rooflines.theory.network import Link
 
 
@@ -247,16 +247,15 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     split, is_expert_parallel = sharing.split, _is_expert_parallel(group, sharing)
     tokens = Fraction(1) if is_expert_parallel else Fraction(1, split.dp)
 
-    def extent(name: str) -> str:
+    def on_replica(extent: Extent) -> Extent:
         """Extent, with activated experts counted for one replica's tokens."""
-        if not name.startswith(ACTIVATED):
-            return name
-        experts, per_token, _, *sizes = name.split(",")
-        return ",".join([experts, per_token, str(tokens), *sizes])
+        if isinstance(extent, ActivatedExperts):
+            return extent.chosen_by(tokens, extent.tokens)
+        return extent
 
     def amount(terms: Terms, factor: Fraction) -> Poly:
         scaled = {
-            tuple(map(extent, product)): coefficient * factor
+            tuple(map(on_replica, product)): coefficient * factor
             for product, coefficient in terms.items()
         }
         return Poly(scaled) if scaled else ZERO
@@ -371,7 +370,7 @@ def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator
         sharing: Split and dtypes.
         mtp_tokens: Runs of the MTP layer, which counts as the last layer [1].
     """
-    once, sequences = constant(1), Poly({("B",): Fraction(1, sharing.split.dp)})
+    once, sequences = constant(1), Poly({SEQUENCES: Fraction(1, sharing.split.dp)})
     terms = (
         ("engine-layers", {"layer_s": once}, shape.layers + mtp_tokens),
         ("engine-sequences", {"sequence_s": sequences}, 1),

@@ -257,7 +257,9 @@ def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
         training_sweep for training_sweep in sweeps if TRAIN in training_sweep.config.phase
     ):
         for split in sweep.config.splits:
-            plan = split.model_dump(exclude_defaults=True, exclude={MICRO_BATCH})  # has a field
+            plan = split.model_dump(
+                exclude_defaults=True, exclude={str(MICRO_BATCH)}
+            )  # has a field
             if plan.get("recompute") != "full":  # whose MFU the page does not tell from its HFU
                 plans.setdefault(_name(plan), plan)
     return [*plans.values()][: len(PLANS) + MAX_ADDED]

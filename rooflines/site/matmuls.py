@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.hardware.dtype_catalogue import DtypeFile, StoredDtypes
     from rooflines.hardware.entries import Chip
+    from rooflines.theory.extents import Product
 
 MATMUL = next(iter(NAMED_OPERATIONS.values()))
 """Operation on the page."""
@@ -124,9 +125,7 @@ def _work(scheme: Sharding, work: str) -> Terms:
 
 
 @cache
-def _costs(
-    scheme: Sharding, shards: int, operand: str
-) -> Mapping[str, Mapping[tuple[str, ...], Fraction]]:
+def _costs(scheme: Sharding, shards: int, operand: str) -> Mapping[str, Mapping[Product, Fraction]]:
     """Costs if one operand has a byte per element and the rest have none."""
     kernel = operation_kernel(_workload(scheme, shards, operand), "")
     works = {resource.work: resource.kernel_work(kernel) for resource in RESOURCES}

@@ -3,7 +3,7 @@
 Neither this module nor the page has a formula: works come from `models.step_kernels`, rates from
 `theory.resources`, estimates from `sweep.calibrated_times`, all as sums over products.
 Extents and caches are polynomials in S on the pieces between windows, interpolated from
-`models.attention_window`; with chunked attention one chunk's pieces repeat. Activated experts
+`theory.attention_window`; with chunked attention one chunk's pieces repeat. Activated experts
 are an exponential in the tokens, interpolated from `models.groups`. In training, works are for one
 micro-batch, and a kernel's run count is a sum over products too.
 """
@@ -16,15 +16,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from rooflines.models.architecture import PREFILL, TRAIN
-from rooflines.models.groups import activated_experts
 from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.site.coefficients import MAX_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated_times
 from rooflines.sweep.training_sweep import TrainingCase
+from rooflines.theory.extents import TOKENS, ActivatedExperts, Entries, Pairs, Tiles
 from rooflines.theory.network import axes_text
-from rooflines.theory.poly import ACTIVATED, parse_activated_experts
 from rooflines.theory.resources import MEMORY, level_times
+from rooflines.theory.routing import activated_experts
 from rooflines.training.training_kernels import MICRO_BATCH
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.models.architecture import Shape
-    from rooflines.models.attention_window import AttentionWindow
     from rooflines.models.split import Split
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
+    from rooflines.theory.extents import Attended, Extent
     from rooflines.theory.kernel import Kernel, Transfer
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Times
@@ -249,25 +249,19 @@ def _terms(poly: Poly, digits: int = MAX_DIGITS) -> dict[str, float]:
     """
     terms = {}
     for product, coefficient in poly.terms.items():
-        names = [_extent_name(name) for name in product]
-        spans = math.prod(int(name.partition("/")[2]) for name in product if _is_spans(name))
+        names = map(_extent_name, product)
+        spans = math.prod(extent.span for extent in product if isinstance(extent, Tiles))
         terms[" ".join(names)] = double(coefficient / spans, digits)
     return terms
 
 
-def _is_spans(name: str) -> bool:
-    """Check that an extent counts whole spans."""
-    return "/" in name and ":" not in name
-
-
-def _extent_name(name: str) -> str:
+def _extent_name(extent: Extent) -> str:
     """Extent name on the page."""
-    if _is_spans(name):
-        sizes, _, span = name.partition("/")
-        return f"{'tokens' if sizes == 'B*T' else 'sequences'}:{span}"
-    if name.startswith(ACTIVATED):
-        return MICRO_BATCH_EXPERTS if MICRO_BATCH in name else ACTIVATED_EXPERTS
-    return name
+    if isinstance(extent, Tiles):
+        return f"{'tokens' if extent.factors == TOKENS else 'sequences'}:{extent.span}"
+    if isinstance(extent, ActivatedExperts):
+        return MICRO_BATCH_EXPERTS if MICRO_BATCH in extent.sizes else ACTIVATED_EXPERTS
+    return extent
 
 
 def _kind(sent: Transfer, *, placed: bool) -> str:
@@ -291,12 +285,14 @@ def _kind(sent: Transfer, *, placed: bool) -> str:
 
 def _activated_experts(kernel: Kernel) -> dict[str, float] | None:
     """Experts activated by n tokens, base + scale * ratio^n; None if constant."""
-    names = (name for product in kernel.work("weight_bytes").terms for name in product)
-    touched = next((name for name in names if name.startswith(ACTIVATED)), None)
-    if touched is None:
+    extents = (extent for product in kernel.work("weight_bytes").terms for extent in product)
+    activated = next((extent for extent in extents if isinstance(extent, ActivatedExperts)), None)
+    if activated is None:
         return None
-    experts, per_token, share, _ = parse_activated_experts(touched.partition(":")[2])
-    values = [activated_experts(experts, per_token, n * share) for n in range(3)]
+    values = [
+        activated_experts(activated.experts, activated.per_token, n * activated.share)
+        for n in range(3)
+    ]
     first, second = (after - before for before, after in pairwise(values))
     ratio = second / first if first else Fraction(0)
     scale = first / (ratio - 1)
@@ -358,18 +354,18 @@ def _extents(shape: Shape, new: int | None) -> dict[str, JSON]:
         turns = [least, size, size + least]
         if reach.chunked:
             turns = [least, least + size - least % size]
-        for name in reach.extent_names:
+        for extent in (Pairs(reach), Entries(reach)):
 
-            def pairs(context: int, reach: AttentionWindow = reach, name: str = name) -> Fraction:
+            def pairs(context: int, extent: Attended = extent) -> Fraction:
                 """Pairs or entries at a context."""
-                return Fraction(reach.extents(context, new or context)[name])
+                return Fraction(extent.amount(context, new or context))
 
             end = least + size if reach.chunked else None
             pieces = {"pieces": _pieces(pairs, [turn for turn in turns if turn >= least], end)}
             period = (
                 {} if end is None else {"period": size, "gain": double(pairs(end) - pairs(least))}
             )
-            extents[name] = {**pieces, **period}
+            extents[extent] = {**pieces, **period}
     return extents
 
 

@@ -17,12 +17,13 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER, UNKNOWN, WITHOUT_END
-from rooflines.evaluation.compiler import RowCompiler, quotient
+from rooflines.evaluation.compiler import RowCompiler
 from rooflines.solvers.crossover import MAX_SLACK, ROUNDING, TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block
 from rooflines.sweep.operation_sweep import OperationCase
@@ -48,6 +49,8 @@ SEGMENTS = (SINGLE, LINE, RING, ODD_RING)
 
 POWERS = range(3)
 """Powers of N in the polynomials."""
+
+Key = TypeVar("Key")
 
 Polynomial = tuple[Fraction, ...]
 """Coefficients, by power of N."""
@@ -142,8 +145,8 @@ def find_chip_numbers(links: tuple[Link, ...]) -> ChipNumbers:
 
 
 def polynomials_through(
-    samples: Sequence[int], values: Sequence[Mapping[tuple[str, ...], Fraction]]
-) -> dict[tuple[str, ...], Polynomial]:
+    samples: Sequence[int], values: Sequence[Mapping[Key, Fraction]]
+) -> dict[Key, Polynomial]:
     """Interpolate N * value(N) by polynomials in N, one for every product of extents."""
     return {
         dims: interpolate([(n, n * value[dims]) for n, value in zip(samples, values, strict=True)])

@@ -123,7 +123,7 @@ def _margins(case: StepCase, new: int) -> tuple[dict[str, Margin], dict[str, Mar
 
     strict, weak = dict[str, Margin](), dict[str, Margin]()
     for resource in NON_MATH:
-        by_context = any(slope.affine_in("S").per_tile for slope in slopes[resource.name])
+        by_context = any(slope.affine_in("S").per_attended for slope in slopes[resource.name])
         (strict if by_context else weak)[resource.bound] = margin(resource.name)
     return strict, weak
 

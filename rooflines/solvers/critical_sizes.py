@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.evaluation.compiler import quotient
+from rooflines.basics.expressions import quotient
 from rooflines.evaluation.footprints import footprint_columns, max_sequences
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers

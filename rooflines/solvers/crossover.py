@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.basics.numbers import MAX_COUNT
 from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, FOUND, NEVER
-from rooflines.evaluation.compiler import quotient
 from rooflines.solvers.size_axis import DECAY, EXPERT_TERMS
 from rooflines.theory.resources import MATH, NON_MATH
 

@@ -152,9 +152,8 @@ def growth_per_sequence(poly: Poly) -> Poly:
     """Growth of a polynomial per sequence of a large batch, where all spans are full."""
     line = poly.affine_in("B")
     parts = [line.slope]
-    for extent, coefficient in line.per_tile.items():
-        sizes, _, span = extent.partition("/")
-        other_sizes = [size for size in sizes.split("*") if size != "B"]
+    for tiles, coefficient in line.per_tile.items():
+        other_sizes = [size for size in tiles.factors if size != "B"]
         terms = {(*product, *other_sizes): value for product, value in coefficient.terms.items()}
-        parts.append(Poly(terms) / int(span))
+        parts.append(Poly(terms) / tiles.span)
     return total(parts)

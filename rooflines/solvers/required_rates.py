@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
-from rooflines.evaluation.compiler import RowCompiler, quotient
+from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.operation_rows import resource_times
 from rooflines.solvers.crossover import TIE_TOLERANCE, first_largest
 from rooflines.sweep.cases import Block

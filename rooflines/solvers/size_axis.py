@@ -9,22 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import reduce
-from math import log1p
+from itertools import chain
 from operator import add, mul
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rooflines.evaluation.compiler import RowCompiler, used_share
-from rooflines.models.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.evaluation.compiler import RowCompiler
 from rooflines.sweep.cases import Block, Case
-from rooflines.theory.poly import ZERO, Poly, parse_activated_experts
+from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
+from rooflines.theory.extents import (
+    ActivatedExperts,
+    DraftPairs,
+    Entries,
+    Pairs,
+    used_share,
+)
+from rooflines.theory.poly import ZERO, Poly
 from rooflines.theory.times import NO_TIME, align_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.sweep.axes import Axis
+    from rooflines.theory.extents import Attended, Tiles
     from rooflines.theory.poly import AffineInSize
     from rooflines.theory.times import Time
 
@@ -80,8 +88,8 @@ class AxisLines:
 
     Attributes:
         compiler: The row compiler of all lines.
-        spans: The extents that count whole spans of the size, by name.
-        windows: Extents that follow from attention windows.
+        spans: Whole spans along the size, by the extents that count them.
+        windows: Attended tokens that lines count, in order.
     """
 
     def __init__(
@@ -93,7 +101,7 @@ class AxisLines:
     ) -> None:
         block = Block((), tuple(cases), tuple(axes))
         self.spans, self._size = dict[str, Spans](), size
-        self.windows: set[str] = set()
+        self.windows: dict[Attended, None] = {}
         self.compiler = RowCompiler(block, inner=len(block.after))
         self._case_spans = spans or [1] * len(cases)
         self._parts: dict[str, list[str]] = {}
@@ -115,22 +123,25 @@ class AxisLines:
                 poly.affine_in(self._size, span)
                 for poly, span in zip(polys, self._case_spans, strict=True)
             ]
+            extent_polys = [
+                dict[str, Poly](chain(line.per_tile.items(), line.per_attended.items()))
+                for line in lines
+            ]
             parts = {
                 "slope": [line.slope for line in lines],
                 "constant": [line.constant for line in lines],
                 **{
-                    extent: [line.per_tile.get(extent, ZERO) for line in lines]
-                    for extent in dict.fromkeys(
-                        extent for line in lines for extent in line.per_tile
-                    )
+                    extent: [by_extent.get(extent, ZERO) for by_extent in extent_polys]
+                    for extent in dict.fromkeys(chain.from_iterable(extent_polys))
                 },
             }
             self._parts[name] = [part for part, part_polys in parts.items() if any(part_polys)]
             for part, part_polys in parts.items():
                 values = self.compiler.poly(part_polys)
                 columns[f"#{part}:{name}"] = self.compiler.total(values)
-            self.spans |= {extent: self._spans_of(extent) for extent in parts if "/" in extent}
-            self.windows |= {extent for extent in parts if ":" in extent}
+            for line in lines:
+                self.spans |= {tiles: self._spans_of(tiles) for tiles in line.per_tile}
+                self.windows |= dict.fromkeys(line.per_attended)
             if any(line.expert for line in lines):
                 columns |= self._experts(name, lines)
         self._stages.append(columns)
@@ -176,24 +187,22 @@ class AxisLines:
             )
         return self.compiler.slices(stages)
 
-    def _spans_of(self, extent: str) -> Spans:
-        sizes, _, span = extent.partition("/")
+    def _spans_of(self, tiles: Tiles) -> Spans:
         other_sizes = [
-            pl.col(size).cast(pl.Float64) for size in sizes.split("*") if size != self._size
+            pl.col(size).cast(pl.Float64) for size in tiles.factors if size != self._size
         ]
-        return Spans(reduce(mul, other_sizes, pl.lit(1.0)), float(span))
+        return Spans(reduce(mul, other_sizes, pl.lit(1.0)), float(tiles.span))
 
     def _experts(self, name: str, lines: Sequence[AffineInSize]) -> dict[str, pl.Expr]:
         """Columns of experts; the same tokens use all experts in a part."""
         seconds = {part: [0.0] * len(lines) for part in EXPERT_TERMS}
         for index, line in enumerate(lines):
-            for (product_name,), coefficient in line.expert.terms.items():
-                experts, per_token, share, tokens = parse_activated_experts(
-                    product_name.partition(":")[2]
-                )
-                part = DRAFTING if tokens == self._size else ALL_TOKENS
-                seconds[part][index] = float(coefficient * experts)
-                self._decays[index] = -float(share) * log1p(-per_token / experts)
+            for (activated,), coefficient in line.expert.terms.items():
+                if not isinstance(activated, ActivatedExperts):
+                    continue
+                part = DRAFTING if activated.tokens == (self._size,) else ALL_TOKENS
+                seconds[part][index] = float(coefficient * activated.experts)
+                self._decays[index] = activated.decay
         used_parts = {part: values for part, values in seconds.items() if any(values)}
         self._parts[name] += used_parts
         return {
@@ -242,10 +251,16 @@ class AxisLines:
     def growth(self, summands: Sequence[Summand]) -> pl.Expr:
         """Time that an element adds at a large size, with full spans and windows [s]."""
         element = pl.lit(1.0)
-        factors = {extent: spans.full(element) for extent, spans in self.spans.items()}
+        factors: dict[str, pl.Expr] = {
+            extent: spans.full(element) for extent, spans in self.spans.items()
+        }
         if self.windows:  # all are full
-            (pairs, entries), new = FULL_ATTENTION.extent_names, pl.col("T").cast(pl.Float64)
-            factors |= {pairs: new, entries: element, FULL_ATTENTION.draft_extent: new - 1.0}
+            new = pl.col("T").cast(pl.Float64)
+            factors |= {
+                Pairs(FULL_ATTENTION): new,
+                Entries(FULL_ATTENTION): element,
+                DraftPairs(FULL_ATTENTION): new - 1.0,
+            }
 
         return self._summed("slope", factors, summands)
 
@@ -270,14 +285,13 @@ class AxisLines:
         return reduce(add, sums)
 
 
-def _window_extents(names: Iterable[str], sizes: Sequence[tuple[int, int]]) -> dict[str, pl.Series]:
-    """Extents by attention window, at contexts and new tokens; chunks count as windows."""
-    extents = {}
-    for name in names:
-        kind, _, window_name = name.partition(":")
-        window = AttentionWindow(AttentionWindow.from_name(window_name).tokens)
-        extent = f"{kind}:{window.name}"
-        extents[name] = pl.Series(
-            [float(window.extents(s, t)[extent]) for s, t in sizes], dtype=pl.Float64
-        )
-    return extents
+def _window_extents(
+    extents: Iterable[Attended], sizes: Sequence[tuple[int, int]]
+) -> dict[str, pl.Series]:
+    """Attended tokens at contexts and new tokens; chunks count as windows."""
+    columns: dict[str, pl.Series] = {}
+    for extent in extents:
+        in_window = type(extent)(AttentionWindow(extent.window.tokens))
+        counts = [float(in_window.amount(s, t)) for s, t in sizes]
+        columns[extent] = pl.Series(counts, dtype=pl.Float64)
+    return columns

@@ -22,6 +22,7 @@ from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows, stored_columns
+from rooflines.theory.extents import DraftPairs, Entries, Pairs
 from rooflines.theory.kernel import NETWORK_BYTES
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.poly import ONE
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
     from rooflines.dictionary.columns import Column
     from rooflines.fits.calibration_files import FittedStep
     from rooflines.models.architecture import Phase, Shape
-    from rooflines.models.attention_window import AttentionWindow
     from rooflines.models.model import Model
     from rooflines.models.split import Split
     from rooflines.models.tensor_dtypes import StepDtypes
+    from rooflines.theory.attention_window import AttentionWindow
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.operation import Unit
     from rooflines.theory.poly import Poly
@@ -464,9 +465,8 @@ def step_axis(
         "S": [s for _, s in sizes],
     }
     for window in shape.attention_windows:
-        rows = [window.extents(s, t) for t, s in sizes]
-        names = (*window.extent_names, window.draft_extent) if drafts else window.extent_names
-        columns |= {name: [row[name] for row in rows] for name in names}
+        counts = [Pairs(window), Entries(window), *([DraftPairs(window)] if drafts else [])]
+        columns |= {extent: [extent.amount(s, t) for t, s in sizes] for extent in counts}
     return Axis({**columns, **_cache_elements(shape, [s for _, s in sizes])})
 
 
@@ -498,7 +498,7 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
     }
     for window in shape.attention_windows:
         means = [mean_entries(request, window) for request in requests]
-        columns |= dict.fromkeys(window.extent_names, means)
+        columns |= dict.fromkeys((Pairs(window), Entries(window)), means)
     return Axis(
         {
             **columns,

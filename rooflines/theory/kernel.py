@@ -10,12 +10,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.theory.costs import TILED_COSTS
-from rooflines.theory.poly import ZERO, Poly, Product, total
+from rooflines.theory.extents import Tiles
+from rooflines.theory.poly import ZERO, Poly, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.theory.costs import Workload
+    from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Route
 
 IO_OPERANDS = ("x", "out")
@@ -134,13 +136,13 @@ def operation_kernel(workload: Workload, compute: str) -> Kernel:
     """
     global_tile = workload.global_tile
 
-    def in_tiles(dim: str) -> str:
-        return f"{dim}/{global_tile[dim]}" if dim in global_tile else dim
+    def in_tiles(dim: Extent) -> Product:
+        return (Tiles((dim,), global_tile[dim]) if dim in global_tile else dim,)
 
     works: dict[str, Poly] = {}
     for name, cost in workload.costs.items():
-        works[name] = cost.renamed(in_tiles) if name in TILED_COSTS and global_tile else cost
-    untiled, row = workload.untiled, workload.op.dims[0]
+        works[name] = cost.replaced(in_tiles) if name in TILED_COSTS and global_tile else cost
+    untiled, row = workload.untiled, workload.op.sizes[0]
     io_bytes = {name: untiled.operand_bytes(name) for name in IO_OPERANDS}
     column_dims = tuple(dim for dim in workload.op.out if dim not in workload.op.x)
     return Kernel(

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
+from rooflines.theory.extents import Size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,6 +45,11 @@ class Operation:
         return tuple(dict.fromkeys(self.x + self.w + self.out))
 
     @cached_property
+    def sizes(self) -> tuple[Size, ...]:
+        """Sizes of all dimensions."""
+        return tuple(map(Size, self.dims))
+
+    @cached_property
     def contracted(self) -> tuple[str, ...]:
         """Contracted dimensions: in both operands, not in the result."""
         return tuple(dim for dim in self.dims if dim not in self.out)
@@ -52,9 +58,9 @@ class Operation:
         """Dimensions of `x`, `w` or `out`."""
         return tuple({"x": self.x, "w": self.w, "out": self.out}[name])
 
-    def in_order(self, dims: set[str]) -> tuple[str, ...]:
-        """Dimensions sorted in the operation's order."""
-        return tuple(dim for dim in self.dims if dim in dims)
+    def in_order(self, dims: set[str]) -> tuple[Size, ...]:
+        """Sizes sorted in the operation's order."""
+        return tuple(size for size in self.sizes if size in dims)
 
 
 NAMED_OPERATIONS = {

@@ -1,50 +1,37 @@
-"""Polynomials in named extents with exact coefficients: every work, byte and time.
-
-An extent is a size, or a number that depends on sizes, told by its name:
-
-- `B`: a size;
-- `B/512`, `B*T/128`: whole tiles, with 512 or 128 elements each, in a size or a product of sizes;
-- `pairs:4096`, `entries:4096`: per sequence with that attention window, pairs of tokens, and KV
-  cache entries moved; without a window `pairs:` and `entries:`, in chunks `pairs:chunk-4096`;
-  `drafts:4096`: pairs, as many as entries, over all runs of the MTP layer, one token each;
-- `touched:128,8,1/2`: experts activated, among 128 with 8 per token, by half of the tokens B * T;
-  `touched:128,8,1/2,micro_batch*T`: by half of a micro-batch's tokens; `..,B`: by one token per
-  sequence.
-"""
+"""Polynomials in extents with exact coefficients: every work, byte and time."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
+
+from rooflines.theory.extents import ActivatedExperts, Attended, Product, Tiles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-Product = tuple[str, ...]
-"""Extents multiplied with each other."""
-
-WINDOWED_EXTENTS = ("pairs", "entries", "drafts")
-"""Kinds of extents that depend on the attention window."""
-
-ACTIVATED = "touched"
-"""Kind of extents that counts experts activated by tokens."""
+    from rooflines.theory.extents import Extent
 
 
 class AffineInSize(NamedTuple):
-    """A polynomial in one size n: slope * n + constant + expert * activated(n) + tile terms.
+    """A polynomial in one size n: slope * n + constant + terms in extents that depend on n.
 
     Attributes:
         slope, constant: Polynomials in the other extents.
         expert: Terms with activated experts; empty without experts.
-        per_tile: Polynomial per whole tile, by the extent that counts the tiles.
+        per_tile: Polynomial per whole tile.
+        per_attended: Polynomial per token pair, or KV cache entry.
     """
 
     slope: Poly
     constant: Poly
     expert: Poly
-    per_tile: Mapping[str, Poly]
+    per_tile: Mapping[Tiles, Poly]
+    per_attended: Mapping[Attended, Poly]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +78,15 @@ class Poly:
         """Quotient by a number: a share, or time = work / rate."""
         return Poly({product: coefficient / divisor for product, coefficient in self.terms.items()})
 
-    def renamed(self, new_name: Callable[[str], str]) -> Poly:
-        """This polynomial with extents renamed."""
+    def replaced(self, product_for: Callable[[Extent], Product]) -> Poly:
+        """This polynomial with a product of extents in place of each."""
         terms: dict[Product, Fraction] = {}
         for product, coefficient in self.terms.items():
-            renamed = tuple(map(new_name, product))
-            terms[renamed] = terms[renamed] + coefficient if renamed in terms else coefficient
+            replaced = tuple(chain.from_iterable(map(product_for, product)))
+            terms[replaced] = terms[replaced] + coefficient if replaced in terms else coefficient
         return Poly(terms)
 
-    def in_tiles(self, sizes: Product, tile: int | Fraction) -> Poly:
+    def in_tiles(self, sizes: Product, tile: int) -> Poly:
         """This polynomial with a product of sizes rounded up to whole tiles.
 
         Args:
@@ -108,7 +95,7 @@ class Poly:
         """
         if tile == 1 or not sizes:
             return self
-        tiles, tiled_sizes = f"{'*'.join(sizes)}/{tile}", set(sizes)
+        tiles, tiled_sizes = Tiles(sizes, tile), set(sizes)
         terms: dict[Product, Fraction] = {}
         for product, coefficient in self.terms.items():
             if tiled_sizes.issubset(product):
@@ -136,18 +123,30 @@ class Poly:
             tile: Elements per tile. Products that count elements are then taken at each tile's
                 last element, where they are largest [1].
         """
-        parts: dict[str, dict[Product, Fraction]] = {"": {}, size: {}, ACTIVATED: {}}
+        slope, constant, expert = (dict[Product, Fraction]() for _ in range(3))
+        per_tile = defaultdict[Tiles, dict[Product, Fraction]](dict)
+        per_attended = defaultdict[Attended, dict[Product, Fraction]](dict)
         for product, coefficient in self.terms.items():
-            name, rest = _split_product(product, size)
-            if name.startswith(ACTIVATED):
-                parts[ACTIVATED][product] = coefficient
-                continue
-            per_size = coefficient * tile if name == size and tile > 1 else coefficient
-            part = parts.setdefault(size if name == f"{size}/{tile}" else name, {})
-            part[rest] = part[rest] + per_size if rest in part else per_size
-        constant, slope, expert = (Poly(parts.pop(name)) for name in ("", size, ACTIVATED))
-        per_tile = {extent: Poly(part) for extent, part in parts.items()}
-        return AffineInSize(slope, constant, expert, per_tile)
+            extent, rest = _split_product(product, size)
+            part, per_part = slope, coefficient
+            if extent is None:
+                part = constant
+            elif isinstance(extent, ActivatedExperts):
+                part, rest = expert, product
+            elif isinstance(extent, Attended):
+                part = per_attended[extent]
+            elif not isinstance(extent, Tiles):
+                per_part = coefficient * tile if tile > 1 else coefficient
+            elif extent.factors != (size,) or extent.span != tile:
+                part = per_tile[extent]
+            part[rest] = part[rest] + per_part if rest in part else per_part
+        return AffineInSize(
+            Poly(slope),
+            Poly(constant),
+            Poly(expert),
+            {extent: Poly(part) for extent, part in per_tile.items()},
+            {extent: Poly(part) for extent, part in per_attended.items()},
+        )
 
     def dominates(self, poly: Poly) -> bool:
         """Tell whether every coefficient is at least the other's: this is never the smaller."""
@@ -177,42 +176,11 @@ def total(parts: Iterable[Poly]) -> Poly:
     return Poly(sums)
 
 
-class ActivatedExperts(NamedTuple):
-    """Parameters of an extent that counts activated experts.
-
-    Attributes:
-        experts, per_token: E and k in a layer [1].
-        share: Share of the tokens that choose [1].
-        tokens: Sizes whose product is the number of tokens, such as `B*T`.
-    """
-
-    experts: int
-    per_token: int
-    share: Fraction
-    tokens: str
-
-
 @cache
-def parse_activated_experts(detail: str) -> ActivatedExperts:
-    """Parse an extent of activated experts, from behind its colon."""
-    experts, per_token, share, *tokens = detail.split(",")
-    return ActivatedExperts(int(experts), int(per_token), Fraction(share), *(tokens or ("B*T",)))
-
-
-@cache
-def _split_product(product: Product, size: str) -> tuple[str, Product]:
-    """Split a product into the extent that depends on a size, empty if none does, and the rest."""
-    varying = [name for name in product if size in sizes_of(name)]
-    (name,) = varying or [""]
-    return name, tuple(extent for extent in product if extent != name)
-
-
-@cache
-def sizes_of(extent: str) -> frozenset[str]:
-    """Sizes that an extent depends on."""
-    kind, _, detail = extent.partition(":")
-    if kind in WINDOWED_EXTENTS:
-        return frozenset(("T", "S"))
-    if kind == ACTIVATED:
-        return frozenset(parse_activated_experts(detail).tokens.split("*"))
-    return frozenset(extent.partition("/")[0].split("*"))
+def _split_product(product: Product, size: str) -> tuple[Extent | None, Product]:
+    """Split a product into the extent that depends on a size, if any does, and the rest."""
+    varying = [extent for extent in product if size in extent.sizes]
+    if not varying:
+        return None, product
+    (varying_extent,) = varying
+    return varying_extent, tuple(extent for extent in product if extent != varying_extent)

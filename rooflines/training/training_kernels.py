@@ -14,12 +14,13 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.models.architecture import PREFILL, TRAIN, Gqa
-from rooflines.models.groups import SEQUENCES, UNIFORM, groups_of, rank_hit_probability
+from rooflines.models.groups import groups_of
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
+from rooflines.theory.extents import ActivatedExperts, B, Pairs, S, Size, T
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
-from rooflines.theory.poly import ACTIVATED, ONE, WINDOWED_EXTENTS, ZERO, Poly, constant, total
+from rooflines.theory.poly import ONE, ZERO, Poly, constant, total
 from rooflines.theory.resources import (
     MATH,
     Resource,
@@ -29,6 +30,7 @@ from rooflines.theory.resources import (
     work_of,
     work_time,
 )
+from rooflines.theory.routing import UNIFORM, rank_hit_probability
 from rooflines.training.parallel_plan import trained_attention
 from rooflines.training.stage_memory import (
     END_KERNELS,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
     from rooflines.models.groups import Group
     from rooflines.models.step_kernels import Copies, Sharing
+    from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Link
     from rooflines.theory.resources import ChipRates, CollectiveTimes, RunCount
     from rooflines.training.parallel_plan import TrainingPlan
@@ -53,7 +56,7 @@ if TYPE_CHECKING:
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
-MICRO_BATCH, MICRO_BATCHES = "micro_batch", "micro_batches"
+MICRO_BATCH, MICRO_BATCHES = Size("micro_batch"), Size("micro_batches")
 """Extents that only training has: sequences per micro-batch, and micro-batches per step."""
 
 BACKWARD, REPEATED_FORWARD = "bwd", "again"
@@ -72,7 +75,7 @@ BACKWARD_REPEAT = Fraction(5, 4)
 SHARED_IN_MICRO_BATCH = ("gradients", "weights")
 """Values of `shard` with collectives in every micro-batch."""
 
-MICRO_BATCH_TOKENS = (MICRO_BATCH, "T")
+MICRO_BATCH_TOKENS = (MICRO_BATCH, T)
 """Extents whose product is a micro-batch's tokens."""
 
 
@@ -154,9 +157,9 @@ class KernelRuns:
         )
 
 
-def all_pairs(extent: str) -> str:
-    """Extent with attended pairs replaced by all pairs, T * S."""
-    return "T*S" if extent.startswith(WINDOWED_EXTENTS[0]) else extent
+def all_pairs(extent: Extent) -> Product:
+    """All pairs, T * S, for attended pairs."""
+    return (T, S) if isinstance(extent, Pairs) else (extent,)
 
 
 RunCache = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
@@ -460,7 +463,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
     activation_traffic = builder.activation_bytes(
         max(elements - Fraction(2, 3) * saved_elements, Fraction(0))
     )
-    flops = Poly(group.flops).renamed(_micro_batch_extent) * builder.share
+    flops = Poly(group.flops).replaced(_micro_batch) * builder.share
     shards = group.share("weights", plan.tp, sequences=True) * plan.tp
     weights = _weights(builder, group, name)
     gather = _weight_gathers(builder, weights.gathered, experts=is_routed)
@@ -477,7 +480,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
         model_works = (
             {}
             if pass_name == REPEATED_FORWARD
-            else {MODEL.work: model_flops, ALL_PAIRS.work: model_flops.renamed(all_pairs)}
+            else {MODEL.work: model_flops, ALL_PAIRS.work: model_flops.replaced(all_pairs)}
         )
         math = model_flops * shards
         works = {
@@ -526,9 +529,9 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
     )
 
 
-def _micro_batch_extent(extent: str) -> str:
-    """Extent with the step's sequences replaced by the micro-batch's."""
-    return MICRO_BATCH if extent in SEQUENCES else extent
+def _micro_batch(extent: Extent) -> Product:
+    """Sequences in a micro-batch, replacing those in the step."""
+    return (MICRO_BATCH if extent == B else extent,)
 
 
 def _moved_elements(shape: Shape, group: Group) -> tuple[int, int]:
@@ -576,9 +579,9 @@ def _weights(builder: KernelBuilder, group: Group, name: str) -> WeightBytes:
     else:
         moe, shards = group.moe, plan.expert_shards
         tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * builder.share
-        chosen = f"{moe.E},{moe.k},{tokens},{'*'.join(MICRO_BATCH_TOKENS)}"
+        activated = ActivatedExperts(moe.E, moe.k, tokens, MICRO_BATCH_TOKENS)
         count = elements * moe.E / shards
-        activated_weights = Poly({(f"{ACTIVATED}:{chosen}",): elements / shards * size})
+        activated_weights = Poly({(activated,): elements / shards * size})
         read = constant(count * size) if moe.k == moe.E else activated_weights
     vectors = Fraction(builder.model.vectors.get(name, 0), plan.tp)
     return WeightBytes(

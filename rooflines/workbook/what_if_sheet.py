@@ -17,6 +17,7 @@ from rooflines.dictionary.columns import METRICS, NEVER, SOLUTION
 from rooflines.evaluation.row_frames import OperationTable
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.recipes import sweep_of
+from rooflines.theory.extents import Product, Size
 from rooflines.theory.operation import OPERANDS
 from rooflines.theory.resources import MATH, MEMORY
 from rooflines.workbook.summary_sheet import never_rule
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import Sweep
     from rooflines.theory.costs import Workload
 
-Terms = Mapping[tuple[str, ...], Fraction]
+Terms = Mapping[Product, Fraction]
 """The coefficient of each product, by the names of its factors."""
 
 MAX_ROWS = 200
@@ -317,14 +318,14 @@ def _estimate_formulas(values: Mapping[str, Any], unchanged: Mapping[str, float]
     }
 
 
-def _memory_terms(workload: Workload) -> dict[tuple[str, ...], Fraction]:
+def _memory_terms(workload: Workload) -> Terms:
     """Memory bytes as products: dimensions times bits per operand element."""
-    terms = {}
+    terms: dict[Product, Fraction] = {}
     for operand in OPERANDS:
         bits = {stored: Fraction(int(stored == operand)) for stored in OPERANDS}
         cost = replace(workload, bits=bits).costs[MEMORY.work]
         for dims, coefficient in cost.terms.items():
-            terms[*dims, f"{operand}_bits"] = coefficient
+            terms[*dims, Size(f"{operand}_bits")] = coefficient
     return {names: coefficient for names, coefficient in terms.items() if coefficient}
 
 

@@ -39,7 +39,7 @@ class Margins:
 
 
 @dataclass(frozen=True)
-class Size:
+class PictureSize:
     """Size of a picture.
 
     Attributes:
@@ -57,9 +57,9 @@ class Size:
 
 
 SIZES = {
-    "slide": Size(1280, 720, 20),
-    "web": Size(896, 504, 14),
-    "paper": Size(460, 300, 10, narrow=True, titled=False),
+    "slide": PictureSize(1280, 720, 20),
+    "web": PictureSize(896, 504, 14),
+    "paper": PictureSize(460, 300, 10, narrow=True, titled=False),
 }
 """Slide, web page and paper column; the first two differ in scale only."""
 
@@ -67,7 +67,7 @@ UNTITLED_TOP = 2.6
 """Margin above a plot without a title, for the y axis's name [em]."""
 
 
-def plot_size(size: Size, margins: Margins) -> tuple[float, float]:
+def plot_size(size: PictureSize, margins: Margins) -> tuple[float, float]:
     """Plot width and height inside the margins [em]."""
     top = margins.top if size.titled else UNTITLED_TOP
     return (
@@ -133,7 +133,7 @@ def theme(*, dark: bool) -> Theme:
     return THEMES["dark" if dark else "light"]
 
 
-def config(size: Size, *, dark: bool) -> dict[str, Any]:
+def config(size: PictureSize, *, dark: bool) -> dict[str, Any]:
     """Vega-Lite config for a size and theme.
 
     Args:
@@ -186,7 +186,7 @@ def _in_units(value: Any, em: float, values: Mapping[str, Any]) -> Any:  # noqa:
 
 
 def themed(
-    spec: Mapping[str, Any], size: Size, *, dark: bool, whole: bool = False
+    spec: Mapping[str, Any], size: PictureSize, *, dark: bool, whole: bool = False
 ) -> dict[str, Any]:
     """Combine a specification with size and theme, ready to draw.
 

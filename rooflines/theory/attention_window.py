@@ -15,9 +15,6 @@ if TYPE_CHECKING:
 Number = int | Fraction
 """Tokens [1]: whole, or between whole numbers, where extents follow the same curves."""
 
-CHUNK = "chunk-"
-"""Prefix in names of chunked windows."""
-
 
 class EntryLine(NamedTuple):
     """KV cache entries moved by a decode step, as constant + slope * S over a range of contexts.
@@ -47,23 +44,7 @@ class AttentionWindow(NamedTuple):
     @property
     def name(self) -> str:
         """Name in extents: `4096`, `chunk-8192`; empty for all tokens."""
-        return f"{CHUNK if self.chunked else ''}{self.tokens or ''}"
-
-    @property
-    def extent_names(self) -> tuple[str, str]:
-        """Names for two extents: token pairs, and KV cache entries moved."""
-        return f"pairs:{self.name}", f"entries:{self.name}"
-
-    @property
-    def draft_extent(self) -> str:
-        """Name for the extent in an MTP layer: pairs, equal to entries."""
-        return f"drafts:{self.name}"
-
-    @classmethod
-    def from_name(cls, name: str) -> AttentionWindow:
-        """Parse the window from `name`."""
-        size = name.removeprefix(CHUNK)
-        return cls(int(size) if size else None, name.startswith(CHUNK))
+        return f"{'chunk-' if self.chunked else ''}{self.tokens or ''}"
 
     def cached_entries(self, context: int) -> int:
         """KV cache entries that a layer reserves per sequence: min(S, tokens) [1].
@@ -101,6 +82,15 @@ class AttentionWindow(NamedTuple):
         """
         return self._pairs_up_to(context) - self._pairs_up_to(context - new)
 
+    def drafts(self, context: Number, new: Number) -> Number:
+        """Attended pairs per sequence in runs of the MTP layer, before the last new token [1].
+
+        Args:
+            context: S [1].
+            new: T [1].
+        """
+        return self.pairs(context - 1, new - 1)
+
     def _pairs_up_to(self, last: Number) -> Number:
         """Pairs among the first `last` tokens of a sequence [1]."""
         if self.tokens is None:
@@ -110,17 +100,6 @@ class AttentionWindow(NamedTuple):
             return chunks * _triangle(self.tokens) + _triangle(rest)
         growing = min(last, self.tokens)
         return _triangle(growing) + (last - growing) * self.tokens
-
-    def extents(self, context: Number, new: Number) -> dict[str, Number]:
-        """Values for `extent_names` and `draft_extent` in a step [1].
-
-        Args:
-            context: S [1].
-            new: T [1].
-        """
-        values = self.pairs(context, new), self.entries(context, new)
-        draft_pairs = self.pairs(context - 1, new - 1)  # one by one, before the last token
-        return {**dict(zip(self.extent_names, values, strict=True)), self.draft_extent: draft_pairs}
 
     def lines(self) -> Iterator[EntryLine]:
         """Entries moved by decode steps with T = 1, as lines in S; for chunks, in the first."""
