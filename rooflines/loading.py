@@ -65,6 +65,9 @@ MAX_THRESHOLDS, MAX_MODEL_THRESHOLDS = 5_000_000, 1_000_000
 Those of models are solved one by one, and take a gigabyte then.
 """
 
+MAX_KERNEL_THRESHOLDS = 100_000
+"""Thresholds in a kernel sweep [1]: they are solved in fractions, some hundreds a second."""
+
 SweepT = TypeVar("SweepT", Sweep, KernelSweep, ModelSweep)
 
 
@@ -198,7 +201,7 @@ def load_config(
 def _check_thresholds(solutions: int, most: int) -> None:
     if solutions > most:
         fix = "solve for fewer dimensions, for nothing with [], or choose fewer of the other sizes"
-        problem = f"makes {solutions:,} thresholds, more than the {most:,} that one file holds"
+        problem = f"makes {solutions:,} thresholds, more than the {most:,} allowed"
         raise RooflinesError("thresholds", problem, fix)
 
 
@@ -317,6 +320,8 @@ def _sweeps(
                     shared = with_every_split(config, models, chips)
                     sweep = checked_sweep(sweep_of_models(name, shared, *entries, models))
                 solved = solutions + sweep.max_thresholds()
+                if isinstance(sweep, KernelSweep):
+                    _check_thresholds(sweep.max_thresholds(), MAX_KERNEL_THRESHOLDS)
                 _check_thresholds(solved, most)
                 entry_mistakes.check()
                 sweeps[name], solutions = sweep, solved

@@ -3,17 +3,25 @@
 import re
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import polars as pl
 import pytest
+from outputs_made import make_outputs
+from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines.config.schema import ConfigFile
 from rooflines.evaluation.row_frames import table_of
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
 from rooflines.kernels.kind_table import KINDS
 from rooflines.kernels.placed_kernels import PlacedKernel, kernel_rates
+from rooflines.results.tables import metadata_of
+from rooflines.site.data_page import threshold_data
+from rooflines.site.site import write_site
 from rooflines.theory.operation import MATRIX
 
 CHIPS = ["h100-sxm", "tpu-v5p", "mi300x"]
@@ -277,3 +285,58 @@ def test_sizes_that_contradict_each_other_are_refused_with_the_first_pair(grid, 
         config_of(sweep)
     assert "sweeps.s0.grid" in str(raised.value)
     assert said in str(raised.value)
+
+
+def test_a_run_has_tables_thresholds_a_summary_a_workbook_and_a_site(tmp_path):
+    dtypes = ["bf16", "fp8"]
+    sweep = {**ATTENTION, "dtypes": dtypes, "chips": ["a100-sxm-80gb", "h100-sxm"]}
+    matmul = {"operation": "matmul", "grid": {"B": [8, 512], "D": 4096, "F": 4096}}
+    sweeps = {"s0": sweep, "m": {**matmul, "dtypes": "bf16", "chips": "h100-sxm"}}
+    content = {"sweeps": sweeps, "charts": []}
+    files = ("thresholds.parquet", "skipped.csv", "summary.csv", "rooflines.xlsx")
+    planned = make_outputs(content, tmp_path, *files)
+    config = rooflines.load_config(content)
+    rows = rooflines.rows(config, "s0").collect()
+    read = rooflines.scan(tmp_path, "s0").collect()
+    assert_frame_equal(read, rows, categorical_as_str=True)
+    thresholds = pl.read_parquet(tmp_path / "thresholds.parquet")
+    assert_frame_equal(thresholds, rooflines.thresholds(config), categorical_as_str=True)
+    summary = pl.read_csv(tmp_path / "summary.csv").filter(sweep="s0")
+    assert summary["rows"].sum() == rows.height
+    assert {*summary["axis"]} == {"S"}
+    assert summary["critical_min"].null_count() == 0
+    skipped = pl.read_csv(tmp_path / "skipped.csv")
+    assert skipped.select("sweep", "chip", "dtypes", "rows").rows() == [
+        ("s0", "a100-sxm-80gb", "fp8", 8)
+    ]
+    data = metadata_of(tmp_path / "thresholds.parquet")
+    page = threshold_data(thresholds, data["columns"])
+    assert (page["sweep"], page["axis"], len(page["rows"])) == ("s0", "S", 8)
+    inputs: dict[str, list[Path]] = {"thresholds": [tmp_path / "thresholds.parquet"]}
+    inputs |= {name: [] for name in ("charts", "models", "measured", "timings")}
+    write_site(planned.spec("bundle"), tmp_path / "bundle", inputs)
+    assert "attention" in (tmp_path / "bundle" / "method.html").read_text(encoding="utf-8")
+
+
+def test_a_chart_of_a_kernel_is_refused_with_the_reason():
+    sweeps = {"s0": ATTENTION}
+    with pytest.raises(
+        rooflines.RooflinesError, match="no sweep of operations, which critical needs"
+    ):
+        rooflines.load_config({"sweeps": sweeps, "charts": [{"chart": "critical", "sweep": "s0"}]})
+    assert rooflines.load_config({"sweeps": sweeps}).charts == ()
+
+
+def test_the_schema_takes_kernels_and_refuses_other_kinds():
+    schema = ConfigFile.model_json_schema(by_alias=True)
+    keys = {**ATTENTION, "options": {"phase": "decode"}, "dtypes": ["bf16", {"x": "fp8"}]}
+    assert not [*jsonschema.Draft202012Validator(schema).iter_errors({"sweeps": {"s0": keys}})]
+    wrong = {"sweeps": {"s0": {**keys, "thresholds": 3}}}
+    assert [*jsonschema.Draft202012Validator(schema).iter_errors(wrong)]
+
+
+def test_too_many_thresholds_are_refused():
+    grid = {**ATTENTION["grid"], "B": {"from": 1, "to": 20_000, "step": 1}}
+    with pytest.raises(rooflines.RooflinesError, match="120,000 thresholds"):
+        config_of({**ATTENTION, "grid": grid})
+    assert config_of({**ATTENTION, "grid": grid, "thresholds": []}).sweep("s0").rows == 240_000

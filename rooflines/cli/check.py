@@ -82,11 +82,18 @@ def _expected(config: Config) -> str:
             f"{counted(len(planned.parts), 'part')}; {counted(solutions, 'threshold')}; {charts}"
         ),
         f"about {si(size, 'B', 2)} of tables",
+        *_chartless(config),
         *_notes(config),
         *_timings(config),
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)
+
+
+def _chartless(config: Config) -> list[str]:
+    """Line about sweeps that no chart shows."""
+    names = ", ".join(config.kernel_sweeps)
+    return [f"no charts of {names}: they show operations and models"] if names else []
 
 
 def _row_bytes(config: Config, parts: Iterable[Output]) -> float:

@@ -17,6 +17,7 @@ from rooflines.models.library import find_model, is_path
 
 QUESTIONS = {
     "matmul": "from which batch on layers of a model are compute-bound",
+    "kernel": "how quick attention, experts or a norm are alone, and when math binds them",
     "own-chip": "what a chip of your own changes",
     "sharding": "over how many chips a layer stays compute-bound",
     "model": "how quick a whole model is on chips, with which batch, and whether it fits",

@@ -120,6 +120,8 @@ def _lines(recipe: JSON, columns: Sequence[str], sizes: Sequence[str]) -> Iterat
         split = pl.col("split").cast(pl.String)
     else:
         yield pl.col("shape").cast(pl.String)
+        if "options" in columns:
+            yield pl.concat_str("operation", "options", separator=" ")
         counts = [AXES, "shards"] if AXES in columns else ["shards"]
         chips = pl.coalesce(pl.col(count).cast(pl.String) for count in counts)
         several = pl.format("{} over {}", "sharding", chips)

@@ -108,9 +108,10 @@ def what_if_sheet(book: Workbook, sheet: Worksheet, recipes: Iterable[JSON]) -> 
     Args:
         book: The workbook.
         sheet: The sheet.
-        recipes: Operation sweeps' recipes.
+        recipes: Recipes for operation and kernel sweeps.
     """
-    untiled = [recipe for recipe in recipes if not recipe["config"]["tile"]]
+    operations = (recipe for recipe in recipes if "tile" in recipe["config"])
+    untiled = [recipe for recipe in operations if not recipe["config"]["tile"]]
     if not untiled:
         sheet.write_string(0, 0, "The config has no sweep of operations without tiles.")
         return
