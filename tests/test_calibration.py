@@ -30,7 +30,13 @@ from rooflines.fits.calibration_files import (
     shipped_calibrations,
 )
 from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands, with_band, with_errors
-from rooflines.fits.fitting import COLLECTIVE_FIT, with_estimate_errors
+from rooflines.fits.fitting import (
+    ATTENTION_FIT,
+    COLLECTIVE_FIT,
+    POOR,
+    median_error,
+    with_estimate_errors,
+)
 from rooflines.fits.held_out import held_out, held_out_below, with_folds
 from rooflines.fits.least_squares import Problem
 from rooflines.fits.nominal import with_nominal_times
@@ -376,6 +382,8 @@ def test_attention_has_a_fit_of_each_phase(tmp_path):
     assert prefill.entry.overhead_s == pytest.approx(2e-5, rel=0.05)
     assert prefill.entry.held_out is not None
     assert prefill.entry.held_out.median < 0.01
+    assert not decode.entry.bulk
+    assert not prefill.entry.bulk
     own = {"h100-sxm/mine": {each.name: each.entry for each in (decode, prefill)}}
     fits = shipped_calibrations().model_copy(update={"attention": own})
     catalogues = replace(shipped(), fits=fits)
@@ -399,6 +407,36 @@ def test_a_fit_of_attention_is_of_at_most_32_query_heads_a_kv_head(tmp_path):
     chosen, noted = with_nominal_times(read_timings(path), *of_chip)
     assert set(chosen["N"]) == {8 * 4, 8 * 31, 8 * 32}
     assert "12 timings left out: more than 32 query heads share a KV head" in noted.notes
+
+
+def test_attention_that_one_memory_rate_misses_has_two_and_a_time_for_each_head(tmp_path):
+    """Small caches at 20 % of the memory rate, large ones at 95 % after 90 us; 400 ns a head."""
+    rows = []
+    for N, K in product((8, 16, 24, 32, 48, 64), (1, 2, 4, 8)):  # noqa: N806, letters of the docs
+        for B, S in product((1, 8, 64, 512), (128, 512, 2048, 8192, 32768)):  # noqa: N806, the same
+            moved = B * 2 * (2 * K * 128 * S + 2 * N * 128)
+            memory_s = moved / float(chip_entries()["h100-sxm"].memory["hbm"].exact.bytes_per_s)
+            bulk_s = min(memory_s / 0.2, 9e-5 + memory_s / 0.95)
+            seconds = 1e-5 + max(bulk_s, 4e-7 * B * K + 0.3 * memory_s)
+            sizes = {"B": B, "S": S, "T": 1, "N": N, "K": K, "H": 128}
+            told = {"chip": "h100-sxm", "phase": "decode", "compute": "bf16", "cache": "bf16"}
+            rows.append({**told, **sizes, "seconds": seconds})
+    path = tmp_path / "attention.csv"
+    pl.DataFrame(rows).write_csv(path)
+    chosen = read_timings(path).where("attention", "decode-bf16")
+    entry = chip_entries()["h100-sxm"]
+    (found,) = calibrate(FitRequest(chosen, "h100-sxm", entry, "by hand", "2026-01-01"))
+    assert isinstance(found.entry, FittedAttention)
+    numbers = found.entry
+    assert numbers.memory == pytest.approx(0.2, rel=0.05)
+    assert numbers.bulk == pytest.approx(0.95, rel=0.05)
+    assert numbers.bulk_overhead_s == pytest.approx(9e-5, rel=0.1)
+    assert numbers.mixed_head_s == pytest.approx(4e-7, rel=0.1)
+    assert found.entry.held_out is not None
+    assert found.entry.held_out.median < 0.01
+    frame, _ = with_nominal_times(chosen, "h100-sxm", entry, "decode-bf16")
+    without = replace(ATTENTION_FIT, extensions=()).fit(frame).numbers
+    assert median_error(frame, without) > POOR
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,12 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
 from rooflines.fits.held_out import QUARTER
-from rooflines.fits.time_form import CollectiveNumbers, ExpertsNumbers, Numbers
+from rooflines.fits.time_form import (
+    AttentionNumbers,
+    CollectiveNumbers,
+    ExpertsNumbers,
+    Numbers,
+)
 from rooflines.hardware.dtype_catalogue import DTYPES_FILE, dtype_entries
 from rooflines.hardware.entry_cache import cached_entries
 from rooflines.hardware.entry_forms import (
@@ -153,6 +158,19 @@ class FittedAttention(FittedMatmul):
     """Numbers fitted to timings with grouped-query attention; depth is the context."""
 
     KIND = "attention"
+    FORM = AttentionNumbers
+
+    mixed_head_s: NonNegative = Field(
+        0, description="mixed piece: time of every KV head of every sequence [s]"
+    )
+    bulk_overhead_s: NonNegative = Field(
+        0, description="fixed time of memory traffic at the share `bulk` [s]"
+    )
+    bulk: NonNegative = Field(
+        0,
+        description="share of the memory rate for large caches, where that is faster than `memory` "
+        "alone; 0: one share for all [1]",
+    )
 
 
 class FittedExperts(FittedMatmul):

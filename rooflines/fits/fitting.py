@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -14,6 +15,7 @@ from rooflines.fits.least_squares import Problem
 from rooflines.fits.nominal import TILES, math_column
 from rooflines.fits.time_form import (
     QUANTITIES,
+    AttentionNumbers,
     CollectiveNumbers,
     ExpertsNumbers,
     Extremes,
@@ -35,8 +37,14 @@ MIXED = ("activation_passes", "mixed_math", "mixed_memory", "mixed_depth_s")
 PARAMETERS: Mapping[Form, tuple[str, ...]] = {"max": SHARES, "pieces": (*SHARES, *MIXED)}
 """Numbers fitted to kernels, by form."""
 
-EXTENSIONS = ("sustained", "mixed_activations")
-"""Numbers to try where there are many timings."""
+EXTENSIONS = (("sustained",), ("mixed_activations",))
+"""Numbers of matmuls to try where there are many timings, those that are tried together."""
+
+ATTENTION_EXTENSIONS = (("mixed_head_s",), ("bulk_overhead_s", "bulk"))
+"""The same for attention."""
+
+POOR = 0.1
+"""Median error at its own timings from which a fit of attention tries them [1]."""
 
 MIN_EXTENSION_TIMINGS = 300
 """Timings from which extensions are tried [1]."""
@@ -79,15 +87,20 @@ class FormFit:
         names: The numbers that are fitted.
         starts: The starts, as factors on the prior.
         base: Numbers that are not fitted, at their defaults.
-        extends: With `MIN_EXTENSION_TIMINGS` timings or more, try the extensions and tiles, and
-            keep those that gain `MIN_GAIN` at inner held-out sites.
+        extensions: Further numbers, and those that are tried together. With
+            `MIN_EXTENSION_TIMINGS` timings or more, those that gain `MIN_GAIN` at inner held-out
+            sites are kept.
+        tiles: Row tiles that are tried likewise.
+        poor: Median error at its own timings from which a fit tries them [1].
     """
 
     prior: FormNumbers
     names: tuple[str, ...]
     starts: tuple[Named, ...]
     base: FormNumbers
-    extends: bool = False
+    extensions: tuple[tuple[str, ...], ...] = ()
+    tiles: tuple[int, ...] = ()
+    poor: float = 0
 
     def fit(self, frame: pl.DataFrame) -> FitResult:
         """Fit the numbers to timings.
@@ -98,17 +111,18 @@ class FormFit:
         Raises:
             RooflinesError: scipy is missing.
         """
-        chosen = (
-            self._extend(frame) if self.extends and frame.height >= MIN_EXTENSION_TIMINGS else self
-        )
-        numbers, at_prior = chosen.problem(frame).fit(chosen.names)
-        return FitResult(chosen.base.with_numbers(numbers), at_prior)
+        many = bool(self.extensions) and frame.height >= MIN_EXTENSION_TIMINGS
+        if not many or self.poor:
+            plain = _fitted(self, frame)
+            if not many or median_error(frame, plain.numbers) <= self.poor:
+                return plain
+        return _fitted(self._extend(frame), frame)
 
     def refit(self, frame: pl.DataFrame, numbers: FormNumbers) -> FormNumbers:
         """Refit the same numbers as another fit, to other timings."""
-        candidates = dict.fromkeys((*self.names, *(EXTENSIONS if self.extends else ())))
+        candidates = dict.fromkeys((*self.names, *chain(*self.extensions)))
         names = tuple(name for name in candidates if getattr(numbers, name))
-        base = self.base.with_numbers({"tile": numbers.tile} if self.extends else {})
+        base = self.base.with_numbers({"tile": numbers.tile} if self.tiles else {})
         return replace(self, names=names, base=base).solve(frame)
 
     def solve(self, frame: pl.DataFrame) -> FormNumbers:
@@ -124,16 +138,15 @@ class FormFit:
             return self
 
         def error(option: FormFit) -> float:
-            inner_errors = with_estimate_errors(inner, option.solve(outer))["error"]
-            return float(inner_errors.quantile(0.5, "linear") or 0)
+            return median_error(inner, option.solve(outer))
 
         chosen: FormFit = self
         min_error = error(self)
         while True:
-            extensions = (name for name in EXTENSIONS if name not in chosen.names)
-            options = [replace(chosen, names=(*chosen.names, name)) for name in extensions]
+            extensions = (names for names in self.extensions if names[0] not in chosen.names)
+            options = [replace(chosen, names=(*chosen.names, *names)) for names in extensions]
             if chosen.base.tile == 1:
-                bases = (chosen.base.with_numbers({"tile": tile}) for tile in TILES)
+                bases = (chosen.base.with_numbers({"tile": tile}) for tile in self.tiles)
                 options += [replace(chosen, base=base) for base in bases]
             errors = [error(option) for option in options]
             if not errors or min(errors) > min_error - MIN_GAIN:
@@ -157,6 +170,12 @@ class FormFit:
         return Problem(frame["seconds"].to_numpy(), times, vars(self.prior), self.starts)
 
 
+def _fitted(form: FormFit, frame: pl.DataFrame) -> FitResult:
+    """Fit a form's numbers, without its extensions."""
+    numbers, at_prior = form.problem(frame).fit(form.names)
+    return FitResult(form.base.with_numbers(numbers), at_prior)
+
+
 COLLECTIVE_PRIOR = CollectiveNumbers(
     overhead_s=Fraction("7e-6"),
     low_latency=Fraction("0.25"),
@@ -178,7 +197,7 @@ COLLECTIVE_FIT = FormFit(
 )
 """Fit for a collective."""
 
-ATTENTION_PRIOR = Numbers(
+ATTENTION_PRIOR = AttentionNumbers(
     Fraction("0.4"),
     Fraction("0.7"),
     Fraction("9e-6"),
@@ -187,6 +206,9 @@ ATTENTION_PRIOR = Numbers(
     mixed_memory=Fraction("1.3"),
     mixed_activations=Fraction("0.3"),
     mixed_depth_s=Fraction("1e-9"),
+    mixed_head_s=Fraction("2e-8"),
+    bulk_overhead_s=Fraction("2e-5"),
+    bulk=Fraction("0.9"),
 )
 """Prior for attention: typical numbers on data-center GPUs."""
 
@@ -194,7 +216,9 @@ ATTENTION_FIT = FormFit(
     ATTENTION_PRIOR,
     (*SHARES, *MIXED, "mixed_activations"),
     ({}, {"mixed_depth_s": 0.2, "mixed_activations": 5.0, "mixed_math": 0.6}),
-    NO_FIT,
+    AttentionNumbers(Fraction(1), Fraction(1), Fraction(0)),
+    ATTENTION_EXTENSIONS,
+    poor=POOR,
 )
 """Fit for attention: all pieces, with the context as depth."""
 
@@ -222,13 +246,20 @@ EXPERTS_FIT = FormFit(
 
 def kernel_fit(prior: Numbers, form: Form) -> FormFit:
     """Fit for kernels, from a prior."""
-    return FormFit(prior, PARAMETERS[form], STARTS, NO_FIT, extends=form == "pieces")
+    further = (EXTENSIONS, TILES) if form == "pieces" else ((), ())
+    return FormFit(prior, PARAMETERS[form], STARTS, NO_FIT, *further)
 
 
 def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
     """Columns with nominal quantities in timings; `math` has rows in whole tiles."""
     columns = {name: name for name in QUANTITIES if name in frame.columns}
     return {**columns, "math": math_column(numbers.tile)} if numbers.tile > 1 else columns
+
+
+def median_error(frame: pl.DataFrame, numbers: FormNumbers) -> float:
+    """Median error of estimates at timings with nominal times [1]."""
+    errors = with_estimate_errors(frame, numbers)["error"]
+    return float(errors.quantile(0.5, "linear") or 0)
 
 
 def with_estimate_errors(frame: pl.DataFrame, numbers: FormNumbers) -> pl.DataFrame:

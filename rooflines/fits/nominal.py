@@ -276,6 +276,7 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         x=B * T * read * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
         out=B * T * written * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
         depth=S,
+        heads=B * columns["K"],
     )
 
 

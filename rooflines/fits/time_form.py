@@ -37,10 +37,12 @@ Number = Fraction | float
 Value = TypeVar("Value", Fraction, "pl.Expr", "NDArray[np.float64]")
 """Nominal quantity: exact, an expression, or values at many timings."""
 
-QUANTITIES = ("math", "memory", "network", "x", "out", "inputs", "activated", "depth", "hops")
+TIMES = ("math", "memory", "network", "x", "out", "inputs")
+QUANTITIES = (*TIMES, "activated", "depth", "heads", "hops")
 """Nominal quantities, as `Affine.per` names them."""
 
-COUNTED = ("depth", "columns", "context", "activated", "width", "expert_width", "head", "window")
+EXPERT_COUNTS = ("activated", "width", "expert_width")
+COUNTED = ("depth", "columns", "context", "heads", "head", "window", *EXPERT_COUNTS)
 """Sizes among a kernel's fit terms [1]; the others are bytes."""
 
 SUSTAINED_S = Fraction(1, 1000)
@@ -54,7 +56,8 @@ class Affine:
     Attributes:
         bound: The bottleneck where this piece is the largest.
         per: Factors by quantity, a name in `QUANTITIES`: nominal seconds; for `depth` the
-            contracted elements, for `activated` the experts, for `hops` the steps around the ring.
+            contracted elements, for `activated` the experts, for `heads` the KV heads of all
+            sequences, for `hops` the steps around the ring.
         constant_s: The constant [s].
     """
 
@@ -138,19 +141,53 @@ class Numbers(FormNumbers):
         if self.sustained:
             sustained_s = self.sustained * SUSTAINED_S
             affines.append(Affine("compute", {"math": math + self.sustained}, -sustained_s))
-        affines.append(Affine("memory", {"memory": 1 / self.memory}))
-        affines.append(Affine("network", {"network": 1 / self.network}))
-        mixed = {
+        network = Affine("network", {"network": 1 / self.network})
+        pieces = [*((affine,) for affine in affines), self.memory_times, (network,)]
+        if factors := {name: factor for name, factor in self.mixed.items() if factor}:
+            pieces.append((Affine("mixed", factors),))
+        return tuple(pieces)
+
+    @property
+    def memory_times(self) -> MinOf:
+        """Memory piece."""
+        return (Affine("memory", {"memory": 1 / self.memory}),)
+
+    @property
+    def mixed(self) -> Mapping[str, Number]:
+        """Factors in the mixed piece, by quantity."""
+        return {
             "math": self.mixed_math,
             "memory": self.mixed_memory,
             "x": self.mixed_activations,
             "out": self.mixed_activations,
             "depth": self.mixed_depth_s,
         }
-        if any(mixed.values()):
-            factors = {name: factor for name, factor in mixed.items() if factor}
-            affines.append(Affine("mixed", factors))
-        return tuple((affine,) for affine in affines)
+
+
+@dataclass(frozen=True)
+class AttentionNumbers(Numbers):
+    """Fitted numbers for grouped-query attention.
+
+    The mixed piece has a time per sequence and KV head. Where `bulk` is not zero, memory traffic
+    takes the smaller of two times, like a collective: at `memory`, or at `bulk` after a start.
+    """
+
+    mixed_head_s: Number = Fraction(0)
+    bulk_overhead_s: Number = Fraction(0)
+    bulk: Number = Fraction(0)
+
+    @property
+    def memory_times(self) -> MinOf:
+        """Memory piece: t_memory / memory, or bulk_overhead_s + t_memory / bulk."""
+        if not self.bulk:
+            return super().memory_times
+        bulk = Affine("memory", {"memory": 1 / self.bulk}, self.bulk_overhead_s)
+        return (*super().memory_times, bulk)
+
+    @property
+    def mixed(self) -> Mapping[str, Number]:
+        """Factors in the mixed piece, by quantity."""
+        return {**super().mixed, "heads": self.mixed_head_s}
 
 
 @dataclass(frozen=True)

@@ -69,16 +69,18 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
     quantities = nominal_quantities(kernel, machine, numbers.tile)
     pieces: dict[str, list[tuple[Poly, ...]]] = {}
     network = Time()
-    for (piece,) in numbers.pieces:
-        if piece.bound != "network":
-            pieces.setdefault(piece.bound, []).append((_affine_time(piece, quantities),))
+    for options in numbers.pieces:
+        bound = options[0].bound
+        if bound != "network":
+            polys = tuple(_affine_time(affine, quantities) for affine in options)
+            pieces.setdefault(bound, []).append(polys)
         elif kernel.timed_transfers:
             share = Fraction(numbers.network)
             network = Time.total(
                 (1, Time((collective_pieces(transfer, share, choice),)))
                 for transfer in kernel.timed_transfers
             )
-            pieces[piece.bound] = []
+            pieces[bound] = []
     times = {
         bound: network if bound == "network" else Time((tuple(pieces[bound]),))
         for bound in BOUNDS

@@ -79,9 +79,9 @@ class Kernel:
         transfers: The collectives, one after another.
         fit_terms: Terms that calibrations read: bytes in `x` and `out` [byte]; for a matmul with
             weights also its `depth` D and `columns` F, for attention the `context` per sequence,
-            the size per `head` and the `window` [1]; for routed experts the bytes in their
-            `inputs`, each token once [byte], the number `activated`, and their `width` D and
-            `expert_width` Fe [1].
+            the KV `heads` in all sequences, the size per `head` and the `window` [1]; for routed
+            experts the bytes in their `inputs`, each token once [byte], the number `activated`,
+            and their `width` D and `expert_width` Fe [1].
         rows: The sizes whose product a calibration rounds up to whole tiles; none for a kernel
             that has tiles already, or is no matmul.
         row_shards: Chips that share these rows [1].

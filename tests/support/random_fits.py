@@ -66,7 +66,18 @@ def fitted_matmuls(draw):
 def fitted_attention(draw):
     """Draw a calibration of attention."""
     numbers = {"math": draw(fractions_of_one), "memory": draw(fractions_of_one)}
-    return {**numbers, "overhead_s": draw(lots.sampled_from([0, 1.1e-5])), **draw(fits())}
+    further = {
+        "mixed_depth_s": lots.sampled_from([3.3e-10, 1e-9]),
+        "mixed_head_s": lots.sampled_from([3e-8, 1e-6]),
+        "bulk_overhead_s": lots.sampled_from([0, 2.5e-5]),
+        "bulk": lots.sampled_from([0.5, 0.97, 3]),
+    }
+    return {
+        **numbers,
+        "overhead_s": draw(lots.sampled_from([0, 1.1e-5])),
+        **{name: draw(values) for name, values in further.items() if draw(lots.booleans())},
+        **draw(fits()),
+    }
 
 
 @lots.composite

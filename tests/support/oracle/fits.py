@@ -196,7 +196,7 @@ def pieces(machine, kernel, fit):
         activation_bytes = kernel.matmul.inputs + kernel.matmul.outputs
     moved = kernel.weight_bytes + kernel.kv_cache_bytes + activation_bytes
     math_s, memory_s = kernel.flops / machine.peaks[kernel.unit], moved / machine.memory_rate
-    activations_s, depth = Fraction(0), Fraction(0)
+    activations_s, depth, heads = Fraction(0), Fraction(0), Fraction(0)
     if kernel.matmul is not None:
         rows, tile = kernel.matmul.rows, int(fit.get("tile", 1))
         math_s *= 1 if rows is None else math.ceil(rows / tile) * tile / rows if tile > 1 else 1
@@ -209,19 +209,23 @@ def pieces(machine, kernel, fit):
     ]
     if fused := kernel.fused:
         activations_s = (fused.inputs + fused.outputs) / machine.memory_rate
-        depth = fused.depth
+        depth, heads = fused.depth, fused.heads
+    memory = [memory_s / fit["memory"]]
+    if fit.get("bulk"):
+        memory.append(fit.get("bulk_overhead_s", 0) + memory_s / fit["bulk"])
     compute_s = math_s / fit["math"]
     return [
         ("compute", compute_s),
         ("compute", compute_s + fit.get("sustained", 0) * (math_s - Fraction(1, 1000))),
-        ("memory", memory_s / fit["memory"]),
+        ("memory", min(memory)),
         ("network", sum(network, Fraction(0))),
         (
             "mixed",
             fit.get("mixed_math", 0) * math_s
             + fit.get("mixed_memory", 0) * memory_s
             + fit.get("mixed_activations", 0) * activations_s
-            + fit.get("mixed_depth_s", 0) * depth,
+            + fit.get("mixed_depth_s", 0) * depth
+            + fit.get("mixed_head_s", 0) * heads,
         ),
     ]
 

@@ -37,7 +37,8 @@ class Fused(NamedTuple):
     """Attention or routed experts, as fits of their own time them.
 
     Bytes in and out, and of each token once; the depth of a fit's mixed piece; activated experts;
-    sizes that fits reach to. Whether query heads share a KV head of the chip.
+    KV heads of all sequences; sizes that fits reach to. Whether query heads share a KV head of the
+    chip.
     """
 
     inputs: Fraction
@@ -46,6 +47,7 @@ class Fused(NamedTuple):
     depth: Fraction | int = 0
     once: Fraction = Fraction(0)
     activated: Fraction = Fraction(0)
+    heads: Fraction = Fraction(0)
     shares: bool = True
 
 

@@ -421,6 +421,7 @@ class OneChip:
                 outside,
                 sizes,
                 depth=of.context,
+                heads=self.rows * Fraction(of.heads, case.cache_shares(of.heads)),
                 shares=of.queries * min(tp, of.heads) > tp * of.heads,
             )
         return Kernel(
