@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -33,6 +32,7 @@ from rooflines.fits.calibration_files import (
     Errors,
     calibrations_yaml,
     key_of,
+    numbers_in,
     shipped_calibrations,
 )
 from rooflines.fits.engine_overhead import step_bands, step_fits
@@ -155,7 +155,7 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         frame = frame.with_columns(contents=pl.lit(None, pl.String))
     keys = ("chip", "software", "contents", name)
     for (chip, software, stated, of), part in frame.group_by(keys, maintain_order=True):
-        newest = max(part["source"].unique(), key=version)
+        newest = max(part["source"].unique(), key=lambda name: numbers_in(version(name)))
         one = launched_in_graphs(replace(timings, frame=part.filter(pl.col("source") == newest)))
         if note := check_repeats(one, path):
             print(note, file=sys.stderr)
@@ -176,7 +176,8 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
             collected = newest
         source = timings_source(metadata_of(Path(path))) if path in OWN else collected
         entry = chip_entries()[str(chip)]
-        request = FitRequest(one, str(chip), entry, source, date, contents=contents)
+        timed = version(newest) if newest.startswith(COLLECTION) else None
+        request = FitRequest(one, str(chip), entry, source, date, contents=contents, version=timed)
         yield key_of(str(chip), library), str(of), request
 
 
@@ -236,9 +237,9 @@ def elsewhere(
     return band(pl.concat(parts)) if parts else None
 
 
-def version(source: str) -> tuple[int, ...]:
-    """The numbers in a version, to compare it with others."""
-    return tuple(map(int, re.findall(r"\d+", source.rpartition("/")[2])))
+def version(source: str) -> str:
+    """The version in the column `source` of a public table."""
+    return source.rpartition("/")[2]
 
 
 def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:

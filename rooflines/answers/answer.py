@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,6 +24,7 @@ from rooflines.answers.phrases import (
     Section,
     beyond_largest_size,
     crossover,
+    older_timings,
 )
 from rooflines.answers.screen import Screen
 from rooflines.basics.text import seconds, si, significant
@@ -64,6 +65,7 @@ class Answer(ABC):
             `p90` [1]; None: no published timings of such a case.
         measured_number: Number in the question, judged; None: none was asked about.
         kin: Chip by whose timings this one is estimated; None: by its own.
+        older: Engines whose timings are of an older version than others: that and the newest.
     """
 
     kind: ClassVar[str]
@@ -90,6 +92,7 @@ class Answer(ABC):
     measured: Mapping[str, Any] | None
     measured_number: MeasuredNumber | None = None
     kin: str | None = None
+    older: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @property
     def chip(self) -> str:
@@ -208,8 +211,9 @@ class Answer(ABC):
         origin += f" on {self.chip}"
         if self.kin is not None:
             origin += f", by timings of {self.kin},"
-        outside = "".join(f"; {text}" for text in self._outside_timings(estimate))
-        return f"calibrated to {origin} in {self._computes()}{contents}{outside}"
+        outside = (*older_timings(self.older), *self._outside_timings(estimate))
+        said = "".join(f"; {text}" for text in outside)
+        return f"calibrated to {origin} in {self._computes()}{contents}{said}"
 
     def _outside_timings(self, estimate: Estimate) -> Iterator[str]:
         """Respects in which the case lies outside the timings behind its estimate."""

@@ -126,6 +126,7 @@ def answer_of(
         "basis": basis_of([row], bound=bound),
         "measured": _timed(case, row),
         "kin": _kin(sweep, case),
+        "older": sweep.calibrations.older_versions(case.chip, softwares_of(case)),
     }
     answer: Answer
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):

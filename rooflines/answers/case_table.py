@@ -14,7 +14,7 @@ from rooflines.answers.measured_number import (
     measured_section,
     several_measured,
 )
-from rooflines.answers.phrases import operation_title, price_notes, step_title
+from rooflines.answers.phrases import older_timings, operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
 from rooflines.basics.errors import RooflinesError, quote
@@ -330,11 +330,18 @@ def basis_notes(
     if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}
+        others: dict[str, None] = {}
         for case in cases:
-            software = ", ".join(softwares_of(case)) or "the chip's own measurements"
+            softwares, calibrations = softwares_of(case), case.choice.calibrations
+            software = ", ".join(softwares) or "the chip's own measurements"
             origins.setdefault(software, []).append(case.chip)
+            kin = calibrations.by_kin(case.chip) if softwares else None
+            texts = [*older_timings(calibrations.older_versions(case.chip, softwares))]
+            texts += [] if kin is None else [f"by timings of {kin}"]
+            others |= dict.fromkeys(f"{case.chip}: {text}." for text in texts)
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
         yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
+        yield from others
     elif basis is not BOUND_BASIS or any(
         row.get(ESTIMATE_BASIS.column) is not None for row in rows
     ):

@@ -38,6 +38,12 @@ BEYOND = {
 """Texts about an estimate beyond its calibration's timings."""
 
 
+def older_timings(older: Mapping[str, tuple[str, str]]) -> Iterator[str]:
+    """Engines that were timed in an older version than elsewhere, as in `older_versions`."""
+    for engine, (version, newest) in older.items():
+        yield f"timings of {engine} {version}, older than {newest}"
+
+
 class Line(NamedTuple):
     """A labelled statement: what it is about, the short answer, which may be empty, the rest."""
 

@@ -56,6 +56,7 @@ class FitRequest:
         prior: Another fit to start from; None: typical numbers.
         contents: What the timings include besides the operation; None: what they say, or the
             weights' conversion in a weight-only format.
+        version: Version of the software that was timed; None: not stated.
     """
 
     timings: Timings
@@ -66,6 +67,7 @@ class FitRequest:
     form: Form = "pieces"
     prior: Calibrations | None = None
     contents: str | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ def _fit_report(request: FitRequest, name: str) -> FitReport:
         "contents": request.contents
         or (_contents(timings, name) if kind is MATMUL_TIMINGS else None),
         "source": request.source,
+        "version": request.version,
         "date": request.date,
     }
     regions = pl.concat(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache, cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -113,6 +115,7 @@ class Fitted(Entry):
         None, description="what the timings include besides the operation; shown with an estimate"
     )
     source: Text = Field(description="where the timings come from")
+    version: Text | None = Field(None, description="version of the software that was timed")
     date: Text = Field(description="when it was fitted")
 
 
@@ -328,6 +331,43 @@ class Calibrations(Entry):
         keys = {key.partition("/")[0] for key in (*self.calibrations, *self.collectives)}
         kin = self.kin.get(chip)
         return kin if chip not in keys and kin in keys else None
+
+    def older_versions(self, chip: str, softwares: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Engines whose fits on a chip have an older version than their newest on any chip.
+
+        Args:
+            chip: The chip's id.
+            softwares: Their names.
+
+        Returns:
+            The oldest version on the chip and the newest on any, by engine.
+        """
+        chips, older = self.chips_behind(chip), dict[str, tuple[str, str]]()
+        for engine in dict.fromkeys(name.partition("-")[0] for name in softwares):
+            versions = self._versions.get(engine, {})
+            on_chip = [version for name in chips for version in versions.get(name, ())]
+            newest = max(chain(*versions.values()), key=numbers_in, default="")
+            oldest = min(on_chip, key=numbers_in, default=newest)
+            if oldest != newest:
+                older[engine] = oldest, newest
+        return older
+
+    @cached_property
+    def _versions(self) -> dict[str, dict[str, set[str]]]:
+        """Versions of fits, by engine and chip."""
+        versions: dict[str, dict[str, set[str]]] = {}
+        by_key: Iterable[tuple[str, Mapping[str, Fitted]]] = chain(
+            self.calibrations.items(),
+            self.attention.items(),
+            self.experts.items(),
+            self.collectives.items(),
+        )
+        for key, by_name in by_key:
+            chip, _, software = key.partition("/")
+            by_chip = versions.setdefault(software.partition("-")[0], {})
+            timed = {fit.version for fit in by_name.values() if fit.version}
+            by_chip.setdefault(chip, set()).update(timed)
+        return versions
 
     def auto_softwares(self, chip: str, computes: Iterable[str]) -> tuple[str, ...]:
         """Software that `auto` takes: the first engine with fits in all compute dtypes, and NCCL.
@@ -563,6 +603,11 @@ def calibrations_yaml(calibrations: Calibrations, heading: str = "") -> str:
     return comment + yaml.safe_dump(
         content, sort_keys=False, allow_unicode=True, width=WIDTH, default_flow_style=None
     )
+
+
+def numbers_in(version: str) -> tuple[int, ...]:
+    """Numbers in a version, to compare it with others."""
+    return tuple(map(int, re.findall(r"\d+", version)))
 
 
 def _numbers_first(entry: Mapping[str, object]) -> dict[str, object]:
