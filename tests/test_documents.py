@@ -12,6 +12,7 @@ import gallery
 import jsonschema
 import performance
 import pytest
+from accuracy_page import outside_bands
 from answers import critical_batches
 from blocks import with_values
 from case_files import case
@@ -184,6 +185,22 @@ def test_held_out_errors_come_before_those_in_sample():
     assert 0 < page.index(unseen) < page.index("| b200 | SGLang |") < page.index(in_sample)
     assert f"is {min(by_engine):.0f} to {max(by_engine):.0f} %." in page
     assert f"| h200-sxm | vLLM | 164 | {100 * errors['h200-sxm/vllm']:.1f} % |" in page
+
+
+def test_bands_that_hold_too_few_or_too_many_runs_are_named():
+    """A chip with one engine is named once; ends count as within."""
+    runs = {
+        "model a": 70,
+        "model b": 97,
+        "chip c": 10,
+        "key c/e": 10,
+        "key d/e": 69,
+        "dtypes f": 90,
+    }
+    lines = [
+        f"{name}  left out  1,234  -  5.0  6.0, {share} % in band" for name, share in runs.items()
+    ]
+    assert outside_bands("\n".join(lines)) == "c (10 %), d/e (69 %), b (97 %)"
 
 
 def test_the_model_names_modules_that_exist(repository):

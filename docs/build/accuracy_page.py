@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ACCURACY = DOCS / "accuracy.md"
 JUDGED_RUNS = DOCS / "judged-runs.txt"
+"""Output of `rooflines measured judge` for public runs of served models."""
 
 HELD_OUT_RUNS = DOCS / "held-out-runs.txt"
 
@@ -44,12 +45,19 @@ WRONG_PAIRS = re.compile(r"^wrong pairs of (\S+) .* ([\d.]+) +-$", re.MULTILINE)
 GROUPS = {"model": "model", "chip": "chip", "engine": "engine", "dtypes": "weights"}
 """Groups of runs in the same lines, with their names on the page."""
 
+PLACE = "key"
+"""Group of runs on one chip with one engine."""
+
+NAMES = "|".join((*GROUPS, PLACE))
+
+WITHIN = (70, 90)
+"""Shares in a band of 8 in 10 runs that count as such [%]."""
+
 LEFT_OUT = re.compile(
-    rf"^({'|'.join(GROUPS)}) (\S+) +left out +([\d,]+) +- +([\d.]+) +([\d.]+), (\d+) % in band",
+    rf"^({NAMES}) (\S+) +left out +([\d,]+) +- +([\d.]+) +([\d.]+), (\d+) % in band",
     re.MULTILINE,
 )
 """Group, name, runs, median error, p90 and share in the band [%]."""
-"""Output of `rooflines measured judge` for public runs of served models."""
 
 ENGINES = {"trtllm": "TensorRT-LLM", "vllm": "vLLM", "sglang": "SGLang"}
 SOFTWARE = {**ENGINES, "torch": "torch"}
@@ -225,7 +233,25 @@ def left_out_groups() -> Iterator[Sequence[str]]:
     for kind, name, n, middle, worst, inside in LEFT_OUT.findall(
         HELD_OUT_RUNS.read_text(encoding="utf-8")
     ):
-        yield GROUPS[kind], name, n, f"{middle} %", f"{worst} %", f"{inside} %"
+        if kind != PLACE:
+            yield GROUPS[kind], name, n, f"{middle} %", f"{worst} %", f"{inside} %"
+
+
+def outside_bands(text: str) -> str:
+    """Models, chips and engines with fewer or more runs in their bands than `WITHIN`, by share.
+
+    Args:
+        text: Lines of `HELD_OUT_RUNS`.
+    """
+    low, high = WITHIN
+    shares = {name: int(inside) for _, name, _, _, _, inside in LEFT_OUT.findall(text)}
+    outside = {name: share for name, share in shares.items() if not low <= share <= high}
+    told = [
+        (share, name)
+        for name, share in outside.items()
+        if "/" not in name or outside.get(name.partition("/")[0]) != share  # its only engine
+    ]
+    return ", ".join(f"{name} ({share} %)" for share, name in sorted(told))
 
 
 def values_of(text: str) -> dict[str, str]:
@@ -242,6 +268,7 @@ def values_of(text: str) -> dict[str, str]:
         "worst": percent(held_out_of(all_runs()).p90),
         "spread": f"{100 * min(errors):.0f} to {100 * max(errors):.0f} %",
         "seen": percent(all_runs().fitted.median),
+        "beyond": outside_bands(HELD_OUT_RUNS.read_text(encoding="utf-8")),
         "bounded": counts[1],
         "estimated": counts[2],
         "below": counts[3],
