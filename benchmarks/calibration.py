@@ -61,8 +61,8 @@ if TYPE_CHECKING:
 
 DATA = "ai-dynamo/aiconfigurator at 095f58a5, Apache-2.0, (c) NVIDIA"
 
-COLLECTION = "aiconfigurator/"
-"""Start of the sources of rows in that collection."""
+COLLECTION = ("aiconfigurator/", "custom/")
+"""Starts of the sources of rows in that collection, the second of engines' own all-reduces."""
 
 FURTHER = ("aiter/**/*tuned_gemm*.csv", "LLMServingSim/**/TPU*/**/layers.csv")
 """Patterns for tables in clones of further collections, beside `TABLES`, where there are some:

@@ -305,9 +305,11 @@ def test_shipped_calibrations_are_of_chips_and_dtypes_that_exist():
             assert own or "Apache-2.0, (c) NVIDIA" in entry.source
             assert all(low < 1 < high for low, high in entry.bands.values())
     for key, collectives in shipped.collectives.items():
-        for collective in collectives.values():
+        for name, collective in collectives.items():
             assert collective.held_out is not None
             assert collective.held_out.median < 0.25
+            assert "Apache-2.0, (c) NVIDIA" in collective.source
+            assert (collective.elsewhere is not None) == (name == "all-reduce")
             if key.endswith("/nccl"):
                 assert collective.numbers.low_latency < collective.numbers.bulk < 1
 
