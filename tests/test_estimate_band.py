@@ -116,6 +116,20 @@ def test_a_screen_says_what_its_band_rests_on():
     assert "beyond the timed sizes, so the band may not hold" in windows
 
 
+def test_timings_of_an_older_engine_are_called_so(capsys):
+    fits = shipped_calibrations()
+    older = fits.older_versions("a100-sxm-80gb", ["vllm", "sglang-block", "torch"])
+    assert older == {"vllm": ("0.14.0", "0.24.0"), "sglang": ("0.5.9", "0.5.14")}
+    assert fits.older_versions("b200", ["vllm", "trtllm", "nccl"]) == {}
+    said = "timings of vllm 0.14.0, older than 0.24.0"
+    assert f"; {said}; " in screen("a100", "llama-3.1-70b", split="tp8", calibration="vllm")
+    assert "older" not in screen("h100-sxm", "llama-3.1-70b", split="tp8", calibration="vllm")
+    assert cli.run(["explain", "a100,h800", "llama-3.1-70b", "tp8", "B=64", "S=4096"]) == 0
+    table = " ".join(capsys.readouterr().out.split())
+    assert f"a100-sxm-80gb: {said}." in table
+    assert "h800: by timings of h100-sxm." in table
+
+
 def test_a_band_of_runs_in_the_fit_is_called_one():
     answer = rooflines.explain_model(
         "h100-sxm", "llama-3.1-70b", B=64, S=4096, split="tp8", calibration="vllm"
