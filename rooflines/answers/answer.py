@@ -65,7 +65,7 @@ class Answer(ABC):
             `p90` [1]; None: no published timings of such a case.
         measured_number: Number in the question, judged; None: none was asked about.
         kin: Chip by whose timings this one is estimated; None: by its own.
-        older: Engines whose timings are of an older version than others: that and the newest.
+        older: Engines timed in an older version than elsewhere: that and the newest.
     """
 
     kind: ClassVar[str]
@@ -212,8 +212,8 @@ class Answer(ABC):
         if self.kin is not None:
             origin += f", by timings of {self.kin},"
         outside = (*older_timings(self.older), *self._outside_timings(estimate))
-        said = "".join(f"; {text}" for text in outside)
-        return f"calibrated to {origin} in {self._computes()}{contents}{said}"
+        remarks = "".join(f"; {text}" for text in outside)
+        return f"calibrated to {origin} in {self._computes()}{contents}{remarks}"
 
     def _outside_timings(self, estimate: Estimate) -> Iterator[str]:
         """Respects in which the case lies outside the timings behind its estimate."""

@@ -330,7 +330,7 @@ def basis_notes(
     if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}
-        others: dict[str, None] = {}
+        chip_notes: dict[str, None] = {}
         for case in cases:
             softwares, calibrations = softwares_of(case), case.choice.calibrations
             software = ", ".join(softwares) or "the chip's own measurements"
@@ -338,10 +338,10 @@ def basis_notes(
             kin = calibrations.by_kin(case.chip) if softwares else None
             texts = [*older_timings(calibrations.older_versions(case.chip, softwares))]
             texts += [] if kin is None else [f"by timings of {kin}"]
-            others |= dict.fromkeys(f"{case.chip}: {text}." for text in texts)
+            chip_notes |= dict.fromkeys(f"{case.chip}: {text}." for text in texts)
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
         yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
-        yield from others
+        yield from chip_notes
     elif basis is not BOUND_BASIS or any(
         row.get(ESTIMATE_BASIS.column) is not None for row in rows
     ):

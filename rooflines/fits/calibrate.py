@@ -56,7 +56,7 @@ class FitRequest:
         prior: Another fit to start from; None: typical numbers.
         contents: What the timings include besides the operation; None: what they say, or the
             weights' conversion in a weight-only format.
-        version: Version of the software that was timed; None: not stated.
+        version: Software version that was timed; None: not stated.
     """
 
     timings: Timings

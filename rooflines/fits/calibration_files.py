@@ -164,10 +164,10 @@ class FittedAttention(FittedMatmul):
     FORM = AttentionNumbers
 
     mixed_head_s: NonNegative = Field(
-        0, description="mixed piece: time of every KV head of every sequence [s]"
+        0, description="mixed piece: time per sequence and KV head [s]"
     )
     bulk_overhead_s: NonNegative = Field(
-        0, description="fixed time of memory traffic at the share `bulk` [s]"
+        0, description="fixed time beside memory traffic at the share `bulk` [s]"
     )
     bulk: NonNegative = Field(
         0,
@@ -354,7 +354,7 @@ class Calibrations(Entry):
 
     @cached_property
     def _versions(self) -> dict[str, dict[str, set[str]]]:
-        """Versions of fits, by engine and chip."""
+        """Fit versions by engine and chip."""
         versions: dict[str, dict[str, set[str]]] = {}
         by_key: Iterable[tuple[str, Mapping[str, Fitted]]] = chain(
             self.calibrations.items(),

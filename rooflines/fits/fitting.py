@@ -38,13 +38,13 @@ PARAMETERS: Mapping[Form, tuple[str, ...]] = {"max": SHARES, "pieces": (*SHARES,
 """Numbers fitted to kernels, by form."""
 
 EXTENSIONS = (("sustained",), ("mixed_activations",))
-"""Numbers of matmuls to try where there are many timings, those that are tried together."""
+"""Numbers for matmuls to try where there are many timings, those that are tried together."""
 
 ATTENTION_EXTENSIONS = (("mixed_head_s",), ("bulk_overhead_s", "bulk"))
 """The same for attention."""
 
 POOR = 0.1
-"""Median error at its own timings from which a fit of attention tries them [1]."""
+"""Median error at its own timings from which an attention fit tries them [1]."""
 
 MIN_EXTENSION_TIMINGS = 300
 """Timings from which extensions are tried [1]."""
@@ -257,7 +257,7 @@ def columns_in(frame: pl.DataFrame, numbers: FormNumbers) -> dict[str, str]:
 
 
 def median_error(frame: pl.DataFrame, numbers: FormNumbers) -> float:
-    """Median error of estimates at timings with nominal times [1]."""
+    """Median error at timings with nominal times [1]."""
     errors = with_estimate_errors(frame, numbers)["error"]
     return float(errors.quantile(0.5, "linear") or 0)
 

@@ -56,7 +56,7 @@ class Affine:
     Attributes:
         bound: The bottleneck where this piece is the largest.
         per: Factors by quantity, a name in `QUANTITIES`: nominal seconds; for `depth` the
-            contracted elements, for `activated` the experts, for `heads` the KV heads of all
+            contracted elements, for `activated` the experts, for `heads` KV heads in all
             sequences, for `hops` the steps around the ring.
         constant_s: The constant [s].
     """
@@ -169,7 +169,7 @@ class AttentionNumbers(Numbers):
     """Fitted numbers for grouped-query attention.
 
     The mixed piece has a time per sequence and KV head. Where `bulk` is not zero, memory traffic
-    takes the smaller of two times, like a collective: at `memory`, or at `bulk` after a start.
+    takes the smaller time, like a collective: at `memory`, or at `bulk` after a start.
     """
 
     mixed_head_s: Number = Fraction(0)
