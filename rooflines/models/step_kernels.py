@@ -301,7 +301,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     if group.gqa is not None:
         moved["context"] = Poly(group.context)
         moved["head"], moved["window"] = constant(group.gqa.H), constant(group.window)
-        moved["heads"] = Poly({("B",): Fraction(group.heads, parts)})
+        moved["heads"] = Poly({SEQUENCES: Fraction(group.heads, parts)})
         tp = 1 if sharing.cache_split == BY_BATCH else split.shards
         shares_heads = group.gqa.N * cache_shards(group.heads, tp) > tp * group.gqa.K
     if group.moe is not None:
