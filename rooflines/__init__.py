@@ -12,7 +12,6 @@ Source of the model: All About Rooflines, a chapter of How to Scale Your Model.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from rooflines.basics.lazy import lazy_attributes
@@ -81,6 +80,3 @@ HOMES = {
 """The modules of public names; planning a workflow does not wait for polars."""
 
 __getattr__, __dir__ = lazy_attributes(__name__, HOMES, "__version__")
-
-import_module("rooflines.kernels")  # loaded later, the room would hide the function of its name
-del globals()["kernels"]

@@ -13,7 +13,7 @@ FLOORS = (
         "theory",
         "dictionary",
         "hardware",
-        "kernels",
+        "kinds",
         "models",
         "training",
         "fits",

@@ -11,9 +11,9 @@ from rooflines.answers.kernel_question import parse_kernel_words
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.kernels.chains import parse_chain
-from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, placed_collective
-from rooflines.kernels.kernel_forms import kernel_form, with_letters
+from rooflines.kinds.chains import parse_chain
+from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, placed_collective
+from rooflines.kinds.kernel_forms import kernel_form, with_letters
 
 CHIPS = chip_entries()
 

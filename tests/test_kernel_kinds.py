@@ -18,10 +18,10 @@ from random_kernels import dtypes_of, options_of, question, sizes_of
 
 import rooflines
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
-from rooflines.kernels.kernel_results import RESULT_COLUMNS
-from rooflines.kernels.kind_table import KINDS
-from rooflines.kernels.placed_kernels import KernelRates, PlacedKernel, kernel_rates
+from rooflines.kinds.kernel_forms import kernel_form, kernel_sizes, with_letters
+from rooflines.kinds.kernel_results import RESULT_COLUMNS
+from rooflines.kinds.kind_table import KINDS
+from rooflines.kinds.placed_kernels import KernelRates, PlacedKernel, kernel_rates
 
 CASES = case("kernel_kinds")
 EXACTLY = 1e-14

@@ -16,9 +16,9 @@ import rooflines
 from rooflines.config.schema import ConfigFile
 from rooflines.evaluation.row_frames import table_of
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
-from rooflines.kernels.kind_table import KINDS
-from rooflines.kernels.placed_kernels import PlacedKernel, kernel_rates
+from rooflines.kinds.kernel_forms import kernel_form, kernel_sizes, with_letters
+from rooflines.kinds.kind_table import KINDS
+from rooflines.kinds.placed_kernels import PlacedKernel, kernel_rates
 from rooflines.results.tables import metadata_of
 from rooflines.site.data_page import threshold_data
 from rooflines.site.site import write_site

@@ -19,7 +19,7 @@ ADDITIONS: Mapping[str, str] = {
     "theory/": "resource, collective, operation",
     "dictionary/": "column",
     "hardware/": "chip or dtype key",
-    "kernels/": "kind of kernel",
+    "kinds/": "kind of kernel",
     "models/": "layer or attention kind",
     "models/hf/": "family, quantization method",
     "training/": "schedule, state sharding",

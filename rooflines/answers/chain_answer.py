@@ -15,16 +15,16 @@ from rooflines.answers.kernel_answer import (
 from rooflines.answers.kernel_estimate import UNTIMED
 from rooflines.answers.phrases import Line, Title
 from rooflines.basics.text import seconds, si
-from rooflines.kernels.chains import parse_chain
-from rooflines.kernels.kernel_forms import DEFAULT_FORMAT
+from rooflines.kinds.chains import parse_chain
+from rooflines.kinds.kernel_forms import DEFAULT_FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.answers.kernel_estimate import KernelChip
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.chains import Chain, ChainTimes
-    from rooflines.kernels.placed_kernels import KernelRates
+    from rooflines.kinds.chains import Chain, ChainTimes
+    from rooflines.kinds.placed_kernels import KernelRates
 
 
 def chain_answer(

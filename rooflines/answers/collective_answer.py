@@ -16,14 +16,14 @@ from rooflines.answers.kernel_answer import (
 from rooflines.answers.kernel_estimate import UNTIMED, collective_estimate
 from rooflines.answers.phrases import Line, Title
 from rooflines.basics.text import seconds, si
-from rooflines.kernels.collectives import ALL_REDUCE, PAIRWISE, placed_collective
+from rooflines.kinds.collectives import ALL_REDUCE, PAIRWISE, placed_collective
 from rooflines.theory.network import LEVEL_SEPARATOR
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.answers.kernel_estimate import KernelChip
-    from rooflines.kernels.collectives import LevelTime, PlacedCollective
+    from rooflines.kinds.collectives import LevelTime, PlacedCollective
 
 
 def collective_answer(

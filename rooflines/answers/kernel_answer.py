@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rooflines.answers.kernel_estimate import KernelEstimate
     from rooflines.hardware.chip_parts import NumberRecord
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.placed_kernels import Critical
+    from rooflines.kinds.placed_kernels import Critical
 
 THRESHOLDS = "Compute-bound from this size on, other sizes fixed:"
 """Title above critical sizes."""

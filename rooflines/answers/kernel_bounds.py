@@ -13,29 +13,29 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.lazy import pl
 from rooflines.basics.numbers import MAX_SIZE, whole
 from rooflines.evaluation.compiler import first_longest
-from rooflines.kernels.kernel_forms import (
+from rooflines.kinds.kernel_forms import (
     check_letters,
     kernel_form,
     kernel_sizes,
     min_size,
     with_letters,
 )
-from rooflines.kernels.kernel_results import (
+from rooflines.kinds.kernel_results import (
     KERNEL_BOUNDS,
     RESULT_COLUMNS,
     KernelResult,
     PreparedKernel,
     plain_sizes,
 )
-from rooflines.kernels.kind_names import checked_kind, find_kind
-from rooflines.kernels.placed_kernels import kernel_rates
+from rooflines.kinds.kind_names import checked_kind, find_kind
+from rooflines.kinds.placed_kernels import kernel_rates
 from rooflines.theory.operation import NAMED_OPERATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Hashable, Sequence
 
     from rooflines.answers.question import HasCatalogues
-    from rooflines.kernels.kernel_forms import KernelForm
+    from rooflines.kinds.kernel_forms import KernelForm
 
 Getter = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 """Function from arguments to some of their values."""

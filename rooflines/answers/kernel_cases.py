@@ -15,7 +15,7 @@ from rooflines.answers.kind_answer import kind_answer
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.kernels.placed_kernels import EXPONENTIALS
+from rooflines.kinds.placed_kernels import EXPONENTIALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

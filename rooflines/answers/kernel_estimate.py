@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_choice import CalibrationFit
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.collectives import PlacedCollective
-    from rooflines.kernels.kernel_forms import KernelForm, Work
+    from rooflines.kinds.collectives import PlacedCollective
+    from rooflines.kinds.kernel_forms import KernelForm, Work
     from rooflines.theory.times import Band, FitRange
 
 UNTIMED = "no timings of this kernel are fitted: the bound alone"

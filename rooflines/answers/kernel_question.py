@@ -14,16 +14,16 @@ from rooflines.answers.word_forms import says_nothing
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, find_collective
-from rooflines.kernels.kind_names import chain_sign, checked_kind, find_kind
-from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, find_collective
+from rooflines.kinds.kind_names import chain_sign, checked_kind, find_kind
+from rooflines.kinds.kind_table import BY_NAME
 from rooflines.models.library import catalogue_id, find_model, is_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.kinds import KernelKind
+    from rooflines.kinds.kinds import KernelKind
 
 PAYLOAD, PARAMETERS = "bytes", "parameters"
 """Letters with quantities: the payload of a collective, the parameters of an optimizer."""

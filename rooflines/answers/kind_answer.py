@@ -19,9 +19,9 @@ from rooflines.answers.phrases import DIGITS, Line, Title, crossover, distinguis
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.text import seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
-from rooflines.kernels.kernel_forms import kernel_form, kernel_sizes, with_letters
-from rooflines.kernels.kinds import VECTOR
-from rooflines.kernels.placed_kernels import PlacedKernel, kernel_rates
+from rooflines.kinds.kernel_forms import kernel_form, kernel_sizes, with_letters
+from rooflines.kinds.kinds import VECTOR
+from rooflines.kinds.placed_kernels import PlacedKernel, kernel_rates
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from rooflines.answers.kernel_estimate import KernelChip
     from rooflines.hardware.chip_parts import NumberRecord
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.kernel_forms import KernelForm, Work
-    from rooflines.kernels.kinds import KernelKind
-    from rooflines.kernels.placed_kernels import Critical, KernelTimes
+    from rooflines.kinds.kernel_forms import KernelForm, Work
+    from rooflines.kinds.kinds import KernelKind
+    from rooflines.kinds.placed_kernels import Critical, KernelTimes
 
 UNIFORM, SAME = "uniform", "same"
 """Routing whose work is a mean, and the strict bound for any routing."""

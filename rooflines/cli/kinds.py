@@ -8,14 +8,14 @@ import click
 import polars as pl
 
 from rooflines.cli.output import WithExamples, prints_frame, table
-from rooflines.kernels.collectives import COLLECTIVE_MEANINGS, SYNONYMS
-from rooflines.kernels.kind_table import KINDS
+from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, SYNONYMS
+from rooflines.kinds.kind_table import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rooflines.cli.output import Printed
-    from rooflines.kernels.kinds import KernelKind
+    from rooflines.kinds.kinds import KernelKind
 
 COLUMNS = ("kernel", "letters", "options", "meaning")
 """Columns on a screen."""

@@ -14,8 +14,8 @@ from rooflines.config.lists import Listed
 from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, KERNEL_SWEEP_METRICS
 from rooflines.hardware.entry_forms import NAME_SCHEMA, Text
-from rooflines.kernels.kernel_forms import DEFAULT_FORMAT
-from rooflines.kernels.kind_table import BY_NAME, KINDS
+from rooflines.kinds.kernel_forms import DEFAULT_FORMAT
+from rooflines.kinds.kind_table import BY_NAME, KINDS
 
 
 def _formats(value: object) -> object:

@@ -30,8 +30,8 @@ from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
-from rooflines.kernels.kind_names import find_kind
-from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kinds.kind_names import find_kind
+from rooflines.kinds.kind_table import BY_NAME
 from rooflines.theory.operation import (  # pydantic reads the types at run time
     NAMED_OPERATIONS,
     Flops,

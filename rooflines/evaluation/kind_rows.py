@@ -10,8 +10,8 @@ import polars as pl
 from rooflines.evaluation.compiler import first_longest
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages
 from rooflines.evaluation.sided import SIDED_FUNCTIONS, Quantity, total_in_row
-from rooflines.kernels.formulas import compile_with
-from rooflines.kernels.kernel_forms import BYTE_BITS
+from rooflines.kinds.formulas import compile_with
+from rooflines.kinds.kernel_forms import BYTE_BITS
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import MATH, MEMORY
 

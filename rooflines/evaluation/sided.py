@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rooflines.kernels.formulas import EXPRESSION_FUNCTIONS, FUNCTIONS
+from rooflines.kinds.formulas import EXPRESSION_FUNCTIONS, FUNCTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

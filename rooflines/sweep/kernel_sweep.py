@@ -14,9 +14,9 @@ from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.config.kernel_fields import KernelSweepConfig
 from rooflines.dictionary.columns import columns_of
-from rooflines.kernels.kernel_forms import check_letters, kernel_form, with_letters
-from rooflines.kernels.kind_names import checked_kind
-from rooflines.kernels.placed_kernels import KernelRates, PlacedKernel, kernel_rates
+from rooflines.kinds.kernel_forms import check_letters, kernel_form, with_letters
+from rooflines.kinds.kind_names import checked_kind
+from rooflines.kinds.placed_kernels import KernelRates, PlacedKernel, kernel_rates
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 from rooflines.sweep.operation_sweep import Sweep
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from rooflines.config.schema import SweepConfig
     from rooflines.dictionary.columns import Column
-    from rooflines.kernels.kernel_forms import KernelForm
-    from rooflines.kernels.kinds import KernelKind
+    from rooflines.kinds.kernel_forms import KernelForm
+    from rooflines.kinds.kinds import KernelKind
     from rooflines.theory.operation import Unit
 
 UNSPLIT = "none"

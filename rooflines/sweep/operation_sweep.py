@@ -13,7 +13,7 @@ from rooflines.basics.numbers import exact, whole
 from rooflines.basics.text import counted
 from rooflines.dictionary.columns import AXES, Column, columns_of
 from rooflines.hardware.dtype_catalogue import StoredDtypes, resolve_combinations
-from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kinds.kind_table import BY_NAME
 from rooflines.sweep.axes import Axis, axes_of
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows
 from rooflines.theory.costs import Workload

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.lazy import pl
 from rooflines.basics.numbers import MAX_SIZE
-from rooflines.kernels.formulas import compile_expressions, compile_quick
-from rooflines.kernels.kernel_forms import BYTE_BITS, kernel_sizes
-from rooflines.kernels.kinds import VECTOR
-from rooflines.kernels.placed_kernels import EXPONENTIALS, VECTOR_BOUND, PlacedKernel
+from rooflines.kinds.formulas import compile_expressions, compile_quick
+from rooflines.kinds.kernel_forms import BYTE_BITS, kernel_sizes
+from rooflines.kinds.kinds import VECTOR
+from rooflines.kinds.placed_kernels import EXPONENTIALS, VECTOR_BOUND, PlacedKernel
 from rooflines.theory.resources import MATH, MEMORY
 from rooflines.theory.times import TIE_SHARE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.kernels.kernel_forms import KernelForm
-    from rooflines.kernels.placed_kernels import Critical, KernelRates
+    from rooflines.kinds.kernel_forms import KernelForm
+    from rooflines.kinds.placed_kernels import Critical, KernelRates
 
 Number = int | float
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, close_to, quote
-from rooflines.kernels.kind_table import BY_NAME
+from rooflines.kinds.kind_table import BY_NAME
 
 if TYPE_CHECKING:
-    from rooflines.kernels.kinds import KernelKind
+    from rooflines.kinds.kinds import KernelKind
 
 FUSED, SEQUENCE = "+", ","
 """Signs between kinds: one fused kernel, or kernels one after another."""

@@ -11,9 +11,9 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_COUNT, first
 from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, FOUND, NEVER
 from rooflines.hardware.support import missing_level_reason, missing_peak_reason
-from rooflines.kernels.formulas import compile_formulas, names_in
-from rooflines.kernels.kernel_forms import VECTOR_DTYPE
-from rooflines.kernels.kinds import VECTOR
+from rooflines.kinds.formulas import compile_formulas, names_in
+from rooflines.kinds.kernel_forms import VECTOR_DTYPE
+from rooflines.kinds.kinds import VECTOR
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import math_rate
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rooflines.hardware.entries import Chip, Efficiency
-    from rooflines.kernels.kernel_forms import KernelForm, Work
+    from rooflines.kinds.kernel_forms import KernelForm, Work
     from rooflines.theory.operation import Unit
 
 MATH, MEMORY, VECTOR_BOUND, EXPONENTIALS, NETWORK = "compute", "memory", "vector", "exp", "network"

@@ -13,17 +13,17 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.kernels.kernel_forms import KernelForm, kernel_form
-from rooflines.kernels.kind_names import FUSED, MATMUL_NAME, chain_sign, checked_kind
-from rooflines.kernels.kinds import KernelKind, Tensor
-from rooflines.kernels.placed_kernels import KernelRates, kernel_rates, times_of_work
+from rooflines.kinds.kernel_forms import KernelForm, kernel_form
+from rooflines.kinds.kind_names import FUSED, MATMUL_NAME, chain_sign, checked_kind
+from rooflines.kinds.kinds import KernelKind, Tensor
+from rooflines.kinds.placed_kernels import KernelRates, kernel_rates, times_of_work
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
-    from rooflines.kernels.kernel_forms import Work
+    from rooflines.kinds.kernel_forms import Work
 
 MATMUL = KernelKind(
     MATMUL_NAME,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rooflines.basics.errors import Mistakes, RooflinesError, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.hardware.dtype_catalogue import dtype_entries, stored_bits
-from rooflines.kernels.formulas import compile_formulas, factors_of, names_in
-from rooflines.kernels.kind_names import checked_kind
-from rooflines.kernels.kinds import WHOLE_BYTE, Check, KernelKind
+from rooflines.kinds.formulas import compile_formulas, factors_of, names_in
+from rooflines.kinds.kind_names import checked_kind
+from rooflines.kinds.kinds import WHOLE_BYTE, Check, KernelKind
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:

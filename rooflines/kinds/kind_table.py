@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rooflines.kernels.kinds import WHOLE_BYTE, Check, Form, KernelKind, Tensor
+from rooflines.kinds.kinds import WHOLE_BYTE, Check, Form, KernelKind, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
