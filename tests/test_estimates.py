@@ -1,5 +1,6 @@
 """Estimates of sweeps: which calibration counts, what a job depends on, what is refused."""
 
+import json
 from fractions import Fraction
 from math import prod
 from typing import Any
@@ -175,6 +176,23 @@ def test_experts_of_all_chips_are_timed_with_one_all_reduce_over_these(tp, dp):
     )
     assert timed == [("all-reduce", tp * dp)]
     assert bound == [*[("all-to-all", tp * dp)] * 2, ("all-gather", tp)]
+
+
+@pytest.mark.parametrize(("shards", "beyond"), [(8, None), (16, "sizes"), ("4x4", "sizes")])
+def test_chips_along_all_axes_of_a_collective_are_those_of_its_timings(shards, beyond, tmp_path):
+    """A fit of one's own to all-reduces over 2 to 8 chips, which the sides of 4x4 are too."""
+    known = shipped_calibrations().collectives["h100-sxm/nccl"]["all-reduce"].model_dump()
+    dropped = ("contents", "held_out_below", "held_out")
+    fit = {key: value for key, value in known.items() if key not in dropped}
+    path = tmp_path / "own.yaml"
+    of_chip = {"calibrations": {"bf16": FIT}, "collectives": {"all-reduce": fit}}
+    path.write_text(json.dumps({kind: {"tpu-v5e/mine": of} for kind, of in of_chip.items()}))
+    split = {"sharding": "contracting/all-reduce", "shards": [shards], "calibration": ["mine"]}
+    grid = {"B": 64, "D": 4096, "F": 4096}
+    rows = estimates(
+        grid=grid, dtypes=["bf16"], chips=["tpu-v5e"], calibrations=[str(path)], **split
+    )
+    assert rows["estimate_extrapolated"].to_list() == [beyond]
 
 
 def test_attention_of_drafts_is_timed_at_the_mean_context_of_a_run():
