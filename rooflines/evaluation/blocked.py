@@ -66,7 +66,14 @@ def blocked_product(
         for name, column in values.items()
         if has_one_value(column)
     }
-    outer, inner = (_without(part, fixed) for part in (axes[:split], axes[split:]))
+    outer, inner = (  # an axis with one point has no column left
+        [
+            varying
+            for axis in part
+            if (varying := {name: axis[name] for name in axis if name not in fixed})
+        ]
+        for part in (axes[:split], axes[split:])
+    )
     if not outer or not inner:
         factors = {**sums.outer_factors, **sums.inner_factors}
         return _side([*outer, *inner], start, stop, fixed, factors).with_columns(**fixed)
@@ -79,14 +86,6 @@ def blocked_product(
         for first, last, low, high in _pieces(start, stop, math.prod(map(length, inner)))
     ]
     return pl.concat(pieces).with_columns(**fixed)
-
-
-def _without(axes: Sequence[AxisColumns], fixed: Expressions) -> list[AxisColumns]:
-    """Drop columns with one value from axes; an axis with one point has no column left."""
-    varying = [
-        {name: values for name, values in axis.items() if name not in fixed} for axis in axes
-    ]
-    return [axis for axis in varying if axis]
 
 
 def _side(
