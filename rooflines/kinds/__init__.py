@@ -1,1 +1,1 @@
-"""Kernels asked alone: attention, experts, norms, optimizers, collectives, and chains."""
+"""Kinds of kernels: attention, experts, norms, optimizers, collectives; chains."""
