@@ -103,7 +103,11 @@ def test_a_config_of_a_quantised_model_has_the_dtypes_that_it_is_published_in(he
     said(capsys, "new", "--model", "gpt-oss-120b", "-o", "one.yaml")
     (sweep,) = rooflines.load_config(here / "one.yaml").model_sweeps.values()
     (dtypes,) = sweep.config.dtypes
-    assert (dtypes.label, dtypes.weights, dtypes.experts) == ("published", "bf16", "mxfp4")
+    assert (dtypes.label, dtypes.weights, dtypes.experts) == (
+        "bf16 experts=mxfp4",
+        "bf16",
+        "mxfp4",
+    )
 
 
 def test_a_config_about_ones_own_model_runs(here, capsys):

@@ -155,7 +155,7 @@ def test_a_frame_has_the_numbers_of_single_calls(kind):
             assert equal, (column, options, dtypes, sizes)
 
 
-LARGEST = {("attention", "K"), ("experts", "E")}
+LARGEST = {("attention", "K"), ("experts", "E"), ("muon", "F")}
 """Letters whose growth makes a kernel memory-bound."""
 
 

@@ -525,6 +525,8 @@ class _Reader:
             return False
         parts = TIMES_SIGN.split(word)
         letters = [BLAS.get(part.upper(), part.upper()) for part in parts if part.isalpha()]
+        if not letters:  # 128x8k is sizes alone
+            return False
         dims = NAMED_OPERATIONS["matmul"].dims
         if len(parts) != len(dims) or len(letters) > 1 or letters[0] not in dims:
             problem = f"have {quote(word)}, which is no size for {', '.join(dims)} but one"

@@ -541,6 +541,7 @@ def _products() -> Iterator[KernelKind]:
         flags={"usual": Form(flops="5*(4*D*D*F + 2*D*D*D)")},
         checks=(Check("D <= F", "muon needs D <= F: swap them"),),
         axes=("D", "F"),
+        largest=("F",),
         limits={"D": ("1", "F"), "F": ("D", None)},
         notes=("Symmetric products are halved; `usual` counts them whole, as common code does.",),
         example="4096x14336 bf16",

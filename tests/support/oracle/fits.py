@@ -50,7 +50,7 @@ NO_FITS = Fits({"compute": None}, {}, {})
 
 ABOUT = (
     *("bands", "held", "fitted", "held_out", "held_out_below", "contents", "source", "date"),
-    *("sizes", "outside", "elsewhere"),
+    *("sizes", "outside", "elsewhere", "version"),
 )
 """Keys of a fit in a file, besides its numbers."""
 
