@@ -67,7 +67,7 @@ def test_ctrl_c_ends_a_run_in_one_line(here):
     large = SMALL.replace("[1, 64, 4096]", "{from: 1, to: 1000000, step: 1}")
     (here / "my.yaml").write_text(large)
     status, text = on_a_terminal(here, "run", "my.yaml", "--cores", "2", stop_after="to make")
-    assert status == 130
+    assert status == 130, text
     after = text.partition("to make in")[2]
     assert "Interrupted; the same command resumes the run" in after
     for word in ("Traceback", "Error", "died with"):

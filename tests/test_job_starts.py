@@ -13,6 +13,7 @@ import pytest
 from processes import python
 from small_config import matmul
 
+from rooflines.basics.errors import INTERRUPTED
 from rooflines.loading import load_config
 from rooflines.run import start
 from rooflines.run.plan import plan
@@ -162,7 +163,7 @@ def test_after_ctrl_c_processes_end_and_none_starts(waiting, tmp_path, monkeypat
         with pytest.raises(JobError, match="the run was interrupted"):
             read(tmp_path, *args)
     until(lambda: ended)
-    assert ended == [1], "jobs on threads end with the process"
+    assert ended == [INTERRUPTED], "jobs on threads end with the process"
 
 
 def test_a_process_ends_with_the_run(tmp_path):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from rooflines.basics.errors import INTERRUPTED
 from rooflines.basics.text import counted
 from rooflines.run.log import MAX_MESSAGE_BYTES, run_logged
 
@@ -218,11 +219,11 @@ def end_jobs() -> None:
     """Terminate the jobs of this run; after `interrupted` no others start.
 
     A thread cannot be terminated: where jobs on threads take longer than `INTERRUPTED_S`, the whole
-    process ends. The next run makes their outputs again, as after any killed run.
+    process ends as interrupted. The next run makes their outputs again, as after any killed run.
     """
     with _lock:
         for process in _processes:
             process.terminate()
-    timer = threading.Timer(INTERRUPTED_S, os._exit, [1])
+    timer = threading.Timer(INTERRUPTED_S, os._exit, [INTERRUPTED])
     timer.daemon = True
     timer.start()
