@@ -214,6 +214,13 @@ def test_estimates_are_those_of_the_same_kernels_in_a_model():
         assert estimate.columns()["t_estimate_p90_s"] == pytest.approx(row["t_estimate_p90_s"])
 
 
+def test_a_chunk_of_a_prompt_has_no_estimate():
+    whole = answer("h100-sxm attention B=1 S=8192 N=32 K=8 H=128")
+    chunk = answer("h100-sxm attention B=1 S=8192 T=512 N=32 K=8 H=128")
+    assert whole.estimate is not None
+    assert chunk.estimate is None
+
+
 def test_a_table_of_kernels_has_a_row_for_every_case():
     table = answer("h100-sxm b200 attention B=1,8 S=1k..4k N=32 K=8 H=128 decode bf16,fp8")
     keys = [(row["chip"], row["dtypes"], row["B"], row["S"]) for row in table.rows]

@@ -60,7 +60,7 @@ def chain_answer(
     matrix = next((rate.matrix for rate in rates if rate.matrix is not None), None)
     bound_text = f"at least {seconds(float(times.lower))}, {bound_words(row['bound'])}"
     if not chain.fused:
-        bound_text = f"{seconds(float(times.ops))} one after another; {bound_text}"
+        bound_text = f"{seconds(float(times.ops))} serialized; {bound_text}"
     typed = " ".join(f"{letter}={size}" for letter, size in sizes.items())
     return KernelAnswer(
         row=row,
@@ -93,7 +93,7 @@ def _columns(
     plain = formats["x"] if {*formats} == {"x"} else written
     return {
         "dtypes": plain,
-        "options": "fused" if chain.fused else "one after another",
+        "options": "fused" if chain.fused else "serialized",
         **sizes,
         "flops": float(chain.flops),
         "memory_bytes": float(chain.memory_bytes),

@@ -104,9 +104,9 @@ def _bound_text(placed: PlacedCollective, row: dict[str, Any]) -> str:
     """Bound in words; where the network adds up in its switch, the ring's time is none."""
     lower, words = seconds(row["t_lower_s"]), bound_words(row["bound"])
     if row[IN_SWITCH] is not None:
-        return f"ring {lower}, {words}; added up in the switch at least {seconds(row[IN_SWITCH])}"
+        return f"ring {lower}, {words}; reduced in the switch at least {seconds(row[IN_SWITCH])}"
     if placed.reduces and placed.kind in (ALL_REDUCE, "reduce"):
-        return f"ring {lower}, {words}; the switch of {placed.names[0]} may add up in less"
+        return f"ring {lower}, {words}; reduced in the switch of {placed.names[0]} it may take less"
     return f"at least {lower}, {words}"
 
 
@@ -151,7 +151,7 @@ def _facts(
         yield Line("hops", "", text)
     if row[IN_SWITCH] is not None:
         share = Fraction(placed.chips + 1, placed.chips) * payload
-        yield Line("switch", "", f"{si(float(share), 'B')} a chip where it adds up")
+        yield Line("switch", "", f"{si(float(share), 'B')} a chip where it reduces")
     link = placed.route.levels[0].link
     if placed.kind in PAIRWISE and link.topology == "mesh":
         direct = seconds(float(payload / link.bytes_per_s))

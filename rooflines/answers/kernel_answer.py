@@ -166,7 +166,7 @@ def measured_kernel(typed: str | None, row: Mapping[str, Any]) -> Section | None
         reasons = "data in a cache, another dtype, sparsity, or a masked half that is counted"
         if in_switch:
             over = significant(time_s / in_switch)
-            reasons = f"the switch adds up; {over} times the bound of that"
+            reasons = f"reduced in the switch; {over} times the bound of that"
         lines.append(Line("faster", "", f"than the {label}: {reasons}"))
     return Section(f"Measured {typed}:", lines)
 

@@ -13,6 +13,7 @@ from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.lazy import pl
 from rooflines.basics.numbers import MAX_SIZE, whole
 from rooflines.evaluation.compiler import first_longest
+from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.kinds.kernel_forms import (
     check_letters,
     kernel_form,
@@ -45,9 +46,6 @@ ALLOWED = "#allowed"
 
 Frame = TypeVar("Frame", "pl.DataFrame", "pl.LazyFrame")
 
-HBM = "hbm"
-"""Memory level of a kernel's operands."""
-
 MAX_PREPARED = 4096
 """Kernels ready at once [1]."""
 
@@ -60,7 +58,7 @@ def kernel(  # noqa: PLR0913, the parts of a question
     kind: str,
     *,
     dtypes: str | Mapping[str, str] | None = None,
-    memory: str = HBM,
+    memory: str = MAIN_MEMORY,
     exp: bool = False,
     config: HasCatalogues | None = None,
     **sizes: Any,  # noqa: ANN401, numbers, names and flags
@@ -113,12 +111,12 @@ def kernels(  # noqa: PLR0913, the parts of a question
     kind: str,
     *,
     dtypes: str | Mapping[str, str] | None = None,
-    memory: str = HBM,
+    memory: str = MAIN_MEMORY,
     exp: bool = False,
     config: HasCatalogues | None = None,
     **sizes: Any,  # noqa: ANN401, numbers, names and flags
 ) -> Frame:
-    """Bounds of a kernel on a frame of shapes, a row each: the numbers of `kernel` as columns.
+    """Kernel bounds for a frame of shapes, one row per shape: `kernel`'s numbers as columns.
 
     Amounts and times are Float64: whole numbers above 2^53 are rounded to 53 bits.
 

@@ -30,7 +30,7 @@ AMOUNTS = {
     "network_bytes": "bytes sent",
     IN_SWITCH: "in the switch",
     "busbw_bytes_per_s": "busbw",
-    "t_ops_s": "one after another",
+    "t_ops_s": "serialized",
 }
 """Column titles of amounts that a table has where they are above zero."""
 

@@ -176,6 +176,9 @@ def _attention(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
     options = form.options
     if form.kind.name != "attention" or options.get("mask") == "full" or options.get("backward"):
         return None
+    phase = options.get("phase", "prefill")
+    if phase == "prefill" and complete["T"] != complete["S"]:  # no chunks are timed
+        return None
     work = form.work(complete)
     sizes = complete
     cache = Fraction(work.memory_bytes) - work.input_bytes - work.result_bytes
@@ -189,8 +192,7 @@ def _attention(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
             "head": constant(sizes["H"]),
             "window": constant(window),
         },
-        attention_phase="decode" if sizes["T"] < sizes["S"] and options.get("phase") == "decode"
-        else "prefill",
+        attention_phase=phase,
         cache=form.dtypes["cache"],
         shares_heads=sizes["N"] > sizes["K"],
     )  # fmt: skip

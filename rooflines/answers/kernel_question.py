@@ -130,6 +130,15 @@ class KernelQuestion:
         """Tell whether this is about a collective."""
         return self.subject in COLLECTIVE_MEANINGS
 
+    @property
+    def option_names(self) -> tuple[str, ...]:
+        """Options of the command that this subject reads."""
+        if self.collective:
+            return ("shards", "network")
+        if self.kind is None:
+            return ("memory",)
+        return ("memory", "resource", "shards", *self.kind.choices)
+
     def cases(self) -> Iterator[AskedCase]:
         """Yield all cases: chips, dtypes and sizes, the last letter fastest."""
         letters = [*self.sizes]
@@ -477,6 +486,9 @@ class _Words:
             question.sizes.setdefault(letter, [size])
         if not question.chips:
             raise RooflinesError("chip", "is missing", "name one, such as h100")
+        if question.collective and (question.dtypes or question.roles):
+            question.dtypes, question.roles = [], {}
+            question.notes.append("a payload in bytes is the same in every dtype")
         if question.collective and PAYLOAD not in question.sizes:
             raise RooflinesError("bytes", "are missing", "write a payload such as 64MiB")
         if question.collective and not question.shards:

@@ -87,7 +87,7 @@ WORD_FORMS = (
     WordForm(
         "accumulation",
         "grad_accum=8  gas=8  mbs=2",
-        "micro-batches of a replica, and sequences of each: B is their product with dp",
+        "micro-batches of a replica, and sequences in a micro-batch: B is their product with dp",
         "64xh100 llama-3.1-8b dp64 fsdp gas=8 mbs=2",
         (TRAIN_COMMAND,),
     ),

@@ -87,18 +87,8 @@ OF_MODELS = {
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",
 }
-OF_KERNELS = (
-    "operation",
-    "phase",
-    "routing",
-    "shards",
-    "network",
-    "memory",
-    "measured",
-    "resource",
-    "calibration",
-)
-"""Options of questions about kernels."""
+OF_KERNELS = ("operation", "measured", "calibration")
+"""Options of all questions about kernels, besides those of their subject."""
 
 OF_BOTH = {
     "split": (
@@ -253,7 +243,8 @@ def _kernel_answer(
         return None
     from rooflines.answers.kernel_cases import kernel_cases  # noqa: PLC0415, loaded on use
 
-    refused = [name for name, value in options.items() if value and name not in OF_KERNELS]
+    allowed = {*OF_KERNELS, *question.option_names}
+    refused = [name for name, value in options.items() if value and name not in allowed]
     if refused:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in refused)
         problem = f"is no option of a kernel such as {question.subject}"

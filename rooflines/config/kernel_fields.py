@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, quote
 from rooflines.config.axis_sizes import SIZES_SCHEMA, Grid
 from rooflines.config.lists import Listed
 from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, KERNEL_SWEEP_METRICS
+from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.entry_forms import NAME_SCHEMA, Text
 from rooflines.kinds.kernel_forms import DEFAULT_FORMAT
 from rooflines.kinds.kind_table import BY_NAME, KINDS
@@ -73,6 +74,17 @@ class KernelSweepConfig(SweepKeys):
             "depends"
         ),
     )
+
+    @model_validator(mode="after")
+    def _nothing_is_ignored(self) -> Self:
+        """Refuse keys that have no effect on one chip's kernels, which no estimate covers here."""
+        with Mistakes() as mistakes:
+            for key, default in (("network", None), ("calibration", [AUTO_CALIBRATION])):
+                if getattr(self, key) not in (None, default):
+                    with mistakes.at(key):
+                        problem = "has no effect on kernels, whose rows are bounds on one chip"
+                        raise RooflinesError("", problem, "leave it out")
+        return self
 
     @cached_property
     def plain(self) -> dict[str, Any]:

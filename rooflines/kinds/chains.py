@@ -45,6 +45,9 @@ HALVING = ("swiglu", "geglu")
 WHOLE_ROWS = ("rmsnorm", "layernorm", "softmax", "sum", "top-k", "cross-entropy")
 """Kinds that need whole rows on the chip, where they are fused."""
 
+CHAIN_ROLES = ("x", "w", "out", "compute")
+"""Dtype roles: everything that is not said, weights, the last result, products."""
+
 SPREADING = ("top-k", "cross-entropy", "sum", "linear-cross-entropy", "experts", "embedding")
 """Kinds after which nothing, or a row of another width, follows."""
 
@@ -216,6 +219,9 @@ def parse_chain(
     """
     sign = sign or chain_sign(text) or FUSED
     parts = [part.strip() for part in text.split(sign)]
+    if unknown := [role for role in dtypes if role not in CHAIN_ROLES]:
+        fix = f"its roles are {', '.join(CHAIN_ROLES)}"
+        raise RooflinesError("dtypes", f"of a chain have no {', '.join(unknown)}", fix)
     if "B" not in sizes:
         raise RooflinesError("sizes", "lack B, the rows", "write B=4096")
     width: int | None = _first_width(parts, sizes)

@@ -305,7 +305,7 @@ def kernel_form(
     dtypes: str | Mapping[str, str] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> KernelForm:
-    """KernelKind with options and dtypes.
+    """Kernel form: a kind with options and dtypes.
 
     Args:
         kind: The kind, or its name.

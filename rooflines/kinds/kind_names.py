@@ -18,12 +18,12 @@ MATMUL_NAME = "matmul"
 
 
 def find_kind(name: str) -> KernelKind | None:
-    """KernelKind by name or synonym, in any case; None: there is none."""
+    """Kind by name or synonym, in any case; None: there is none."""
     return BY_NAME.get(name.strip().lower().replace("_", "-"))
 
 
 def checked_kind(name: str) -> KernelKind:
-    """KernelKind by name or synonym.
+    """Kind by name or synonym.
 
     Raises:
         RooflinesError: There is none.

@@ -44,7 +44,7 @@ def _rows(  # noqa: PLR0913, the parts of an entry
     synonyms: tuple[str, ...] = (),
     example: str = "4096x8192 bf16",
 ) -> KernelKind:
-    """KernelKind that reads and writes whole rows B x D, some times each."""
+    """Kind that reads and writes whole rows B x D, some times each."""
     read = {name: Tensor("x", ELEMENTS) for name in ("x", "y", "z")[:reads]}
     return KernelKind(
         name,
@@ -426,7 +426,7 @@ def _lookups() -> Iterator[KernelKind]:
     )
     yield KernelKind(
         "sum",
-        "reduction of rows to a number each: a sum, mean, maximum",
+        "reduction of each row to one number: a sum, mean or maximum",
         ROW_LETTERS,
         {"x": Tensor("x", ELEMENTS)},
         {"out": Tensor("out", ROWS)},
