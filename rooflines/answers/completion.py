@@ -12,7 +12,7 @@ from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_sizes import values_of
-from rooflines.answers.question_words import FSDP
+from rooflines.answers.question_words import EVERY_SPLIT, FSDP
 from rooflines.answers.typed_options import typed_options
 from rooflines.answers.word_forms import ACCUMULATION, key_name
 from rooflines.basics.errors import RooflinesError, quote
@@ -197,6 +197,8 @@ def complete(
     if not shared and "split" not in keys:
         within = {**question.options, **(options or {})}.get("within")
         asks_batch |= _fitted(question, catalogues, within, default_batch="B" in stated)
+    elif "B" in stated and len(question.chips) == 1 and not question.ask_split:
+        asks_batch |= _misfits(question, catalogues)
     if asks_batch:
         _take_max_batch(question, catalogues)
     elif seeks_context:
@@ -215,6 +217,24 @@ def _fitted(
         question.sizes["B"] = usual
         return False
     question.notes.append(f"B={usual} fits on no split that was tried")
+    return True
+
+
+def _misfits(question: Question, catalogues: QuestionCatalogues) -> bool:
+    """Check that the usual batch does not fit on the typed split, but a smaller one does."""
+    usual = question.sizes["B"]
+    if usual == PROMPTS or len(question.splits) > 1 or EVERY_SPLIT in question.splits:
+        return False
+    tried = replace(question, sizes={**question.sizes}, notes=[])
+    try:
+        answer = answered(tried, catalogues)
+    except RooflinesError:  # said later, at its place
+        return False
+    if isinstance(answer, Cases) or answer.row.get("fits") is not False:
+        return False
+    if not answer.row.get("max_B"):
+        return False
+    question.notes.append(f"B={usual} does not fit on these chips")
     return True
 
 

@@ -11,6 +11,7 @@ from rooflines.answers import name_search
 from rooflines.answers.model_kernels import MODEL_KINDS, model_sizes
 from rooflines.answers.question_sizes import SUFFIXED, values_of
 from rooflines.answers.word_forms import says_nothing
+from rooflines.answers.word_groups import longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -67,8 +68,34 @@ WORD_CHOICES = {
 }
 """Options by further words."""
 
-SAID_NOTHING = {"forward", "fwd", "kernel", "fused", "of", "on", "for", "with", "chips", "gpus"}
+SAID_NOTHING = {
+    *("forward", "fwd", "kernel", "fused", "chips", "gpus", "flash", "paged", "op", "nccl"),
+    *("layer", "step", "optimizer", "update", "latency", "network", "nvlink"),
+    *("over", "across", "among", "between", "elements", "length", "len", "per", "each"),
+}
 """Words that ask for nothing in particular."""
+
+SPOKEN_LETTERS = (
+    (r"(?:kv|key) heads? (\d+)", r"kv_heads=\1"),
+    (r"(\d+) (?:kv|key) heads?", r"kv_heads=\1"),
+    (r"(?:query|q|attention) heads? (\d+)", r"heads=\1"),
+    (r"(\d+) (?:(?:query|q|attention) )?heads", r"heads=\1"),
+    (r"(?:head )?dim(?:ension)? (\d+)", r"head_dim=\1"),
+    (r"head size (\d+)", r"head_dim=\1"),
+    (r"(?:hidden(?: size| dim)?|d model) (\d\w*)", r"hidden=\1"),
+    (r"(?:seq(?:uence)?|context)(?: len(?:gth)?)? (\d\w*)", r"seq=\1"),
+    (r"batch size (\d\w*)", r"batch=\1"),
+    (r"top[- ]?(?:k )?(\d+)", r"top_k=\1"),
+    (r"(\d+) experts", r"num_experts=\1"),
+    (r"(\d\w*) vocab(?:ulary)?", r"vocab=\1"),
+    (r"(\d[\d.]*[kKmMbB]?) param(?:eter)?s", r"params=\1"),
+    (r"(\d\w*) (?:rows|tokens|sequences)", r"B=\1"),
+    (r"(\d[\d.]*) ([kKMGT]i?B|bytes)", r"payload=\1\2"),
+)
+"""Sizes in several words, and the letter or payload that each stands for."""
+
+MAX_PHRASE = 4
+"""Words in the longest of them [1]."""
 
 COUNTED_CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?)[xX×*](\d+)")
 """Chips with their number, 8xh100."""
@@ -79,8 +106,15 @@ STOPS = ",;?"
 MODEL_SIZE = re.compile(r"(?:^|[A-Za-z-])\d+(?:\.\d+)?[bB]$")
 """Size that ends a model's name: llama 70b."""
 
+COUNT_AFTER = re.compile(r"[xX×*](\d+)")
+"""A number of chips after their name: h100 x8."""
+
 WIDTHS = re.compile(r"\d+->\d+")
 """Widths of a matmul in a chain."""
+
+
+KV_HEADS = "KV heads"
+"""Meaning of a letter: heads of keys and values that query heads share."""
 
 
 class AskedCase(NamedTuple):
@@ -161,7 +195,7 @@ def _formats_in(dtypes: str, kind: KernelKind | None) -> dict[str, str]:
 def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
     """Kind, chain or collective that words name, and the other words; None: they name none."""
     tokens = _tokens(words)
-    if any(map(_names_model, tokens)):
+    if any(map(_names_model, tokens)) and not any(map(_counts_parameters, tokens)):
         kinds = [token.lower() for token in tokens if token.lower() in MODEL_KINDS]
         rest = [token for token in tokens if token.lower() not in MODEL_KINDS]
         return (kinds[0], rest) if len(kinds) == 1 else None
@@ -179,6 +213,12 @@ def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
 def _names_model(token: str) -> bool:
     is_sized = MODEL_SIZE.search(token.rstrip(STOPS)) is not None
     return find_kind(token) is None and (is_named(token) or is_sized)
+
+
+def _counts_parameters(token: str) -> bool:
+    """Check for an optimizer, beside which 8b is a number of parameters."""
+    kind = find_kind(token)
+    return kind is not None and PARAMETERS in kind.letters
 
 
 def _subject_name(token: str) -> str | None:
@@ -244,7 +284,7 @@ def parse_kernel_words(
     question = KernelQuestion(subject, kind)
     reader = _Words(question, chips)
     with Mistakes() as mistakes:
-        for text in rest:
+        for text in _grouped(rest, chips):
             with mistakes.at():
                 reader.read(text.rstrip(STOPS))
         for key in ("phase", "routing"):
@@ -256,6 +296,36 @@ def parse_kernel_words(
         with mistakes.at():
             reader.finish()
     return question
+
+
+def _grouped(tokens: Sequence[str], chips: Mapping[str, Chip]) -> Iterator[str]:
+    """Words with those that belong together as one: `heads 32`, `64 MB`, `8 h100`, `B 4096`."""
+    at = 0
+    while at < len(tokens):
+        length, text = _phrase(tokens[at:], chips)
+        yield text
+        at += length
+
+
+def _phrase(tokens: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """Count and text: words that belong to the first [1]."""
+    words = [token.rstrip(STOPS) for token in tokens[:MAX_PHRASE]]
+    for length in range(len(words), 0, -1):
+        for form, word in SPOKEN_LETTERS:
+            if match := re.fullmatch(form, " ".join(words[:length]), re.IGNORECASE):
+                return length, match.expand(word)
+    first, second, *_ = [*words, ""]
+    is_letter = len(first) == 1 and first.isalpha()
+    if (is_letter or first.lower() in LETTER_NAMES) and second[:1].isdigit():
+        return 2, f"{first}={second}"
+    if len(words) > 1 and (counted := COUNT_AFTER.fullmatch(second)) and _is_chip(first, chips):
+        return 2, f"{counted[1]}x{first}"
+    length, text = longest_words(tokens, chips)
+    return (length, text) if length > 1 else (1, tokens[0])
+
+
+def _is_chip(word: str, chips: Mapping[str, Chip]) -> bool:
+    return name_search.find_chip(word, chips) is not None
 
 
 def _check_spelling(words: Sequence[str], chips: Mapping[str, Chip]) -> None:
@@ -484,6 +554,7 @@ class _Words:
         question = self.question
         for letter, size in self.model_sizes.items():
             question.sizes.setdefault(letter, [size])
+        self._add_kv_heads()
         if not question.chips:
             raise RooflinesError("chip", "is missing", "name one, such as h100")
         if question.collective and (question.dtypes or question.roles):
@@ -498,6 +569,14 @@ class _Words:
             problem = f"is one chip's kernel, but {question.shards[0]} chips are named"
             fix = "ask one chip's part, such as N and K divided by tp"
             raise RooflinesError(question.subject, problem, fix)
+
+    def _add_kv_heads(self) -> None:
+        """Add as many KV heads as query heads, where none are typed; a note says so."""
+        question, heads = self.question, self.question.sizes.get("N", [])
+        has_cache = question.kind is not None and question.kind.letters.get("K") == KV_HEADS
+        if has_cache and len(heads) == 1 and "K" not in question.sizes:
+            question.sizes["K"] = heads
+            question.notes.append(f"K={heads[0]}, as many KV heads as query heads")
 
 
 PHASES = ("decode", "prefill")

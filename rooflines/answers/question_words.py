@@ -24,6 +24,7 @@ from rooflines.answers.word_forms import (
     AUTO_WORDS,
     COMPARE,
     COUNT_KEYS,
+    DRAFT_KEYS,
     DTYPE_KEYS,
     ENGINES,
     EXPLAIN,
@@ -104,10 +105,11 @@ BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, 
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
 
-DRAFT_WORDS = ("speculative", "spec", "eagle", "mtp", "accepted", "acceptance", "draft")
-"""Words of speculative decoding, which an option has."""
+DRAFT_WORDS = ("speculative", "speculation", "spec", "eagle", "eagle3", "mtp", "draft", "drafting")
+"""Words of speculative decoding."""
 
-DRAFT_FIX = "write speculative decoding as --draft tokens=3,accepted=1.8"
+DRAFTED, ACCEPTED = "3", "1.8"
+"""Drafted tokens of a step and those accepted in the mean, in place of missing ones [1]."""
 
 EVERY_SPLIT = "auto"
 """Every split."""
@@ -120,11 +122,13 @@ class Mistake(NamedTuple):
         error: The mistake.
         word: The word.
         instead: Words in its place; empty: none.
+        repeated: Whether the error is that of another word, too.
     """
 
     error: RooflinesError
     word: str
     instead: tuple[str, ...] = ()
+    repeated: bool = False
 
 
 @dataclass
@@ -211,7 +215,7 @@ class Question:
         Args:
             later: Mistakes in what the words ask for; those at a place of the former are left out.
         """
-        errors = [mistake.error for mistake in self.mistakes]
+        errors = [mistake.error for mistake in self.mistakes if not mistake.repeated]
         if in_files := [error for error in errors if error.file]:
             raise RooflinesError.combine(in_files)
         places = {error.where for error in errors}
@@ -302,6 +306,8 @@ class _Reader:
         self.checkpoint: name_search.Checkpoint | None = None
         self.batch_tokens: str | None = None
         self.bare_time: str | None = None
+        self.draft: dict[str, str] = {}
+        self.draft_word: str | None = None
         self.readers = (
             self._phase,
             self._chips,
@@ -318,6 +324,7 @@ class _Reader:
             self._product,
             self._model,
             self._engine,
+            self._speculative,
             self._group,
             self._spoken,
             self._part_of_a_chip,
@@ -391,14 +398,14 @@ class _Reader:
         name = key_name(key)
         if not equals:
             return False
-        if name in SIZE_KEYS:
+        if self._draft_key(name, value.strip()) or (name in DTYPE_KEYS and self._dtypes(value)):
+            pass
+        elif name in SIZE_KEYS:
             self._keep_size(SIZE_KEYS[name], value.strip())
         elif name in REQUEST_KEYS:
             self.question.keep("request", REQUEST_KEYS[name], value.strip())
         elif name in COUNT_KEYS:
             self._keep_count(value)
-        elif name in DTYPE_KEYS and self._dtypes(value):
-            pass
         elif name in ROLE_KEYS:
             self._roles(word)
         elif name in TrainingPlan.model_fields:
@@ -418,6 +425,13 @@ class _Reader:
             instead = [f"{close[0]}={value}"] if close else []
             self.mistake(RooflinesError("the question", problem, BY_LETTER), word, *instead)
         return True
+
+    def _draft_key(self, name: str, value: str) -> bool:
+        """Take drafted or accepted tokens of speculative decoding."""
+        key = "tokens" if name == "draft" and value.isdigit() else DRAFT_KEYS.get(name)
+        if key is not None:
+            self.draft[key] = value
+        return key is not None
 
     def _roles(self, word: str) -> None:
         """Take dtypes by tensor class: several in one word are a choice, else one by one."""
@@ -571,6 +585,12 @@ class _Reader:
             self.question.keep("options", "calibration", softwares)
         return engine in ENGINES
 
+    def _speculative(self, word: str) -> bool:
+        """Take a word of speculative decoding; the numbers follow from other words."""
+        if word.lower() in DRAFT_WORDS:
+            self.draft_word = word
+        return word.lower() in DRAFT_WORDS
+
     def _group(self, word: str) -> bool:
         """Take a maker or a generation as all of its chips."""
         group = name_search.find_group(word, self.chips)
@@ -633,10 +653,41 @@ class _Reader:
             raise RooflinesError(
                 "the question",
                 f"has {quote(word)}, {problem}",
-                DRAFT_FIX if word.lower() in DRAFT_WORDS else FIX,
+                FIX,
                 close=close_to(word, all_names),
             )
         (question.take if close[0] == "model" else question.add)(close[0], word)
+
+    def _combine_draft(self) -> None:
+        """Combine drafted and accepted tokens; a rate of acceptance is independent by token."""
+        question, draft = self.question, self.draft
+        if not (draft or self.draft_word) or "draft" in question.options:
+            return
+        missing = [key for key in ("tokens", "accepted") if key not in draft]
+        if missing:
+            texts = {"tokens": "how many tokens are drafted", "accepted": "how many are accepted"}
+            problem = f"does not say {' nor '.join(texts[key] for key in missing)}"
+            drafted = draft.get("tokens", DRAFTED)
+            accepted = draft.get("accepted", min(ACCEPTED, drafted, key=float))
+            fix = f"write drafted={drafted} accepted={accepted}, in the mean of a step"
+            words = [token for token in question.tokens if self._is_of_draft(token)]
+            error = RooflinesError("speculative decoding", problem, fix)
+            self.mistake(error, words[0], f"drafted={drafted}", f"accepted={accepted}")
+            for word in words[1:]:
+                question.mistakes.append(Mistake(error, word, (), repeated=True))
+            return
+        drafted, accepted = draft["tokens"], draft["accepted"]
+        if accepted.endswith("%") and drafted.isdigit():
+            rate = float(accepted.removesuffix("%")) / 100
+            mean = sum(rate**count for count in range(1, int(drafted) + 1))
+            accepted = f"{mean:.4g}"
+            text = f"{rate:.4g} a token, independently: {accepted} of {drafted} accepted"
+            question.notes.append(text)
+        question.options["draft"] = f"tokens={drafted},accepted={accepted}"
+
+    def _is_of_draft(self, token: str) -> bool:
+        key = key_name(token.partition("=")[0])
+        return token == self.draft_word or ("=" in token and (key in DRAFT_KEYS or key == "draft"))
 
     def _divide_batch(self, tokens: str) -> None:
         """Give a step's tokens as B sequences of S."""
@@ -734,6 +785,7 @@ class _Reader:
                 question.dtypes = [self.checkpoint.dtypes]
         if self.batch_tokens is not None:
             self._divide_batch(self.batch_tokens)
+        self._combine_draft()
         self._fill()
         if question.product is not None and question.sizes:
             letter, size = next(iter(question.sizes.items()))

@@ -217,6 +217,12 @@ OPTION_KEYS: Mapping[str, str] = {
 }
 """Options by key."""
 
+DRAFT_KEYS: Mapping[str, str] = {
+    **dict.fromkeys(("drafted", "draft_tokens", "num_speculative_tokens", "spec_tokens"), "tokens"),
+    **dict.fromkeys(("accepted", "accept", "acceptance", "acceptance_length"), "accepted"),
+}
+"""Parts of speculative decoding by key."""
+
 GLOBAL_BATCHES = ("gbs", "global_batch", "global_batch_size")
 """Keys of the batch of all replicas: sequences, or with a million tokens."""
 

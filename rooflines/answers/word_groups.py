@@ -128,14 +128,19 @@ def _joined(words: Sequence[str], chips: Mapping[str, Chip]) -> list[str]:
     joined: list[str] = []
     at = 0
     while at < len(words):
-        length, text = _longest(words[at:], chips)
+        length, text = longest_words(words[at:], chips)
         joined.append(text)
         at += length
     return joined
 
 
-def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """Count and text: words that belong to the first [1]."""
+def longest_words(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
+    """Count and text: words that belong to the first [1].
+
+    Args:
+        words: As typed, without those before.
+        chips: Entries by id.
+    """
     taken = _name(words, chips) or _machine(words, chips) or _batch_of_tokens(words)
     if taken or (taken := _spoken_phrase(words)):
         return taken
@@ -146,7 +151,7 @@ def _longest(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
 
 
 def _name(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
-    """A model's or chip's name in several words, as for `_longest`."""
+    """A model's or chip's name in several words, as for `longest_words`."""
     for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
         text = " ".join(words[:length])
         sized = name_search.SIZED.fullmatch(words[length - 1].lower()) and _is_model(text)
@@ -156,13 +161,13 @@ def _name(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | 
 
 
 def _machine(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
-    """Chips in words, as for `_longest`: `two h100`, `DGX H100`, `GB200 NVL72`, `A100 80GB`."""
+    """Chips in words, as for `longest_words`: `two h100`, `DGX H100`, `GB200 NVL72`."""
     first, second, third, *_ = (word.lower() for word in [*words, "", ""])
     taken = None
     if second and first in NUMBERS:
         taken = _as_number(words, chips)
     elif second and first in MACHINES:
-        length, text = _longest(words[1:], chips)
+        length, text = longest_words(words[1:], chips)
         if CHIPS.fullmatch(text) or chip_match(text, chips):
             taken = 1 + length, text if CHIPS.fullmatch(text) else f"8x{text}"
     elif alone := RACK.fullmatch(first):
@@ -185,7 +190,7 @@ def _as_number(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, st
     noun = key_name(words[1])
     if noun in (*NODES, *COUNT_KEYS, *COUNTED_SIZES):
         return _counted([digits, *words[1:]], chips)
-    length, text = _longest(words[1:], chips)
+    length, text = longest_words(words[1:], chips)
     if chip_match(text, chips):
         return 1 + length, f"{digits}x{text}"
     match = CHIPS.fullmatch(text)  # a machine
@@ -204,6 +209,14 @@ def _chips_in_node(word: str, chips: Mapping[str, Chip]) -> int:
 
 SPOKEN_PHRASES = (
     (r"time to first token\b", "prefill"),
+    (r"spec(?:ulative)? decod(?:e|ing)", "speculative"),
+    (r"(\d+) (?:draft(?:ed)?|speculative) tokens?", r"drafted=\1"),
+    (r"(?:draft|spec(?:ulative)?|eagle|mtp)(?: of| length)? (\d+)(?: tokens?)?", r"drafted=\1"),
+    (r"([\d.]+)(?: tokens?)? accept(?:ed|ance)", r"accepted=\1"),
+    (r"(?:mean )?accept(?:ed|ance)(?: tokens| length)?(?: of)? ([\d.]+)", r"accepted=\1"),
+    (r"([\d.]+%) accept(?:ed|ance)(?: rate)?", r"accepted=\1"),
+    (r"accept(?:ed|ance)(?: rate)?(?: of)? ([\d.]+%)", r"accepted=\1"),
+    (r"(mfu|hfu|mbu)(?: of| is)? ([\d.]+%)", r"\2\1"),
     (r"tpu (v\d\w*(?:-\d+)?)", r"tpu-\1"),
     (r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)user", r"\1tok/s/user"),
     (
@@ -224,7 +237,7 @@ SPOKEN_PHRASES = (
 
 
 def _spoken_phrase(words: Sequence[str]) -> tuple[int, str] | None:
-    """A phrase of the table above, as for `_longest`."""
+    """A phrase of the table above, as for `longest_words`."""
     for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
         text = " ".join(words[:length])
         for form, word in SPOKEN_PHRASES:
@@ -234,7 +247,7 @@ def _spoken_phrase(words: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
-    """A phrase of two or three words, as for `_longest`: `fp8 KV cache`, `compute bound`."""
+    """A phrase of two or three words, as for `longest_words`: `fp8 KV cache`, `compute bound`."""
     first, second, third = (word.lower() for word in [*words, "", ""][:3])
     if first == "tensor" and second.startswith("parallel"):
         return (3, f"tp={third}") if WHOLE.fullmatch(third) else (2, "tp")
@@ -248,7 +261,7 @@ def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
 
 
 def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
-    """A number with what follows, as for `_longest`: `650 TFLOPS`, `8x h100`, `15T tokens`."""
+    """A number with what follows, as for `longest_words`: `650 TFLOPS`, `8x h100`, `15T tokens`."""
     first, second, third, *_ = [*words, "", ""]
     taken = 1, first
     if cube := CUBE.fullmatch(first):
@@ -258,8 +271,9 @@ def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str
     elif is_measured_rate(f"{first}{second}") or _is_time(first, second):
         taken = 2, f"{first}{second}"
     elif count := COUNT.fullmatch(first):
-        if chip_match(second, chips):
-            taken = 2, f"{count[1]}x{second}"
+        length, text = longest_words(words[1:], chips)
+        if chip_match(text, chips):
+            taken = 1 + length, f"{count[1]}x{text}"
         elif not second[0].isdigit() and second[0] != "=":
             taken = 1, f"{COUNT_KEYS[0]}={count[1]}"
     elif TOKENS_TRAINED.fullmatch(first):
@@ -273,7 +287,7 @@ def _numbered(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str
 
 
 def _keyed(words: Sequence[str]) -> tuple[int, str]:
-    """A key with its value, `batch 32` or `M = 128`, as for `_longest`."""
+    """A key with its value, `batch 32` or `M = 128`, as for `longest_words`."""
     first, second, third, *_ = [*words, "", ""]
     if second.lower() == FULL and first.lower().endswith(MFU):
         return 2, f"{first} {second}"
@@ -291,7 +305,7 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
 
 
 def _batch_of_tokens(words: Sequence[str]) -> tuple[int, str] | None:
-    """A batch in tokens, as for `_longest`: `global_batch=4M tokens`, `batch of 4M tokens`."""
+    """A batch in tokens, as for `longest_words`: `global_batch=4M tokens`, `batch of 4M tokens`."""
     key, equals, value = words[0].partition("=")
     if key_name(key) not in (*GLOBAL_BATCHES, "batch", "batch_size"):
         return None
@@ -339,7 +353,7 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     if noun in NODES:
         return _nodes(words, chips)
     skipped = 1 if TIMES_SIGN.fullmatch(second) and rest else 0
-    length, text = _longest(words[1 + skipped :], chips)
+    length, text = longest_words(words[1 + skipped :], chips)
     several = int(first) > 1 and not any(WHOLE.fullmatch(word) for word in words[1 + length :][:1])
     if chip_match(text, chips) and (skipped or length > 1 or several):
         return 1 + skipped + length, f"{first}x{text}"
@@ -353,7 +367,9 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
 def _nodes(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]:
     """Nodes with the chips in each: `2 nodes of 8xh100`."""
     skipped = 1 if len(words) > 2 and words[2].lower() in ("of", "with", "x") else 0  # noqa: PLR2004
-    length, text = _longest(words[2 + skipped :], chips) if len(words) > 2 + skipped else (0, "")
+    length, text = (
+        longest_words(words[2 + skipped :], chips) if len(words) > 2 + skipped else (0, "")
+    )
     match = CHIPS.fullmatch(text)
     if match is None and (in_node := _chips_in_node(text, chips)):
         return 2 + skipped + length, f"{int(words[0]) * in_node}x{text}"

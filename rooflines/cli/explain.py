@@ -11,7 +11,7 @@ import click
 import polars as pl
 
 from rooflines.answers.case_table import Cases
-from rooflines.answers.completion import complete, missing_sizes
+from rooflines.answers.completion import complete, complete_training, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
 from rooflines.answers.kernel_question import parse_kernel_words
@@ -299,6 +299,8 @@ def _answer(
             keys["sharding"] = _long_form(keys["sharding"])
         if _is_open(question, keys):
             complete(question, catalogues, keys)
+        elif question.model is not None and _trains(question, keys) and not question.mistakes:
+            complete_training(question, keys)
         return question, answered(question, catalogues, bound=bound, **keys)
 
 
@@ -308,9 +310,14 @@ def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:
         question.model is not None
         and bool(missing_sizes(question, {**question.options, **keys}))
         and not (question.mistakes or question.product)
-        and TRAIN not in (keys.get("phase"), question.options.get("phase"))
+        and not _trains(question, keys)
         and all(find_chip(name, chip_entries()) for name in question.chips)
     )
+
+
+def _trains(question: Question, keys: Mapping[str, Any]) -> bool:
+    """Check for a step of training."""
+    return TRAIN in (keys.get("phase"), question.options.get("phase"))
 
 
 def printed_answer(question: Question, answer: Answer | Cases) -> Printed:

@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import polars as pl
 
 from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.step_rows import INNER_AXES, kernel_times
-from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Case
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.sweep.axes import AxisPoints
-    from rooflines.sweep.training_sweep import PlacedRuns
+    from rooflines.sweep.axes import Axis
+    from rooflines.sweep.training_sweep import PlacedRuns, TrainingSweep
     from rooflines.theory.kernel import Kernel
     from rooflines.training.stage_memory import Stage
     from rooflines.training.training_kernels import KernelRun
@@ -79,15 +78,21 @@ class LineSeconds(NamedTuple):
         return cls(*(summed(*lists) for lists in zip(*(line for _, line in parts), strict=True)))
 
 
+def run_seconds(sweep: TrainingSweep, points: Axis) -> RunSeconds:
+    """Kernel times of a sweep at some contexts, shared by its plans."""
+    key = *points.columns, *points.columns["S"]
+    return cast("RunSeconds", sweep.run_times.setdefault(key, RunSeconds(points)))
+
+
 class RunSeconds:
     """Kernel times at some contexts, with a memo over plans.
 
     Args:
-        points: The contexts: values by column.
+        points: The contexts.
     """
 
-    def __init__(self, points: AxisPoints) -> None:
-        self._points = Axis(dict(points))
+    def __init__(self, points: Axis) -> None:
+        self._points = points
         self._lines: dict[PlacedRuns, list[tuple[KernelRun, list[LineSeconds]]]] = {}
 
     def add(self, placed_runs: Iterable[PlacedRuns]) -> None:
