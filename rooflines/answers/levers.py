@@ -17,7 +17,7 @@ from rooflines.evaluation.step_rows import HOUR_S
 from rooflines.hardware.support import default_route
 from rooflines.models.architecture import DECODE
 from rooflines.models.memory import kv_cache_elements
-from rooflines.models.split import Split
+from rooflines.models.split import Parallelism, Split
 from rooflines.models.tensor_dtypes import step_dtypes
 from rooflines.sweep.exact_times import exact_step_seconds
 
@@ -144,7 +144,7 @@ def _split_cases(sweep: ModelSweep, case: StepCase) -> Iterator[StepCase]:
         yield from _cases(sweep, splits=[split], **changes)
 
 
-def _other_splits(split: Split) -> Iterator[Split]:
+def _other_splits(split: Parallelism) -> Iterator[Split]:
     """Splits over half, and over twice as many chips, by dp or with one replica by tp."""
     axis, size = ("dp", split.dp) if split.dp > 1 else ("tp", split.shards)
     for changed in (size // 2, 2 * size):

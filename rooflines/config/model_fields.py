@@ -38,7 +38,7 @@ from rooflines.hardware.entry_forms import (
     validate_entry,
 )
 from rooflines.models.architecture import DECODE, TRAIN, Phase
-from rooflines.models.split import CACHE_SPLITS, Split
+from rooflines.models.split import CACHE_SPLITS, Parallelism, Split
 from rooflines.models.tensor_dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.theory.routing import ROUTINGS
 from rooflines.training.parallel_plan import TrainingKeys, TrainingPlan
@@ -138,7 +138,7 @@ def _dtypes(value: object, info: ValidationInfo) -> StepDtypes:
     return training_dtypes(value) if _trains(info) else step_dtypes(value)
 
 
-def _split(value: object, info: ValidationInfo) -> Split:
+def _split(value: object, info: ValidationInfo) -> Parallelism:
     """Split; a training split takes missing keys from its sweep."""
     if not _trains(info):
         return validate_entry(Split, value)
@@ -149,7 +149,7 @@ def _split(value: object, info: ValidationInfo) -> Split:
     )
 
 
-def _distinct(splits: list[Split]) -> list[Split]:
+def _distinct(splits: list[Parallelism]) -> list[Parallelism]:
     """Splits of different names: `{tp: 2}` and `{tp: 2, dp: 1}` are one."""
     unique([split.name for split in splits])
     return splits
@@ -179,7 +179,7 @@ Dtypes = Annotated[StepDtypes, BeforeValidator(_dtypes, json_schema_input_type=s
 Splits = Annotated[
     Split | TrainingPlan,
     PlainValidator(_split, json_schema_input_type=Split | TrainingPlan | str),
-    PlainSerializer(Split.model_dump),
+    PlainSerializer(Parallelism.model_dump),
 ]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.evaluation.operation_rows import Stages
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
     from rooflines.models.step_kernels import StepKernels
     from rooflines.sweep.step_sweep import StepCase
 
@@ -39,7 +39,7 @@ class Footprint(NamedTuple):
     free: Fraction | None
 
     @classmethod
-    def from_case(cls, case: StepCase, split: Split) -> Footprint:
+    def from_case(cls, case: StepCase, split: Parallelism) -> Footprint:
         """Footprint for a case, with another split."""
         weights, units = _on_chip(case.workload, split)
         capacity = case.machine.level.capacity_bytes
@@ -57,7 +57,7 @@ class Footprint(NamedTuple):
 
 
 @lru_cache(maxsize=2**10)
-def _on_chip(workload: StepKernels, split: Split) -> tuple[Fraction, CacheUnits]:
+def _on_chip(workload: StepKernels, split: Parallelism) -> tuple[Fraction, CacheUnits]:
     """Weights [byte] and KV cache units on one chip; the same on every kind of chip."""
     shape, sharing = workload.resident_shape, workload.sharing
     units = cache_units(shape, sharing.bits, split, sharing.cache_split)

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import fsum
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 
 from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.step_rows import INNER_AXES, kernel_times
+from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Case
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rooflines.sweep.axes import Axis
-    from rooflines.sweep.training_sweep import PlacedRuns, TrainingSweep
+    from rooflines.sweep.axes import AxisPoints
+    from rooflines.sweep.training_sweep import PlacedRuns
     from rooflines.theory.kernel import Kernel
     from rooflines.training.stage_memory import Stage
     from rooflines.training.training_kernels import KernelRun
@@ -78,21 +79,15 @@ class LineSeconds(NamedTuple):
         return cls(*(summed(*lists) for lists in zip(*(line for _, line in parts), strict=True)))
 
 
-def run_seconds(sweep: TrainingSweep, points: Axis) -> RunSeconds:
-    """Kernel times of a sweep at some contexts, shared by its plans."""
-    key = *points.columns, *points.columns["S"]
-    return cast("RunSeconds", sweep.run_times.setdefault(key, RunSeconds(points)))
-
-
 class RunSeconds:
     """Kernel times at some contexts, with a memo over plans.
 
     Args:
-        points: The contexts.
+        points: The contexts: values by column.
     """
 
-    def __init__(self, points: Axis) -> None:
-        self._points = points
+    def __init__(self, points: AxisPoints) -> None:
+        self._points = Axis(dict(points))
         self._lines: dict[PlacedRuns, list[tuple[KernelRun, list[LineSeconds]]]] = {}
 
     def add(self, placed_runs: Iterable[PlacedRuns]) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX
 from rooflines.evaluation.compiler import CASE_INDEX
-from rooflines.evaluation.run_times import SERIAL_TIMES, run_seconds
+from rooflines.evaluation.run_times import SERIAL_TIMES, RunSeconds
 from rooflines.evaluation.step_rows import StepCompiler, where_fits
 from rooflines.sweep.training_sweep import POINT_COLUMN
 from rooflines.theory.resources import MATH
@@ -94,7 +94,8 @@ class TrainingCompiler(StepCompiler):
         A micro-batch begins on the last stage after (pp - 1) / interleave others, the bubble.
         """
         cases, batches = self.cases, self._batches
-        run_times = run_seconds(cast("TrainingSweep", cases[0].place.sweep), self._points)
+        sweep = cast("TrainingSweep", cases[0].place.sweep)
+        run_times = sweep.memo(RunSeconds)[self._points.points]
         run_times.add(placed_runs for case in cases for placed_runs in case.placed_runs)
         stages_ahead = self._plan_constant(lambda case: (case.plan.pp - 1) / case.plan.interleave)
         stretched = quotient(batches + stages_ahead, batches)

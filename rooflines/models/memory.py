@@ -15,7 +15,7 @@ from rooflines.models.parameter_counts import (
     copied_weights,
     parameters_of,
 )
-from rooflines.models.split import BY_BATCH, BY_HEADS, CACHE_SPLITS, Split, check_shares
+from rooflines.models.split import BY_BATCH, BY_HEADS, CACHE_SPLITS, Parallelism, check_shares
 from rooflines.models.state_layers import CONV_INPUT_BITS
 from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.theory.costs import BITS_PER_BYTE
@@ -127,7 +127,7 @@ def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
     return tp if cache_split == BY_BATCH else min(tp, heads)
 
 
-def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Split) -> Fraction:
+def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Parallelism) -> Fraction:
     """Weights per chip, copies included [byte], exact.
 
     Tied token tables count once.
@@ -150,7 +150,7 @@ def cache_on_chip(
     shape: Shape,
     context: int,
     bits: Mapping[str, Fraction],
-    split: Split,
+    split: Parallelism,
     cache_split: str = BY_HEADS,
 ) -> Fraction:
     """KV cache per sequence and chip, SSM states included [byte], exact.
@@ -201,7 +201,7 @@ class CacheUnits(NamedTuple):
 
 
 def cache_units(
-    shape: Shape, bits: Mapping[str, Fraction], split: Split, cache_split: str = BY_HEADS
+    shape: Shape, bits: Mapping[str, Fraction], split: Parallelism, cache_split: str = BY_HEADS
 ) -> CacheUnits:
     """Units per element and chip: the greatest common divisor of their bytes.
 

@@ -1,9 +1,13 @@
-"""Split of a model over chips: tensor, data and expert parallelism."""
+"""Split of a model over chips: tensor, data and expert parallelism.
+
+A split of serving and a plan of training are both a `Parallelism`.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+from abc import abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -94,8 +98,8 @@ def check_shares(shape: Shape, tp: int) -> None:
             )
 
 
-class Split(Entry):
-    """Split over tp * dp chips."""
+class Parallelism(Entry):
+    """Chips by axis: what a split and a plan of training have in common."""
 
     tp: AlongAxes = Field(
         1,
@@ -141,13 +145,6 @@ class Split(Entry):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_training_keys(cls, value: object) -> object:
-        if isinstance(value, dict) and (keys := [key for key in TRAINING_KEYS if key in value]):
-            raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
-        return value
-
-    @model_validator(mode="before")
-    @classmethod
     def _parse_name(cls, value: object) -> object:
         return cls.keys_from_name(value) if isinstance(value, str) else value
 
@@ -156,18 +153,6 @@ class Split(Entry):
         if self.chips > MAX_SIZE:
             problem = f"is {self.chips:,} chips with tp, more than {MAX_SIZE:,}"
             raise RooflinesError("dp", problem, "use fewer chips")
-        return self
-
-    @model_validator(mode="after")
-    def _check_ep(self) -> Self:
-        if self.parts not in (ONE_CHIP, self.chips):
-            typed = f"tp={self.ep}, ep={self.ep}"
-            raise RooflinesError(
-                "ep",
-                f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
-                f"leave it out, or let tp * dp be as many, such as tp: {self.ep}, ep: {self.ep}",
-                typed_fix=f"leave it out, or let tp * dp be as many, such as {typed}",
-            )
         return self
 
     @property
@@ -189,6 +174,60 @@ class Split(Entry):
     def shards(self) -> int:
         """Chips that share every kernel: tp [1]."""
         return math.prod(self.axes)
+
+    def share(self, tensors: str) -> Fraction:
+        """Share of a tensor class on one chip: 1 / tp, or 1 / ep for experts [1]."""
+        is_expert_parallel = tensors == "experts" and self.parts > 1
+        return Fraction(1, self.parts if is_expert_parallel else self.shards)
+
+    @property
+    @abstractmethod
+    def chips(self) -> int:
+        """All chips [1]."""
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[tuple[int, ...], ...]:
+        """Chip groups that a network has to join, by their axes."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name in tables, such as `tp2-dp4`."""
+
+    @abstractmethod
+    def check(self, shape: Shape) -> None:
+        """Refuse chips over which a model cannot be shared.
+
+        Args:
+            shape: The model.
+
+        Raises:
+            RooflinesError: The model does not allow them.
+        """
+
+
+class Split(Parallelism):
+    """Split over tp * dp chips."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_training_keys(cls, value: object) -> object:
+        if isinstance(value, dict) and (keys := [key for key in TRAINING_KEYS if key in value]):
+            raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
+        return value
+
+    @model_validator(mode="after")
+    def _check_ep(self) -> Self:
+        if self.parts not in (ONE_CHIP, self.chips):
+            typed = f"tp={self.ep}, ep={self.ep}"
+            raise RooflinesError(
+                "ep",
+                f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
+                f"leave it out, or let tp * dp be as many, such as tp: {self.ep}, ep: {self.ep}",
+                typed_fix=f"leave it out, or let tp * dp be as many, such as {typed}",
+            )
+        return self
 
     @property
     def chips(self) -> int:
@@ -223,8 +262,3 @@ class Split(Entry):
                 f"is {self.ep}, which does not divide the {shape.moe.E} experts",
                 "use as many chips as share the experts evenly",
             )
-
-    def share(self, tensors: str) -> Fraction:
-        """Share of a tensor class on one chip: 1 / tp, or 1 / ep for experts [1]."""
-        is_expert_parallel = tensors == "experts" and self.parts > 1
-        return Fraction(1, self.parts if is_expert_parallel else self.shards)

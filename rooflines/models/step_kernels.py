@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Phase, Shape
     from rooflines.models.groups import Group, Terms
     from rooflines.models.matrix import Layout
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
     from rooflines.theory.extents import Extent
     from rooflines.theory.network import Link
 
@@ -55,7 +55,7 @@ class Sharing:
         formats: Storage dtypes by tensor class, for calibrations by dtype; empty: none applies.
     """
 
-    split: Split
+    split: Parallelism
     bits: Mapping[str, Fraction]
     compute: tuple[str, str]
     cache_split: str
@@ -99,7 +99,7 @@ def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
                 yield Copies(group.name, part.part, part.shards, tp / part.shards)
 
 
-def token_share(split: Split) -> Fraction:
+def token_share(split: Parallelism) -> Fraction:
     """Share of a step's tokens routed among a chip's experts: 1 with ep, else 1 / dp [1]."""
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 

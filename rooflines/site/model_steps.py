@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.models.architecture import Shape
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
     from rooflines.theory.extents import Attended, Extent
     from rooflines.theory.kernel import Kernel, Transfer
@@ -136,7 +136,7 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
     }
 
 
-def split_data(split: Split) -> JSON:
+def split_data(split: Parallelism) -> JSON:
     """Split: name, command-line option, and chip counts."""
     given = split.model_dump(exclude_defaults=True) or {"tp": split.tp}
     option = ",".join(f"{key}={value}" for key, value in given.items())

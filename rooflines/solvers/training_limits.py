@@ -365,7 +365,7 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
         if plan.placement_problem(case.place.networks, case.place.links):
             return {"outcome": NEVER, "limit": NETWORK.bound}
         last_dp = plan.dp
-        planned = PlannedModel(workload.model, plan)
+        planned = PlannedModel(workload.kernels.model, plan)
         stages = [planned.memory(stage) for stage, _ in workload.stages]
         footprint = max(
             stage_memory.states + stage_memory.saved(stage_memory.max_in_flight) * context

@@ -24,6 +24,10 @@ MAX_PARTS = 100_000
 """Limit on parts of one sweep: their files are numbered with five digits [1]."""
 
 
+AxisPoints = tuple[tuple[str, tuple[Any, ...]], ...]
+"""Values of an axis by column."""
+
+
 @dataclass(frozen=True)
 class Axis:
     """Axis of the index space: columns that change together.
@@ -38,6 +42,11 @@ class Axis:
     def count(self) -> int:
         """Number of points on the axis [1]."""
         return len(next(iter(self.columns.values())))
+
+    @property
+    def points(self) -> AxisPoints:
+        """All that makes the axis, as a key of memos."""
+        return tuple((name, tuple(values)) for name, values in self.columns.items())
 
 
 def axes_of(config: SweepConfig, op: Operation) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

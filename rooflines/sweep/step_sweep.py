@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_files import FittedStep
     from rooflines.models.architecture import Phase, Shape
     from rooflines.models.model import Model
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
     from rooflines.models.tensor_dtypes import StepDtypes
     from rooflines.theory.attention_window import AttentionWindow
     from rooflines.theory.kernel import Kernel
@@ -103,7 +103,7 @@ class StepCase(Case):
         return self.model.shape.moe is not None
 
     @property
-    def split(self) -> Split:
+    def split(self) -> Parallelism:
         """Split of the model over chips."""
         return self.workload.sharing.split
 
@@ -267,14 +267,14 @@ class ModelSweep(BaseSweep[StepCase]):
     def _workloads(self) -> dict[tuple[str, str, str], StepKernels]:
         return {}
 
-    def workload(self, name: str, phase: Phase, split: Split, label: str) -> StepKernels:
+    def workload(self, name: str, phase: Phase, split: Parallelism, label: str) -> StepKernels:
         """Kernels for a model with these dtypes; phases share them where they can."""
         key = name, split.name, label
         if key not in self._workloads:
             self._workloads[key] = self._decode_workload(name, split, label)
         return self._workloads[key] if phase == DECODE else self._workloads[key].prefill
 
-    def _decode_workload(self, name: str, split: Split, label: str) -> StepKernels:
+    def _decode_workload(self, name: str, split: Parallelism, label: str) -> StepKernels:
         config, computed = self.config, self.combinations[label].compute_dtypes
         formats = self.combinations[label].storage_dtypes
         sharing = Sharing(
@@ -425,7 +425,7 @@ class ModelSweep(BaseSweep[StepCase]):
         return tuple(blocks), skipped_rows(rows)
 
 
-def skipped_split(sweep: ModelSweep, name: str, split: Split) -> Skipped | None:
+def skipped_split(sweep: ModelSweep, name: str, split: Parallelism) -> Skipped | None:
     """Skipped rows of a split that a model does not allow; None where it does."""
     try:
         split.check(sweep.models[name].shape)

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import groupby, product
 from typing import TYPE_CHECKING, Any, cast
 
+from rooflines.basics.memo import KeyT, Memo, ValueT
 from rooflines.dictionary.columns import columns_of
 from rooflines.fits.calibration_choice import bands_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
@@ -21,10 +22,15 @@ from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
-from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES, TrainingKernels
+from rooflines.training.training_kernels import (
+    MICRO_BATCH,
+    MICRO_BATCHES,
+    ModelKernels,
+    TrainingKernels,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rooflines.config.model_fields import ModelSweepConfig
     from rooflines.dictionary.columns import Column
@@ -34,7 +40,7 @@ if TYPE_CHECKING:
     from rooflines.models.architecture import Phase
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
     from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.resources import CollectiveTimes, Resource
@@ -108,7 +114,7 @@ class TrainingCase(StepCase):
 
     def _summed_work(self, column: str) -> Poly:
         """Compute a column's work, in the mean over all stages."""
-        return total(runs.work(column) for runs in self.run_groups) / self.plan.pp
+        return total(runs.works[column] for runs in self.run_groups) / self.plan.pp
 
     def rate(self, resource: Resource) -> Fraction | None:
         """Rate for all work on a resource [FLOP/s]; None: several, or collectives."""
@@ -162,8 +168,8 @@ class TrainingCase(StepCase):
     @cached_property
     def stage_memory(self) -> tuple[StageMemory, ...]:
         """Memory on a chip, by kind of stage."""
-        model = self.workload.planned
-        return tuple(model.memory(stage) for stage, _ in model.stages)
+        planned = self.workload.planned
+        return tuple(planned.memory(stage) for stage, _ in self.workload.stages)
 
     def extents(self, step: Step) -> StepExtents:
         """Extents for a step; B counts sequences in all replicas."""
@@ -183,21 +189,23 @@ class TrainingSweep(ModelSweep):
 
     fastest_axes: bool = field(default=True, kw_only=True)
 
-    def workload(self, name: str, phase: Phase, split: Split, label: str) -> TrainingKernels:
+    def workload(self, name: str, phase: Phase, split: Parallelism, label: str) -> TrainingKernels:
         """Kernels for a model with these dtypes."""
-        del phase
         computed, config = self.combinations[label].compute_dtypes, self.config
         sharing = Sharing(split, self.bits[label], computed, config.cache_split, config.routing)
-        if (name, label) not in self._first_workloads:
-            self._first_workloads[name, label] = TrainingKernels.for_model(
-                self.models[name].shape, sharing
-            )
-        return replace(self._first_workloads[name, label], sharing=sharing)
+        kernels = self._model_kernels[name, label]
+        return TrainingKernels(self.models[name].shape, phase, sharing, kernels=kernels)
 
     @cached_property
-    def _first_workloads(self) -> dict[tuple[str, str], TrainingKernels]:
-        """Memo: kernels by model and dtypes, from which other plans derive."""
-        return {}
+    def _model_kernels(self) -> Memo[tuple[str, str], ModelKernels]:
+        """Kernels by model and dtypes, shared by all plans."""
+
+        def kernels(key: tuple[str, str]) -> ModelKernels:
+            name, label = key
+            compute = self.combinations[label].compute_dtypes
+            return ModelKernels.with_dtypes(self.models[name].shape, self.bits[label], compute)
+
+        return Memo(kernels)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
@@ -210,9 +218,12 @@ class TrainingSweep(ModelSweep):
         """Kernel columns, in order."""
         return columns_of("training-layers")
 
+    def memo(self, function: Callable[[KeyT], ValueT]) -> Memo[KeyT, ValueT]:
+        """Values of a function by its argument, kept with the sweep."""
+        return self._memos.setdefault(function, Memo(function))
+
     @cached_property
-    def run_times(self) -> dict[tuple[object, ...], object]:
-        """Kernel times by contexts, shared by its plans; `evaluation.run_times` fills them."""
+    def _memos(self) -> dict[Callable[[Any], Any], Memo[Any, Any]]:
         return {}
 
     def max_thresholds(self) -> int:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import Gqa, Mla
-from rooflines.models.split import Split, check_shares
+from rooflines.models.split import Parallelism, check_shares
 from rooflines.theory.network import ALL_TO_ALL, TORUS
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def _shard(value: object) -> object:
 
 Shard = Annotated[Literal["none", "optimizer", "gradients", "weights"], BeforeValidator(_shard)]
 Recompute = Literal["none", "selective", "full"]
+Save = Literal["split", "gathered"]
+Context = Literal["ring", "heads"]
+Optimizer = Literal["adam"] | Positive
 
 NAME_PARTS: Mapping[str, str] = {
     "interleave": "v{}",
@@ -82,19 +86,36 @@ class TrainingKeys(Entry):
             "full, all layers"
         ),
     )
-    save: Literal["split", "gathered"] = Field(
+    save: Save = Field(
         "split", description="in training, saved inputs: split over tp, or gathered (whole)"
     )
-    context: Literal["ring", "heads"] = Field(
+    context: Context = Field(
         "ring",
         description="in training, attention under cp: ring of keys, or exchange of heads",
     )
-    optimizer: Literal["adam"] | Positive = Field(
+    optimizer: Optimizer = Field(
         "adam", description="in training, adam, or optimizer bytes per parameter [byte]"
     )
 
 
-class TrainingPlan(TrainingKeys, Split):
+@dataclass(frozen=True)
+class ChipGroup:
+    """Chips that a collective joins.
+
+    Attributes:
+        chips: Number of chips [1].
+        stride: Distance from one to the next in the layout [1].
+    """
+
+    chips: int
+    stride: int = 1
+
+
+ALONE = ChipGroup(1)
+"""One chip, without a collective."""
+
+
+class TrainingPlan(TrainingKeys, Parallelism):
     """Parallelism plan of a training step on tp * cp * dp * pp chips."""
 
     tp: PositiveInt = Field(1, description="tensor parallelism: chips that share every kernel [1]")
@@ -105,20 +126,9 @@ class TrainingPlan(TrainingKeys, Split):
         description="expert parallelism: 1, experts are split like the rest; else their chips [1]",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_training_keys(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
-        """Allow the keys that only training has."""
-        return value
-
-    @model_validator(mode="after")
-    def _check_ep(self) -> Self:
-        """Allow any ep: `check` compares it with the experts."""
-        return self
-
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
-        """Key and value of one part in a plan's name; as `Split.key_of`."""
+        """Key and value of one part in a plan's name; as `Parallelism.key_of`."""
         if part in ZERO_STAGES:
             return "shard", ZERO_STAGES[part]
         for key, field in TrainingKeys.model_fields.items():
@@ -164,7 +174,7 @@ class TrainingPlan(TrainingKeys, Split):
             return None
         inner, *outer = links
         if inner.topology == TORUS:
-            if self.ep > 1:
+            if self.is_expert_parallel:
                 return Reason("axes", f"no {ALL_TO_ALL} of experts on a torus, in training")
             if self.chips not in (self.tp, self.cp, self.dp):
                 reason = (
@@ -173,7 +183,8 @@ class TrainingPlan(TrainingKeys, Split):
                 return Reason("axes", f"{reason}: several take axes of their own")
         if not outer or inner.domain is None:
             return None
-        for name, chips, stride in self._collectives:
+        for name, group in self._collectives:
+            chips, stride = group.chips, group.stride
             domain = inner.domain  # chips of a collective may all be inside, or all in other groups
             is_split = stride < domain < chips * stride
             if is_split and (domain % stride or chips % (domain // stride)):
@@ -185,14 +196,14 @@ class TrainingPlan(TrainingKeys, Split):
         return None
 
     @property
-    def _collectives(self) -> Iterator[tuple[str, int, int]]:
-        """Name, chips and stride in the layout of every collective [1]."""
-        yield "tp", self.tp, 1
-        yield "cp", self.cp, self.tp
-        yield "dp * cp", self.replicas, self.tp
-        if self.ep > 1:
-            yield "ep", self.ep, 1
-            yield "replicas of experts", self.expert_replicas, self.expert_shards
+    def _collectives(self) -> Iterator[tuple[str, ChipGroup]]:
+        """Name and chips of every collective."""
+        yield "tp", ChipGroup(self.tp)
+        yield "cp", ChipGroup(self.cp, self.tp)
+        yield "dp * cp", self.weight_group
+        if self.is_expert_parallel:
+            yield "ep", ChipGroup(self.ep)
+            yield "replicas of experts", self.expert_group
 
     @property
     def global_micro_batch(self) -> int:
@@ -200,18 +211,29 @@ class TrainingPlan(TrainingKeys, Split):
         return self.dp * self.micro_batch
 
     @property
+    def is_expert_parallel(self) -> bool:
+        """True if ep is not 1, so that chips share whole experts out."""
+        return self.ep > 1
+
+    @property
     def expert_replicas(self) -> int:
         """Chips with equal experts: dp * cp, or tp * cp * dp / ep [1]."""
-        return self.replicas if self.ep == 1 else self.stage_chips // self.ep
+        return self.stage_chips // self.ep if self.is_expert_parallel else self.replicas
 
     @property
     def expert_shards(self) -> int:
         """Chips that share a layer's experts: ep, or tp without expert parallelism [1]."""
-        return self.tp if self.ep == 1 else self.ep
+        return self.ep if self.is_expert_parallel else self.tp
 
-    def gathers_tokens(self, shape: Shape) -> bool:
-        """Check for an all-gather over tp in MoE layers: for routed experts, or for shared ones."""
-        return self.ep == 1 or (shape.moe is not None and shape.moe.shared > 0)
+    @property
+    def weight_group(self) -> ChipGroup:
+        """Chips with equal weights."""
+        return ChipGroup(self.replicas, self.tp)
+
+    @property
+    def expert_group(self) -> ChipGroup:
+        """Chips with equal experts."""
+        return ChipGroup(self.expert_replicas, self.expert_shards)
 
     @property
     def name(self) -> str:
@@ -283,7 +305,7 @@ class TrainingPlan(TrainingKeys, Split):
                 raise _untrained(part)
 
     def _check_experts(self, shape: Shape) -> None:
-        if self.ep == 1:
+        if not self.is_expert_parallel:
             return
         if shape.moe is None:
             raise RooflinesError("ep", f"is {self.ep}, but the model has no experts", "write ep=1")

@@ -9,20 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from rooflines.basics.memo import Memo
 from rooflines.basics.numbers import exact
 from rooflines.models.architecture import Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
 from rooflines.models.tensor_dtypes import LM_HEAD
 from rooflines.training.parallel_plan import MOMENTS, trained_attention
+from rooflines.training.plan_parts import EXPERT_KERNELS, StatePlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.models.architecture import Shape
     from rooflines.models.parameter_counts import Parameters
-    from rooflines.training.parallel_plan import Recompute, Shard, TrainingPlan
+    from rooflines.training.parallel_plan import ChipGroup, Recompute, Save, Shard, TrainingPlan
 
 SOFTMAX_SUM_BYTES = 4
 """Bytes per softmax sum, whatever the activation dtype [byte]."""
@@ -63,8 +65,24 @@ class SavedElements(NamedTuple):
         )
 
 
+class SavingPlan(Protocol):
+    """Plan values that decide copies among saved tensors: a whole plan, or a kernel's part."""
+
+    @property
+    def tp(self) -> int:
+        """Chips that share a kernel [1]."""
+
+    @property
+    def save(self) -> Save:
+        """Saved inputs: split over tp, or gathered."""
+
+    @property
+    def is_expert_parallel(self) -> bool:
+        """True if ep is not 1."""
+
+
 def saved_tensors(
-    shape: Shape, plan: TrainingPlan | None, element_bytes: Fraction
+    shape: Shape, plan: SavingPlan | None, element_bytes: Fraction
 ) -> dict[str, SavedElements]:
     """Saved elements of each kernel, by name.
 
@@ -74,7 +92,7 @@ def saved_tensors(
 
     Args:
         shape: The model.
-        plan: The parallelism plan; None: every tensor once.
+        plan: The plan; None: every tensor once.
         element_bytes: Bytes per element [byte].
     """
     width, attention = shape.D, trained_attention(shape)
@@ -107,8 +125,9 @@ def saved_tensors(
         saved["shared"] = SavedElements(inner * shared, shared)
         saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
     if plan is not None and plan.save == "gathered":
+        shares_tokens = not plan.is_expert_parallel or (moe is not None and moe.shared > 0)
         for name in saved.keys() & {*GATHERED_INPUTS}:
-            if name != "router" or plan.gathers_tokens(shape):
+            if name != "router" or shares_tokens:
                 saved[name] = saved[name]._replace(recomputable=plan.tp * saved[name].recomputable)
     return saved
 
@@ -131,7 +150,6 @@ def vectors_of(shape: Shape) -> dict[str, int]:
 
 
 MLP_KERNELS = ("gate-up", "down")
-EXPERT_KERNELS = ("router", "experts", "shared")
 END_KERNELS = ("embed", "unembed")
 SEND = "send"
 
@@ -169,7 +187,7 @@ class Stage:
         return counts.get(kernel, self.layers)
 
 
-def stages_of(shape: Shape, plan: TrainingPlan) -> tuple[Stage, ...]:
+def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
     """Split layers over stages: numbers differ by one at most; the last and the first have fewer.
 
     Layers with an MLP come before those with experts.
@@ -215,14 +233,16 @@ class ParameterShare(NamedTuple):
     Attributes:
         parameter_count: Parameters [1].
         weight_bytes: Bytes per weight [byte].
-        replicas: Chips with equal parameters [1].
-        stride: Distance from one replica to the next [1].
+        replicas: Chips with equal parameters.
     """
 
     parameter_count: Fraction
     weight_bytes: Fraction
-    replicas: int
-    stride: int
+    replicas: ChipGroup
+
+    def stored(self, *, is_shared: bool) -> Fraction:
+        """Parameters that a chip stores: its part if replicas share them [1]."""
+        return self.parameter_count / (self.replicas.chips if is_shared else 1)
 
 
 SHARDED_STATES: Mapping[Shard, tuple[bool, bool, bool]] = {
@@ -286,18 +306,9 @@ class TrainedModel:
         return saved_tensors(self.shape, None, self.sizes["activations"])
 
     @cached_property
-    def _parameters_by_stage(self) -> dict[Stage, tuple[int, int, int, int]]:
-        return {}
-
-    def parameters_on(self, stage: Stage) -> tuple[int, int, int, int]:
-        """Parameters on a stage, all chips together [1].
-
-        Returns:
-            Weights, experts, embedding and LM head.
-        """
-        if stage not in self._parameters_by_stage:
-            self._parameters_by_stage[stage] = self._count_parameters(stage)
-        return self._parameters_by_stage[stage]
+    def parameters_on(self) -> Memo[Stage, tuple[int, int, int, int]]:
+        """Parameters on a stage, all chips together: weights, experts, embedding, LM head [1]."""
+        return Memo(self._count_parameters)
 
     def _count_parameters(self, stage: Stage) -> tuple[int, int, int, int]:
         """Count the parameters for `parameters_on`."""
@@ -317,58 +328,43 @@ class TrainedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class PlannedModel:
-    """A model under a parallelism plan.
+class PlannedStates:
+    """Stages, with their weights, gradients and optimizer states.
 
     Attributes:
         model: The model with its dtypes.
-        plan: The plan.
+        plan: Plan values that decide them.
     """
 
     model: TrainedModel
-    plan: TrainingPlan
-
-    @property
-    def shape(self) -> Shape:
-        """Architecture of the model."""
-        return self.model.shape
-
-    @property
-    def sizes(self) -> Mapping[str, Fraction]:
-        """Bytes per element by class of tensors [byte]."""
-        return self.model.sizes
-
-    @cached_property
-    def saved(self) -> Mapping[str, SavedElements]:
-        """Saved elements of each kernel, by name."""
-        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
+    plan: StatePlan
 
     @cached_property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """Kinds of stages: the first stage of each kind, with their number."""
-        return stage_kinds(stages_of(self.shape, self.plan))
+        return stage_kinds(stages_of(self.model.shape, self.plan))
 
     @cached_property
     def optimizer_bytes(self) -> Fraction:
         """Optimizer states per parameter: Adam's master weight and moments, or as given [byte]."""
         if self.plan.optimizer != "adam":
             return exact(self.plan.optimizer)
-        return self.sizes["master"] + MOMENTS * self.sizes["moments"]
+        sizes = self.model.sizes
+        return sizes["master"] + MOMENTS * sizes["moments"]
 
     def parameters(self, stage: Stage) -> tuple[ParameterShare, ...]:
         """Parameters per chip on a stage: weights, token tables and experts."""
-        plan, sizes, shards = self.plan, self.sizes, self.plan.expert_shards
-        weights, experts, embedding, head = self.model.parameters_on(stage)
-        weight_count = Fraction(weights, plan.tp) + self._copied_parameters(stage)
-        table_count = Fraction(embedding + head, plan.tp)
+        plan, sizes = self.plan, self.model.sizes
+        tp, expert_shards = plan.weights.stride, plan.experts.stride
+        weights, experts, embedding, head = self.model.parameters_on[stage]
+        weight_count = Fraction(weights, tp) + self._copied_parameters(stage)
+        table_count = Fraction(embedding + head, tp)
         table_bytes = embedding * sizes["head"] + head * sizes[LM_HEAD]
         mean_table_bytes = table_bytes / max(embedding + head, 1)  # in the mean of both
         return (
-            ParameterShare(weight_count, sizes["weights"], plan.replicas, plan.tp),
-            ParameterShare(table_count, mean_table_bytes, plan.replicas, plan.tp),
-            ParameterShare(
-                Fraction(experts, shards), sizes["experts"], plan.expert_replicas, shards
-            ),
+            ParameterShare(weight_count, sizes["weights"], plan.weights),
+            ParameterShare(table_count, mean_table_bytes, plan.weights),
+            ParameterShare(Fraction(experts, expert_shards), sizes["experts"], plan.experts),
         )
 
     def _copied_parameters(self, stage: Stage) -> Fraction:
@@ -379,17 +375,18 @@ class PlannedModel:
     @cached_property
     def _copied_per_layer(self) -> tuple[Fraction, Fraction]:
         """Replicated parameters in one layer: in attention, and in the router [1]."""
-        tp, experts = self.plan.tp, copied_routing_weights(self.shape, self.plan.tp)
-        of_layers = copied_weights(self.shape, tp) - self.shape.moe_layers * experts
-        return of_layers / self.shape.layers, experts
+        shape, tp = self.model.shape, self.plan.weights.stride
+        experts = copied_routing_weights(shape, tp)
+        of_layers = copied_weights(shape, tp) - shape.moe_layers * experts
+        return of_layers / shape.layers, experts
 
-    def states(self, stage: Stage) -> Fraction:
+    def bytes_on(self, stage: Stage) -> Fraction:
         """Weights, gradients and optimizer states per chip [byte], exact."""
         total = Fraction(0)
         for share in self.parameters(stage):
-            parts = share.weight_bytes, self.sizes["gradients"], self.optimizer_bytes
+            parts = share.weight_bytes, self.model.sizes["gradients"], self.optimizer_bytes
             for size, shared in zip(parts, SHARDED_STATES[self.plan.shard], strict=True):
-                total += share.parameter_count * size / (share.replicas if shared else 1)
+                total += share.stored(is_shared=shared) * size
         return total
 
     def max_in_flight(self, stage: Stage) -> int:
@@ -406,6 +403,29 @@ class PlannedModel:
             else 2 * (remaining_stages - 1) + (chunks - 1) * self.plan.pp + 1
         )
 
+
+@dataclass(frozen=True, eq=False)
+class PlannedModel:
+    """A model under a parallelism plan.
+
+    Attributes:
+        model: The model with its dtypes.
+        plan: The plan.
+    """
+
+    model: TrainedModel
+    plan: TrainingPlan
+
+    @cached_property
+    def saved(self) -> Mapping[str, SavedElements]:
+        """Saved elements of each kernel, by name."""
+        return saved_tensors(self.model.shape, self.plan, self.model.sizes["saved"])
+
+    @cached_property
+    def states(self) -> PlannedStates:
+        """Stages, with weights, gradients and optimizer states."""
+        return PlannedStates(self.model, StatePlan.from_plan(self.plan))
+
     def _layer_elements(self, stage: Stage, recompute: Recompute) -> int | Fraction:
         """Elements per token that a stage's layers save, over all tp chips [1]."""
         return sum(
@@ -421,7 +441,7 @@ class PlannedModel:
         """
         head = (
             self.saved["unembed"].elements(self.plan.recompute, is_layer_kernel=False)
-            + self.shape.D
+            + self.model.shape.D
         )
         elements = stage.has_head * head
         if self.plan.recompute == "full":
@@ -433,11 +453,11 @@ class PlannedModel:
     def memory(self, stage: Stage) -> StageMemory:
         """Peak memory per chip on a stage."""
         plan = self.plan
-        token_bytes = self.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
+        token_bytes = self.model.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
         return StageMemory(
-            self.states(stage),
+            self.states.bytes_on(stage),
             self._layer_elements(stage, plan.recompute) * token_bytes / plan.interleave,
             self._transient_elements(stage) * token_bytes,
-            self.max_in_flight(stage),
+            self.states.max_in_flight(stage),
             plan.interleave,
         )

@@ -13,10 +13,12 @@ from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from rooflines.models.architecture import PREFILL, TRAIN, Gqa
+from rooflines.basics.memo import Memo
+from rooflines.models.architecture import PREFILL, Gqa
 from rooflines.models.groups import groups_of
 from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
+from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import ActivatedExperts, B, Pairs, S, Size, T
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
@@ -31,15 +33,23 @@ from rooflines.theory.resources import (
     work_time,
 )
 from rooflines.theory.routing import UNIFORM, rank_hit_probability
-from rooflines.training.parallel_plan import trained_attention
+from rooflines.training.parallel_plan import ChipGroup, trained_attention
+from rooflines.training.plan_parts import (
+    EXPERT_KERNELS,
+    ROUTED,
+    LayerPlan,
+    SendPlan,
+    StatePlan,
+)
 from rooflines.training.stage_memory import (
     END_KERNELS,
-    EXPERT_KERNELS,
     GATHERED_INPUTS,
     SEND,
     SHARDED_STATES,
     PlannedModel,
+    PlannedStates,
     TrainedModel,
+    saved_tensors,
 )
 
 if TYPE_CHECKING:
@@ -47,12 +57,12 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Shape
     from rooflines.models.groups import Group
-    from rooflines.models.step_kernels import Copies, Sharing
+    from rooflines.models.step_kernels import Copies
     from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Link
     from rooflines.theory.resources import ChipRates, CollectiveTimes, RunCount
     from rooflines.training.parallel_plan import TrainingPlan
-    from rooflines.training.stage_memory import Stage
+    from rooflines.training.stage_memory import SavedElements, Stage
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
@@ -71,9 +81,6 @@ HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
 
 BACKWARD_REPEAT = Fraction(5, 4)
 """FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
-
-SHARED_IN_MICRO_BATCH = ("gradients", "weights")
-"""Values of `shard` with collectives in every micro-batch."""
 
 MICRO_BATCH_TOKENS = (MICRO_BATCH, T)
 """Extents whose product is a micro-batch's tokens."""
@@ -128,19 +135,15 @@ class KernelRuns:
             kernels.setdefault(run.runs_per_step, []).append((run.kernel.count, run.kernel))
         return [*kernels.items()]
 
-    def work(self, column: str) -> Poly:
-        """Work per step on all stages, by its column [FLOP or byte]."""
-        if column not in self._works:
-            works = (
-                work_of(column, parts) * runs_per_step
-                for runs_per_step, parts in self.by_runs_per_step
-            )
-            self._works[column] = total(works)
-        return self._works[column]
-
     @cached_property
-    def _works(self) -> dict[str, Poly]:
-        return {}
+    def works(self) -> Memo[str, Poly]:
+        """Works per step on all stages, by column [FLOP or byte]."""
+        return Memo(self._work)
+
+    def _work(self, column: str) -> Poly:
+        return total(
+            work_of(column, parts) * runs_per_step for runs_per_step, parts in self.by_runs_per_step
+        )
 
     def work_time(self, resource: Resource, machine: ChipRates) -> Poly:
         """Time on a resource, except the network, all stages together [s]."""
@@ -162,18 +165,104 @@ def all_pairs(extent: Extent) -> Product:
     return (T, S) if isinstance(extent, Pairs) else (extent,)
 
 
-RunCache = tuple[dict[object, KernelRuns], dict[tuple[int, int], Route]]
-"""Results shared by a model's plans over the same links: kernels by `KernelBuilder.cache_key`, and
-routes by (chips, stride)."""
+@dataclass(frozen=True, eq=False)
+class ModelKernels:
+    """Kernels that a trained model's plans share.
+
+    Attributes:
+        model: The model with its dtypes.
+        compute: Compute dtypes: linear kernels; attention and LM head.
+    """
+
+    model: TrainedModel
+    compute: tuple[str, str]
+
+    @classmethod
+    def with_dtypes(
+        cls, shape: Shape, bits: Mapping[str, Fraction], compute: tuple[str, str]
+    ) -> ModelKernels:
+        """Kernels with these dtypes.
+
+        Args:
+            shape: The model.
+            bits: Bits per element by tensor class [bit].
+            compute: Compute dtypes: linear kernels; attention and LM head.
+        """
+        sizes = {name: Fraction(size) / BITS_PER_BYTE for name, size in bits.items()}
+        return cls(TrainedModel(shape, {"saved": sizes["activations"], **sizes}), compute)
+
+    @cached_property
+    def groups(self) -> Mapping[str, tuple[Group, ...]]:
+        """Groups by the first one's name; those that depend on the same `LayerPlan` together."""
+        groups = groupby(
+            groups_of(self.model.shape, PREFILL, scores_all=True),
+            lambda group: group.name in EXPERT_KERNELS and group.name,
+        )
+        together = [tuple(members) for _, members in groups]
+        return {members[0].name: members for members in together}
+
+    @cached_property
+    def over(self) -> Memo[tuple[Link, ...], LinkedKernels]:
+        """Kernels over interconnects, inner first; over none on one chip."""
+        return Memo(lambda links: LinkedKernels(self, links))
 
 
-def groups_by_plan_key(shape: Shape) -> tuple[tuple[Group, ...], ...]:
-    """Groups in order; neighbours whose kernels depend on the same keys of a plan are together."""
-    groups = groupby(
-        groups_of(shape, PREFILL, scores_all=True),
-        lambda group: group.name in EXPERT_KERNELS and group.name,
-    )
-    return tuple(tuple(members) for _, members in groups)
+@dataclass(frozen=True, eq=False)
+class LinkedKernels:
+    """Kernels over interconnects, each by the plan values that decide it.
+
+    Attributes:
+        kernels: The model's kernels.
+        links: The interconnects, inner first; empty for one chip.
+    """
+
+    kernels: ModelKernels
+    links: tuple[Link, ...]
+
+    def runs(self, plan: TrainingPlan) -> tuple[KernelRuns, ...]:
+        """Kernels on one chip: first per micro-batch, then once per step."""
+        shape = self.kernels.model.shape
+        layers = [
+            self._layer_runs[name, LayerPlan.for_kernel(plan, shape, name)]
+            for name in self.kernels.groups
+        ]
+        sends = [self._sends[SendPlan.from_plan(plan)]] if plan.pp > 1 else []
+        return *layers, *sends, self._step_runs[StatePlan.from_plan(plan)]
+
+    @cached_property
+    def _layer_runs(self) -> Memo[tuple[str, LayerPlan], KernelRuns]:
+        """Kernels in a micro-batch, by the first group's name."""
+
+        def runs(key: tuple[str, LayerPlan]) -> KernelRuns:
+            name, plan = key
+            builder = LayerBuilder(self.kernels, self._routes, plan)
+            return KernelRuns(tuple(micro_batch_runs(builder, self.kernels.groups[name])))
+
+        return Memo(runs)
+
+    @cached_property
+    def _sends(self) -> Memo[SendPlan, KernelRuns]:
+        """Transfers between stages."""
+        builder = KernelBuilder(self.kernels, self._routes)
+        return Memo(lambda plan: KernelRuns((stage_send(builder, plan),)))
+
+    @cached_property
+    def _step_runs(self) -> Memo[StatePlan, KernelRuns]:
+        """Kernels that run once per step, for every kind of stage."""
+        builder, model = KernelBuilder(self.kernels, self._routes), self.kernels.model
+        return Memo(lambda plan: KernelRuns(tuple(step_runs(builder, PlannedStates(model, plan)))))
+
+    @cached_property
+    def _routes(self) -> Memo[ChipGroup, Route]:
+        """Routes between chips in the layout; the inner network joins domain // stride."""
+        return Memo(self._route)
+
+    def _route(self, group: ChipGroup) -> Route:
+        inner, *outer = self.links
+        if outer and inner.domain is not None:
+            inner = replace(inner, domain=max(inner.domain // group.stride, 1))
+        links = inner, *outer
+        return Route(links, resolve_axes(links, (group.chips,)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +270,10 @@ class TrainingKernels(StepKernels):
     """Kernels of a training step; `sharing.split` is a `TrainingPlan`.
 
     Attributes:
-        model: The model with its dtypes, one object for all plans.
-        groups: Its groups, from `groups_by_plan_key`.
-        run_cache: Kernels and routes of earlier plans with this model and dtypes, by links.
+        kernels: The model's kernels, one object for all plans.
     """
 
-    model: TrainedModel = field(kw_only=True)
-    groups: tuple[tuple[Group, ...], ...] = ()
-    run_cache: dict[tuple[Link, ...], RunCache] = field(default_factory=dict)
+    kernels: ModelKernels = field(kw_only=True)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -203,24 +288,17 @@ class TrainingKernels(StepKernels):
     @cached_property
     def planned(self) -> PlannedModel:
         """The model under this plan."""
-        return PlannedModel(self.model, self.plan)
+        return PlannedModel(self.kernels.model, self.plan)
 
     @property
     def stages(self) -> tuple[tuple[Stage, int], ...]:
         """Kinds of stages: the first stage of each kind, with their number."""
-        return self.planned.stages
+        return self.planned.states.stages
 
     @property
     def copies(self) -> Iterator[Copies]:
         """Replicated parts within a tensor-parallel group."""
-        return copies_of(chain.from_iterable(self.groups), self.sharing)
-
-    @classmethod
-    def for_model(cls, shape: Shape, sharing: Sharing) -> TrainingKernels:
-        """Build the kernels of a model's first plan; `dataclasses.replace` gives the next plans."""
-        sizes = {name: sharing.bytes_of(name) for name in sharing.bits}
-        model = TrainedModel(shape, {"saved": sizes["activations"], **sizes})
-        return cls(shape, TRAIN, sharing, model=model, groups=groups_by_plan_key(shape))
+        return copies_of(chain.from_iterable(self.kernels.groups.values()), self.sharing)
 
     def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
         """Kernels on one chip: first per micro-batch, then once per step.
@@ -228,33 +306,7 @@ class TrainingKernels(StepKernels):
         Args:
             links: The interconnects, inner first; empty for one chip.
         """
-        plan, kernel_runs = self.plan, list[KernelRuns]()
-        cached_runs, routes = self.run_cache.setdefault(links, ({}, {}))
-        builder = KernelBuilder(self.model, plan, self.sharing.compute, links, routes)
-
-        def add(key: object, runs: Iterator[KernelRun]) -> None:
-            if key not in cached_runs:
-                cached_runs[key] = KernelRuns(tuple(runs))
-            kernel_runs.append(cached_runs[key])
-
-        for first_group, *more_groups in self.groups:
-            add(
-                (first_group.name, builder.cache_key(first_group.name)),
-                micro_batch_runs(builder, (first_group, *more_groups)),
-            )
-        if plan.pp > 1:
-            add((SEND, plan.pp, plan.interleave, plan.tp * plan.cp, plan.dp), stage_sends(builder))
-        share_sizes = plan.tp, plan.replicas, plan.expert_shards, plan.expert_replicas
-        add(
-            (plan.pp, plan.interleave, share_sizes, plan.shard, plan.optimizer),
-            self._step_runs(builder),
-        )
-        return tuple(kernel_runs)
-
-    def _step_runs(self, builder: KernelBuilder) -> Iterator[KernelRun]:
-        """Kernels that run once per step, for every kind of stage."""
-        for index, (stage, stage_count) in enumerate(self.stages):
-            yield from step_runs(builder, stage, stage_count, f"-{index + 1}" if index else "")
+        return self.kernels.over[links].runs(self.plan)
 
     def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """Kernels of `runs_over`, without their number per step."""
@@ -262,84 +314,50 @@ class TrainingKernels(StepKernels):
 
 
 @dataclass(frozen=True, eq=False)
-class KernelBuilder(PlannedModel):
-    """Builder of a plan's kernels and collectives.
+class KernelBuilder:
+    """Builder of kernels and collectives, whatever the plan.
 
     Attributes:
-        compute: Compute dtypes: linear kernels; attention and LM head.
-        links: The interconnects, inner first; empty for one chip.
-        routes: Cache of `route`, by (chips, stride).
+        kernels: The model's kernels, with its dtypes.
+        routes: Routes between chips in the layout.
     """
 
-    compute: tuple[str, str]
-    links: tuple[Link, ...]
-    routes: dict[tuple[int, int], Route]
+    kernels: ModelKernels
+    routes: Memo[ChipGroup, Route]
 
-    def cache_key(self, name: str) -> tuple[object, ...]:
-        """Plan values that determine a kernel within a micro-batch, by kernel name."""
-        plan, is_expert_parallel = self.plan, self.plan.ep > 1
-        experts = {
-            "experts": plan.ep,
-            "router": is_expert_parallel,
-            "shared": is_expert_parallel,
-        }.get(name, 0)
-        replicas = plan.expert_replicas if name == "experts" else plan.replicas
-        shared = replicas if plan.shard in SHARED_IN_MICRO_BATCH else 1
-        options = plan.shard, plan.save, plan.recompute, plan.context
-        tied = self.shape.tied and plan.pp == 1
-        return plan.tp, plan.cp, experts, shared, tied, *options
+    @property
+    def model(self) -> TrainedModel:
+        """The model with its dtypes."""
+        return self.kernels.model
 
-    @cached_property
-    def share(self) -> Fraction:
-        """Share of a micro-batch's tokens or FLOPs per chip: 1 / (tp * cp) [1]."""
-        return Fraction(1, self.plan.tp * self.plan.cp)
+    @property
+    def shape(self) -> Shape:
+        """Architecture of the model."""
+        return self.model.shape
 
-    def route(self, chips: int, stride: int) -> Route:
-        """Route between chips of the layout.
+    @property
+    def sizes(self) -> Mapping[str, Fraction]:
+        """Bytes per element by class of tensors [byte]."""
+        return self.model.sizes
 
-        Args:
-            chips: Chips that communicate [1].
-            stride: Distance from one to the next; the inner network joins domain // stride [1].
-        """
-        key = chips, stride
-        if key not in self.routes:
-            inner, *outer = self.links
-            if outer and inner.domain is not None:
-                inner = replace(inner, domain=max(inner.domain // stride, 1))
-            links = inner, *outer
-            self.routes[key] = Route(links, resolve_axes(links, (chips,)))
-        return self.routes[key]
-
-    def collective(
-        self, kind: str, payload: Poly, chips: int, stride: int = 1
-    ) -> tuple[Transfer, ...]:
+    def collective(self, kind: str, payload: Poly, group: ChipGroup) -> tuple[Transfer, ...]:
         """Build a collective; empty for one chip or an empty payload."""
-        if chips == 1 or not payload:
+        if group.chips == 1 or not payload:
             return ()
-        route = self.route(chips, stride)
+        route = self.routes[group]
         return (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
 
-    def activation_bytes(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
-        """Activations or saved tensors per chip, from elements per token [byte]."""
+    def token_bytes(self, elements: int | Fraction, share: Fraction, tensors: str) -> Poly:
+        """Bytes per chip for elements in every token [byte].
+
+        Args:
+            elements: Elements per token [1].
+            share: Token share per chip [1].
+            tensors: Tensor class.
+        """
         return (
-            Poly({MICRO_BATCH_TOKENS: elements * self.sizes[tensors] * self.share})
-            if elements
-            else ZERO
+            Poly({MICRO_BATCH_TOKENS: elements * self.sizes[tensors] * share}) if elements else ZERO
         )
-
-    def hidden_gathers(self, times: int) -> tuple[Transfer, ...]:
-        """Hidden-state all-gathers over tp; reduce-scatters send as much."""
-        whole = self.activation_bytes(self.shape.D * self.plan.tp)
-        return self.collective(GATHER, whole, self.plan.tp) * times
-
-    def replica_collective(
-        self, kind: str, payload: Poly, *, experts: bool
-    ) -> tuple[Transfer, ...]:
-        """Build a collective between replicas of weights, or of experts."""
-        plan = self.plan
-        if experts:
-            return self.collective(kind, payload, plan.expert_replicas, plan.expert_shards)
-        return self.collective(kind, payload, plan.replicas, plan.tp)
 
     def chip_kernel(
         self,
@@ -352,10 +370,44 @@ class KernelBuilder(PlannedModel):
         """Build a kernel on one chip from its transfers and its other works by column."""
         all_works = {**(works or {}), NETWORK_BYTES: sent_bytes(transfers)}
         nonzero_works = {name: work for name, work in all_works.items() if work}
-        return Kernel(name, self.compute[0 if linear else 1], nonzero_works, transfers)
+        return Kernel(name, self.kernels.compute[0 if linear else 1], nonzero_works, transfers)
 
 
-def micro_batch_runs(builder: KernelBuilder, groups: Iterable[Group]) -> Iterator[KernelRun]:
+@dataclass(frozen=True, eq=False)
+class LayerBuilder(KernelBuilder):
+    """Builder of a group's kernels in a micro-batch.
+
+    Attributes:
+        plan: Plan values that decide them.
+    """
+
+    plan: LayerPlan
+
+    @cached_property
+    def saved(self) -> Mapping[str, SavedElements]:
+        """Saved elements by kernel; true for the kernels that this plan is for."""
+        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
+
+    def activation_bytes(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
+        """Activations or saved tensors per chip, from elements per token [byte]."""
+        return self.token_bytes(elements, self.plan.token_share, tensors)
+
+    def hidden_gathers(self, times: int) -> tuple[Transfer, ...]:
+        """Hidden-state all-gathers over tp; reduce-scatters send as much."""
+        whole = self.activation_bytes(self.shape.D * self.plan.tp)
+        return self.collective(GATHER, whole, ChipGroup(self.plan.tp)) * times
+
+    def weight_gathers(self, weights: Poly) -> tuple[Transfer, ...]:
+        """All-gather of a kernel's weights before it runs: FSDP only."""
+        is_gathered = self.plan.shard == "weights"
+        return self.collective(GATHER, weights, self.plan.replicas) if is_gathered else ()
+
+    def gradient_scatters(self, gradients: Poly) -> tuple[Transfer, ...]:
+        """Reduce-scatter of a kernel's gradients in every micro-batch: ZeRO-2 and FSDP."""
+        return self.collective(SCATTER, gradients, self.plan.replicas)
+
+
+def micro_batch_runs(builder: LayerBuilder, groups: Iterable[Group]) -> Iterator[KernelRun]:
     """Kernels that groups run in one micro-batch on one chip."""
     layers = builder.shape.layers
     for group in groups:
@@ -367,40 +419,47 @@ def micro_batch_runs(builder: KernelBuilder, groups: Iterable[Group]) -> Iterato
             yield replace(run, kernel=kernel, stage_part=name, share=share)
 
 
-def stage_sends(builder: KernelBuilder) -> Iterator[KernelRun]:
+def stage_send(builder: KernelBuilder, plan: SendPlan) -> KernelRun:
     """Transfer between pipeline stages, as a kernel in every micro-batch."""
-    kernel = builder.chip_kernel(SEND, (_stage_transfer(builder),))
-    yield KernelRun(replace(kernel, count=builder.plan.pp), EVERY_MICRO_BATCH, SEND)
+    kernel = builder.chip_kernel(SEND, (_stage_transfer(builder, plan),))
+    return KernelRun(replace(kernel, count=plan.stages.chips), EVERY_MICRO_BATCH, SEND)
 
 
-def step_runs(
-    builder: KernelBuilder, stage: Stage, stage_count: int, suffix: str
+def step_runs(builder: KernelBuilder, planned: PlannedStates) -> Iterator[KernelRun]:
+    """Kernels that run once per step, for every kind of stage."""
+    for index, (stage, stage_count) in enumerate(planned.stages):
+        yield from _optimizer_runs(
+            builder, planned, stage, stage_count, f"-{index + 1}" if index else ""
+        )
+
+
+def _optimizer_runs(
+    builder: KernelBuilder, planned: PlannedStates, stage: Stage, stage_count: int, suffix: str
 ) -> Iterator[KernelRun]:
     """Optimizer step on a chip's shard, with its collectives for gradients and weights.
 
     It reads gradients and states, and writes states and weights: 2 * states + gradients + weights.
 
     Args:
-        builder: Builder for the plan.
+        builder: Builder over the interconnects.
+        planned: Stages and states.
         stage: The kind of stage.
         stage_count: Stages of this kind [1].
         suffix: Ending for the kernel names.
     """
-    plan, sizes = builder.plan, builder.sizes
-    _, _, shared = SHARDED_STATES[plan.shard]
+    shard, sizes = planned.plan.shard, builder.sizes
+    _, _, is_shared = SHARDED_STATES[shard]
     moved_bytes, transfers = Fraction(0), list[Transfer]()
-    for share in builder.parameters(stage):
-        bytes_per_parameter = 2 * builder.optimizer_bytes + sizes["gradients"] + share.weight_bytes
-        moved_bytes += (
-            share.parameter_count * bytes_per_parameter / (share.replicas if shared else 1)
-        )
+    for share in planned.parameters(stage):
+        bytes_per_parameter = 2 * planned.optimizer_bytes + sizes["gradients"] + share.weight_bytes
+        moved_bytes += share.stored(is_shared=is_shared) * bytes_per_parameter
         gradients = constant(share.parameter_count * sizes["gradients"])
         weights = constant(share.parameter_count * share.weight_bytes)
-        if plan.shard in ("none", "optimizer"):
-            kind = REDUCE if plan.shard == "none" else SCATTER
-            transfers += builder.collective(kind, gradients, share.replicas, share.stride)
-        if plan.shard in ("optimizer", "gradients"):
-            transfers += builder.collective(GATHER, weights, share.replicas, share.stride)
+        if shard in ("none", "optimizer"):
+            kind = REDUCE if shard == "none" else SCATTER
+            transfers += builder.collective(kind, gradients, share.replicas)
+        if shard in ("optimizer", "gradients"):
+            transfers += builder.collective(GATHER, weights, share.replicas)
     works = {"weight_bytes": constant(moved_bytes), "memory_bytes": constant(moved_bytes)}
     kernels = [builder.chip_kernel(f"optimizer{suffix}", (), works)]
     kernels += [builder.chip_kernel(f"replicas{suffix}", tuple(transfers))] * bool(transfers)
@@ -408,7 +467,7 @@ def step_runs(
         yield KernelRun(replace(kernel, count=stage_count), ONCE_PER_STEP, only_stage=stage)
 
 
-def _embedding(builder: KernelBuilder) -> Iterator[KernelRun]:
+def _embedding(builder: LayerBuilder) -> Iterator[KernelRun]:
     """Embedding: rows read and written in three passes, and the table's collectives."""
     width = builder.shape.D
     moved, saved = builder.activation_bytes(2 * width), builder.activation_bytes(width, "saved")
@@ -416,41 +475,18 @@ def _embedding(builder: KernelBuilder) -> Iterator[KernelRun]:
     yield KernelRun(
         builder.chip_kernel("embed", builder.hidden_gathers(2), works), EVERY_MICRO_BATCH
     )
-    shape = builder.shape
-    is_tied_here = shape.tied and builder.plan.pp == 1  # the unembedding's, which is sent with that
-    rows = shape.positions + (0 if is_tied_here else shape.V)
-    table = Fraction(rows * width, builder.plan.tp)
-    transfers = _weight_gathers(builder, constant(table * builder.sizes["head"]), experts=False)
-    transfers += _gradient_scatters(
-        builder, constant(table * builder.sizes["gradients"]), experts=False
-    )
+    shape, plan = builder.shape, builder.plan
+    rows = shape.positions + (0 if plan.is_tied else shape.V)  # a tied table is the unembedding's
+    table = Fraction(rows * width, plan.tp)
+    transfers = builder.weight_gathers(constant(table * builder.sizes["head"]))
+    transfers += builder.gradient_scatters(constant(table * builder.sizes["gradients"]))
     if transfers:
         yield KernelRun(builder.chip_kernel("embed-replicas", transfers), EVERY_MICRO_BATCH)
 
 
-def _weight_gathers(
-    builder: KernelBuilder, weights: Poly, *, experts: bool
-) -> tuple[Transfer, ...]:
-    """All-gather of a kernel's weights before it runs: FSDP only."""
-    shared = builder.plan.shard == "weights"
-    return builder.replica_collective(GATHER, weights, experts=experts) if shared else ()
-
-
-def _gradient_scatters(
-    builder: KernelBuilder, gradients: Poly, *, experts: bool
-) -> tuple[Transfer, ...]:
-    """Reduce-scatter of a kernel's gradients in every micro-batch: ZeRO-2 and FSDP."""
-    is_every_micro_batch = builder.plan.shard in SHARED_IN_MICRO_BATCH
-    return (
-        builder.replica_collective(SCATTER, gradients, experts=experts)
-        if is_every_micro_batch
-        else ()
-    )
-
-
-def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelRun]:
+def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRun]:
     """Kernels of a group: `fwd`, `again` in full recomputation, then `bwd`, or `dgrad`, `wgrad`."""
-    plan, is_routed = builder.plan, group.tensors == "experts"
+    plan = builder.plan
     is_end, is_linear = name in END_KERNELS, bool(group.weights)
     plan_saved, saved_elements = (
         tensors[name].elements(plan.recompute, is_layer_kernel=not is_end)
@@ -463,10 +499,10 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
     activation_traffic = builder.activation_bytes(
         max(elements - Fraction(2, 3) * saved_elements, Fraction(0))
     )
-    flops = Poly(group.flops).replaced(_micro_batch) * builder.share
+    flops = Poly(group.flops).replaced(_micro_batch) * plan.token_share
     shards = group.share("weights", plan.tp, sequences=True) * plan.tp
     weights = _weights(builder, group, name)
-    gather = _weight_gathers(builder, weights.gathered, experts=is_routed)
+    gather = builder.weight_gathers(weights.gathered)
     collectives = _layer_collectives(builder, group, name)
 
     def kernel(
@@ -514,9 +550,7 @@ def _passes(builder: KernelBuilder, group: Group, name: str) -> Iterator[KernelR
         kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
         EVERY_MICRO_BATCH,
     )
-    gradient_transfers = collectives.inputs + _gradient_scatters(
-        builder, weights.scattered, experts=is_routed
-    )
+    gradient_transfers = collectives.inputs + builder.gradient_scatters(weights.scattered)
     yield KernelRun(
         kernel("wgrad", gradient_transfers, weights.gradients, saved_bytes, activation_traffic),
         ONCE_PER_STEP,
@@ -566,7 +600,7 @@ class WeightBytes(NamedTuple):
     scattered: Poly = ZERO
 
 
-def _weights(builder: KernelBuilder, group: Group, name: str) -> WeightBytes:
+def _weights(builder: LayerBuilder, group: Group, name: str) -> WeightBytes:
     """Weight traffic for a group; reads count activated experts."""
     plan, sizes = builder.plan, builder.sizes
     if not group.weights:
@@ -578,7 +612,7 @@ def _weights(builder: KernelBuilder, group: Group, name: str) -> WeightBytes:
         read = constant(count * size)
     else:
         moe, shards = group.moe, plan.expert_shards
-        tokens = Fraction(1, plan.cp) if plan.ep == 1 else plan.ep * builder.share
+        tokens = shards * plan.token_share
         activated = ActivatedExperts(moe.E, moe.k, tokens, MICRO_BATCH_TOKENS)
         count = elements * moe.E / shards
         activated_weights = Poly({(activated,): elements / shards * size})
@@ -606,58 +640,56 @@ class LayerCollectives(NamedTuple):
     inputs: tuple[Transfer, ...] = ()
 
 
-def _layer_collectives(builder: KernelBuilder, group: Group, name: str) -> LayerCollectives:
+def _layer_collectives(builder: LayerBuilder, group: Group, name: str) -> LayerCollectives:
     """Collectives around a kernel, over tp, cp or ep."""
     plan = builder.plan
     if name == "attention":
         return _context_collectives(builder)
-    if name == "experts" and plan.ep > 1:
+    if name == ROUTED and plan.is_expert_parallel:
         return _dispatch_collectives(builder, group)
     gathers, double_gathers = builder.hidden_gathers(1), builder.hidden_gathers(2)
     keeps_inputs = plan.save == "gathered" and plan.recompute != "selective"  # which drops them
     inputs = () if keeps_inputs else gathers
-    is_expert_parallel = plan.ep > 1
     gathered_input = LayerCollectives(gathers, gathers, gathers, inputs)
     by_kernel = {
         **dict.fromkeys(GATHERED_INPUTS, gathered_input),
         "o": LayerCollectives(gathers, gathers, gathers),
         "down": LayerCollectives(gathers, (), gathers),
-        "router": LayerCollectives() if is_expert_parallel else gathered_input,
-        "experts": LayerCollectives(gathers, (), gathers),
+        "router": LayerCollectives() if plan.is_expert_parallel else gathered_input,
+        ROUTED: LayerCollectives(gathers, (), gathers),
         "shared": LayerCollectives(double_gathers, gathers, double_gathers, inputs)
-        if is_expert_parallel
+        if plan.is_expert_parallel
         else LayerCollectives(),
     }
     return by_kernel.get(name, LayerCollectives())
 
 
-def _context_collectives(builder: KernelBuilder) -> LayerCollectives:
+def _context_collectives(builder: LayerBuilder) -> LayerCollectives:
     """Context-parallel collectives around attention: ring all-gather for keys, or head exchange."""
     plan, size = builder.plan, builder.sizes["activations"]
     attention = trained_attention(builder.shape)
+    sequence = ChipGroup(plan.cp, plan.tp)
     key_elements = Fraction(attention.kv_cache_elements, min(plan.tp, attention.cache_heads))
     if plan.context == "ring":
         ring = Poly({MICRO_BATCH_TOKENS: key_elements * size})
-        forward = builder.collective(GATHER, ring, plan.cp, plan.tp)
-        return LayerCollectives(
-            forward, forward, builder.collective(GATHER, ring * 2, plan.cp, plan.tp)
-        )
+        forward = builder.collective(GATHER, ring, sequence)
+        return LayerCollectives(forward, forward, builder.collective(GATHER, ring * 2, sequence))
     if isinstance(attention, Gqa):
         query_elements = Fraction(attention.N * (attention.H + attention.value), plan.tp)
     else:
         key = attention.nope + attention.rope
         key_elements = query_elements = Fraction(attention.N * (key + attention.v), plan.tp)
     payload = Poly({MICRO_BATCH_TOKENS: (key_elements + query_elements) * size / plan.cp})
-    forward = builder.collective(ALL_TO_ALL, payload, plan.cp, plan.tp)
+    forward = builder.collective(ALL_TO_ALL, payload, sequence)
     return LayerCollectives(forward, forward, forward)
 
 
-def _dispatch_collectives(builder: KernelBuilder, group: Group) -> LayerCollectives:
+def _dispatch_collectives(builder: LayerBuilder, group: Group) -> LayerCollectives:
     """All-to-alls of expert parallelism: dispatch and combine, reversed in the backward pass."""
-    plan, moe = builder.plan, group.moe
+    moe = group.moe
     if moe is None:
         return LayerCollectives()
-    route = builder.route(plan.ep, 1)
+    route = builder.routes[ChipGroup(builder.plan.expert_shards)]
     bytes_per_payload_byte = route.dispatch_bytes(
         lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM)
     )
@@ -675,17 +707,16 @@ def _dispatch_collectives(builder: KernelBuilder, group: Group) -> LayerCollecti
     return LayerCollectives((dispatch, combine), (dispatch,), (dispatch, combine))
 
 
-def _stage_transfer(builder: KernelBuilder) -> Transfer:
+def _stage_transfer(builder: KernelBuilder, plan: SendPlan) -> Transfer:
     """Transfer of activations to the next stage and gradients to the previous one, stage mean.
 
     With two networks, neighbours within an inner domain use the inner one.
     """
-    plan = builder.plan
-    route = builder.route(plan.pp, plan.stage_chips)
-    all_sends, (_, *outer) = plan.interleave * plan.pp - 1, route.levels
+    pp, route = plan.stages.chips, builder.routes[plan.stages]
+    all_sends, (_, *outer) = plan.interleave * pp - 1, route.levels
     outer_sends = sum(plan.interleave * level.chips - 1 for level in outer if level.chips > 1)
     sent = tuple(
-        Fraction(sends, plan.pp)
-        for sends in (all_sends - outer_sends, outer_sends)[: 1 + len(outer)]
+        Fraction(sends, pp) for sends in (all_sends - outer_sends, outer_sends)[: 1 + len(outer)]
     )
-    return Transfer(ALL_TO_ALL, builder.activation_bytes(builder.shape.D * 2), route, sent)
+    payload = builder.token_bytes(builder.shape.D * 2, plan.token_share, "activations")
+    return Transfer(ALL_TO_ALL, payload, route, sent)
