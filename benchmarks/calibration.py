@@ -31,13 +31,13 @@ from rooflines.fits.calibration_files import (
     Calibrations,
     Errors,
     calibrations_yaml,
-    key_of,
     numbers_in,
     shipped_calibrations,
 )
 from rooflines.fits.engine_overhead import step_bands, step_fits
 from rooflines.fits.fit_errors import band
 from rooflines.fits.fit_errors import errors as regions_of
+from rooflines.fits.fit_keys import FitKey, Software
 from rooflines.fits.fitting import kernel_fit, with_estimate_errors
 from rooflines.fits.held_out import FOLDS, quarters
 from rooflines.fits.nominal import launched_in_graphs, with_nominal_times
@@ -96,20 +96,20 @@ GRAPHS = "launched in CUDA graphs"
 PREFERRED = "min_latency"
 """Word in the names of kernels that engines take before others where they have them."""
 
-VARIANTS = {DYNAMIC: "-dynamic", BLOCK: "-block"}
+VARIANTS = {DYNAMIC: "dynamic", BLOCK: "block"}
 """Ends of the names of software with fits of a kind of their own, by what their timings include."""
 
 WHOLE = "one scale for a tensor"
 """Contents of expert timings in fp8 without block scales."""
 
-EXPERTS_VARIANTS = {WHOLE: "-static"}
+EXPERTS_VARIANTS = {WHOLE: "static"}
 """The same for experts: published checkpoints with experts in fp8 have a scale for each block."""
 
 KIN = {"h800": "h100-sxm", "mi325x": "mi300x"}
 """Chips without timings, by the chip of the same design whose fits they take where it has some."""
 
-LIBRARY = "/nccl"
-"""The end of the key of a library of collectives, which is no engine."""
+LIBRARY = "nccl"
+"""A library of collectives, which is no engine."""
 
 UNSTATED = {("trtllm", "fp8"): DYNAMIC}
 """Contents of timings whose table does not state them, by software and compute dtype."""
@@ -144,7 +144,7 @@ Errors are |estimated / measured - 1|; bands are the p10 and p90 of measured ove
 config/README.md explains the numbers."""
 
 
-def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]:
+def groups(path: str | Path, date: str) -> Iterator[tuple[FitKey, str, FitRequest]]:
     """The timings of each fit of a table, by chip and software, and compute dtype or collective."""
     timings = read_timings(path, TABLES.get(Path(path).name))
     name, frame = timings.kind.fit_by, timings.frame
@@ -170,7 +170,7 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         if timings.kind is EXPERTS:
             variants = EXPERTS_VARIANTS
             contents = contents or (WHOLE if of == "fp8" else None)
-        library = f"{software}{variants.get(contents or '', '')}"
+        library = str(Software(str(software), variants.get(contents or "")))
         collected = f"{newest.partition('/')[2]}, timed by {DATA}"
         if not newest.startswith(COLLECTION):
             collected = newest
@@ -178,14 +178,14 @@ def groups(path: str | Path, date: str) -> Iterator[tuple[str, str, FitRequest]]
         entry = chip_entries()[str(chip)]
         timed = version(newest) if newest.startswith(COLLECTION) else None
         request = FitRequest(one, str(chip), entry, source, date, contents=contents, version=timed)
-        yield key_of(str(chip), library), str(of), request
+        yield FitKey.checked(str(chip), library), str(of), request
 
 
 def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[tuple[str, ...]]]:
     """The fits of tables, and a row of errors for each; of two of one thing the first counts."""
     content: dict[str, dict[str, dict[str, Any]]] = {}
     rows: list[tuple[str, ...]] = []
-    seen: dict[tuple[str, str, str], FitRequest] = {}
+    seen: dict[tuple[str, FitKey, str], FitRequest] = {}
     for key, name, request in (one for path in tables for one in groups(path, date)):
         kind = request.timings.kind.fits
         if (kind, key, name) in seen:
@@ -195,21 +195,22 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
         rows.append(row(key, result))
         if error_of(result) <= LARGEST_ERROR:
             by_key = content.setdefault(result.entry.KIND, {})
-            by_key.setdefault(key, {})[name] = result.entry
+            by_key.setdefault(str(key), {})[name] = result.entry
     engines = {
         (key, name, kind): request
         for (kind, key, name), request in seen.items()
-        if request.source.endswith(DATA) and not key.endswith(LIBRARY)
+        if request.source.endswith(DATA) and str(key.software) != LIBRARY
     }
     for kind, by_key in content.items():
-        for key, entries in by_key.items():
+        for text, entries in by_key.items():
             for name, entry in entries.items():
-                wider = elsewhere(key, name, entry, engines)
-                content[kind][key][name] = entry.model_copy(update={"elsewhere": wider})
+                wider = elsewhere(FitKey.parse(text), name, entry, engines)
+                content[kind][text][name] = entry.model_copy(update={"elsewhere": wider})
     matmuls = content.get("calibrations", {})
-    for key, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
-        if key.endswith(VARIANTS[DYNAMIC]):
-            plain = matmuls.setdefault(key.removesuffix(VARIANTS[DYNAMIC]), {})
+    for text, entries in [*matmuls.items()]:  # where all timings include it, it is the plain fit
+        chip, software = FitKey.parse(text)
+        if software.variant == VARIANTS[DYNAMIC]:
+            plain = matmuls.setdefault(str(FitKey(chip, Software(software.engine))), {})
             for name, entry in entries.items():
                 plain.setdefault(name, entry)
     ordered = {kind: dict(sorted(by_key.items())) for kind, by_key in content.items()}
@@ -217,18 +218,17 @@ def fitted(tables: Sequence[str | Path], date: str) -> tuple[Calibrations, list[
 
 
 def elsewhere(
-    key: str,
+    key: FitKey,
     name: str,
     entry: FittedMatmul | FittedCollective,
-    requests: Mapping[tuple[str, str, str], FitRequest],
+    requests: Mapping[tuple[FitKey, str, str], FitRequest],
 ) -> tuple[float, float] | None:
     """The band of a fit at other engines' timings of the chip; None without any."""
-    chip, _, engine = key.partition("/")
     parts = []
     for (other, dtype, fits), request in requests.items():
-        same = (request.chip, dtype, fits) == (chip, name, entry.KIND)
-        if same and other.partition("/")[2].partition("-")[0] != engine.partition("-")[0]:
-            frame, _ = with_nominal_times(request.timings, chip, request.entry, name)
+        same = (other.chip, dtype, fits) == (key.chip, name, entry.KIND)
+        if same and other.engine != key.engine:
+            frame, _ = with_nominal_times(request.timings, request.chip, request.entry, name)
             parts.append(
                 with_estimate_errors(frame.filter(~pl.col("in_cache")), entry.numbers).select(
                     "ratio"
@@ -337,7 +337,7 @@ def every_site(tables: Sequence[str | Path]) -> Iterator[tuple[str, ...]]:
             )
         (errors,) = regions_of(pl.concat(parts), ("all",)).to_dicts()
         shown = (f"{100 * errors[each]:.1f}" for each in ("bare_median", "median", "p90"))
-        yield key, name, f"{errors['n']:,}", *shown
+        yield str(key), name, f"{errors['n']:,}", *shown
 
 
 def error_of(result: FitReport) -> float:
@@ -398,12 +398,12 @@ def wrong_rows(pairs: pl.DataFrame) -> Iterator[tuple[str, ...]]:
         yield f"wrong {subject} of {model}", "steps", f"{n}", "-", "-", reason
 
 
-def row(key: str, result: FitReport) -> tuple[str, ...]:
+def row(key: FitKey, result: FitReport) -> tuple[str, ...]:
     """A line of the table: median errors at held-out sites in percent."""
     found = result.regions.filter(split="held out", region="all").to_dicts()
     errors = [100 * one[name] for one in found for name in ("bare_median", "median", "p90")]
     number = f"{found[0]['n']:,}" if found else "0"
-    return key, result.name, number, *(f"{error:.1f}" for error in errors or [inf] * 3)
+    return str(key), result.name, number, *(f"{error:.1f}" for error in errors or [inf] * 3)
 
 
 if __name__ == "__main__":

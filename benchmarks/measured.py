@@ -19,6 +19,7 @@ from benchmarks.calibration import DATA, DYNAMIC, OWN, public_tables, served_run
 from rooflines import load_config, measurements
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.engine_overhead import step_fits
+from rooflines.fits.fit_keys import FitKey
 from rooflines.hardware.timing_errors import (
     BOUND,
     ESTIMATE,
@@ -59,8 +60,14 @@ def joined(table: Path) -> pl.DataFrame:
     frame = frame.with_columns(of_source=pl.lit(source))
     if "D" not in frame.columns:
         return _held_out(frame, table)
-    fit = pl.col("calibration").str.split("/").list.get(1, null_on_oob=True)
+    fit = pl.col("calibration").map_elements(_fitted_software, pl.String)
     return frame.with_columns(software=pl.coalesce(fit, "software"))
+
+
+def _fitted_software(label: str) -> str | None:
+    """The software of a calibration by its label; None where that names a chip alone."""
+    key = FitKey.parse(label)
+    return None if key.chip is None else str(key.software)
 
 
 def _held_out(frame: pl.DataFrame, table: Path) -> pl.DataFrame:

@@ -30,6 +30,7 @@ from rooflines.fits.calibration_files import (
     shipped_calibrations,
 )
 from rooflines.fits.fit_errors import BIN, BINS, MIN_BAND_TIMINGS, bands, with_band, with_errors
+from rooflines.fits.fit_keys import FitKey, Software
 from rooflines.fits.fitting import (
     ATTENTION_FIT,
     COLLECTIVE_FIT,
@@ -67,6 +68,28 @@ def numbers_of(result):
     return {
         name: float(number) for name, number in vars(result.entry.numbers).items() if float(number)
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("h100-sxm/trtllm", FitKey("h100-sxm", Software("trtllm"))),
+        ("h100-sxm/trtllm-block-2", FitKey("h100-sxm", Software("trtllm", "block-2"))),
+        ("vllm", FitKey(None, Software("vllm"))),
+        ("a/b/c", FitKey("a", Software("b/c"))),
+        ("a-/-b-", FitKey("a-", Software("", "b-"))),
+        ("", FitKey(None, Software(""))),
+    ],
+)
+def test_a_key_of_fits_has_the_text_that_files_have(text, key):
+    assert FitKey.parse(text) == key
+    assert str(key) == text
+
+
+def test_a_copy_with_other_fits_finds_these():
+    shipped = shipped_calibrations()
+    assert shipped.step("h200-sxm", "vllm") is not None
+    assert shipped.model_copy(update={"steps": {}}).step("h200-sxm", "vllm") is None
 
 
 def test_the_fit_finds_known_numbers(tmp_path):
@@ -318,7 +341,7 @@ def test_fp16_takes_the_numbers_of_bf16():
     shipped = shipped_calibrations()
     of = ("h100-sxm", ["vllm"])
     assert shipped.matmul(*of, "fp16") == shipped.matmul(*of, "bf16") != None  # noqa: E711
-    assert shipped.subset(["h100-sxm/vllm"], ["fp16"]).matmul(*of, "fp16") is not None
+    assert shipped.subset([FitKey.parse("h100-sxm/vllm")], ["fp16"]).matmul(*of, "fp16") is not None
     assert shipped.matmul(*of, "int8") is None
 
 

@@ -20,6 +20,7 @@ from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.text import significant
 from rooflines.cli.main import run
 from rooflines.fits.calibration_files import ALL_ENGINES, shipped_calibrations
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -84,9 +85,9 @@ def percents(errors: Iterable[float]) -> str:
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def held_out_fits(kind: str, prefix: str = "") -> list[tuple[str, Errors]]:
+def held_out_fits(kind: str, prefix: str = "") -> list[tuple[FitKey, Errors]]:
     """Keys and held-out errors of the fits of a kind whose names begin with a prefix."""
-    fits: Mapping[str, Mapping[str, Fitted]] = getattr(shipped_calibrations(), kind)
+    fits: Mapping[FitKey, Mapping[str, Fitted]] = shipped_calibrations().by_key[kind]
     return [
         (key, fit.held_out)
         for key, by_name in fits.items()
@@ -98,10 +99,9 @@ def held_out_fits(kind: str, prefix: str = "") -> list[tuple[str, Errors]]:
 def engine_steps() -> dict[tuple[str, str], FittedStep]:
     """Fits of decode steps by chip and engine."""
     return {
-        (chip, engine): by_phase["decode"]
-        for key, by_phase in shipped_calibrations().steps.items()
-        for chip, split, engine in [key.partition("/")]
-        if split
+        (key.chip, key.engine): by_phase["decode"]
+        for key, by_phase in shipped_calibrations().by_key["steps"].items()
+        if key.chip is not None
     }
 
 
@@ -162,9 +162,8 @@ def by_software(kind: str, names: Sequence[str], prefix: str = "") -> Iterator[S
     """Cells of each chip: the median held-out errors of its fits by software, variants included."""
     cells: dict[str, dict[str, list[float]]] = {}
     for key, errors in held_out_fits(kind, prefix):
-        chip, _, software = key.partition("/")
-        name = software.partition("-")[0]
-        cells.setdefault(chip, {}).setdefault(name, []).append(errors.median)
+        by_name = cells.setdefault(str(key.chip), {})
+        by_name.setdefault(key.engine, []).append(errors.median)
     for chip, by_name in cells.items():
         yield chip, *(percents(by_name.get(name, ())) for name in names)
 
@@ -249,7 +248,7 @@ def outside_bands(text: str) -> str:
     told = [
         (share, name)
         for name, share in outside.items()
-        if "/" not in name or outside.get(name.partition("/")[0]) != share  # its only engine
+        if outside.get(FitKey.parse(name).chip or "") != share  # its only engine
     ]
     return ", ".join(f"{name} ({share} %)" for share, name in sorted(told))
 

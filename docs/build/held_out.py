@@ -23,11 +23,11 @@ FAQ = DOCS / "faq.md"
 def with_held_out_errors(page: str) -> str:
     """A page with current held-out errors and counts: matmuls, served tokens, training."""
     shipped, chips = shipped_calibrations(), rooflines.chips()
-    steps = {key: fits["decode"] for key, fits in shipped.steps.items()}
-    by_engine = _medians(fit for key, fit in steps.items() if "/" in key)
+    steps = {key: fits["decode"] for key, fits in shipped.by_key["steps"].items()}
+    by_engine = _medians(fit for key, fit in steps.items() if key.chip is not None)
     values = {
         "matmul": _percent(_medians(_fits(shipped.calibrations))),
-        "served": _percent(_medians([steps[ALL_ENGINES]])),
+        "served": _percent(_medians([shipped.steps[ALL_ENGINES]["decode"]])),
         "spread": f"{100 * min(by_engine):.0f} to {100 * max(by_engine):.0f} %",
         "training": _percent(_medians(_fits(shipped.training))),
         "chips": str(chips.filter(chips["base"].is_null())["chip"].n_unique()),

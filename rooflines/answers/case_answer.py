@@ -29,6 +29,7 @@ from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.fits.estimate_band import estimate_band, in_flight_range, waiting_of
+from rooflines.fits.fit_keys import Software
 from rooflines.hardware import timing_errors
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.hardware.chip_parts import number_records
@@ -488,7 +489,7 @@ def _waiting(
     if in_flight not in ranges:
         return None
     p10, _, p90 = ranges[in_flight]
-    engine = softwares[0].partition("-")[0]
+    engine = Software.parse(softwares[0]).engine
     return {"engine": engine, "in_flight": in_flight, "p10": p10, "p90": p90}
 
 

@@ -23,6 +23,7 @@ from rooflines.config.model_fields import SERVING_AXES
 from rooflines.dictionary.columns import ALWAYS, FOUND, NEVER
 from rooflines.evaluation.measured_times import rate_works
 from rooflines.fits.estimate_band import waiting_of
+from rooflines.fits.fit_keys import Software
 from rooflines.models.architecture import DECODE
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -359,7 +360,7 @@ def _waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
     for case in (case for block in sweep.blocks for case in block.cases):
         for software in [*(case.choice.softwares or ())][:1]:
             ranges = waiting_of(sweep.calibrations, case.chip, software)
-            key = case.chip, software.partition("-")[0]
+            key = case.chip, Software.parse(software).engine
             if ranges and key not in noted:
                 noted.add(key)
                 texts = (

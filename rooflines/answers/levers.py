@@ -126,7 +126,7 @@ def step_levers(
 
 def _other_chips(sweep: ModelSweep, case: StepCase) -> Iterator[StepCase]:
     """Cases on every other chip with a calibration, each over networks that join as many chips."""
-    fitted = {key.partition("/")[0] for key in sweep.calibrations.calibrations}
+    fitted = {key.chip for key in sweep.calibrations.keys_of("calibrations")}
     count = case.split.chips
     for name in sweep.chips:
         if name in fitted - {case.chip}:

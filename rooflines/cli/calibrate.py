@@ -15,9 +15,9 @@ from rooflines.fits.calibration_files import (
     Calibrations,
     Fitted,
     calibrations_yaml,
-    key_of,
     read_calibrations,
 )
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.least_squares import require_scipy
 from rooflines.fits.time_form import FORMS
 from rooflines.fits.timing_tables import read_timings
@@ -96,8 +96,8 @@ def command(  # noqa: PLR0913, the options
     require_scipy()
     chips = output.catalogues_of(config).chips
     chip = output.one_chip("chip", chip, chips)
-    key = key_of(chip, software)
-    path = Path(out or f"{CALIBRATIONS_FOLDER}/{key.replace('/', '-')}.yaml")
+    key = FitKey.checked(chip, software)
+    path = Path(out or f"{CALIBRATIONS_FOLDER}/{key.file_name}")
     output.check_new(path, force=force)
     check_kind(file, "fit")
     otherwise = {} if dtype is None else {"compute": dtype}
@@ -115,7 +115,7 @@ def command(  # noqa: PLR0913, the options
     fit_and_write(request, key, path, dtype)
 
 
-def fit_and_write(request: FitRequest, key: str, path: Path, dtype: str | None = None) -> None:
+def fit_and_write(request: FitRequest, key: FitKey, path: Path, dtype: str | None = None) -> None:
     """Fit timings, show the numbers with their errors, and write the fits.
 
     Args:
@@ -126,14 +126,14 @@ def fit_and_write(request: FitRequest, key: str, path: Path, dtype: str | None =
     """
     results = calibrate(request, dtype)
     click.echo("\n\n".join("\n".join(_shown(key, result)) for result in results))
-    entries = {key: {result.name: result.entry for result in results}}
+    entries = {str(key): {result.name: result.entry for result in results}}
     write_bytes(
         path, calibrations_yaml(Calibrations.model_validate({results[0].entry.KIND: entries}))
     )
     click.echo(f"\n{path}: written")
 
 
-def _shown(key: str, result: FitReport) -> Iterator[str]:
+def _shown(key: FitKey, result: FitReport) -> Iterator[str]:
     """Fitted numbers, and errors by region."""
     fitted, held_out = result.entry.fitted.n, result.entry.held_out
     yield (

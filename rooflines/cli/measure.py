@@ -24,7 +24,7 @@ from rooflines.basics.version import __version__
 from rooflines.cli.calibrate import CALIBRATIONS_FOLDER, fit_and_write
 from rooflines.cli.output import WithExamples, format_of, one_chip
 from rooflines.fits.calibrate import FitRequest
-from rooflines.fits.calibration_files import key_of
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.entries import MAIN_MEMORY
@@ -252,6 +252,7 @@ def _calibrate(session: Session, multiplier: type[Multiplier]) -> Path | None:
         replace(timings, frame=within), chip, chip_of(about), timings_source(about), about["date"]
     )
     click.echo()
-    path = Path(CALIBRATIONS_FOLDER) / f"{chip}-{software}.yaml"
-    fit_and_write(request, key_of(chip, software), path)
+    key = FitKey.checked(chip, software)
+    path = Path(CALIBRATIONS_FOLDER) / key.file_name
+    fit_and_write(request, key, path)
     return path

@@ -12,6 +12,7 @@ from rooflines.fits.calibration_files import (
     attention_name,
     experts_name,
 )
+from rooflines.fits.fit_keys import Software
 from rooflines.fits.time_form import FormNumbers, Numbers
 from rooflines.hardware.entries import MAIN_MEMORY, shares_of
 from rooflines.theory.operation import MATRIX
@@ -186,7 +187,7 @@ class CalibrationChoice:
     def _step(self) -> tuple[str, FittedStep] | None:
         fitted_softwares = self.calibrations.softwares_of(self.chip)
         engines = (
-            (name, name.partition("-")[0])
+            (name, Software.parse(name).engine)
             for name in self.softwares or ()
             if name in fitted_softwares
         )

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import Field
 
-from rooflines.basics.errors import Mistakes, RooflinesError, check_choice, quote
+from rooflines.basics.errors import Mistakes, check_choice
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR
+from rooflines.basics.memo import Memo
 from rooflines.basics.numbers import exact
 from rooflines.basics.yaml_file import in_file, read_yaml
+from rooflines.fits.fit_keys import FitKey, Software
 from rooflines.fits.held_out import QUARTER
 from rooflines.fits.time_form import (
     AttentionNumbers,
@@ -31,14 +33,13 @@ from rooflines.hardware.entry_forms import (
     Positive,
     PositiveInt,
     Text,
-    check_name,
     validate_entry,
 )
 from rooflines.models.architecture import DECODE, PHASES
 from rooflines.theory.network import RING_PASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from fractions import Fraction
     from pathlib import Path
 
@@ -306,21 +307,40 @@ class Calibrations(Entry):
     )
 
     @cached_property
+    def by_key(self) -> Memo[str, Mapping[FitKey, Mapping[str, Any]]]:
+        """Fits by kind, then by chip and software, then by name."""
+        return Memo(lambda kind: {FitKey.parse(key): fits for key, fits in self[kind].items()})
+
+    def __copy__(self) -> Calibrations:
+        """Copy without memos, since a copy may change the fits."""
+        fits = {kind: getattr(self, kind) for kind in Calibrations.model_fields}
+        return Calibrations.model_construct(self.model_fields_set, **fits)
+
+    def __getitem__(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
+        """Fits in a kind, by text as in a file."""
+        fits: Mapping[str, Mapping[str, Any]] = getattr(self, kind)
+        return fits
+
+    def keys_of(self, *kinds: str) -> Iterator[FitKey]:
+        """Chips and software with fits in these kinds."""
+        return chain.from_iterable(map(self.by_key.__getitem__, kinds))
+
+    @cached_property
     def softwares(self) -> list[str]:
         """Software names, sorted."""
-        keys = (*self.calibrations, *self.collectives, *self.training)
-        return sorted({key.partition("/")[2] for key in keys})
+        keys = self.keys_of("calibrations", "collectives", "training")
+        return sorted({str(key.software) for key in keys})
 
     @cached_property
     def engines(self) -> set[str]:
         """Engines with a step fit, on any chip."""
-        return {key.rpartition("/")[2] for key in self.steps} - {ALL_ENGINES}
+        return {str(key.software) for key in self.by_key["steps"]} - {ALL_ENGINES}
 
     def softwares_of(self, chip: str) -> list[str]:
         """Software names with a fit on a chip, sorted."""
-        keys = (*self.calibrations, *self.experts, *self.collectives)
+        keys = self.keys_of("calibrations", "experts", "collectives")
         chips = self.chips_behind(chip)
-        return sorted({key.partition("/")[2] for key in keys if key.partition("/")[0] in chips})
+        return sorted({str(key.software) for key in keys if key.chip in chips})
 
     def chips_behind(self, chip: str) -> tuple[str, ...]:
         """Chips whose fits hold for a chip: its own, then its kin's."""
@@ -328,9 +348,9 @@ class Calibrations(Entry):
 
     def by_kin(self, chip: str) -> str | None:
         """Chip by whose timings another one is estimated; None: by its own, or by none."""
-        keys = {key.partition("/")[0] for key in (*self.calibrations, *self.collectives)}
+        timed = {key.chip for key in self.keys_of("calibrations", "collectives")}
         kin = self.kin.get(chip)
-        return kin if chip not in keys and kin in keys else None
+        return kin if chip not in timed and kin in timed else None
 
     def older_versions(self, chip: str, softwares: Iterable[str]) -> dict[str, tuple[str, str]]:
         """Engines whose fits on a chip have an older version than their newest on any chip.
@@ -343,7 +363,7 @@ class Calibrations(Entry):
             The oldest version on the chip and the newest on any, by engine.
         """
         chips, older = self.chips_behind(chip), dict[str, tuple[str, str]]()
-        for engine in dict.fromkeys(name.partition("-")[0] for name in softwares):
+        for engine in dict.fromkeys(Software.parse(name).engine for name in softwares):
             versions = self._versions.get(engine, {})
             on_chip = [version for name in chips for version in versions.get(name, ())]
             newest = max(chain(*versions.values()), key=numbers_in, default="")
@@ -353,20 +373,14 @@ class Calibrations(Entry):
         return older
 
     @cached_property
-    def _versions(self) -> dict[str, dict[str, set[str]]]:
+    def _versions(self) -> dict[str, dict[str | None, set[str]]]:
         """Fit versions by engine and chip."""
-        versions: dict[str, dict[str, set[str]]] = {}
-        by_key: Iterable[tuple[str, Mapping[str, Fitted]]] = chain(
-            self.calibrations.items(),
-            self.attention.items(),
-            self.experts.items(),
-            self.collectives.items(),
-        )
-        for key, by_name in by_key:
-            chip, _, software = key.partition("/")
-            by_chip = versions.setdefault(software.partition("-")[0], {})
-            timed = {fit.version for fit in by_name.values() if fit.version}
-            by_chip.setdefault(chip, set()).update(timed)
+        versions: dict[str, dict[str | None, set[str]]] = {}
+        for kind in ENTRIES:
+            for key, by_name in self.by_key[kind].items():
+                timed = {fit.version for fit in by_name.values() if fit.version}
+                by_chip = versions.setdefault(key.engine, {})
+                by_chip.setdefault(key.chip, set()).update(timed)
         return versions
 
     def auto_softwares(self, chip: str, computes: Iterable[str]) -> tuple[str, ...]:
@@ -387,8 +401,8 @@ class Calibrations(Entry):
 
     def training_softwares(self, chip: str) -> tuple[str, ...]:
         """Software with a training fit on a chip, sorted."""
-        keys = (key.partition("/") for key in self.training)
-        return tuple(sorted(software for name, _, software in keys if name == chip))
+        keys = self.keys_of("training")
+        return tuple(sorted(str(key.software) for key in keys if key.chip == chip))
 
     def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
         """Software, or its variant such as `<software>-block`, whose fit has these contents.
@@ -399,12 +413,10 @@ class Calibrations(Entry):
             dtype: The compute dtype.
             contents: Work that timings include besides the operation; None: not stated.
         """
-        for key, by_dtype in self.calibrations.items():
-            fit = by_dtype.get(dtype)
+        for key, by_dtype in self.by_key["calibrations"].items():
+            fit = by_dtype.get(dtype) if (key.chip, key.engine) == (chip, software) else None
             if contents and fit and fit.contents and fit.contents in contents:
-                key_chip, _, name = key.partition("/")
-                if key_chip == chip and name.partition("-")[0] == software:
-                    return name
+                return str(key.software)
         return software
 
     def check_softwares(self, names: Sequence[str]) -> None:
@@ -425,10 +437,10 @@ class Calibrations(Entry):
             softwares: Software in order.
             name: The fit's name: a compute dtype, `attention_name`, a collective.
         """
-        alias = name.replace(*SAME_NUMBERS)
+        alias, fits = name.replace(*SAME_NUMBERS), self.by_key[kind]
         for software in softwares:
             for behind in self.chips_behind(chip):
-                by_name = getattr(self, kind).get(f"{behind}/{software}", {})
+                by_name = fits.get(FitKey.named(behind, software), {})
                 if entry := by_name.get(name) or by_name.get(alias):
                     return software, entry
         return None
@@ -445,33 +457,31 @@ class Calibrations(Entry):
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
         """Engine overhead in decode: on this chip, else on any."""
-        keys = [*(f"{behind}/{engine}" for behind in self.chips_behind(chip)), str(engine)]
-        return next((self.steps[key]["decode"] for key in keys if key in self.steps), None)
+        chips, steps = (*self.chips_behind(chip), None), self.by_key["steps"]
+        keys = (FitKey.named(behind, str(engine)) for behind in chips)
+        return next((steps[key][DECODE] for key in keys if key in steps), None)
 
-    def subset(self, keys: Collection[str], dtypes: Collection[str]) -> Calibrations:
+    def subset(self, keys: Collection[FitKey], dtypes: Collection[str]) -> Calibrations:
         """Fits by chip and software, with matmuls in these compute dtypes and `REFERENCE_DTYPE`."""
-        named = [key.partition("/") for key in keys]
         with_kin = dict.fromkeys(
-            f"{behind}/{software}"
-            for chip, _, software in named
-            for behind in self.chips_behind(chip)
+            str(key._replace(chip=behind))
+            for key in keys
+            for behind in self.chips_behind(key.chip or "")
         )
-        kin = {chip: self.kin[chip] for chip, _, _ in named if chip in self.kin}
+        kin = {key.chip: self.kin[key.chip] for key in keys if key.chip in self.kin}
         fits: dict[str, dict[str, Any]] = {
-            kind: {key: by_key[key] for key in with_kin if key in by_key}
-            for kind in KINDS
-            for by_key in [getattr(self, kind)]
+            kind: {key: self[kind][key] for key in with_kin if key in self[kind]} for kind in KINDS
         }
         fit_dtypes = {REFERENCE_DTYPE, *dtypes, *(dtype.replace(*SAME_NUMBERS) for dtype in dtypes)}
         fits["calibrations"] = {
             key: {dtype: entry for dtype, entry in by_dtype.items() if dtype in fit_dtypes}
             for key, by_dtype in fits["calibrations"].items()
         }
-        engines = {key.partition("/")[2].partition("-")[0] for key in keys}
+        engines = {key.engine for key in keys}
         steps = {
-            key: by_phase
-            for key, by_phase in self.steps.items()
-            if key.rpartition("/")[2] in engines
+            str(key): by_phase
+            for key, by_phase in self.by_key["steps"].items()
+            if str(key.software) in engines
         }
         return Calibrations.model_construct(None, **fits, steps=steps, kin=kin)
 
@@ -517,19 +527,6 @@ def experts_name(stored: str, compute: str) -> str:
     return stored if stored == compute else f"{stored}-{compute}"
 
 
-def key_of(chip: str, software: str) -> str:
-    """Key for a chip and a software in a file: `<chip>/<software>`.
-
-    Raises:
-        RooflinesError: The chip or the software is no name.
-    """
-    with Mistakes() as mistakes:
-        for place, name in (("chip", chip), ("software", software)):
-            with mistakes.at(place):
-                check_name(name)
-    return f"{chip}/{software}"
-
-
 def read_calibrations(path: str | Path) -> Calibrations:
     """Read a calibration file.
 
@@ -566,10 +563,7 @@ def _check_keys(calibrations: Calibrations) -> None:
         for place, (by_key, allowed, message) in kinds.items():
             for key, entries in by_key.items():
                 with mistakes.at(place, key):
-                    if key.count("/") != 1:
-                        problem = f"is {quote(key)}, which is no chip and software"
-                        raise RooflinesError("", problem, "write <chip>/<software>")
-                    key_of(*key.split("/"))
+                    FitKey.parse(key).check()
                     for name in entries:
                         check_choice(name, allowed, message)
 

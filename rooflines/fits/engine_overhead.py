@@ -23,6 +23,7 @@ from rooflines.fits.calibration_files import (
 )
 from rooflines.fits.estimate_band import IN_FLIGHT
 from rooflines.fits.fit_errors import band, with_errors
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.least_squares import Problem, round_number
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class StepFits:
 
     def fit_for(self, key: str) -> StepFit:
         """Most specific fit: to the chip and engine, else the engine, else all engines."""
-        return self.by_key.get(key) or self.by_key.get(key.rpartition("/")[2]) or self.all_engines
+        engine = str(FitKey.parse(key).software)
+        return self.by_key.get(key) or self.by_key.get(engine) or self.all_engines
 
 
 def step_fits(
@@ -101,7 +103,7 @@ def step_fits(
     fitted_runs = _with_fit_errors(runs, fits)
     entries = {}
     for key, fit in sorted({ALL_ENGINES: fits.all_engines, **fits.by_key}.items()):
-        in_fit = pl.col("key" if "/" in key else "engine") == key
+        in_fit = pl.col("engine" if FitKey.parse(key).chip is None else "key") == key
         in_fit = pl.lit(value=True) if key == ALL_ENGINES else in_fit
         fields: dict[str, object] = {
             "bands": step_bands(held_out_runs, key),
@@ -125,8 +127,9 @@ def _without_models(runs: pl.DataFrame) -> pl.DataFrame:
         rest = runs.filter(pl.col("model") != model)
         fits = StepFits(rest)
         for (key,), part in test.group_by("key", maintain_order=True):
-            chip = str(key).rpartition("/")[0]
-            without_chip = rest.filter(~pl.col("key").str.starts_with(f"{chip}/"))
+            chip = FitKey.parse(str(key)).chip
+            same_chip = [text for text in rest["key"] if FitKey.parse(text).chip == chip]
+            without_chip = rest.filter(~pl.col("key").is_in(same_chip))
             elsewhere = StepFits(without_chip) if without_chip.height >= RELIABLE_TIMINGS else fits
             ratio = _with_fit_errors(part, elsewhere)["ratio"].alias(ELSEWHERE)
             parts.append(_with_fit_errors(part, fits).with_columns(ratio))

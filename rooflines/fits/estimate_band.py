@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rooflines.fits.calibration_files import ALL_ENGINES
+from rooflines.fits.fit_keys import FitKey, Software
 from rooflines.models.architecture import DECODE, TRAIN
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def estimate_band(
         dtypes: Compute dtypes in the step.
         kind: `decode`, `prefill`, which no run times alone, or `train`.
     """
-    name = (engine or "").partition("-")[0]
+    name = Software.parse(engine or "").engine
     untimed = tuple(dtype for dtype in dtypes if fits.matmul(chip, [engine or ""], dtype) is None)
     if kind == TRAIN:
         fit = fits.training_of(chip, [engine or ""])
@@ -76,14 +77,14 @@ def estimate_band(
     if kind != DECODE:
         return None
     timed, *kin = fits.chips_behind(chip)
-    keys: tuple[tuple[str, Scope], ...] = (
-        (f"{timed}/{name}", "chip and engine"),
-        *((f"{behind}/{name}", "chip's kin and engine") for behind in kin),
-        (name, "engine"),
-        (ALL_ENGINES, "all engines"),
+    keys: tuple[tuple[FitKey, Scope], ...] = (
+        (FitKey.named(timed, name), "chip and engine"),
+        *((FitKey.named(behind, name), "chip's kin and engine") for behind in kin),
+        (FitKey.named(None, name), "engine"),
+        (FitKey.named(None, ALL_ENGINES), "all engines"),
     )
     for key, scope in keys:
-        step = fits.steps.get(key, {}).get("decode")
+        step = fits.by_key["steps"].get(key, {}).get(DECODE)
         if step is not None:
             left_out = step.held_out is not None
             return _band(step, scope, untimed, left_out=left_out)
@@ -99,9 +100,9 @@ def waiting_of(
         p10, median and p90 by a range in words, on the chip or else by the engine; empty where no
         run tells. It never enters an estimate: TTFT is at least its bound.
     """
-    name = (engine or "").partition("-")[0]
-    for key in (f"{chip}/{name}", name):
-        step = fits.steps.get(key, {}).get("decode")
+    name = Software.parse(engine or "").engine
+    for place in (chip, None):
+        step = fits.by_key["steps"].get(FitKey.named(place, name), {}).get(DECODE)
         if step is not None and step.waiting:
             return dict(step.waiting)
     return {}

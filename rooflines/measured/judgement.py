@@ -10,6 +10,7 @@ import polars as pl
 
 from rooflines.fits.calibration_files import ALL_ENGINES, Calibrations
 from rooflines.fits.fit_errors import BAND_QUANTILES, with_errors
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, MATMUL_SIZES, PARALLEL
 from rooflines.measured.timing_summary import error_columns, summaries
 
@@ -124,14 +125,15 @@ def held_out_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     rows = []
     if "tpot_s" in frame.columns:
         systems = frame.select("chip", "software").unique().drop_nulls().sort("chip", "software")
-        pairs = ((f"{chip}/{engine}", str(engine)) for chip, engine in systems.iter_rows())
-        keys = [system if system in fits.steps else engine for system, engine in pairs]
-        for key in dict.fromkeys((ALL_ENGINES, *keys)):
-            fit = fits.steps.get(key, {}).get("decode")
+        step_fits = fits.by_key["steps"]
+        systems_fitted = (FitKey.named(chip, str(engine)) for chip, engine in systems.iter_rows())
+        keys = [key if key in step_fits else key._replace(chip=None) for key in systems_fitted]
+        for key in dict.fromkeys((FitKey.named(None, ALL_ENGINES), *keys)):
+            fit = step_fits.get(key, {}).get("decode")
             if fit is not None and fit.held_out is not None:
                 errors = fit.held_out
                 ends = [fit.band_of(experts=routed) or (None, None) for routed in (False, True)]
-                name = key.replace("/", " ")
+                name = " ".join(filter(None, (key.chip, str(key.software))))
                 rows.append((name, errors.n, errors.median, errors.p90, *ends[0], *ends[1]))
     if len(rows) == 1:  # of all engines alone
         rows = []
@@ -171,10 +173,10 @@ def group_errors(frame: pl.DataFrame, fits: Calibrations) -> pl.DataFrame:
     if "tpot_s" not in frame.columns:
         return pl.DataFrame(schema=GROUPED_TYPES)
     systems = frame.select("chip", "software", "model").unique()
+    step_fits = fits.by_key["steps"]
     seen = [
-        model in fits.steps[f"{chip}/{engine}"]["decode"].models
-        if f"{chip}/{engine}" in fits.steps
-        else False
+        (key := FitKey.named(chip, str(engine))) in step_fits
+        and model in step_fits[key]["decode"].models
         for chip, engine, model in systems.iter_rows()
     ]
     runs = with_errors(

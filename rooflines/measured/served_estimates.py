@@ -14,6 +14,7 @@ from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.evaluation.operation_rows import ESTIMATES
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.fits.fit_keys import Software
 from rooflines.fits.timings import PARALLEL
 from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS, compute_of
 from rooflines.measured.served import ONE_BYTE, in_decode
@@ -143,9 +144,12 @@ def _softwares(fitted: Sequence[str], engine: str | None, linear: str | None) ->
         engine: The run's engine.
         linear: Its weight format; fp8 in blocks has separate fits.
     """
-    ends = ("-block", "") if linear == "fp8_block" else ("",)
-    engine_fits = [f"{engine}{end}" for end in ends]
-    other_engines = [f"{name}{end}" for name in fitted for end in ends if "-" not in name]
+    variants = ("block", None) if linear == "fp8_block" else (None,)
+    plain = [software for name in fitted if (software := Software.parse(name)).variant is None]
+    engine_fits = [str(Software(str(engine), variant)) for variant in variants]
+    other_engines = [
+        str(software._replace(variant=variant)) for software in plain for variant in variants
+    ]
     return [
         name for name in dict.fromkeys([*engine_fits, "nccl", *other_engines]) if name in fitted
     ]

@@ -14,6 +14,7 @@ from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.text import counted
 from rooflines.basics.yaml_file import JSON, in_file, read_yaml
 from rooflines.config.measurement_fields import AboutTimings, MeasurementConfig
+from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.time_units import IMPOSSIBLE
 from rooflines.fits.timing_tables import read_timings
 from rooflines.fits.timings import DTYPES, MATMUL_TIMINGS
@@ -194,12 +195,12 @@ def _calibrations_of(measured_set: MeasuredSet) -> Calibrations:
     """Calibrations for a set's chips, software and compute dtypes; for served models all."""
     frame, fits = measured_set.timings.frame, measured_set.catalogues.fits
     chips = frame["chip"].unique().sort()
-    keys = [f"{chip}/{name}" for chip in chips for name in fits.softwares_of(chip)]
+    keys = [FitKey.named(chip, name) for chip in chips for name in fits.softwares_of(chip)]
     if measured_set.timings.is_served:
         computed = {*WEIGHT_FORMATS.values(), *chain.from_iterable(COMPUTED_IN.values())}
         return fits.subset(keys, computed).model_copy(update={"steps": fits.steps})
     softwares = {*frame.get_column("software", default=pl.Series([], dtype=pl.String))}
-    used_keys = [key for key in keys if key.partition("/")[2].partition("-")[0] in softwares]
+    used_keys = [key for key in keys if key.engine in softwares]
     return fits.subset(
         used_keys, {*frame.get_column("compute", default=pl.Series([], dtype=pl.String))}
     )

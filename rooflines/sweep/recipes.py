@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.config.model_fields import ModelSweepConfig
 from rooflines.config.schema import sweep_config
-from rooflines.fits.calibration_files import AUTO_CALIBRATION, Calibrations, key_of
+from rooflines.fits.calibration_files import AUTO_CALIBRATION, Calibrations
+from rooflines.fits.fit_keys import FitKey
 from rooflines.hardware.dtype_catalogue import DtypeFile
 from rooflines.hardware.entries import Chip
 from rooflines.models.architecture import Shape
@@ -61,7 +62,7 @@ def recipe_of(
             for chip in used_chips
             for software in _softwares(sweep, chip, config.calibration)
         )
-        keys = [key_of(*chip_and_software) for chip_and_software in softwares]
+        keys = [FitKey.checked(*chip_and_software) for chip_and_software in softwares]
         fits = fits_recipe(sweep.calibrations.subset(keys, compute))
     included: dict[str, object] = {"models": list(models_json)} if models_json else {}
     if models is not None or chips is not None:  # measured numbers belong to all rows

@@ -14,6 +14,7 @@ from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import columns_of, step_columns
 from rooflines.fits.calibration_files import AUTO_CALIBRATION, AUTO_ENGINES
+from rooflines.fits.fit_keys import Software
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
@@ -285,7 +286,7 @@ class ModelSweep(BaseSweep[StepCase]):
         if named == [AUTO_CALIBRATION]:
             named = AUTO_ENGINES
         engine = self.calibrations.engines.intersection(
-            software.partition("-")[0] for software in named
+            Software.parse(software).engine for software in named
         )
         shape, mtp_tokens = self.models[name].shape, self.mtp_tokens(self.models[name])
         fastest = self.fastest_axes
