@@ -6,6 +6,7 @@ The worked values are tests/cases/kernel_kinds.yaml; the model is tests/support/
 # ruff: noqa: N806
 
 import random
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -20,8 +21,13 @@ import rooflines
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.kinds.kernel_forms import kernel_form, kernel_sizes, with_letters
 from rooflines.kinds.kernel_results import RESULT_COLUMNS
-from rooflines.kinds.kind_table import KINDS
+from rooflines.kinds.kind_table import BY_NAME, KINDS
 from rooflines.kinds.placed_kernels import KernelRates, PlacedKernel, kernel_rates
+from rooflines.models.architecture import Phase
+from rooflines.models.groups import groups_of
+from rooflines.models.library import load, model_entries
+from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.training_kernels import ModelKernels
 
 CASES = case("kernel_kinds")
 EXACTLY = 1e-14
@@ -383,6 +389,62 @@ def test_kernels_are_those_of_models(name):
         assert found.memory_bytes - 4 * B * D == pytest.approx(weights, rel=EXACTLY)
     else:
         assert found.memory_bytes == cache + handed
+
+
+BOUND: dict[str, tuple[str, Phase, set[str]]] = {
+    "attention": ("llama-3.1-8b", "decode", {"attention"}),
+    "mla": ("deepseek-v3", "decode", {"attention"}),
+    "mla-expanded": ("deepseek-v3", "prefill", {"attention"}),
+    "experts": ("deepseek-v3", "decode", {"experts", "shared"}),
+    "delta-net": ("qwen3.5-35b-a3b", "decode", {"state"}),
+    "mamba2": ("mamba2", "prefill", {"state"}),
+}
+"""A model, a phase and its groups that are kernels of a kind."""
+
+
+def model_shape(name):
+    """Shape of a model in the catalogue; of the first with a Mamba-2 state."""
+    if name != "mamba2":
+        return load(name).shape
+    states = ((entry, load(entry).shape) for entry in model_entries())
+    return next(shape for _, shape in states if shape.state and shape.state.kind == "mamba2")
+
+
+@pytest.mark.parametrize("kind", BOUND)
+def test_a_formula_of_a_kind_is_that_of_models(kind, monkeypatch):
+    model, phase, bound = BOUND[kind]
+    shape = model_shape(model)
+    before = groups_of(shape, phase)
+    entry = KINDS[kind]
+    thrice = {name: replace_tensor(tensor) for name, tensor in entry.writes.items()}
+    changed = replace(entry, flops=f"5*({entry.flops})", writes=thrice)
+    monkeypatch.setitem(BY_NAME, kind, changed)
+    after = groups_of(shape, phase)
+    factor = {group.name: 5 if group.name in bound else 1 for group in before}
+    for old, new in zip(before, after, strict=True):
+        assert new.flops == {product: factor[old.name] * n for product, n in old.flops.items()}
+    outs = {old.name for old, new in zip(before, after, strict=True) if new.writes != old.writes}
+    replaced = {"experts"} if kind == "experts" else set[str]()  # rows once an expert
+    assert outs == bound - replaced
+
+
+def replace_tensor(tensor):
+    """A tensor with three times the elements."""
+    return tensor._replace(elements=f"3*({tensor.elements})")
+
+
+def test_an_optimizer_of_training_is_adam():
+    bits = dict.fromkeys(("master", "moments"), Fraction(32))
+    bits |= dict.fromkeys(
+        ("weights", "experts", "head", "lm_head", "rest", "gradients", "activations", "combine"),
+        Fraction(16),
+    )
+    model, plan = load("llama-3.1-8b"), TrainingPlan.model_validate({})
+    kernels = ModelKernels.with_dtypes(model.shape, bits, ("bf16", "bf16"))
+    runs = (run for runs in kernels.over[()].runs(plan) for run in runs.runs)
+    (step,) = (run.kernel for run in runs if run.kernel.name == "optimizer")
+    known = h100("adam", parameters=model.parameters().total)
+    assert step.work("memory_bytes").at({}) == known.memory_bytes
 
 
 @PRODUCTS

@@ -40,7 +40,10 @@ from rooflines.hardware.dtype_catalogue import (
     stored_bits,
 )
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.models.architecture import DECODE, Gqa
+from rooflines.kinds.formulas import EXPRESSION_FUNCTIONS
+from rooflines.kinds.kind_table import KINDS
+from rooflines.kinds.role_costs import role_costs
+from rooflines.models.kind_costs import PER_EXPERT_ROWS
 from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.costs import BITS_PER_BYTE, Workload
 from rooflines.theory.kernel import operation_kernel
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
 
     from rooflines.fits.timings import TimedKind, Timings
     from rooflines.hardware.entries import Chip
+    from rooflines.theory.attention_window import Number
     from rooflines.theory.network import Link
     from rooflines.theory.poly import Poly
 
@@ -253,30 +257,26 @@ def _attention_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     formats = dtype_entries().formats
     byte = {name: float(stored_bits(storage) / BITS_PER_BYTE) for name, storage in formats.items()}
     columns: dict[str, Any] = {size: pl.col(size).cast(pl.Float64) for size in ATTENTION_SIZES}
-    B, S, T = (columns.pop(size) for size in "BST")  # noqa: N806, letters of sizes
-    heads = Gqa.model_construct(**columns)  # its formulas, of columns in place of numbers
-    flops_per_pair, read, written = heads.core(DECODE)
-    cache_bytes = (
-        pl.col("cache").replace_strict(byte, return_dtype=pl.Float64) * heads.kv_cache_elements
-    )
+    context, new = (cast("Number", columns[size]) for size in "ST")  # columns in place of numbers
+    attended = {name: getattr(FULL_ATTENTION, name)(context, new) for name in ("pairs", "entries")}
+    costs = role_costs(KINDS["attention"], {}, {**columns, "Hv": columns["H"], **attended})
+    elements = dict(costs.elements)
+    cache_bytes = pl.col("cache").replace_strict(byte, return_dtype=pl.Float64)
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
-    io_bytes = (read + written) * (OUTPUT_BITS / BITS_PER_BYTE)
-    pairs, entries = (
-        cast("pl.Expr", count(S, T)) for count in (FULL_ATTENTION.pairs, FULL_ATTENTION.entries)
-    )
+    read, written = (elements[role] * (OUTPUT_BITS / BITS_PER_BYTE) for role in ("x", "out"))
     works = {
-        "flops": B * flops_per_pair * pairs,
-        "memory_bytes": B * (cache_bytes * entries + io_bytes * T),
+        "flops": costs.flops,
+        "memory_bytes": cache_bytes * elements["cache"] + read + written,
     }
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
     return frame.with_columns(**works).with_columns(
         footprint_bytes="memory_bytes",
         math=pl.col("flops") / peak,
         memory=pl.col("memory_bytes") / rate,
-        x=B * T * read * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
-        out=B * T * written * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
-        depth=S,
-        heads=B * columns["K"],
+        x=read / rate,
+        out=written / rate,
+        depth=columns["S"],
+        heads=columns["B"] * columns["K"],
     )
 
 
@@ -292,26 +292,25 @@ def _experts_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         pl.col(size).cast(pl.Float64) for size in EXPERTS_SIZES
     )
     rate = float(entry.memory[MAIN_MEMORY].exact.bytes_per_s)
-    missed = (1 - per_token / experts) ** tokens
-    weights = matrices * width * expert_width / tp
-    moved = width * (OUTPUT_BITS / BITS_PER_BYTE)
+    letters = {"B": tokens, "D": width, "F": expert_width / tp, "k": per_token / ep}
+    activated = EXPRESSION_FUNCTIONS["activated"](tokens, experts, per_token) / ep
+    values = {**letters, "matrices": matrices, "touched": activated}
+    costs = role_costs(KINDS["experts"], {}, values, PER_EXPERT_ROWS)
+    elements = dict(costs.elements)
     stored = pl.col("experts").replace_strict(byte, return_dtype=pl.Float64)
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
-    routed = tokens * per_token / ep
-    return (
-        frame.with_columns(activated=experts / ep * (1 - missed), x=routed * moved)
-        .with_columns(
-            flops=2 * routed * weights,
-            memory_bytes=pl.col("activated") * weights * stored + 2 * pl.col("x"),
-        )
-        .with_columns(
-            footprint_bytes="memory_bytes",
-            math=pl.col("flops") / peak,
-            memory=pl.col("memory_bytes") / rate,
-            x=pl.col("x") / rate,
-            out=pl.col("x") / rate,
-            inputs=tokens * moved / rate,
-        )
+    read, written = (elements[role] * (OUTPUT_BITS / BITS_PER_BYTE) for role in ("x", "out"))
+    return frame.with_columns(
+        activated=activated,
+        flops=costs.flops,
+        memory_bytes=elements["w"] * stored + read + written,
+    ).with_columns(
+        footprint_bytes="memory_bytes",
+        math=pl.col("flops") / peak,
+        memory=pl.col("memory_bytes") / rate,
+        x=read / rate,
+        out=written / rate,
+        inputs=tokens * width * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
     )
 
 

@@ -36,6 +36,14 @@ COMPUTE = "compute"
 BYTE_BITS = 8
 
 
+def chosen_formulas(kind: KernelKind, options: Mapping[str, Any]) -> dict[str, str]:
+    """Formulas that choices replace, by letter or intermediate name."""
+    formulas: dict[str, str] = {}
+    for name, values in kind.choices.items():
+        formulas |= values[options.get(name, next(iter(values)))]
+    return formulas
+
+
 class Work(NamedTuple):
     """Work on one chip.
 
@@ -105,10 +113,7 @@ class KernelForm:
     @cached_property
     def _chosen(self) -> dict[str, str]:
         """Formulas that choices replace."""
-        formulas: dict[str, str] = {}
-        for name, values in self.kind.choices.items():
-            formulas |= values[self.options.get(name, next(iter(values)))]
-        return formulas
+        return chosen_formulas(self.kind, self.options)
 
     @cached_property
     def blocks(self) -> int:

@@ -147,13 +147,16 @@ def _mla() -> tuple[KernelKind, KernelKind]:
     checks = (
         Check("T <= S", "T={T} new tokens are more than S={S}, which counts them: write S={total}"),
     )
-    steps = {"pairs": "T*S - half(T*(T-1))"}
+    steps = {"pairs": "T*S - half(T*(T-1))", "entries": "S"}
     phase = {"phase": {"decode": {"T": "1"}, "prefill": {"T": "S"}}}
+    latent = Tensor("cache", "B*entries*(kv+rope)")
+    packed = Tensor(WHOLE_BYTE, "B*entries*entry_bytes")
+    keys = Tensor("cache", "B*entries*N*(nope+rope+Hv)")
     absorbed = KernelKind(
         "mla",
         "multi-head latent attention, absorbed: all heads read one latent per token",
         {**letters, "entry_bytes": "bytes of a cache entry"},
-        {"q": query, "latent": Tensor("cache", "B*S*(kv+rope)")},
+        {"q": query, "latent": latent},
         {"out": out},
         flops="2*(2*kv+rope)*B*N*pairs",
         exponentials="B*N*pairs",
@@ -163,7 +166,7 @@ def _mla() -> tuple[KernelKind, KernelKind]:
         steps=steps,
         choices=phase,
         flags={
-            "entry_bytes": Form({"q": query, "latent": Tensor(WHOLE_BYTE, "B*S*entry_bytes")}),
+            "entry_bytes": Form({"q": query, "latent": packed}),
         },
         checks=checks,
         axes=("B", "S", "T", "N"),
@@ -181,7 +184,10 @@ def _mla() -> tuple[KernelKind, KernelKind]:
         "mla-expanded",
         "multi-head latent attention with keys and values of every head",
         {**letters, "nope": "elements of a head without rotation", "Hv": "value head size"},
-        {"q": Tensor("x", "B*T*N*(nope+rope)"), "kv": Tensor("cache", "B*S*N*(nope+rope+Hv)")},
+        {
+            "q": Tensor("x", "B*T*N*(nope+rope)"),
+            "kv": keys,
+        },
         {"out": Tensor("out", "B*T*N*Hv")},
         flops="2*(nope+rope+Hv)*B*N*pairs",
         exponentials="B*N*pairs",
@@ -479,30 +485,32 @@ def _lookups() -> Iterator[KernelKind]:
 
 
 def _optimizers() -> Iterator[KernelKind]:
-    for name, reads, writes, vector, summary, synonyms in (
-        ("adam", "16", "12", 14, "a step of Adam on fp32 states", ("adamw",)),
+    """Optimizer steps: states are read and written, gradients read, a copy written."""
+    for name, state_bytes, gradient_bytes, vector, summary, synonyms in (
+        ("adam", "12", "4", 14, "a step of Adam on fp32 states", ("adamw",)),
         (
             "adam-8bit",
-            "4*parameters + ratio(65*parameters, 32)",
-            "2*parameters + ratio(65*parameters, 32)",
+            "2+ratio(65, 32)",
+            "2",
             14,
             "a step of Adam with 8-bit moments in blocks of 256, bf16 weights and gradients",
             ("adamw-8bit", "adam8bit"),
         ),
-        ("sgd", "12", "8", 4, "a step of SGD with momentum on fp32 states", ("sgd-momentum",)),
+        ("sgd", "8", "4", 4, "a step of SGD with momentum on fp32 states", ("sgd-momentum",)),
     ):
-        formulas = [
-            formula if "parameters" in formula else f"{formula}*parameters"
-            for formula in (reads, writes)
-        ]
         yield KernelKind(
             name,
             summary,
             {"parameters": "parameters"},
-            {"states": Tensor(WHOLE_BYTE, formulas[0])},
-            {"new_states": Tensor(WHOLE_BYTE, formulas[1])},
+            {"states": Tensor(WHOLE_BYTE, "(state_bytes+gradient_bytes)*parameters")},
+            {"new_states": Tensor(WHOLE_BYTE, "(state_bytes+copy_bytes)*parameters")},
             vector_flops=f"{vector}*parameters",
             roles={},
+            steps={
+                "state_bytes": state_bytes,
+                "gradient_bytes": gradient_bytes,
+                "copy_bytes": "0",
+            },
             axes=("parameters",),
             synonyms=synonyms,
             example="parameters=8030261248",

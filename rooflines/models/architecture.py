@@ -17,6 +17,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.hardware.entry_forms import Entry, Text
 from rooflines.models.compressed_attention import Compression, SharedKv
+from rooflines.models.kind_costs import LATENT_BESIDE_HEADS, KindLetters, scores_of
 from rooflines.models.matrix import (
     Matrix,
     ModelSize,
@@ -40,7 +41,7 @@ TensorClass = Literal["weights", "experts", "head"]
 
 
 ROUTER = "router"
-"""Name of the router's group."""
+"""Router group."""
 
 
 class Gqa(Entry):
@@ -113,14 +114,11 @@ class Gqa(Entry):
         head_parts = tuple(part._replace(heads=True) for part in qkv.copied_parts)
         return replace(qkv, copied_parts=head_parts), fused_matrix("o", out, "row")
 
-    def core(self, phase: Phase) -> tuple[int, int, int]:
-        """FLOPs per token pair, 2 N (H + v) [FLOP]; elements read and written per token [1].
-
-        Keys and values come from the KV cache, or from registers: they count as KV cache traffic.
-        """
+    def kernel(self, phase: Phase) -> KindLetters:
+        """Fused attention; keys and values count as KV cache traffic, also from registers."""
         del phase
-        keys, values = self.N * self.H, self.N * self.value
-        return 2 * (keys + values), keys, values
+        heads = {"N": self.N, "K": self.K, "H": self.H, "Hv": self.value}
+        return KindLetters("attention", heads)
 
     def biases(self, width: int) -> int:
         """Bias and sink parameters per layer [1]."""
@@ -193,14 +191,13 @@ class Mla(Entry):
             up = Matrix("kv-up", up.weights, reads, writes, "heads")
         return (*kernels, up, fused_matrix("o", out, "row"))
 
-    def core(self, phase: Phase) -> tuple[int, int, int]:
-        """FLOPs per token pair [FLOP]; elements read and written per token [1]."""
+    def kernel(self, phase: Phase) -> KindLetters:
+        """Attention over latents in decode, over every head's keys and values in prefill."""
+        letters = {"N": self.N, "kv": self.kv_rank, "rope": self.rope}
         if phase == DECODE:
-            entry = self.kv_rank + self.rope
-            return 2 * self.N * (entry + self.kv_rank), self.N * entry, self.N * self.kv_rank
-        key = self.nope + self.rope
-        reads = self.N * (key + self.nope + self.v)
-        return 2 * self.N * (key + self.v), reads, self.N * self.v
+            return KindLetters("mla", letters)
+        letters |= {"nope": self.nope, "Hv": self.v}
+        return KindLetters("mla-expanded", letters, tensors=LATENT_BESIDE_HEADS)
 
     def biases(self, width: int) -> int:
         """Bias parameters per layer: 0 [1]."""
@@ -270,9 +267,10 @@ class Indexer(Entry):
             replicated_matrix("index-k", width * key, width, key),
         )
 
-    def core(self) -> tuple[int, int, int]:
-        """FLOPs per token pair [FLOP]; elements read and written per token [1]."""
-        return 2 * self.heads * self.dim, self.heads * self.dim, self.tokens
+    @property
+    def kernel(self) -> KindLetters:
+        """Scores over one key per token, for all heads, and the chosen tokens."""
+        return scores_of(self.heads, self.dim, self.tokens)
 
 
 class Window(Entry):
@@ -760,4 +758,4 @@ def check_phase(phase: str) -> None:
 
 
 SHAPE_TYPES = (Shape, Gqa, Mla, Indexer, Window, State, Mlp, Moe, Variant)
-"""Types of a shape and of its parts."""
+"""Types for a shape and its parts."""

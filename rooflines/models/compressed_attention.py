@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
+from rooflines.models.kind_costs import KindLetters, scores_of
 from rooflines.models.matrix import Matrix, ModelSize, Widths, fused_matrix, replicated_matrix
 from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 
@@ -102,11 +103,10 @@ class SharedKv(Entry):
             fused_matrix("o", {"o": sizes["o-b"]}, "row"),
         )
 
-    def core(self, phase: str) -> tuple[int, int, int]:
-        """FLOPs per token pair, 4 N H [FLOP]; elements read and written per token [1]."""
+    def kernel(self, phase: str) -> KindLetters:
+        """Absorbed MLA whose latent is an entry, its rotary part included."""
         del phase
-        heads = self.N * self.H
-        return 4 * heads, heads, heads
+        return KindLetters("mla", {"N": self.N, "kv": self.H, "rope": 0})
 
     def biases(self, width: int) -> int:
         """Sink parameters per layer [1]."""
@@ -182,10 +182,10 @@ class Compression(Entry):
             replicated_matrix("index-k", width * key, width, key),
         )
 
-    def index_core(self) -> tuple[int, int, int]:
-        """FLOPs per token and entry [FLOP]; elements read and written per token [1]."""
-        queries = (self.heads or 0) * (self.dim or 0)
-        return 2 * queries, queries, self.entries or 0
+    @property
+    def index_kernel(self) -> KindLetters:
+        """Scores over one key per entry, for all indexer heads, and the chosen entries."""
+        return scores_of(self.heads or 0, self.dim or 0, self.entries or 0)
 
     def vector_elements(self, attention: SharedKv) -> tuple[int, int]:
         """Parameters per layer in norms, and in the positions that compressors add [1]."""

@@ -15,8 +15,18 @@ from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
 from rooflines.models.architecture import DECODE, Gqa, check_phase
 from rooflines.models.compressed_attention import SharedKv, stream_matrices
+from rooflines.models.kind_costs import (
+    OUTPUT_ALONE,
+    PER_EXPERT_ROWS,
+    GroupCosts,
+    KindLetters,
+    Terms,
+    bound_costs,
+    kind_costs,
+)
 from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
 from rooflines.models.mtp import with_mtp_layer
+from rooflines.models.state_layers import SHORT_CONV
 from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.extents import (
     SEQUENCES,
@@ -52,16 +62,13 @@ if TYPE_CHECKING:
     from rooflines.models.state_layers import State
     from rooflines.theory.attention_window import AttentionWindow, Number
 
-Terms = dict[Product, Fraction]
-"""Cost: coefficient by product of extents."""
-
 NO_EXTENT: Product = ()
 
 DRAFT = "draft-"
 """Prefix in names of MTP kernels, which draft tokens."""
 
 MATMUL_LAYOUTS = ("column", "row")
-"""Layouts of groups that are one matmul with weights."""
+"""Layouts where a group is one matmul with weights."""
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
 """Costs: fields of `Group`."""
@@ -237,9 +244,10 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
         writes={scored_tokens: Fraction(shape.outputs)},
         layout="column",
     )
+    embedding = KindLetters("embedding", {"D": width}, tensors=OUTPUT_ALONE)
     streams = stream_matrices(shape.streams, shape.layers, shape.D)
     return (
-        Group("embed", 1, writes={TOKENS: Fraction(width)}),
+        Group("embed", 1, **kind_costs(embedding, {"B": TOKENS})),
         *_attention(shape, phase),
         *(_linear(matrix, count) for count, matrix in streams),
         *_mlps(shape),
@@ -360,15 +368,11 @@ def _attention(shape: Shape, phase: Phase) -> Iterator[Group]:
 
 def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Group:
     """Group for attention with one window."""
-    flops, reads, writes = attention.core(phase)
-    pairs, entries = Pairs(part.window), Entries(part.window)
+    entries = Entries(part.window)
     return Group(
         _attention_name(part.window),
         part.layers,
-        flops={(B, pairs): Fraction(flops)},
-        cache={(B, entries): Fraction(attention.kv_cache_elements)},
-        reads={TOKENS: Fraction(reads)},
-        writes={TOKENS: Fraction(writes)},
+        **_attended_costs(attention.kernel(phase), part.window),
         layout="heads",
         heads=attention.cache_heads,
         attends=phase if isinstance(attention, Gqa) else None,
@@ -376,6 +380,12 @@ def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Gro
         gqa=attention if isinstance(attention, Gqa) else None,
         window=part.window.tokens or 0,
     )
+
+
+def _attended_costs(part: KindLetters, window: AttentionWindow) -> GroupCosts:
+    """Costs for attention, or an indexer, with one window."""
+    pairs, entries = Pairs(window), Entries(window)
+    return kind_costs(part, {"B": (B,), "T": (T,), "pairs": (pairs,), "entries": (entries,)})
 
 
 def _by_window_or_stride(attention: Attention, part: AttentionLayers, phase: Phase) -> Group:
@@ -454,17 +464,11 @@ def _with_share(terms: Terms, added: Terms, divisor: int) -> Terms:
 
 def _entry_indexer(compression: Compression, layers: int) -> Group:
     """Indexer group: scores against all compressed entries; every chip has all heads."""
-    flops, reads, writes = compression.index_core()
-    pairs, entries = Pairs(FULL_ATTENTION), Entries(FULL_ATTENTION)
+    costs = _attended_costs(compression.index_kernel, FULL_ATTENTION)
+    costs["flops"] = _with_share({}, costs["flops"], compression.tokens)
+    costs["cache"] = _with_share({}, costs["cache"], compression.tokens)
     return Group(
-        "indexer",
-        layers,
-        flops={(B, pairs): Fraction(flops, compression.tokens)},
-        cache={(B, entries): Fraction(compression.dim or 0, compression.tokens)},
-        reads={TOKENS: Fraction(reads)},
-        writes={TOKENS: Fraction(writes)},
-        copied_parts=(CopiedPart("", 1),),
-        bits=compression.bits,
+        "indexer", layers, **costs, copied_parts=(CopiedPart("", 1),), bits=compression.bits
     )
 
 
@@ -484,15 +488,10 @@ def _indexer(sparse: Indexer, shape: Shape) -> Iterator[Group]:
     """
     for matrix in sparse.matrices(shape.D, getattr(shape.attention, "q_rank", None)):
         yield _linear(matrix, sparse.indexers)
-    flops, reads, writes = sparse.core()
-    pairs, entries = Pairs(FULL_ATTENTION), Entries(FULL_ATTENTION)
     yield Group(
         "indexer",
         sparse.indexers,
-        flops={(B, pairs): Fraction(flops)},
-        cache={(B, entries): Fraction(sparse.dim)},
-        reads={TOKENS: Fraction(reads)},
-        writes={TOKENS: Fraction(writes)},
+        **_attended_costs(sparse.kernel, FULL_ATTENTION),
         copied_parts=(CopiedPart("", 1),),
         bits=sparse.bits,
     )
@@ -503,20 +502,29 @@ def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
     *before, out = state.matrices(width)
     for matrix in before:
         yield _linear(matrix, state.layers)
-    flops, reads, writes = state.core()
     yield Group(
         "state",
         state.layers,
-        flops={TOKENS: Fraction(flops)},
-        cache={SEQUENCES: state.moved_elements(decode=phase == DECODE)},
-        reads={TOKENS: Fraction(reads)},
-        writes={TOKENS: Fraction(writes)},
+        **_state_costs(state, decode=phase == DECODE),
         layout="heads",
         copied_parts=(CopiedPart("", state.groups, reads=state.qk_elements),),
         heads=state.heads,
         bits=state.bits,
     )
     yield _linear(out, state.layers)
+
+
+def _state_costs(state: State, *, decode: bool) -> GroupCosts:
+    """Costs for a recurrence, or for a gated convolution alone, which is no kind."""
+    if state.kind != SHORT_CONV:
+        return kind_costs(state.kernel(decode=decode), {"B": (B,), "T": (T,)})
+    channels = Fraction(state.conv_channels)
+    return {
+        "flops": {TOKENS: 2 * state.conv * channels},
+        "cache": {SEQUENCES: state.moved_conv_elements(decode=decode)},
+        "reads": {TOKENS: 3 * channels},
+        "writes": {TOKENS: channels},
+    }
 
 
 def _mlps(shape: Shape) -> Iterator[Group]:
@@ -530,8 +538,12 @@ def _experts(shape: Shape) -> Iterator[Group]:
     moe, width, layers = shape.moe, shape.D, shape.moe_layers
     if moe is None or not layers:
         return
-    expert_width = moe.width(width)
-    expert, routed = Fraction(moe.expert.weights(expert_width)), moe.mean_k * expert_width
+    gate = {"gate": "gated" if moe.gated else "ungated"}
+    tokens, share = Poly({TOKENS: Fraction(1)}), Fraction(moe.E, moe.choices)
+    touched = Poly({(ActivatedExperts(moe.choices, moe.k),): share})
+    routed: dict[str, int | Fraction]
+    routed = {"D": moe.width(width), "F": moe.Fe, "E": moe.E, "k": moe.mean_k}
+    experts = KindLetters("experts", routed, gate, PER_EXPERT_ROWS)
     yield _linear(moe.router(width), layers)
     into, out = moe.latents(width) or (None, None)
     if into is not None:
@@ -540,15 +552,14 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         layers,
         "experts",
-        weights={(ActivatedExperts(moe.choices, moe.k),): expert * moe.E / moe.choices},
-        flops={TOKENS: 2 * moe.mean_k * expert},
-        reads={TOKENS: routed},
-        writes={TOKENS: routed},
+        **bound_costs(experts, {"B": tokens, "touched": touched}),
         moe=moe,
         layout="fused",
     )
     if out is not None:
         yield _linear(out, layers)
     if moe.shared:
-        shared = Matrix("shared", moe.shared * moe.expert.weights(width), width, width, "fused")
-        yield _linear(shared, layers)
+        letters = {"D": width, "F": moe.Fe, "E": moe.shared, "k": moe.shared}
+        shared = KindLetters("experts", letters, {**gate, "routing": "all"})
+        costs = kind_costs(shared, {"B": TOKENS})
+        yield Group("shared", layers, "weights", **costs, layout="fused")

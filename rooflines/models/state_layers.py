@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
+from rooflines.kinds.kinds import Tensor
+from rooflines.models.kind_costs import KindLetters
 from rooflines.models.matrix import CopiedPart, Matrix, ModelSize
 
 CONV_INPUT_BITS = 16
@@ -23,6 +25,20 @@ MAMBA1, MAMBA2 = "mamba1", "mamba2"
 
 LIGHTNING = "lightning"
 """Linear attention with a fixed decay per head, without convolutions."""
+
+DELTA_RULE = ("gated-delta", "kda")
+"""Linear attention by the delta rule; further recurrences decay a state and add to it."""
+
+STATE_TENSORS = {
+    "x": Tensor("x", "B*T*(2*K*H + N*Hv)"),
+    "state": Tensor("cache", "B*N*H*Hv"),
+    "new_state": Tensor("cache", "B*N*H*Hv"),
+    "conv": Tensor("cache", "B*conv_elements"),
+}
+"""Tensors in a recurrence fused with its convolution; gates per head are computed on the chip."""
+
+STEPS_BY_CHANNEL = {"steps": Tensor("x", "B*T*N*Hv")}
+"""Time steps that Mamba-1 reads, one per channel."""
 
 
 class State(Entry):
@@ -83,9 +99,8 @@ class State(Entry):
 
     @property
     def inputs(self) -> int:
-        """Elements per token that the recurrence reads [1]; in Mamba-1 time steps too."""
-        values = self.heads * self.value
-        return self.qk_elements + (2 if self.kind == MAMBA1 else 1) * values
+        """Query, key and value elements per token [1]."""
+        return self.qk_elements + self.heads * self.value
 
     @property
     def conv_channels(self) -> int:
@@ -100,16 +115,13 @@ class State(Entry):
         """
         return (self.conv - 1) * self.conv_channels
 
-    def moved_elements(self, *, decode: bool) -> Fraction:
-        """Elements that a step reads and writes per sequence and layer, in units of `bits` [1].
+    def moved_conv_elements(self, *, decode: bool) -> Fraction:
+        """Convolution inputs that a step moves per sequence and layer, `bits` bits each [1].
 
-        Decode reads and writes the state, reads the convolution inputs and writes one new token's:
-        the minimum. Prefill writes both.
+        Decode reads them and writes one new token's: the minimum. Prefill writes them.
         """
         share = Fraction(0 if self.kind == LIGHTNING else CONV_INPUT_BITS, self.bits)
-        if decode:
-            return 2 * self.elements + (self.conv_inputs + self.conv_channels) * share
-        return self.elements + self.conv_inputs * share
+        return (self.conv_inputs + (self.conv_channels if decode else 0)) * share
 
     def matrices(self, width: int) -> tuple[Matrix, ...]:
         """Input and output projections, for width D [1]; low ranks belong to the first.
@@ -175,16 +187,25 @@ class State(Entry):
             elements["g_b_proj"] = self.value * out
         return {**elements, "o_proj": last.weights}
 
-    def core(self) -> tuple[int, int, int]:
-        """FLOPs per token [FLOP]; elements read and written per token [1].
+    def kernel(self, *, decode: bool) -> KindLetters:
+        """Recurrence, fused with its convolution; chunked prefill kernels compute more.
 
-        The recurrent form, the minimum: 2 * products * state elements, with three products for the
-        delta rule and two for Mamba and lightning attention. Chunked prefill kernels do more.
+        Decode reads and writes the state, prefill writes it. Not for `short-conv`.
         """
-        if self.kind == SHORT_CONV:
-            return 2 * self.conv * self.conv_channels, 3 * self.conv_channels, self.conv_channels
-        products = 2 if self.kind in (MAMBA1, MAMBA2, LIGHTNING) else 3
-        return 2 * products * self.elements, self.inputs, self.heads * self.value
+        letters: dict[str, int | Fraction] = {
+            "N": self.heads,
+            "K": self.groups,
+            "H": self.key,
+            "Hv": self.value,
+            "conv_elements": self.moved_conv_elements(decode=decode),
+        }
+        tensors: dict[str, Tensor | None] = {**STATE_TENSORS}
+        if self.kind == MAMBA1:
+            tensors |= STEPS_BY_CHANNEL
+        if not decode:
+            tensors["state"] = None
+        kind = "delta-net" if self.kind in DELTA_RULE else "mamba2"
+        return KindLetters(kind, letters, tensors=tensors)
 
     def vector_elements(self) -> int:
         """Parameters in convolutions, decays, steps and norms per layer [1]."""

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.models.architecture import Phase, Shape
-    from rooflines.models.groups import Group, Terms
+    from rooflines.models.groups import Group
+    from rooflines.models.kind_costs import Terms
     from rooflines.models.matrix import Layout
     from rooflines.models.split import Parallelism
     from rooflines.theory.extents import Extent

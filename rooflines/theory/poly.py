@@ -57,22 +57,26 @@ class Poly:
         return total((self, addend))
 
     def __mul__(self, factor: Poly | Fraction | int) -> Poly:
-        """Product with a number or a polynomial."""
+        """Product with a number or a polynomial; extents stay in order."""
         if isinstance(factor, Poly):
             return total(
                 Poly(
                     {
-                        (*factor_product, *product): coefficient * factor_coefficient
-                        for product, coefficient in self.terms.items()
+                        (*product, *factor_product): coefficient * factor_coefficient
+                        for factor_product, factor_coefficient in factor.terms.items()
                     }
                 )
-                for factor_product, factor_coefficient in factor.terms.items()
+                for product, coefficient in self.terms.items()
             )
         if factor == 1:
             return self
         if not factor:
             return ZERO
         return Poly({product: coefficient * factor for product, coefficient in self.terms.items()})
+
+    def __rmul__(self, factor: Fraction | int) -> Poly:
+        """Product with a number."""
+        return self * factor
 
     def __truediv__(self, divisor: Fraction | int) -> Poly:
         """Quotient by a number: a share, or time = work / rate."""

@@ -138,7 +138,7 @@ def work_time(
     """
     assert resource.rate is not None  # noqa: S101, for types
     return total(
-        work * count / resource.rate(chip_rates, kernel.compute)
+        count * work / resource.rate(chip_rates, kernel.compute)
         for count, kernel in parts
         if (work := resource.kernel_work(kernel))
     )
@@ -178,7 +178,7 @@ def work_of(column: str, parts: Iterable[tuple[RunCount, Kernel]]) -> Poly:
     """
     resource = next((candidate for candidate in RESOURCES if candidate.work == column), None)
     return total(
-        (kernel.work(column) if resource is None else resource.kernel_work(kernel)) * count
+        count * (kernel.work(column) if resource is None else resource.kernel_work(kernel))
         for count, kernel in parts
     )
 
@@ -301,9 +301,9 @@ def collective_times(
             for level, (seconds_per_byte, latency_s) in enumerate(
                 level_times(transfer, chip_rates.efficiency[NETWORK.name])
             ):
-                sending = transfer.payload * seconds_per_byte * count
+                sending = count * (transfer.payload * seconds_per_byte)
                 level_sends.setdefault(level, []).append(sending)
-                level_hops.setdefault(level, []).append(constant(latency_s) * count)
+                level_hops.setdefault(level, []).append(count * constant(latency_s))
     return CollectiveTimes(
         [total(polys) for polys in level_sends.values()],
         [total(polys) for polys in level_hops.values()],
@@ -313,7 +313,7 @@ def collective_times(
 def sum_collective_times(parts: Iterable[tuple[RunCount, CollectiveTimes]]) -> CollectiveTimes:
     """Summed collective times, each multiplied by its runs, network by network [s]."""
     scaled = [
-        ([poly * count for poly in times.sending], [poly * count for poly in times.hops])
+        ([count * poly for poly in times.sending], [count * poly for poly in times.hops])
         for count, times in parts
     ]
     sending, hops = (

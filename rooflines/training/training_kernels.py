@@ -14,6 +14,8 @@ from itertools import chain, groupby
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.basics.memo import Memo
+from rooflines.kinds.kind_table import KINDS
+from rooflines.kinds.role_costs import role_costs
 from rooflines.models.architecture import PREFILL, Gqa
 from rooflines.models.groups import groups_of
 from rooflines.models.step_kernels import StepKernels, copies_of
@@ -142,13 +144,13 @@ class KernelRuns:
 
     def _work(self, column: str) -> Poly:
         return total(
-            work_of(column, parts) * runs_per_step for runs_per_step, parts in self.by_runs_per_step
+            runs_per_step * work_of(column, parts) for runs_per_step, parts in self.by_runs_per_step
         )
 
     def work_time(self, resource: Resource, machine: ChipRates) -> Poly:
         """Time on a resource, except the network, all stages together [s]."""
         return total(
-            work_time(resource, parts, machine) * runs_per_step
+            runs_per_step * work_time(resource, parts, machine)
             for runs_per_step, parts in self.by_runs_per_step
         )
 
@@ -438,7 +440,8 @@ def _optimizer_runs(
 ) -> Iterator[KernelRun]:
     """Optimizer step on a chip's shard, with its collectives for gradients and weights.
 
-    It reads gradients and states, and writes states and weights: 2 * states + gradients + weights.
+    The kind `adam` has its bytes, for states with any size: it reads gradients and states, and
+    writes states and weights.
 
     Args:
         builder: Builder over the interconnects.
@@ -451,8 +454,13 @@ def _optimizer_runs(
     _, _, is_shared = SHARDED_STATES[shard]
     moved_bytes, transfers = Fraction(0), list[Transfer]()
     for share in planned.parameters(stage):
-        bytes_per_parameter = 2 * planned.optimizer_bytes + sizes["gradients"] + share.weight_bytes
-        moved_bytes += share.stored(is_shared=is_shared) * bytes_per_parameter
+        values = {
+            "parameters": share.stored(is_shared=is_shared),
+            "state_bytes": planned.optimizer_bytes,
+            "gradient_bytes": sizes["gradients"],
+            "copy_bytes": share.weight_bytes,
+        }
+        moved_bytes += sum(amount for _, amount in role_costs(KINDS["adam"], {}, values).elements)
         gradients = constant(share.parameter_count * sizes["gradients"])
         weights = constant(share.parameter_count * share.weight_bytes)
         if shard in ("none", "optimizer"):
