@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.answers import name_search
 from rooflines.answers.question_sizes import SIZE, SUFFIXED, TIMES_SIGN
@@ -207,41 +207,73 @@ def _chips_in_node(word: str, chips: Mapping[str, Chip]) -> int:
     return domain if isinstance(domain, int) and domain <= MAX_NODE else 0
 
 
-SPOKEN_PHRASES = (
-    (r"time to first token\b", "prefill"),
-    (r"spec(?:ulative)? decod(?:e|ing)", "speculative"),
-    (r"(\d+) (?:draft(?:ed)?|speculative) tokens?", r"drafted=\1"),
-    (r"(?:draft|spec(?:ulative)?|eagle|mtp)(?: of| length)? (\d+)(?: tokens?)?", r"drafted=\1"),
-    (r"([\d.]+)(?: tokens?)? accept(?:ed|ance)", r"accepted=\1"),
-    (r"(?:mean )?accept(?:ed|ance)(?: tokens| length)?(?: of)? ([\d.]+)", r"accepted=\1"),
-    (r"([\d.]+%) accept(?:ed|ance)(?: rate)?", r"accepted=\1"),
-    (r"accept(?:ed|ance)(?: rate)?(?: of)? ([\d.]+%)", r"accepted=\1"),
-    (r"(mfu|hfu|mbu)(?: of| is)? ([\d.]+%)", r"\2\1"),
-    (r"tpu (v\d\w*(?:-\d+)?)", r"tpu-\1"),
-    (r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)user", r"\1tok/s/user"),
-    (
-        r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)(?:gpu|chip)",
-        r"\1tok/s/gpu",
-    ),
-    (r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)", r"\1tok/s"),
-    (r"(\d+) concurrent(?: (?:requests|users|sequences))?", r"concurrency=\1"),
-    (r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|input)", r"isl=\1"),
-    (r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|output)", r"osl=\1"),
-    (r"(?:seq|sequence) len(?:gth)? (\d\w*)", r"seq_len=\1"),
-    (r"context len(?:gth)? (\d\w*)", r"ctx=\1"),
-    (r"global batch(?: size)? (\d\w*)(?! ?tok)", r"gbs=\1"),
-    (r"micro[- ]batch(?: size)? (\d+)", r"micro_batch=\1"),
-    (r"(?:gradient|grad) accum(?:ulation)?(?: steps)? (\d+)", r"grad_accum=\1"),
+class SpokenPhrase(NamedTuple):
+    """A phrase of several words, and the word that it stands for.
+
+    Attributes:
+        marker: Letters that the phrase has; without them its pattern is not compiled.
+        pattern: Regular expression of the whole phrase, in any case.
+        word: Template of the word.
+    """
+
+    marker: str
+    pattern: str
+    word: str
+
+
+SPOKEN_PHRASES = tuple(
+    SpokenPhrase(*phrase)
+    for phrase in (
+        ("time to", r"time to first token\b", "prefill"),
+        ("spec", r"spec(?:ulative)? decod(?:e|ing)", "speculative"),
+        ("token", r"(\d+) (?:draft(?:ed)?|speculative) tokens?", r"drafted=\1"),
+        ("draft", r"draft(?: of| length)? (\d+)(?: tokens?)?", r"drafted=\1"),
+        ("spec", r"spec(?:ulative)? (\d+)(?: tokens?)?", r"drafted=\1"),
+        ("eagle", r"eagle (\d+)(?: tokens?)?", r"drafted=\1"),
+        ("mtp", r"mtp (\d+)(?: tokens?)?", r"drafted=\1"),
+        ("accept", r"([\d.]+%?)(?: tokens?)? accept(?:ed|ance)(?: rate)?", r"accepted=\1"),
+        (
+            "accept",
+            r"(?:mean )?accept(?:ed|ance)(?: tokens| length| rate)?(?: of)? ([\d.]+%?)",
+            r"accepted=\1",
+        ),
+        ("%", r"(mfu|hfu|mbu)(?: of| is)? ([\d.]+%)", r"\2\1"),
+        ("tpu", r"tpu (v\d\w*(?:-\d+)?)", r"tpu-\1"),
+        (
+            "user",
+            r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)user",
+            r"\1tok/s/user",
+        ),
+        (
+            "tok",
+            r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)(?: per |/)(?:gpu|chip)",
+            r"\1tok/s/gpu",
+        ),
+        ("tok", r"(\d[\d.,]*) tok(?:en)?s?(?:/s| per s(?:ec(?:ond)?)?)", r"\1tok/s"),
+        (
+            "concurrent",
+            r"(\d+) concurrent(?: (?:requests|users|sequences))?",
+            r"concurrency=\1",
+        ),
+        (" in", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|input)", r"isl=\1"),
+        (" out", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|output)", r"osl=\1"),
+        (" len", r"(?:seq|sequence) len(?:gth)? (\d\w*)", r"seq_len=\1"),
+        (" len", r"context len(?:gth)? (\d\w*)", r"ctx=\1"),
+        ("global", r"global batch(?: size)? (\d\w*)(?! ?tok)", r"gbs=\1"),
+        ("micro", r"micro[- ]batch(?: size)? (\d+)", r"micro_batch=\1"),
+        ("accum", r"(?:gradient|grad) accum(?:ulation)?(?: steps)? (\d+)", r"grad_accum=\1"),
+    )
 )
-"""Phrases of several words, and the word that each stands for."""
+"""Phrases, the first that matches counts."""
 
 
 def _spoken_phrase(words: Sequence[str]) -> tuple[int, str] | None:
     """A phrase of the table above, as for `longest_words`."""
     for length in range(min(MAX_NAME_WORDS, len(words)), 1, -1):
         text = " ".join(words[:length])
-        for form, word in SPOKEN_PHRASES:
-            if match := re.fullmatch(form, text, re.IGNORECASE):
+        lower = text.lower()
+        for marker, pattern, word in SPOKEN_PHRASES:
+            if marker in lower and (match := re.fullmatch(pattern, text, re.IGNORECASE)):
                 return length, match.expand(word)
     return None
 

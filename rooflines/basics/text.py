@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,11 @@ many languages."""
 
 FORMULA_START = re.compile(FORMULA)
 
+MAX_NAMES = 8192
+"""Normalized names that are remembered: each word is compared with all names [1]."""
 
+
+@lru_cache(MAX_NAMES)
 def normalize_name(text: str) -> str:
     """Normalize a name for comparison: no case, spaces, underscores or hyphens."""
     return re.sub(r"[\s_-]+", "", text.lower())
