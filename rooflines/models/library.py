@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from rooflines.basics.cache import cached
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.file_kinds import named_kind
 from rooflines.basics.files import CONFIG_DIR, named_file
@@ -153,7 +154,14 @@ def catalogue_model(name: object, otherwise: str) -> Model:
 
 @cache
 def _ids() -> dict[str, str]:
-    """Model ids by squeezed id, display name or published name, also without the publisher."""
+    """Model ids by squeezed id, display name or published name, also without the publisher.
+
+    They are in the cache apart: most questions about operations need no entry.
+    """
+    return cached("model-names", [MODELS_FILE, DTYPES_FILE], _read_ids)
+
+
+def _read_ids() -> dict[str, str]:
     return {
         normalize_name(name): model_id
         for model_id, entry in model_entries().items()
