@@ -57,14 +57,19 @@ def find_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
     """
     if word in chips:
         return Match(word)
-    for name, chip in chips.items():
-        if normalize_name(word) in map(normalize_name, (name, *(chip.aliases or ()))):
+    typed = normalize_name(word)
+    spellings = {
+        name: [normalize_name(text) for text in (name, *(chip.aliases or ()))]
+        for name, chip in chips.items()
+    }
+    for name, texts in spellings.items():
+        if typed in texts:
             return Match(name)
     for name, chip in chips.items():
         if (
             chip.base is None
             and chip.usual
-            and normalize_name(chip.usual) == _without_maker(word, chip)
+            and normalize_name(chip.usual) == typed.removeprefix(_maker(chip))
         ):
             family = [member for member in chips if member.startswith(f"{chip.usual}-")]
             siblings = [
@@ -72,9 +77,9 @@ def find_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
             ]
             rest = f"; others: {', '.join(siblings)}" if siblings else ""
             return Match(name, f"{word} is taken as {name}, the usual one{rest}")
-    for name, chip in chips.items():
-        bare_word = _without_maker(word, chip)
-        if any(bare_word == _without_maker(alias, chip) for alias in (name, *(chip.aliases or ()))):
+    for name, texts in spellings.items():
+        maker = _maker(chips[name])
+        if typed.removeprefix(maker) in [text.removeprefix(maker) for text in texts]:
             return Match(name)
     return None
 
@@ -141,9 +146,9 @@ def find_group(word: str, chips: Mapping[str, Chip]) -> list[str]:
     ]
 
 
-def _without_maker(word: str, chip: Chip) -> str:
-    """A name as names are compared, without the maker of a chip in front."""
-    return normalize_name(word).removeprefix(normalize_name(chip.vendor or ""))
+def _maker(chip: Chip) -> str:
+    """The maker of a chip, as names are compared; empty: unknown."""
+    return normalize_name(chip.vendor or "")
 
 
 def search_model(word: str) -> Match | None:
