@@ -3,7 +3,7 @@ import pytest
 from benchmarks.rooms import functions_entered, walks
 from rooflines.basics.text import counted
 
-MOST = {"t_memory_s of a matmul": 54, "t_lower_s of a step": 74, "thresholds of a matmul": 65}
+MOST = {"t_memory_s of a matmul": 54, "t_lower_s of a step": 71, "thresholds of a matmul": 65}
 """Limits on the functions that a number passes; they only fall [1]."""
 
 

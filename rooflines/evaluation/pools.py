@@ -14,7 +14,7 @@ import polars as pl
 
 from rooflines.basics.expressions import quotient
 from rooflines.evaluation.footprints import Footprint
-from rooflines.evaluation.requests import RequestCompiler, first_token
+from rooflines.evaluation.requests import first_token, request_column, request_parts
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from rooflines.evaluation.operation_rows import Stages
+    from rooflines.evaluation.step_rows import StepBlock, StepParts
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
 PREFILL_COLUMNS = ("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s")
@@ -34,15 +35,32 @@ ONE_CHIP = Split.model_validate({})
 """Split over one chip, without copies of the KV cache."""
 
 
-class PoolCompiler(RequestCompiler):
-    """Compiler for request rows with prompts on separate prefill servers."""
+def pool_parts(steps: StepBlock[StepCase]) -> StepParts:
+    """Parts of rows for requests with prompts on separate prefill servers."""
+    requests, pool = request_parts(steps), PrefillPool(steps)
+    return requests._replace(
+        footprints=[*requests.footprints, {"fits": pl.col("fits") & pool.has_room()}],
+        after=[*requests.after, *pool.stages()],
+    )
+
+
+class PrefillPool:
+    """Servers that prefill for steps.
+
+    Args:
+        steps: The steps, whose sweep has the pool.
+    """
+
+    def __init__(self, steps: StepBlock[StepCase]) -> None:
+        self.steps, self.cases = steps, steps.cases
+        self.requests = steps.config.requests or ()
 
     def stages(self) -> Stages:
-        """All columns but keys and sizes; null where the pool lacks a dtype.
+        """Columns of the pool; null where it lacks a dtype.
 
         Prefill servers per decode server: (ttft_pool_s / dp) / (output * tpot_serial_s / B).
         """
-        prices = self.config.prices
+        prices = self.steps.config.prices
         prompt_s = quotient(
             pl.col("ttft_pool_s"), self._server_constant(lambda server: float(server.split.dp))
         )
@@ -54,7 +72,6 @@ class PoolCompiler(RequestCompiler):
             lambda server: cost_columns([server], prices)["#usd_per_s"][0]
         )
         return [
-            *super().stages(),
             self._prefill_and_transfer(),
             {"prefill_servers": quotient(prompt_s, answer_s)},
             {
@@ -68,8 +85,8 @@ class PoolCompiler(RequestCompiler):
             },
         ]
 
-    def footprints(self) -> Stages:
-        """Footprints; `fits` holds for decode, and for a prompt on its prefill server."""
+    def has_room(self) -> pl.Expr:
+        """Column that is true where a prompt fits on its prefill server, or has none."""
         has_room: list[bool | None] = []
         for server, request in product(self.servers, self.requests):
             if server is None:
@@ -82,8 +99,7 @@ class PoolCompiler(RequestCompiler):
             )
             max_prompts = Footprint.from_case(server, server.split).max_batch(full, local)
             has_room.append(None if max_prompts is None else max_prompts > 0)
-        reads = self.request_column(has_room, pl.Boolean)
-        return [*super().footprints(), {"fits": pl.col("fits") & reads}]
+        return request_column(self.steps, has_room, pl.Boolean)
 
     @cached_property
     def servers(self) -> list[StepCase | None]:
@@ -94,7 +110,7 @@ class PoolCompiler(RequestCompiler):
 
     def _server_constant(self, number: Callable[[StepCase], float | None]) -> pl.Expr:
         """Column with a number from every case's prefill server."""
-        return self.compiler.constant(
+        return self.steps.compiler.constant(
             [None if server is None else number(server) for server in self.servers]
         )
 
@@ -116,7 +132,7 @@ class PoolCompiler(RequestCompiler):
                 (first_s, float(kv_cache_bytes), None if longest is None else float(longest))
             )
         columns = zip(PREFILL_COLUMNS, zip(*rows, strict=True), strict=True)
-        return {name: self.request_column(values) for name, values in columns}
+        return {name: request_column(self.steps, values) for name, values in columns}
 
 
 def _model_key(case: StepCase) -> tuple[str, str, str]:

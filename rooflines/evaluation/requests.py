@@ -20,7 +20,17 @@ from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX
 from rooflines.evaluation.compiler import CASE_INDEX, Value
 from rooflines.evaluation.sawtooth import ContextTime, sum_of_maxima
-from rooflines.evaluation.step_rows import StepCompiler, band_columns
+from rooflines.evaluation.step_rows import (
+    BAND_COLUMNS,
+    UPPER,
+    StepParts,
+    kernel_seconds,
+    largest_piece,
+    per_token,
+    serialized_times,
+    steps_footprints,
+    times_at_peak,
+)
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.attention_window import FULL_ATTENTION
@@ -31,7 +41,7 @@ if TYPE_CHECKING:
 
     from rooflines.config.model_fields import Request
     from rooflines.evaluation.operation_rows import Stages
-    from rooflines.sweep.cases import Block
+    from rooflines.evaluation.step_rows import StepBlock
     from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.attention_window import AttentionWindow, EntryLine
@@ -50,7 +60,7 @@ class ContextLine(NamedTuple):
     Attributes:
         once: Without the context [s].
         full: Per entry of layers with full attention [s].
-        windowed: Per entry in each window or chunk, as `RequestCompiler` orders them [s].
+        windowed: Per entry in each window or chunk, as `DecodeMeans` orders them [s].
     """
 
     once: pl.Expr
@@ -66,28 +76,20 @@ class ContextLine(NamedTuple):
         return constant, slope
 
 
-class RequestCompiler(StepCompiler):
-    """Compiler for request rows: means over the decode steps.
-
-    Args:
-        block: The cases and their sizes.
-
-    Attributes:
-        requests: The requests.
-    """
-
-    def __init__(self, block: Block[StepCase]) -> None:
-        super().__init__(block)
-        self.requests: Sequence[Request] = self.config.requests or ()
-        self.intermediate = [{}, {}, {}]
-        windows = self.cases[0].model.shape.attention_windows
-        self._windows = [window for window in windows if window.tokens is not None]
-
-    def stages(self) -> Stages:
-        """All columns but keys and sizes; S is null."""
-        prompts = self._prompts()
-        return [
-            *super().stages(),
+def request_parts(steps: StepBlock[StepCase]) -> StepParts:
+    """Parts of rows for requests, means over the decode steps; S is null."""
+    means, prompts = DecodeMeans(steps), _prompts(steps)
+    kernels = range(len(steps.cases[0].kernels))
+    seconds = serialized_times(steps, map(means.kernel_seconds, kernels), means.kernel_estimate)
+    lower, at_peak = means.lower(), times_at_peak(steps)
+    return StepParts(
+        seconds=seconds,
+        lower=lower,
+        derived=UPPER,
+        footprints=steps_footprints(steps),
+        at_peak=at_peak,
+        before=means.stages,
+        after=[
             {
                 **prompts,
                 "S": pl.lit(None, dtype=pl.Int64),
@@ -95,23 +97,73 @@ class RequestCompiler(StepCompiler):
                 "tpot_serial_s": pl.col("t_serial_s"),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS_COLUMN].fill_null(0.0)},
-            {**band_columns(), **self._per_token(ESTIMATE_SUFFIX, "t_estimate_s")},
-        ]
+            {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", at_peak)},
+        ],
+    )
 
-    def request_column(
-        self, values: Sequence[float | None], dtype: type[pl.DataType] = pl.Float64
-    ) -> pl.Expr:
-        """Column with a value for every request in every case, requests faster."""
-        index = pl.col(CASE_INDEX).cast(pl.Int64) * len(self.requests) + pl.col(REQUEST)
-        return pl.lit(pl.Series(values, dtype=dtype)).gather(index)
+
+def request_column(
+    steps: StepBlock[StepCase],
+    values: Sequence[float | None],
+    dtype: type[pl.DataType] = pl.Float64,
+) -> pl.Expr:
+    """Column with a value for every request in every case, requests faster."""
+    requests = steps.config.requests or ()
+    index = pl.col(CASE_INDEX).cast(pl.Int64) * len(requests) + pl.col(REQUEST)
+    return pl.lit(pl.Series(values, dtype=dtype)).gather(index)
+
+
+def requests_by_case(steps: StepBlock[StepCase]) -> Iterator[tuple[StepCase, Request]]:
+    """Cases with every request, requests faster."""
+    yield from product(steps.cases, steps.config.requests or ())
+
+
+def _prompts(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+    """Columns with the time to first token, case by request: a prompt on every replica.
+
+    Also `PROMPTS_COLUMN`, the estimated time that prompts between steps add to a token; null
+    where prompts have separate servers.
+    """
+    pairs = [*requests_by_case(steps)]
+    first_tokens = [first_token(case, request) for case, request in pairs]
+    prefill_times: list[float | None] = []
+    for (case, request), first in zip(pairs, first_tokens, strict=True):
+        engine, prefill_s = case.engine, None
+        if engine and first.estimate is not None and steps.config.pools is None:
+            prefill_s = engine.prompts * first.estimate / (case.split.dp * request.output)
+        prefill_times.append(prefill_s)
+    lower, serial, estimates = zip(*first_tokens, strict=True)
+    return {
+        "ttft_s": request_column(steps, lower),
+        "ttft_serial_s": request_column(steps, serial),
+        "prefill_estimate_s": request_column(steps, estimates),
+        PROMPTS_COLUMN: request_column(steps, prefill_times) * pl.col("B").cast(pl.Float64),
+    }
+
+
+class DecodeMeans:
+    """Mean times over the decode steps of requests.
+
+    Args:
+        steps: The steps.
+
+    Attributes:
+        stages: Columns from which the means are computed.
+    """
+
+    def __init__(self, steps: StepBlock[StepCase]) -> None:
+        self.steps, self.compiler, self.cases = steps, steps.compiler, steps.cases
+        self.stages: Stages = [{}, {}, {}]
+        windows = self.cases[0].model.shape.attention_windows
+        self._windows = [window for window in windows if window.tokens is not None]
 
     def lower(self) -> pl.Expr:
-        """Mean `t_lower_s` over the steps, from the times of resources."""
+        """Mean `t_lower_s`, from the times of resources."""
         return self._mean(zip(*(case.times.by_bound.values() for case in self.cases), strict=True))
 
     def kernel_seconds(self, index: int) -> tuple[Value, Value]:
-        """Mean kernel times; see `StepCompiler.kernel_seconds`."""
-        longest, sent = super().kernel_seconds(index)
+        """Mean kernel times, as in `step_rows.kernel_seconds`."""
+        longest, sent = kernel_seconds(self.steps, index)
         times = [case.kernel_times[index] for case in self.cases]
         if not any(_depends_on_context(kernel_times) for kernel_times in times):
             return longest, sent
@@ -123,9 +175,9 @@ class RequestCompiler(StepCompiler):
         return Value(per_row=self._mean(by.values(), count)), sent
 
     def kernel_estimate(self, estimates: Sequence[Times | None], kernel: Kernel) -> Value:
-        """Mean of a kernel's largest piece; see `StepCompiler.kernel_estimate`."""
+        """Mean of a kernel's largest piece, as in `step_rows.largest_piece`."""
         if not any(times and _depends_on_context(times) for times in estimates):
-            return super().kernel_estimate(estimates, kernel)
+            return largest_piece(self.steps, estimates, kernel)
         bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
         by = {
             bound: [None if times is None else times.by_bound.get(bound) for times in estimates]
@@ -196,7 +248,7 @@ class RequestCompiler(StepCompiler):
             first: The first number.
             last: The last number; the sum is 0 if it is less than the first.
         """
-        line_columns, turn_lists, turn_columns = self.intermediate
+        line_columns, turn_lists, turn_columns = self.stages
         name = f"#turns{len(turn_lists)}"
         for index, line in enumerate(lines):
             line_columns |= {
@@ -230,28 +282,6 @@ class RequestCompiler(StepCompiler):
             self.compiler.total(self.compiler.poly(part_polys)) for part_polys in parts
         )
         return ContextLine(once, full, tuple(windowed))
-
-    def _prompts(self) -> dict[str, pl.Expr]:
-        """Columns with the time to first token, case by request: a prompt on every replica.
-
-        Also `PROMPTS_COLUMN`, the estimated time that prompts between steps add to a token; null
-        where prompts have separate servers.
-        """
-        pairs = list(product(self.cases, self.requests))
-        first_tokens = [first_token(case, request) for case, request in pairs]
-        prefill_times: list[float | None] = []
-        for (case, request), first in zip(pairs, first_tokens, strict=True):
-            engine, prefill_s = case.engine, None
-            if engine and first.estimate is not None and self.config.pools is None:
-                prefill_s = engine.prompts * first.estimate / (case.split.dp * request.output)
-            prefill_times.append(prefill_s)
-        lower, serial, estimates = zip(*first_tokens, strict=True)
-        return {
-            "ttft_s": self.request_column(lower),
-            "ttft_serial_s": self.request_column(serial),
-            "prefill_estimate_s": self.request_column(estimates),
-            PROMPTS_COLUMN: self.request_column(prefill_times) * pl.col("B").cast(pl.Float64),
-        }
 
 
 def first_token(case: StepCase, request: Request) -> StepSeconds:

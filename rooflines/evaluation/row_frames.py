@@ -21,10 +21,16 @@ from rooflines.evaluation.compiler import RowCompiler
 from rooflines.evaluation.kind_rows import kind_stages
 from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
-from rooflines.evaluation.pools import PoolCompiler
-from rooflines.evaluation.requests import RequestCompiler
-from rooflines.evaluation.step_rows import INNER_AXES, KernelCase, StepCompiler, kernel_stages
-from rooflines.evaluation.training_rows import TrainingCompiler
+from rooflines.evaluation.pools import pool_parts
+from rooflines.evaluation.requests import request_parts
+from rooflines.evaluation.step_rows import (
+    INNER_AXES,
+    KernelCase,
+    StepBlock,
+    kernel_stages,
+    step_parts,
+)
+from rooflines.evaluation.training_rows import training_parts
 from rooflines.sweep.cases import Block
 from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
@@ -305,12 +311,14 @@ class StepTable(SweepTable[ModelSweep]):
 
     def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
-        config = self.sweep.config
-        kind = StepCompiler
-        if config.requests:
-            kind = RequestCompiler if config.pools is None else PoolCompiler
-        steps = TrainingCompiler(block) if isinstance(self.sweep, TrainingSweep) else kind(block)
-        return steps.compiler, steps.stages()
+        steps, config = StepBlock(block), self.sweep.config
+        if isinstance(self.sweep, TrainingSweep):
+            parts = training_parts(steps, block.after[1])
+        elif config.requests:
+            parts = (request_parts if config.pools is None else pool_parts)(steps)
+        else:
+            parts = step_parts(steps)
+        return steps.compiler, steps.stages(parts)
 
 
 class KernelTable(StepTable):

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from operator import add
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -19,7 +19,7 @@ from rooflines.theory.poly import ONE
 from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from fractions import Fraction
 
     from rooflines.config.model_fields import ModelSweepConfig, Prices
@@ -47,36 +47,66 @@ WORKS = dict.fromkeys(
 SERIAL_COLLECTIVES = "#in_turn"
 """Column with the time of a step's collectives, one after another [s]."""
 
+StepCaseT = TypeVar("StepCaseT", bound="StepCase")
+
 INNER_AXES = 1
 """Number of inner axes: contexts, or requests. Terms without them are computed once per case and
 batch."""
 
 
-class StepCompiler:
-    """Compiler for step rows.
+class StepParts(NamedTuple):
+    """Parts of rows in which steps, requests and training differ.
+
+    Attributes:
+        seconds: Serialized times, their estimate, and counts that follow from a step's sizes.
+        lower: Bound of a row: t_lower_s [s].
+        derived: Times computed from others [s].
+        footprints: Footprints and `fits`.
+        at_peak: Times at a nominal peak, by its share of a step time, such as mfu [s].
+        before: Columns from which `seconds` and `lower` are computed.
+        after: Columns that read all others.
+    """
+
+    seconds: dict[str, pl.Expr]
+    lower: pl.Expr
+    derived: dict[str, pl.Expr]
+    footprints: Stages
+    at_peak: dict[str, pl.Expr]
+    before: Stages
+    after: Stages
+
+
+class StepBlock(Generic[StepCaseT]):
+    """Steps whose rows are compiled together.
 
     Args:
         block: The cases and their sizes.
 
     Attributes:
+        compiler: The row compiler.
+        cases: The cases.
         config: The keys of their sweep.
-        prior: Columns that times are computed from.
     """
 
-    def __init__(self, block: Block[StepCase]) -> None:
+    def __init__(self, block: Block[StepCaseT]) -> None:
         self.compiler = RowCompiler(block, INNER_AXES)
         self.cases = block.cases
         self.config: ModelSweepConfig = block.cases[0].place.sweep.config
-        self.intermediate: Stages = []
 
-    def stages(self) -> Stages:
+    def constant(self, values: Iterable[float | Fraction | None]) -> pl.Expr:
+        """Column with a number for each case."""
+        return self.compiler.constant([None if value is None else float(value) for value in values])
+
+    def stages(self, parts: StepParts) -> Stages:
         """All columns but keys and sizes."""
         compiler, cases = self.compiler, self.cases
-        serial_times, lower = self.serial_times(), self.lower()
         works = compiler.works(WORKS, exact=False)
-        seconds = resource_times(compiler, cases)
         activation = compiler.total(compiler.poly([case.times.activation for case in cases]))
-        seconds |= {"t_activation_s": activation, **serial_times, **self.phase_columns()}
+        seconds = {
+            **resource_times(compiler, cases),
+            "t_activation_s": activation,
+            **parts.seconds,
+        }
         ends = zip(*(case.band for case in cases), strict=True)
         bands = dict(zip(BANDS.values(), map(compiler.constant, ends), strict=True))
         for name, values in cost_columns(cases, self.config.prices).items():
@@ -84,109 +114,143 @@ class StepCompiler:
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
         if self.config.draft is not None:
             tokens *= self.config.draft.yielded
-        longest = pl.max_horizontal(*RESOURCE_TIMES.values())
         return [
             works,
-            *self.intermediate,
+            *parts.before,
             seconds,
-            *self.footprints(),
-            {"t_lower_s": lower, "#tokens": tokens, **self.derived_times(), **bands},
-            band_columns(),
+            *parts.footprints,
+            {"t_lower_s": parts.lower, "#tokens": tokens, **parts.derived, **bands},
+            BAND_COLUMNS,
             {
-                "bound": first_longest(RESOURCE_TIMES, longest, BOUND_ENUM),
-                **self._per_token("", "t_lower_s"),
-                **self._per_token(SERIAL_SUFFIX, "t_serial_s"),
-                **self._per_token(ESTIMATE_SUFFIX, "t_estimate_s"),
+                "bound": first_longest(RESOURCE_TIMES, MAX_TIME, BOUND_ENUM),
+                **per_token("", "t_lower_s", parts.at_peak),
+                **per_token(SERIAL_SUFFIX, "t_serial_s", parts.at_peak),
+                **per_token(ESTIMATE_SUFFIX, "t_estimate_s", parts.at_peak),
             },
+            *parts.after,
         ]
 
-    def serial_times(self) -> dict[str, pl.Expr]:
-        """Serialized kernel times, and their estimate."""
-        compiler = self.compiler
-        kernels = [self.kernel_seconds(index) for index in range(len(self.cases[0].kernels))]
-        return {
-            SERIAL_COLLECTIVES: compiler.total(compiler.sum(sent for _, sent in kernels)),
-            "t_serial_s": compiler.total(compiler.sum(longest for longest, _ in kernels)),
-            "t_estimate_s": self.estimate(),
-        }
 
-    def phase_columns(self) -> dict[str, pl.Expr]:
-        """Columns for one kind of step, besides times."""
-        return {}
+def step_parts(steps: StepBlock[StepCase]) -> StepParts:
+    """Parts of rows for decode and prefill steps."""
+    kernels = steps.cases[0].kernels
+    return StepParts(
+        seconds=serialized_times(
+            steps,
+            (kernel_seconds(steps, index) for index in range(len(kernels))),
+            partial(largest_piece, steps),
+        ),
+        lower=MAX_TIME,
+        derived=UPPER,
+        footprints=steps_footprints(steps),
+        at_peak=times_at_peak(steps),
+        before=[],
+        after=[],
+    )
 
-    def footprints(self) -> Stages:
-        """Footprints and `fits`."""
-        for name, values in footprint_columns(self.cases).items():
-            self.compiler.put(name, values)
-        return footprint_stages()
 
-    def derived_times(self) -> dict[str, pl.Expr]:
-        """Time without overlap: t_upper_s = sum over resources, collectives one after another."""
-        parts = [
-            pl.col(f"t_{resource.name}_s") for resource in RESOURCES if resource is not NETWORK
-        ]
-        return {
-            "t_upper_s": reduce(add, [*parts, pl.col("t_activation_s"), pl.col(SERIAL_COLLECTIVES)])
-        }
+def serialized_times(
+    steps: StepBlock[StepCase],
+    kernels: Iterable[tuple[Value, Value]],
+    estimate: Callable[[Sequence[Times | None], Kernel], Value],
+) -> dict[str, pl.Expr]:
+    """Serialized kernel times, and their estimate.
 
-    def lower(self) -> pl.Expr:
-        """Bound of a row: t_lower_s = max over resources."""
-        return pl.max_horizontal(*RESOURCE_TIMES.values())
+    Args:
+        steps: The steps.
+        kernels: A kernel's time, and its collectives' alone, as in `kernel_seconds`.
+        estimate: Function as `largest_piece`.
+    """
+    compiler, values = steps.compiler, [*kernels]
+    return {
+        SERIAL_COLLECTIVES: compiler.total(compiler.sum(sent for _, sent in values)),
+        "t_serial_s": compiler.total(compiler.sum(longest for longest, _ in values)),
+        "t_estimate_s": estimated_time(steps, estimate),
+    }
 
-    def kernel_seconds(self, index: int) -> tuple[Value, Value]:
-        """Kernel time in all layers, max over resources, and time for collectives alone [s]."""
-        compiler, count = self.compiler, self.cases[0].kernels[index].count
-        by = kernel_times(compiler, [case.kernel_times[index] for case in self.cases], count)
-        return compiler.extreme(pl.max_horizontal, by.values()), by[NETWORK.bound]
 
-    def estimate(self) -> pl.Expr:
-        """Estimate: sum over kernels' calibrated times [s]; null if a kernel has none."""
-        compiler, parts = self.compiler, list[Value]()
-        is_calibrated = [None not in case.kernel_estimates for case in self.cases]
-        if not any(is_calibrated):
-            return pl.lit(None, dtype=pl.Float64)
-        for index, kernel in enumerate(self.cases[0].kernels):
-            estimates = [case.kernel_estimates[index] for case in self.cases]
-            common = [None if times is None else times.common * kernel.count for times in estimates]
-            parts.extend((compiler.poly(common), self.kernel_estimate(estimates, kernel)))
-        estimated = compiler.constant([0.0 if calibrated else None for calibrated in is_calibrated])
-        return compiler.total(compiler.sum(parts)) + estimated
+def estimated_time(
+    steps: StepBlock[StepCase], estimate: Callable[[Sequence[Times | None], Kernel], Value]
+) -> pl.Expr:
+    """Estimate: sum over kernels' calibrated times [s]; null if a kernel has none.
 
-    def kernel_estimate(self, estimates: Sequence[Times | None], kernel: Kernel) -> Value:
-        """Largest piece of a kernel's estimate, in all layers [s]."""
-        bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
-        return self.compiler.extreme(
-            pl.max_horizontal,
-            (
-                self.compiler.time(
-                    [None if times is None else times.by_bound.get(bound) for times in estimates],
-                    kernel.count,
-                )
-                for bound in bounds
-            ),
-        )
+    Args:
+        steps: The steps.
+        estimate: Function as `largest_piece`.
+    """
+    compiler, cases, parts = steps.compiler, steps.cases, list[Value]()
+    is_calibrated = [None not in case.kernel_estimates for case in cases]
+    if not any(is_calibrated):
+        return pl.lit(None, dtype=pl.Float64)
+    for index, kernel in enumerate(cases[0].kernels):
+        estimates = [case.kernel_estimates[index] for case in cases]
+        common = [None if times is None else times.common * kernel.count for times in estimates]
+        parts.extend((compiler.poly(common), estimate(estimates, kernel)))
+    estimated = compiler.constant([0.0 if calibrated else None for calibrated in is_calibrated])
+    return compiler.total(compiler.sum(parts)) + estimated
 
-    def _per_token(self, suffix: str, seconds: str) -> dict[str, pl.Expr]:
-        """Metrics per token, and shares of peaks, at one step time.
 
-        tokens_per_s = tokens / t, mfu = FLOPs / peak / t, mbu = bytes / bandwidth / t.
-        """
-        compiler, cases = self.compiler, self.cases
-        time, tokens = pl.col(seconds), pl.col("#tokens")
+def kernel_seconds(steps: StepBlock[StepCase], index: int) -> tuple[Value, Value]:
+    """Kernel time in all layers, max over resources, and time for collectives alone [s]."""
+    compiler, count = steps.compiler, steps.cases[0].kernels[index].count
+    by = kernel_times(compiler, [case.kernel_times[index] for case in steps.cases], count)
+    return compiler.extreme(pl.max_horizontal, by.values()), by[NETWORK.bound]
 
-        def efficiency(name: str) -> pl.Expr:
-            return compiler.constant([float(case.machine.efficiency[name]) for case in cases])
 
-        per_token = quotient(time, tokens)
-        metrics = {
-            "tokens_per_s": quotient(tokens, time),
-            "tokens_per_s_per_chip": quotient(tokens, time * pl.col("chips")),
-            "mfu": quotient(pl.col("t_math_s") * efficiency(MATH.name), time),
-            "mbu": quotient(pl.col("t_memory_s") * efficiency(MEMORY.name), time),
-            "usd_per_mtok": where_fits(pl.col("#usd_per_s") * 1e6 * per_token),
-            "j_per_token": where_fits(pl.col("#watts") * per_token),
-        }
-        return {f"{name}{suffix}": value for name, value in metrics.items()}
+def largest_piece(
+    steps: StepBlock[StepCase], estimates: Sequence[Times | None], kernel: Kernel
+) -> Value:
+    """Largest piece of a kernel's estimate, in all layers [s]."""
+    compiler = steps.compiler
+    bounds = dict.fromkeys(bound for times in estimates if times for bound in times.by_bound)
+    return compiler.extreme(
+        pl.max_horizontal,
+        (
+            compiler.time(
+                [None if times is None else times.by_bound.get(bound) for times in estimates],
+                kernel.count,
+            )
+            for bound in bounds
+        ),
+    )
+
+
+def steps_footprints(steps: StepBlock[StepCase]) -> Stages:
+    """Footprints and `fits`."""
+    for name, values in footprint_columns(steps.cases).items():
+        steps.compiler.put(name, values)
+    return footprint_stages()
+
+
+def times_at_peak(steps: StepBlock[Any]) -> dict[str, pl.Expr]:
+    """FLOPs / peak, and bytes / bandwidth, by their shares of a step time [s]."""
+    return {
+        share: pl.col(f"t_{resource.name}_s")
+        * steps.constant([case.machine.efficiency[resource.name] for case in steps.cases])
+        for share, resource in (("mfu", MATH), ("mbu", MEMORY))
+    }
+
+
+def per_token(suffix: str, seconds: str, at_peak: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+    """Metrics per token, and shares of peaks, at one step time.
+
+    tokens_per_s = tokens / t, mfu = FLOPs / peak / t, mbu = bytes / bandwidth / t.
+
+    Args:
+        suffix: End of the columns' names.
+        seconds: Column with the step time [s].
+        at_peak: Times at a nominal peak, by their shares [s].
+    """
+    time, tokens = pl.col(seconds), pl.col("#tokens")
+    seconds_per_token = quotient(time, tokens)
+    metrics = {
+        "tokens_per_s": quotient(tokens, time),
+        "tokens_per_s_per_chip": quotient(tokens, time * pl.col("chips")),
+        **{name: quotient(peak_s, time) for name, peak_s in at_peak.items()},
+        "usd_per_mtok": where_fits(pl.col("#usd_per_s") * 1e6 * seconds_per_token),
+        "j_per_token": where_fits(pl.col("#watts") * seconds_per_token),
+    }
+    return {f"{name}{suffix}": value for name, value in metrics.items()}
 
 
 def where_fits(value: pl.Expr) -> pl.Expr:
@@ -197,14 +261,28 @@ def where_fits(value: pl.Expr) -> pl.Expr:
 RESOURCE_TIMES = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in RESOURCES}
 """Columns with the resources' times, by bound."""
 
+MAX_TIME = pl.max_horizontal(*RESOURCE_TIMES.values())
+"""Longest time of a resource: t_lower_s of a step [s]."""
+
+UPPER = {
+    "t_upper_s": reduce(
+        add,
+        [
+            *(pl.col(f"t_{resource.name}_s") for resource in RESOURCES if resource is not NETWORK),
+            pl.col("t_activation_s"),
+            pl.col(SERIAL_COLLECTIVES),
+        ],
+    )
+}
+"""Column with the time without overlap: sum over resources, collectives one after another [s]."""
+
 
 BANDS = {"t_estimate_p10_s": "#p10", "t_estimate_p90_s": "#p90"}
 """Columns of an estimate's band, and columns with p10 and p90 of measured over estimated time."""
 
 
-def band_columns() -> dict[str, pl.Expr]:
-    """Band of a step's estimate [s]."""
-    return {name: pl.col("t_estimate_s") * pl.col(end) for name, end in BANDS.items()}
+BAND_COLUMNS = {name: pl.col("t_estimate_s") * pl.col(end) for name, end in BANDS.items()}
+"""Columns with the band of a step's estimate [s]."""
 
 
 def kernel_times(
