@@ -6,6 +6,7 @@ from collections import defaultdict
 from itertools import pairwise
 
 import pytest
+from processes import python
 
 FLOORS = (
     *(
@@ -99,6 +100,33 @@ def test_modules_do_not_import_in_circles(edges):
 def test_only_public_modules_list_their_names(texts):
     listed = {name for name, text in texts.items() if "\n__all__ = " in text}
     assert {name for name in listed if not name.startswith("charts/kinds/")} == PUBLIC
+
+
+GUIDED = ("evaluation", "fits", "measured", "solvers")
+"""Folders whose guide, the docstring of the package, says why each module is there."""
+
+
+@pytest.mark.parametrize("folder", GUIDED)
+def test_a_guide_names_every_module_of_its_folder(folder, trees):
+    guide = ast.get_docstring(trees[f"{folder}/__init__"]) or ""
+    modules = {name.removeprefix(f"{folder}/") for name in trees if name.startswith(f"{folder}/")}
+    named = set(re.findall(r"`(\w+)`", guide))
+    assert modules - {"__init__"} - named == set()
+
+
+PLANNING = """
+import pkgutil, sys
+from importlib import import_module
+from rooflines import sweep
+for module in pkgutil.iter_modules(sweep.__path__):
+    import_module(f"rooflines.sweep.{module.name}")
+assert len([name for name in sys.modules if name.startswith("rooflines.sweep.")]) > 10
+sys.exit("polars" in sys.modules)
+"""
+
+
+def test_what_plans_does_without_polars():
+    python("-c", PLANNING)
 
 
 ONE_PLACE = {

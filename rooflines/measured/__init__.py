@@ -1,1 +1,14 @@
-"""Timings made here or read, joined with the model and judged; profiled kernels."""
+"""Timings made here or read, joined with the model and judged; profiled kernels.
+
+Compare:
+- `timing_sets` are the timings that a config names, `catalogues` what they are compared with.
+- `join` puts a timing beside its row: from `kernel_rows`, or from `served` and `served_estimates`
+  for served models. `timing_summary` makes both tables of a set.
+
+Judge: `judgement` has errors, band coverage and the order within pairs.
+
+Profile: `profiled_kernels` puts counters of a profiler on a chip's roofline.
+
+Measure, on the machine itself: `session` times `timed_shapes`, by `blas` on the processor or `gpu`,
+both a `multiplier` on a `machine`.
+"""

@@ -10,6 +10,10 @@ Operations:
 - `peak`, `memory_rate`, `network_rate`: `required_rates`, closed form. A factor on one rate scales
   one term in one time.
 
+Kernels:
+- a letter: `kind_thresholds`, Fraction search, by doubling, then by halves. A kind's formulas are
+  any, so that only the sign of the margin counts, which changes once along a letter.
+
 Serving:
 - `B`: `critical_sizes`, closed form; Newton where lines have experts, which are concave in B, so
   that every step stays on one side. The largest batch that fits is a quotient of whole numbers.
