@@ -444,6 +444,8 @@ FIXES = {
     "sequences": "ask for more sequences, such as B=64, or fewer replicas",
     "multiple": "ask for a multiple of it, or for another split",
     "model": "ask for another model, or for --phase decode",
+    "host": "leave out --offload, or ask for another chip",
+    "once": "write B as many, with a larger --micro-batch, or leave out --gradients freed",
 }
 """Fixes for needs that no chip lacks, by need."""
 

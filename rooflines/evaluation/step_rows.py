@@ -15,6 +15,7 @@ from rooflines.evaluation.compiler import RowCompiler, Value, first_longest
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
 from rooflines.sweep.cases import Case
+from rooflines.theory.kernel import OFFLOAD_BYTES
 from rooflines.theory.poly import ONE
 from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, RESOURCES
 
@@ -40,6 +41,7 @@ WORKS = dict.fromkeys(
         "kv_cache_bytes",
         ACTIVATION_BYTES,
         *(resource.work for resource in RESOURCES),
+        OFFLOAD_BYTES,
     ]
 )
 """Columns of works."""

@@ -136,44 +136,71 @@ def _context_column(case_values: Sequence[Sequence[float]], count: int) -> pl.Ex
 
 
 def _footprints(steps: StepBlock[TrainingCase]) -> Stages:
-    """Fullest stage's states and saved tensors, `fits`, and the largest sizes that fit."""
+    """Fullest stage's states and saved tensors, peak, `fits`, and the largest sizes that fit.
+
+    The peak of a stage is (states + saved) * factor + in flight; `fits` reads it where the plan
+    names a stack, else states + saved.
+    """
     batches, length = steps.compiler.columns[MICRO_BATCHES], pl.col("S").cast(pl.Float64)
     capacity = steps.constant(case.machine.level.capacity_bytes for case in steps.cases)
+    held_or_peak = ["held" if case.plan.stack is None else "peak" for case in steps.cases]
+    steps.compiler.put("fits_by", pl.Series(held_or_peak))
+    working = steps.constant(case.plan.working_factor for case in steps.cases)
+    factor, counted = working.fill_null(1.0), working.is_not_null().cast(pl.Float64)
     columns: dict[str, pl.Expr] = {}
     free_by_token: list[tuple[pl.Expr, pl.Expr]] = []
     kinds = range(len(steps.cases[0].stage_memory))
     for kind in kinds:
         stage_memory = [case.stage_memory[kind] for case in steps.cases]
-        states, saved_per_chunk, transient, max_in_flight, runs = (
+        states, saved_per_chunk, transient, max_in_flight, runs, gathered, loss = (
             steps.compiler.constant(list(map(float, values)))
             for values in zip(*stage_memory, strict=True)
         )
         token = saved_per_chunk * pl.min_horizontal(max_in_flight, batches * runs) + transient
-        columns |= {f"#saved{kind}": token * length, f"#state{kind}": states}
-        free_by_token.append((capacity - states, token))
+        columns |= {
+            f"#saved{kind}": token * length,
+            f"#state{kind}": states,
+            f"#in_flight{kind}": gathered + loss * length,
+        }
+        free = capacity - states * factor - gathered * counted
+        free_by_token.append((free, token * factor + loss * counted))
     micro_batch = steps.constant(case.plan.micro_batch for case in steps.cases)
     share = steps.constant(case.plan.cp for case in steps.cases)
     totals = [pl.col(f"#saved{kind}") + pl.col(f"#state{kind}") for kind in kinds]
-    fullest = [footprint >= pl.max_horizontal(*totals) for footprint in totals]
+    in_flight = [pl.col(f"#in_flight{kind}") for kind in kinds]
+    peaks = [total * factor + more for total, more in zip(totals, in_flight, strict=True)]
+    parts = {
+        f"{name}_bytes": _of_largest(totals, [pl.col(f"#{name}{kind}") for kind in kinds])
+        for name in ("state", "saved")
+    }
+    trained = steps.constant(case.trained_parameters for case in steps.cases)
+    counted_bytes = pl.when(working.is_null()).then(pl.col("footprint_bytes"))
     return [
         columns,
         {
             "footprint_bytes": pl.max_horizontal(*totals),
-            **{
-                f"{name}_bytes": pl.coalesce(
-                    pl.when(is_fullest).then(pl.col(f"#{name}{kind}"))
-                    for kind, is_fullest in zip(kinds, fullest, strict=True)
-                )
-                for name in ("state", "saved")
-            },
+            "held_bytes": pl.max_horizontal(*totals),
+            **parts,
+            "in_flight_bytes": _of_largest(peaks, in_flight),
+            "working_bytes": _of_largest(peaks, [total * (working - 1.0) for total in totals]),
+            "peak_bytes": pl.max_horizontal(*peaks),
+            "trained_parameters": trained.cast(pl.Int64),
             "max_micro_batch": _max_whole(
                 [free / (token * length) * micro_batch for free, token in free_by_token]
             ),
             "max_S": _max_whole([free / token / share for free, token in free_by_token])
             * share.cast(int),
         },
-        {"fits": pl.col("footprint_bytes") <= capacity},
+        {"fits": counted_bytes.otherwise(pl.col("peak_bytes")) <= capacity},
     ]
+
+
+def _of_largest(sizes: Sequence[pl.Expr], values: Sequence[pl.Expr]) -> pl.Expr:
+    """Value of the stage with the largest size, of the first if several have it."""
+    largest = pl.max_horizontal(*sizes)
+    return pl.coalesce(
+        pl.when(size >= largest).then(value) for size, value in zip(sizes, values, strict=True)
+    )
 
 
 def _max_whole(quotients: Sequence[pl.Expr]) -> pl.Expr:

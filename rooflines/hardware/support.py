@@ -18,10 +18,13 @@ if TYPE_CHECKING:
 MAX_CHIPS_TRIED = 1024
 """Chip counts tried on either side of an unsupported one [1]."""
 
-Need = Literal["peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model"]
+Need = Literal[
+    "peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model", "host", "once"
+]
 """Missing prerequisite: a peak of the unit, a memory level, a network that joins the chips, axes
 for several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
-chips share evenly, or a model whose step is known."""
+chips share evenly, a model whose step is known, a link to the host, or one micro-batch in a step.
+"""
 
 
 class Reason(str):
@@ -88,6 +91,23 @@ def interconnects(
     if not names:
         return None, (), Reason("network", "no interconnect")
     return LEVEL_SEPARATOR.join(names), tuple(chip.networks[name].exact for name in names), ""
+
+
+HOST_LINKS = ("nvlink-c2c", "pcie")
+"""Interconnects between a chip and its host, the fastest first."""
+
+
+def host_link(chip: Chip) -> tuple[str, Link] | None:
+    """Link between a chip and its host: its name, and its bandwidth each way.
+
+    Args:
+        chip: The chip.
+
+    Returns:
+        None: the catalogue has none. `links` is one: a chip's share of the host's is not modelled.
+    """
+    name = next((name for name in HOST_LINKS if name in chip.networks), None)
+    return None if name is None else (name, chip.networks[name].exact)
 
 
 def missing_route_reason(

@@ -250,6 +250,10 @@ def measured_scales() -> JSON:
     return scales
 
 
+UNKNOWN_PLAN_KEYS = {"lora", "base", "loss", "gradients", "offload", "stack"}
+"""Keys of training plans that the page has no form for: it offers no plan with them."""
+
+
 def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
     """Training plans: `PLANS`, then those in the config's sweeps."""
     plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
@@ -260,7 +264,8 @@ def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
             plan = split.model_dump(
                 exclude_defaults=True, exclude={str(MICRO_BATCH)}
             )  # has a field
-            if plan.get("recompute") != "full":  # whose MFU the page does not tell from its HFU
+            # The page does not tell the MFU of full recomputation from its HFU.
+            if plan.get("recompute") != "full" and not plan.keys() & UNKNOWN_PLAN_KEYS:
                 plans.setdefault(_name(plan), plan)
     return [*plans.values()][: len(PLANS) + MAX_ADDED]
 

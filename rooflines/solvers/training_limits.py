@@ -17,7 +17,7 @@ from math import ceil, gcd, lcm, sqrt
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
-from rooflines.basics.numbers import MAX_SIZE, first
+from rooflines.basics.numbers import MAX_SIZE, exact, first
 from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, CAPACITY_UNKNOWN, FOUND, NEVER
 from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
@@ -367,16 +367,20 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
         last_dp = plan.dp
         planned = PlannedModel(workload.kernels.model, plan)
         stages = [planned.memory(stage) for stage, _ in workload.stages]
-        footprint = max(
-            stage_memory.states + stage_memory.saved(stage_memory.max_in_flight) * context
-            for stage_memory in stages
-        )
+        counted = [memory.counted(memory.max_in_flight, _factor(plan)) for memory in stages]
+        footprint = max(fixed + per_token * context for fixed, per_token in counted)
         if footprint <= capacity:
             return {"outcome": FOUND, "critical": plan.chips}
         if footprint == previous:
             break
         previous = footprint
     return {"outcome": NEVER, "limit": MEMORY.bound}
+
+
+def _factor(plan: TrainingPlan) -> Fraction | None:
+    """Factor of a plan's stack on states and saved tensors [1]; None: no stack is named."""
+    factor = plan.working_factor
+    return None if factor is None else exact(factor)
 
 
 def _plan_with_replicas(case: TrainingCase, replicas: int) -> TrainingPlan:
@@ -449,10 +453,8 @@ def _size_limits(
         return {"min_B_bubble": max(ceil(min_batches), 1) * plan.global_micro_batch}
     if capacity is None:
         return {}
-    max_tokens = min(
-        (capacity - stage_memory.states) / stage_memory.saved(batches)
-        for stage_memory in case.stage_memory
-    )
+    counted = [memory.counted(batches, _factor(plan)) for memory in case.stage_memory]
+    max_tokens = min((capacity - fixed) / per_token for fixed, per_token in counted)
     if axis == "S":
         return {"max_fit": max(int(max_tokens // plan.cp), 0) * plan.cp}
     return {"max_fit": max(int(max_tokens * plan.micro_batch // (context or 1)), 0)}

@@ -13,7 +13,7 @@ from rooflines.basics.memo import KeyT, Memo, ValueT
 from rooflines.dictionary.columns import columns_of
 from rooflines.fits.calibration_choice import bands_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
-from rooflines.hardware.support import Reason, need_of
+from rooflines.hardware.support import Reason, host_link, need_of
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import Sharing
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from rooflines.models.split import Parallelism
     from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
+    from rooflines.theory.network import Link
     from rooflines.theory.resources import CollectiveTimes, Resource
     from rooflines.theory.times import Times
     from rooflines.training.parallel_plan import TrainingPlan
@@ -88,10 +89,21 @@ class TrainingCase(StepCase):
         keys[MICRO_BATCH] = plan.micro_batch
         return {**super().keys, **keys, "shard": plan.shard, "recompute": plan.recompute}
 
+    @property
+    def trained_parameters(self) -> int:
+        """Parameters that the training changes [1]."""
+        return self.workload.kernels.model.trained_parameters(self.plan.lora)
+
     @cached_property
     def run_groups(self) -> tuple[KernelRuns, ...]:
         """Groups of kernel runs in a step, which plans share."""
-        return self.workload.runs_over(self.place.links)
+        return self.workload.runs_over(self.place.links, self.host)
+
+    @property
+    def host(self) -> Link | None:
+        """Link to the host, over which a plan offloads; None: it does not, or there is none."""
+        link = host_link(self.place.entry) if self.plan.offload else None
+        return None if link is None else link[1]
 
     @property
     def placed_runs(self) -> list[PlacedRuns]:
@@ -260,14 +272,26 @@ class TrainingSweep(ModelSweep):
         whole = len(self.batches) * len(self.contexts)
         for name, split in product(self.models, self.config.splits):
             plan, impossible = cast("TrainingPlan", split), skipped_split(self, name, split)
-            batches = tuple(batch for batch in self.batches if batch % plan.global_micro_batch == 0)
+            batches = tuple(
+                batch
+                for batch in self.batches
+                if batch % plan.global_micro_batch == 0
+                and (plan.gradients == "kept" or batch == plan.global_micro_batch)
+            )
             contexts = tuple(context for context in self.contexts if context % plan.cp == 0)
             skipped_plan = Skipped("", model=name, split=plan.name)
+            problem = Reason(
+                "multiple", f"B is no multiple of {plan.global_micro_batch}, dp * micro_batch"
+            )
+            if plan.gradients == "freed":
+                problem = Reason(
+                    "once",
+                    f"B is not {plan.global_micro_batch}, dp * micro_batch, and freed gradients do "
+                    "not add up over micro-batches",
+                )
             uneven = {
-                f"B is no multiple of {plan.global_micro_batch}, dp * micro_batch": (
-                    whole - len(batches) * len(self.contexts)
-                ),
-                f"S is no multiple of {plan.cp}, cp": (
+                problem: whole - len(batches) * len(self.contexts),
+                Reason("multiple", f"S is no multiple of {plan.cp}, cp"): (
                     len(batches) * (len(self.contexts) - len(contexts))
                 ),
             }
@@ -287,12 +311,17 @@ class TrainingSweep(ModelSweep):
                     obstacle = obstacle or replace(
                         skipped_plan, reason=placement_problem, chip=supported.place.chip
                     )
+                if plan.offload and host_link(supported.place.entry) is None:
+                    hostless = Reason("host", "no link to its host in the catalogue")
+                    obstacle = obstacle or replace(
+                        skipped_plan, reason=hostless, chip=supported.place.chip
+                    )
                 for label in supported.dtypes if supported.splits else ():
                     if obstacle is not None:
                         rows[obstacle] += whole
                         continue
                     for reason, number in uneven.items():
-                        rows[replace(skipped_plan, reason=Reason("multiple", reason))] += number
+                        rows[replace(skipped_plan, reason=reason)] += number
                     if batches and contexts:
                         model, dtypes = self.models[name], self.combinations[label]
                         case = TrainingCase(supported.place, name, model, dtypes, workloads[label])

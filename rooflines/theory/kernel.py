@@ -25,6 +25,9 @@ IO_OPERANDS = ("x", "out")
 
 NETWORK_BYTES = "network_bytes"
 
+OFFLOAD_BYTES = "offload_bytes"
+"""Column with bytes copied between chip and host; only training has them."""
+
 
 class ExpertRouting(NamedTuple):
     """Routing of tokens to experts.
@@ -52,6 +55,8 @@ class Transfer:
         bytes_per_payload_byte: Bytes that a chip sends over every interconnect, inner first, per
             byte of the payload [1].
         routing: Routing to experts in a dispatch or combine; None for other collectives.
+        first_level: Index of the first interconnect among those of the kernel, whose times are
+            summed apart: 0, but for copies between chip and host [1].
     """
 
     kind: str
@@ -59,6 +64,7 @@ class Transfer:
     route: Route
     bytes_per_payload_byte: tuple[Fraction, ...]
     routing: ExpertRouting | None = None
+    first_level: int = 0
 
     @property
     def sent_bytes(self) -> Poly:

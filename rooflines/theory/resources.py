@@ -299,14 +299,15 @@ def collective_times(
     for count, kernel in parts:
         for transfer in kernel.transfers:
             for level, (seconds_per_byte, latency_s) in enumerate(
-                level_times(transfer, chip_rates.efficiency[NETWORK.name])
+                level_times(transfer, chip_rates.efficiency[NETWORK.name]), transfer.first_level
             ):
                 sending = count * (transfer.payload * seconds_per_byte)
                 level_sends.setdefault(level, []).append(sending)
                 level_hops.setdefault(level, []).append(count * constant(latency_s))
+    levels = range(max(level_sends, default=-1) + 1)
     return CollectiveTimes(
-        [total(polys) for polys in level_sends.values()],
-        [total(polys) for polys in level_hops.values()],
+        [total(level_sends.get(level, ())) for level in levels],
+        [total(level_hops.get(level, ())) for level in levels],
     )
 
 

@@ -9,16 +9,19 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, check_choice, quote
+from rooflines.basics.numbers import number, whole
 from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import Gqa, Mla
 from rooflines.models.split import Parallelism, check_shares
 from rooflines.theory.network import ALL_TO_ALL, TORUS
+from rooflines.training.adapters import Lora
+from rooflines.training.optimizers import OPTIMIZERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -44,26 +47,145 @@ Shard = Annotated[Literal["none", "optimizer", "gradients", "weights"], BeforeVa
 Recompute = Literal["none", "selective", "full"]
 Save = Literal["split", "gathered"]
 Context = Literal["ring", "heads"]
-Optimizer = Literal["adam"] | Positive
 
-NAME_PARTS: Mapping[str, str] = {
+BASE_FORMATS: Mapping[str, str] = {
+    "bf16": "bf16",
+    "fp16": "fp16",
+    "fp8": "fp8",
+    "int8": "int8",
+    "nf4": "nf4-double",
+    "nf4-single": "nf4",
+}
+"""Formats for frozen weights, by name, in the dtype catalogue; the scales of nf4 are quantized
+again, as in QLoRA, unless it is `nf4-single`."""
+
+LOGITS, FUSED_LOSS = "logits", "fused"
+
+LOSS_CHUNKS = 8
+"""Chunks in a loss where their number is not said, as torchtune has them [1]."""
+
+OFFLOADED = ("saved", "states")
+
+WORKING_FACTORS: Mapping[str, float] = {"megatron": 1.044}
+"""Peak memory over states and saved tensors by training stack, fitted to 43 steps that SimuMax
+measured on 8 B200 with Megatron-LM, which lie from 1.024 to 1.094 [1]."""
+
+UNKNOWN_WORKING = (1.0, 1.2)
+"""The same for a stack that is not named [1]."""
+
+
+def _optimizer(value: object) -> object:
+    if isinstance(value, str) and not value[:1].isdigit():
+        check_choice(value, OPTIMIZERS, "no optimizer")
+        return value
+    bytes_per_parameter = number(value)
+    if bytes_per_parameter <= 0:
+        problem = f"is {bytes_per_parameter:g} bytes per parameter, which is not above zero"
+        raise RooflinesError("", problem, f"use one of {', '.join(OPTIMIZERS)}", value=value)
+    return bytes_per_parameter
+
+
+def _base(value: object) -> object:
+    if value is not None:
+        check_choice(value, BASE_FORMATS, "no format of frozen weights")
+    return value
+
+
+def _loss(value: object) -> object:
+    """Loss as logits, fused, or as many chunks: 8, `chunked=8` or {chunks: 8}."""
+    if isinstance(value, dict) and value.keys() == {"chunks"}:
+        value = value["chunks"]
+    if isinstance(value, str) and not value.isdigit():
+        name, _, chunks = value.partition("=")
+        if name in ("chunked", "chunks"):
+            return whole(chunks or LOSS_CHUNKS, maximum=MAX_CHUNKS)
+        if value not in (LOGITS, FUSED_LOSS):
+            problem = f"is {quote(value)}, which is no loss"
+            fix = "write logits, fused or {chunks: 8}"
+            raise RooflinesError(
+                "", problem, fix, value=value, typed_fix="write chunked=8 or fused"
+            )
+        return value
+    return whole(value, maximum=MAX_CHUNKS)
+
+
+def _offload(value: object) -> object:
+    """Offloaded tensors, from a list, or a text with commas."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list | tuple):
+        problem = f"is {quote(value)}, which is no list"
+        raise RooflinesError("", problem, "write [saved], [states] or both", value=value)
+    for part in value:
+        check_choice(part, OFFLOADED, "nothing that is offloaded")
+    return tuple(part for part in OFFLOADED if part in value)
+
+
+def _stack(value: object) -> object:
+    if value is None or value in WORKING_FACTORS:
+        return value
+    try:
+        factor = number(value)
+    except RooflinesError:
+        names = ", ".join(WORKING_FACTORS)
+        problem = f"is {quote(value)}, a training stack without a fitted factor"
+        fix = f"use {names}, or the factor of peak over states and saved tensors, such as 1.1"
+        raise RooflinesError("", problem, fix, value=value) from None
+    if factor < 1:
+        problem = f"is {factor:g}, but a peak is at least what is held"
+        raise RooflinesError("", problem, "write a factor such as 1.1", value=value)
+    return factor
+
+
+MAX_CHUNKS = 2**20
+"""Most chunks of a loss [1]."""
+
+Optimizer = Annotated[
+    Literal["adam", "adam-bf16", "adam-8bit", "adafactor", "muon", "sgd", "sgd-momentum"]
+    | Positive,
+    BeforeValidator(_optimizer),
+]
+Base = Annotated[
+    Literal["bf16", "fp16", "fp8", "int8", "nf4", "nf4-single"] | None, BeforeValidator(_base)
+]
+Loss = Annotated[
+    Literal["logits", "fused"] | int,
+    BeforeValidator(_loss, json_schema_input_type=str | int | dict[Literal["chunks"], int]),
+]
+Offload = Annotated[
+    tuple[Literal["saved", "states"], ...],
+    BeforeValidator(_offload, json_schema_input_type=str | list[Literal["saved", "states"]]),
+]
+Stack = Annotated[
+    Literal["megatron"] | float | None,
+    BeforeValidator(_stack, json_schema_input_type=Literal["megatron"] | float | None),
+]
+Gradients = Literal["kept", "freed"]
+
+NUMBER_PARTS: Mapping[str, str] = {
     "interleave": "v{}",
     "micro_batch": "b{}",
     "optimizer": "optimizer{}",
+    "loss": "chunked{}",
+    "stack": "stack{}",
+}
+"""Name parts for numbers, by key."""
+
+LORA_PART, OFFLOAD_PART = "lora", "offload"
+"""Name parts that end in a list."""
+
+NAME_PARTS: Mapping[str, str] = {
     "none": "zero0",
     "gradients": "zero2",
     "weights": "fsdp",
 }
-"""Parts of plan names for keys or values that are not the default; the rest keep their own."""
+"""Name parts for values that are not the default; the rest keep theirs, without dashes."""
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 """A number in the name of a plan."""
 
 TORUS_PLANS = "tp, cp or dp"
 """Parallelisms modelled on a torus: one of them, over all its chips."""
-
-MOMENTS = 2
-"""Moments that Adam keeps per parameter [1]."""
 
 
 class TrainingKeys(Entry):
@@ -94,7 +216,53 @@ class TrainingKeys(Entry):
         description="in training, attention under cp: ring of keys, or exchange of heads",
     )
     optimizer: Optimizer = Field(
-        "adam", description="in training, adam, or optimizer bytes per parameter [byte]"
+        "adam",
+        description=(
+            f"in training, {', '.join(OPTIMIZERS)}; or bytes per parameter besides weight and "
+            "gradient [byte]"
+        ),
+    )
+    gradients: Gradients = Field(
+        "kept",
+        description=(
+            "in training, freed: the optimizer runs in the backward pass, and one tensor's "
+            "gradient is held at a time"
+        ),
+    )
+    loss: Loss = Field(
+        "logits",
+        description=(
+            "in training, what the loss holds: logits, saved for the backward pass; fused, none; "
+            "{chunks: 8}, those of one chunk of the tokens"
+        ),
+    )
+    lora: Lora | None = Field(
+        None,
+        description=(
+            "in training, low-rank adapters on frozen weights: their rank, or {rank: 16, on: "
+            "[q, v]}; null: all weights are trained"
+        ),
+    )
+    base: Base = Field(
+        None,
+        description=(
+            "in training with lora, format of the frozen weights of linear layers: "
+            f"{', '.join(BASE_FORMATS)}; null: that of the weights"
+        ),
+    )
+    offload: Offload = Field(
+        (),
+        description=(
+            "in training, tensors in the memory of the host: saved, those of layers saved for "
+            "backward passes; states, of the optimizer"
+        ),
+    )
+    stack: Stack = Field(
+        None,
+        description=(
+            "in training, stack whose working memory counts for `fits`: megatron, or the factor of "
+            "peak over states and saved tensors [1]; null: none counts"
+        ),
     )
 
 
@@ -115,6 +283,20 @@ ALONE = ChipGroup(1)
 """One chip, without a collective."""
 
 
+def _names_in(annotation: object) -> Iterator[str]:
+    """Names that an annotation of literals allows."""
+    for member in get_args(annotation):
+        if isinstance(member, str):
+            yield member
+        else:
+            yield from _names_in(member)
+
+
+def _name_part(value: str) -> str:
+    """Name part for a value."""
+    return NAME_PARTS.get(value, value).replace("-", "")
+
+
 class TrainingPlan(TrainingKeys, Parallelism):
     """Parallelism plan of a training step on tp * cp * dp * pp chips."""
 
@@ -126,21 +308,31 @@ class TrainingPlan(TrainingKeys, Parallelism):
         description="expert parallelism: 1, experts are split like the rest; else their chips [1]",
     )
 
+    @model_validator(mode="after")
+    def _check_base(self) -> Self:
+        """Refuse a base format where no weights are frozen."""
+        if self.base is not None and self.lora is None:
+            problem = f"is {self.base}, but no weights are frozen"
+            raise RooflinesError("base", problem, "add lora, such as --lora 16, or leave it out")
+        return self
+
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
         """Key and value of one part in a plan's name; as `Parallelism.key_of`."""
         if part in ZERO_STAGES:
             return "shard", ZERO_STAGES[part]
+        if part.startswith(LORA_PART):
+            return LORA_PART, part.removeprefix(LORA_PART)
+        name, *offloaded = part.split("+")
+        if name == OFFLOAD_PART:
+            return OFFLOAD_PART, ",".join(offloaded)
         for key, field in TrainingKeys.model_fields.items():
-            if key in NAME_PARTS:
-                if match := re.fullmatch(NAME_PARTS[key].format(NUMBER), part):
-                    return key, match[1]
-            else:
-                other_values = set(get_args(field.annotation)) - {field.default}
-                if value := next(
-                    (name for name in other_values if NAME_PARTS.get(name, name) == part), None
-                ):
-                    return key, value
+            form = NUMBER_PARTS.get(key)
+            if form and (match := re.fullmatch(form.format(NUMBER), part)):
+                return key, match[1]
+            names = {name for name in _names_in(field.annotation) if name != field.default}
+            if value := next((name for name in sorted(names) if _name_part(name) == part), None):
+                return key, value
         return super().key_of(part)
 
     @property
@@ -206,6 +398,11 @@ class TrainingPlan(TrainingKeys, Parallelism):
             yield "replicas of experts", self.expert_group
 
     @property
+    def working_factor(self) -> float | None:
+        """Peak memory over states and saved tensors [1]; None: no stack is named."""
+        return WORKING_FACTORS.get(self.stack, None) if isinstance(self.stack, str) else self.stack
+
+    @property
     def global_micro_batch(self) -> int:
         """Sequences of one micro-batch on all replicas: dp * micro_batch [1]."""
         return self.dp * self.micro_batch
@@ -246,13 +443,21 @@ class TrainingPlan(TrainingKeys, Parallelism):
             for key, field in TrainingKeys.model_fields.items()
             if (value := getattr(self, key)) != field.default
         }
-        suffixes = (
-            NAME_PARTS[key].format(f"{value:.15g}")
-            if key in NAME_PARTS
-            else NAME_PARTS.get(str(value), str(value))
-            for key, value in changed_keys.items()
-        )
+        suffixes = (self._part_of(key, value) for key, value in changed_keys.items())
         return "-".join([*chips, f"dp{self.dp}", *suffixes])
+
+    @staticmethod
+    def _part_of(key: str, value: object) -> str:
+        """Name part for a value that is not the default."""
+        if isinstance(value, Lora):
+            return value.name
+        if isinstance(value, tuple):
+            return "+".join([OFFLOAD_PART, *value])
+        return (
+            _name_part(value)
+            if isinstance(value, str)
+            else NUMBER_PARTS[key].format(f"{value:.15g}")
+        )
 
     def bubble(self, micro_batches: int) -> Fraction:
         """Pipeline bubble: (pp - 1) / (interleave * micro_batches + pp - 1) of a step [1]."""
@@ -286,6 +491,8 @@ class TrainingPlan(TrainingKeys, Parallelism):
         if self.interleave > 1 and self.pp == 1:
             raise RooflinesError("interleave", "is given without stages", "use pp, or leave it out")
         self._check_experts(shape)
+        if self.lora is not None:
+            self.lora.adapters(shape)
 
     def _check_family(self, shape: Shape) -> None:
         window = shape.window

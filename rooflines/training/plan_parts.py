@@ -6,12 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rooflines.training.optimizers import optimizer_of
 from rooflines.training.parallel_plan import ALONE, ChipGroup
 
 if TYPE_CHECKING:
     from rooflines.models.architecture import Shape
+    from rooflines.training.adapters import Lora
     from rooflines.training.parallel_plan import (
+        Base,
         Context,
+        Gradients,
+        Loss,
         Optimizer,
         Recompute,
         Save,
@@ -37,7 +42,9 @@ class LayerPlan:
         expert_shards: For the experts the chips that share them, else 1 [1].
         is_expert_parallel: Whether the kernel is in a layer with expert parallelism.
         is_tied: Whether the LM head shares the embedding's table on one stage.
-        shard, save, recompute, context: Plan keys.
+        shard, save, recompute, context, loss, lora, base: Plan keys.
+        offloads_saved: Whether saved tensors are in host memory.
+        optimizer: Plan key where it sets the gradients' format, else the default.
     """
 
     tp: int
@@ -50,6 +57,11 @@ class LayerPlan:
     save: Save
     recompute: Recompute
     context: Context
+    loss: Loss = "logits"
+    lora: Lora | None = None
+    base: Base = None
+    offloads_saved: bool = False
+    optimizer: Optimizer = "adam"
 
     @classmethod
     def for_kernel(cls, plan: TrainingPlan, shape: Shape, kernel: str) -> LayerPlan:
@@ -67,6 +79,11 @@ class LayerPlan:
             plan.save,
             plan.recompute,
             plan.context,
+            plan.loss,
+            plan.lora,
+            plan.base,
+            "saved" in plan.offload,
+            plan.optimizer if optimizer_of(plan.optimizer).sizes else "adam",
         )
 
     @property
@@ -104,7 +121,8 @@ class StatePlan:
         pp, interleave: Stages, and chunks per stage [1].
         weights, experts: Chips with equal weights, and with equal experts; as many chips as the
             stride share them.
-        shard, optimizer: Plan keys.
+        shard, optimizer, gradients, lora, base: Plan keys.
+        offloads_states: Whether optimizer states are in host memory.
     """
 
     pp: int
@@ -113,6 +131,10 @@ class StatePlan:
     experts: ChipGroup
     shard: Shard
     optimizer: Optimizer
+    gradients: Gradients
+    lora: Lora | None
+    base: Base
+    offloads_states: bool
 
     @classmethod
     def from_plan(cls, plan: TrainingPlan) -> StatePlan:
@@ -124,4 +146,8 @@ class StatePlan:
             plan.expert_group,
             plan.shard,
             plan.optimizer,
+            plan.gradients,
+            plan.lora,
+            plan.base,
+            "states" in plan.offload,
         )

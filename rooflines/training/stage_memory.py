@@ -9,22 +9,34 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflines.basics.memo import Memo
-from rooflines.basics.numbers import exact
 from rooflines.models.architecture import Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
-from rooflines.models.tensor_dtypes import LM_HEAD
-from rooflines.training.parallel_plan import MOMENTS, trained_attention
-from rooflines.training.plan_parts import EXPERT_KERNELS, StatePlan
+from rooflines.models.tensor_dtypes import LM_HEAD, bits_of
+from rooflines.theory.costs import BITS_PER_BYTE
+from rooflines.training.optimizers import Elements, optimizer_of, orthogonalization_flops
+from rooflines.training.parallel_plan import BASE_FORMATS, FUSED_LOSS, LOGITS, trained_attention
+from rooflines.training.plan_parts import EXPERT_KERNELS, ROUTED, StatePlan
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.models.architecture import Shape
     from rooflines.models.parameter_counts import Parameters
-    from rooflines.training.parallel_plan import ChipGroup, Recompute, Save, Shard, TrainingPlan
+    from rooflines.training.adapters import Lora
+    from rooflines.training.optimizers import Optimizer
+    from rooflines.training.parallel_plan import (
+        Base,
+        ChipGroup,
+        Loss,
+        Recompute,
+        Save,
+        Shard,
+        TrainingPlan,
+    )
 
 SOFTMAX_SUM_BYTES = 4
 """Bytes per softmax sum, whatever the activation dtype [byte]."""
@@ -82,7 +94,12 @@ class SavingPlan(Protocol):
 
 
 def saved_tensors(
-    shape: Shape, plan: SavingPlan | None, element_bytes: Fraction
+    shape: Shape,
+    plan: SavingPlan | None,
+    element_bytes: Fraction,
+    *,
+    lora: Lora | None = None,
+    loss: Loss = "logits",
 ) -> dict[str, SavedElements]:
     """Saved elements of each kernel, by name.
 
@@ -94,9 +111,13 @@ def saved_tensors(
         shape: The model.
         plan: The plan; None: every tensor once.
         element_bytes: Bytes per element [byte].
+        lora: Adapters on frozen weights: a frozen kernel saves its input only for an adapter, and
+            an adapter what it projects to its rank; None: all weights are trained.
+        loss: Logits are saved unless the loss is fused or in chunks.
     """
     width, attention = shape.D, trained_attention(shape)
-    saved = {"embed": SavedElements(layer_input=width), "unembed": SavedElements(shape.V, width)}
+    logits = shape.V if loss == LOGITS else 0
+    saved = {"embed": SavedElements(layer_input=width), "unembed": SavedElements(logits, width)}
     if isinstance(attention, Gqa):
         values, gates = attention.N * attention.value, attention.gates
         into = attention.N * attention.H + attention.kv_cache_elements
@@ -124,12 +145,31 @@ def saved_tensors(
         saved["experts"] = SavedElements(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
         saved["shared"] = SavedElements(inner * shared, shared)
         saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
+    if lora is not None:
+        saved |= _saved_with_adapters(shape, lora, saved)
     if plan is not None and plan.save == "gathered":
         shares_tokens = not plan.is_expert_parallel or (moe is not None and moe.shared > 0)
         for name in saved.keys() & {*GATHERED_INPUTS}:
             if name != "router" or shares_tokens:
                 saved[name] = saved[name]._replace(recomputable=plan.tp * saved[name].recomputable)
     return saved
+
+
+def _saved_with_adapters(
+    shape: Shape, lora: Lora, saved: Mapping[str, SavedElements]
+) -> Iterator[tuple[str, SavedElements]]:
+    """Saved elements by kernel, in a layer with frozen weights."""
+    ranks: dict[str, int] = {}
+    for adapter in chain.from_iterable(lora.adapters(shape)):
+        ranks[adapter.kernel] = ranks.get(adapter.kernel, 0) + lora.rank
+    for name, tensors in saved.items():
+        if name in END_KERNELS or name == "attention":
+            continue
+        if name in ranks:
+            yield name, tensors._replace(required=tensors.required + ranks[name])
+            continue
+        inputs = shape.moe.k * shape.D if shape.moe is not None and name == ROUTED else 0
+        yield name, tensors._replace(required=tensors.required - inputs, recomputable=0)
 
 
 def vectors_of(shape: Shape) -> dict[str, int]:
@@ -175,6 +215,14 @@ class Stage:
         """Layers on this stage [1]."""
         return self.dense_layers + self.moe_layers
 
+    @property
+    def single_layers(self) -> Iterator[Stage]:
+        """One-layer stages, for each layer kind on this one."""
+        if self.dense_layers:
+            yield Stage(self.index, 1, 0, has_embedding=False, has_head=False)
+        if self.moe_layers:
+            yield Stage(self.index, 0, 1, has_embedding=False, has_head=False)
+
     def kernel_count(self, kernel: str) -> int:
         """Copies of a kernel on this stage, by kernel name [1]."""
         counts = {
@@ -185,6 +233,24 @@ class Stage:
             SEND: 1,
         }
         return counts.get(kernel, self.layers)
+
+
+GATHERED_LAYERS = 2
+"""Layers whose weights are gathered at once: one that runs, and the next [1]."""
+
+OPENED_BASES = ("nf4", "nf4-single")
+"""Frozen formats that are opened to 16 bits before they are multiplied."""
+
+LOGIT_COPY_BYTES = 8
+"""Bytes per logit that a loss holds beside those saved: an fp32 copy, and its gradient [byte]."""
+
+
+def frozen_sizes(sizes: Mapping[str, Fraction], base: Base) -> dict[str, Fraction]:
+    """Bytes per element by tensor class with frozen weights, see `BASE_FORMATS` [byte]."""
+    if base is None:
+        return dict(sizes)
+    size = bits_of(BASE_FORMATS[base]) / BITS_PER_BYTE
+    return {**sizes, "weights": size, "experts": size}
 
 
 def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
@@ -231,14 +297,21 @@ class ParameterShare(NamedTuple):
     """Parameters of a chip with the same replicas.
 
     Attributes:
-        parameter_count: Parameters [1].
+        elements: Parameters by tensor kind.
         weight_bytes: Bytes per weight [byte].
         replicas: Chips with equal parameters.
+        is_trained: Whether they have gradients and states; else they are frozen.
     """
 
-    parameter_count: Fraction
+    elements: Elements
     weight_bytes: Fraction
     replicas: ChipGroup
+    is_trained: bool = True
+
+    @property
+    def parameter_count(self) -> Fraction:
+        """Parameters [1]."""
+        return self.elements.total
 
     def stored(self, *, is_shared: bool) -> Fraction:
         """Parameters that a chip stores: its part if replicas share them [1]."""
@@ -263,6 +336,9 @@ class StageMemory(NamedTuple):
         transient: Activations that one micro-batch at a time needs, per token [byte].
         max_in_flight: Chunks with saved activations at once, with many micro-batches [1].
         chunks: Chunks on the stage: `interleave` [1].
+        gathered: In flight beside them: gathered weights, and gradients before their scatter
+            [byte].
+        loss: In flight: logits that the loss holds, per token [byte].
     """
 
     states: Fraction
@@ -270,6 +346,8 @@ class StageMemory(NamedTuple):
     transient: Fraction
     max_in_flight: int
     chunks: int
+    gathered: Fraction
+    loss: Fraction
 
     def saved(self, micro_batches: int) -> Fraction:
         """Activation memory per token: chunks in flight * saved_per_chunk + transient [byte]."""
@@ -277,6 +355,19 @@ class StageMemory(NamedTuple):
             self.saved_per_chunk * min(self.max_in_flight, micro_batches * self.chunks)
             + self.transient
         )
+
+    def counted(self, micro_batches: int, factor: Fraction | None) -> tuple[Fraction, Fraction]:
+        """Bytes that `fits` counts: fixed, and per token [byte].
+
+        Args:
+            micro_batches: Micro-batches per step [1].
+            factor: Peak over states and saved tensors, so that the peak counts; None: states and
+                saved tensors [1].
+        """
+        saved = self.saved(micro_batches)
+        if factor is None:
+            return self.states, saved
+        return self.states * factor + self.gathered, saved * factor + self.loss
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,30 +392,109 @@ class TrainedModel:
         return vectors_of(self.shape)
 
     @cached_property
-    def saved_once(self) -> Mapping[str, SavedElements]:
-        """Saved elements of each kernel, every tensor once, in the activation dtype."""
-        return saved_tensors(self.shape, None, self.sizes["activations"])
-
-    @cached_property
-    def parameters_on(self) -> Memo[Stage, tuple[int, int, int, int]]:
-        """Parameters on a stage, all chips together: weights, experts, embedding, LM head [1]."""
+    def parameters_on(self) -> Memo[Stage, StageParameters]:
+        """Parameters on a stage, all chips together."""
         return Memo(self._count_parameters)
 
-    def _count_parameters(self, stage: Stage) -> tuple[int, int, int, int]:
+    def _count_parameters(self, stage: Stage) -> StageParameters:
         """Count the parameters for `parameters_on`."""
-        shape, counts = self.shape, self._parameters
+        shape, counts, vectors = self.shape, self._parameters, self.vectors
         routed = counts.experts // max(shape.moe_layers, 1)
         dense = counts.mlp // max(shape.mlp_layers, 1)
         routing = (counts.shared + counts.router) // max(shape.moe_layers, 1)
-        weights = (
-            stage.layers * (counts.attention // shape.layers + self.vectors[INPUT_KERNELS[0]])
-            + stage.dense_layers * (dense + self.vectors.get("gate-up", 0))
-            + stage.moe_layers * (routing + self.vectors.get("router", 0))
-            + stage.has_head * self.vectors["unembed"]
-        )
         is_tied_here = shape.tied and stage.has_embedding
-        head = 0 if is_tied_here else stage.has_head * shape.table
-        return weights, stage.moe_layers * routed, stage.has_embedding * counts.embedding, head
+        return StageParameters(
+            matrices=stage.layers * (counts.attention // shape.layers)
+            + stage.dense_layers * dense
+            + stage.moe_layers * routing,
+            vectors=stage.layers * vectors[INPUT_KERNELS[0]]
+            + stage.dense_layers * vectors.get("gate-up", 0)
+            + stage.moe_layers * vectors.get("router", 0)
+            + stage.has_head * vectors["unembed"],
+            experts=stage.moe_layers * routed,
+            embedding=stage.has_embedding * counts.embedding,
+            head=0 if is_tied_here else stage.has_head * shape.table,
+        )
+
+    def matrices_on(self, stage: Stage) -> Iterator[Matrices]:
+        """Layer matrices on a stage, experts among them."""
+        shape = self.shape
+        attention = shape.attention.projections(shape.D)
+        yield from (Matrices(*sizes, stage.layers) for sizes in attention.values() if sizes[1])
+        if shape.mlp is not None:
+            for sizes in shape.mlp.projections(shape.D).values():
+                yield Matrices(*sizes, stage.dense_layers)
+        if (moe := shape.moe) is not None:
+            yield Matrices(shape.D, moe.E, stage.moe_layers)
+            for width, out in moe.expert.projections(moe.width(shape.D)).values():
+                yield Matrices(width, out, stage.moe_layers * moe.E, is_expert=True)
+                yield Matrices(width, out, stage.moe_layers * moe.shared)
+
+    def adapters_on(self, stage: Stage, lora: Lora) -> Iterator[Matrices]:
+        """Adapter matrices on a stage: down to the rank, and up from it."""
+        for adapters, layers in zip(
+            lora.adapters(self.shape), (stage.layers, stage.dense_layers), strict=True
+        ):
+            for adapter in adapters:
+                yield Matrices(adapter.width, lora.rank, layers)
+                yield Matrices(lora.rank, adapter.out, layers)
+
+    def trained_parameters(self, lora: Lora | None) -> int:
+        """Parameters that a training changes: all, or the adapters' [1]."""
+        if lora is None:
+            return self._parameters.total
+        whole = Stage(
+            0, self.shape.mlp_layers, self.shape.moe_layers, has_embedding=True, has_head=True
+        )
+        return sum(matrix.elements for matrix in self.adapters_on(whole, lora))
+
+
+class Matrices(NamedTuple):
+    """Equal matrices.
+
+    Attributes:
+        width, out: Rows and columns [1].
+        layers: How many there are [1].
+        is_expert: Whether routed experts have them.
+    """
+
+    width: int
+    out: int
+    layers: int
+    is_expert: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Elements in all [1]."""
+        return self.width * self.out * self.layers
+
+    @property
+    def lines(self) -> int:
+        """Rows and columns in all [1]."""
+        return (self.width + self.out) * self.layers
+
+
+class StageParameters(NamedTuple):
+    """Parameters on a stage, all chips together [1].
+
+    Attributes:
+        matrices: Layer matrices, except routed experts.
+        vectors: Norms and biases.
+        experts: Routed experts.
+        embedding: Token table and learned positions.
+        head: LM head, where its table is not the embedding's on the stage.
+    """
+
+    matrices: int
+    vectors: int
+    experts: int
+    embedding: int
+    head: int
+
+    @property
+    def tables(self) -> tuple[int, int]:
+        """Embedding, and LM head [1]."""
+        return self.embedding, self.head
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,27 +515,91 @@ class PlannedStates:
         return stage_kinds(stages_of(self.model.shape, self.plan))
 
     @cached_property
-    def optimizer_bytes(self) -> Fraction:
-        """Optimizer states per parameter: Adam's master weight and moments, or as given [byte]."""
-        if self.plan.optimizer != "adam":
-            return exact(self.plan.optimizer)
-        sizes = self.model.sizes
-        return sizes["master"] + MOMENTS * sizes["moments"]
+    def optimizer(self) -> Optimizer:
+        """The optimizer."""
+        return optimizer_of(self.plan.optimizer)
+
+    @cached_property
+    def sizes(self) -> Mapping[str, Fraction]:
+        """Bytes per element by tensor class, with what the plan sets [byte]."""
+        return self.optimizer.sizes_with(self.model.sizes)
 
     def parameters(self, stage: Stage) -> tuple[ParameterShare, ...]:
-        """Parameters per chip on a stage: weights, token tables and experts."""
-        plan, sizes = self.plan, self.model.sizes
+        """Parameters per chip on a stage: weights, token tables and experts.
+
+        With adapters these are frozen, norms apart, and the adapters are trained.
+        """
+        plan, sizes, counts = self.plan, self.sizes, self.model.parameters_on[stage]
         tp, expert_shards = plan.weights.stride, plan.experts.stride
-        weights, experts, embedding, head = self.model.parameters_on[stage]
-        weight_count = Fraction(weights, tp) + self._copied_parameters(stage)
-        table_count = Fraction(embedding + head, tp)
-        table_bytes = embedding * sizes["head"] + head * sizes[LM_HEAD]
-        mean_table_bytes = table_bytes / max(embedding + head, 1)  # in the mean of both
-        return (
-            ParameterShare(weight_count, sizes["weights"], plan.weights),
-            ParameterShare(table_count, mean_table_bytes, plan.weights),
-            ParameterShare(Fraction(experts, expert_shards), sizes["experts"], plan.experts),
+        copied, lora = self._copied_parameters(stage), plan.lora
+        tables = sum(counts.tables)
+        table_bytes = counts.embedding * sizes["head"] + counts.head * sizes[LM_HEAD]
+        width = self.model.shape.D
+        table_lines = Fraction(sum(count // width + width for count in counts.tables if count))
+        lines = {True: 0, False: 0}
+        for matrix in self.model.matrices_on(stage):
+            lines[matrix.is_expert] += matrix.lines
+        weights = Elements(
+            matrices=Fraction(counts.matrices, tp) + copied,
+            vectors=Fraction(counts.vectors, tp),
+            lines=Fraction(lines[False], tp),
         )
+        table = Elements(tables=Fraction(tables, tp), lines=table_lines / tp)
+        experts = Elements(
+            matrices=Fraction(counts.experts, expert_shards),
+            lines=Fraction(lines[True], expert_shards),
+        )
+        is_trained = lora is None
+        shares = [
+            ParameterShare(weights, sizes["weights"], plan.weights, is_trained),
+            ParameterShare(
+                table,
+                table_bytes / max(tables, 1),  # in the mean of both
+                plan.weights,
+                is_trained,
+            ),
+            ParameterShare(experts, sizes["experts"], plan.experts, is_trained),
+        ]
+        if lora is not None:
+            frozen = frozen_sizes(sizes, plan.base)
+            norms = Elements(vectors=weights.vectors)
+            weights = weights._replace(vectors=Fraction(0))
+            adapters = [*self.model.adapters_on(stage, lora)]
+            adapter_elements = Elements(
+                matrices=Fraction(sum(matrix.elements for matrix in adapters), tp),
+                lines=Fraction(sum(matrix.lines for matrix in adapters), tp),
+            )
+            shares = [
+                ParameterShare(weights, frozen["weights"], plan.weights, is_trained),
+                ParameterShare(norms, sizes["activations"], plan.weights, is_trained),
+                shares[1],
+                ParameterShare(experts, frozen["experts"], plan.experts, is_trained),
+                ParameterShare(adapter_elements, sizes["activations"], plan.weights),
+            ]
+        return tuple(shares)
+
+    def trained_matrices(self, stage: Stage) -> Iterator[Matrices]:
+        """Layer or adapter matrices that the optimizer changes on a stage."""
+        lora = self.plan.lora
+        return (
+            self.model.matrices_on(stage) if lora is None else self.model.adapters_on(stage, lora)
+        )
+
+    def orthogonalization_flops(self, stage: Stage) -> Fraction:
+        """FLOP per chip to orthogonalize matrices, dealt evenly [FLOP]."""
+        if not self.optimizer.orthogonalizes:
+            return Fraction(0)
+        _, _, is_shared = SHARDED_STATES[self.plan.shard]
+        flops = Fraction(0)
+        for is_expert, ring in ((False, self.plan.weights), (True, self.plan.experts)):
+            matrices = [
+                (matrix.width, matrix.out, matrix.layers)
+                for matrix in self.trained_matrices(stage)
+                if matrix.is_expert == is_expert
+            ]
+            chips = ring.stride * (ring.chips if is_shared else 1)
+            flops += orthogonalization_flops(matrices) / chips
+        return flops
 
     def _copied_parameters(self, stage: Stage) -> Fraction:
         """Replicated parameters per chip on a stage, beyond its even weight share [1]."""
@@ -382,12 +616,61 @@ class PlannedStates:
 
     def bytes_on(self, stage: Stage) -> Fraction:
         """Weights, gradients and optimizer states per chip [byte], exact."""
-        total = Fraction(0)
+        total, gradient_bytes = Fraction(0), self.sizes["gradients"]
+        shares_weights, shares_gradients, _ = SHARDED_STATES[self.plan.shard]
         for share in self.parameters(stage):
-            parts = share.weight_bytes, self.model.sizes["gradients"], self.optimizer_bytes
-            for size, shared in zip(parts, SHARDED_STATES[self.plan.shard], strict=True):
-                total += share.stored(is_shared=shared) * size
+            total += share.stored(is_shared=shares_weights) * share.weight_bytes
+            if share.is_trained:
+                total += 0 if self.plan.offloads_states else self.optimizer_states(share)
+                if self.plan.gradients == "kept":
+                    total += share.stored(is_shared=shares_gradients) * gradient_bytes
+        if self.plan.gradients == "freed":
+            replicas = self.plan.weights.chips if shares_gradients else 1
+            total += self._largest_tensor(stage) * gradient_bytes / replicas
         return total
+
+    def optimizer_states(self, share: ParameterShare) -> Fraction:
+        """Master weights and states for a chip's part in trained parameters [byte]."""
+        _, _, is_shared = SHARDED_STATES[self.plan.shard]
+        whole = self.optimizer.state_bytes(share.elements, self.sizes)
+        return whole / (share.replicas.chips if is_shared else 1)
+
+    def _largest_tensor(self, stage: Stage) -> Fraction:
+        """Elements per chip in the largest trained tensor on a stage [1]."""
+        counts, tp = self.model.parameters_on[stage], self.plan.weights.stride
+        sizes = [
+            Fraction(
+                matrix.width * matrix.out, self.plan.experts.stride if matrix.is_expert else tp
+            )
+            for matrix in self.trained_matrices(stage)
+            if matrix.layers
+        ]
+        if self.plan.lora is None:
+            sizes += [Fraction(table, tp) for table in counts.tables]
+        return max(sizes, default=Fraction(0))
+
+    def gathered_on(self, stage: Stage) -> Fraction:
+        """Weights and gradients in flight per chip, where replicas share weights [byte].
+
+        Two layers' weights, since the next is gathered ahead; one layer's gradients before their
+        scatter; and one layer's frozen 4-bit weights, opened to the activations' format.
+        """
+        if self.plan.shard != "weights":
+            return Fraction(0)
+        opened_bytes = self.sizes["activations"] if self.plan.base in OPENED_BASES else 0
+        in_flight = [Fraction(0)]
+        for layer in stage.single_layers:
+            weights = gradients = opened = Fraction(0)
+            for share in self.parameters(layer):
+                if share.replicas.chips == 1:
+                    continue
+                weights += share.parameter_count * share.weight_bytes
+                if share.is_trained:
+                    gradients += share.parameter_count * self.sizes["gradients"]
+                else:
+                    opened += share.elements.matrices * opened_bytes
+            in_flight.append(GATHERED_LAYERS * weights + gradients + opened)
+        return max(in_flight)
 
     def max_in_flight(self, stage: Stage) -> int:
         """Chunks with saved activations at once on a stage, with many micro-batches [1].
@@ -419,7 +702,10 @@ class PlannedModel:
     @cached_property
     def saved(self) -> Mapping[str, SavedElements]:
         """Saved elements of each kernel, by name."""
-        return saved_tensors(self.model.shape, self.plan, self.model.sizes["saved"])
+        plan = self.plan
+        return saved_tensors(
+            self.model.shape, plan, self.model.sizes["saved"], lora=plan.lora, loss=plan.loss
+        )
 
     @cached_property
     def states(self) -> PlannedStates:
@@ -444,20 +730,39 @@ class PlannedModel:
             + self.model.shape.D
         )
         elements = stage.has_head * head
-        if self.plan.recompute == "full":
-            kinds = [(1, 0)] * bool(stage.dense_layers) + [(0, 1)] * bool(stage.moe_layers)
-            layers = (replace(stage, dense_layers=dense, moe_layers=moe) for dense, moe in kinds)
-            elements += max(self._layer_elements(layer, "none") for layer in layers)
+        if self._holds_one_layer:
+            recompute = "none" if self.plan.recompute == "full" else self.plan.recompute
+            elements += max(self._layer_elements(layer, recompute) for layer in stage.single_layers)
         return elements
+
+    @property
+    def _holds_one_layer(self) -> bool:
+        """True if one layer at a time has tensors on the chip that others do not save there."""
+        return self.plan.recompute == "full" or "saved" in self.plan.offload
+
+    @property
+    def _logits(self) -> Fraction:
+        """Logits in flight per token beside those saved: a chunk's, or all [1].
+
+        A stack's fitted working memory has them if the loss saves logits.
+        """
+        loss, vocabulary = self.plan.loss, Fraction(self.model.shape.V)
+        if loss == FUSED_LOSS or (loss == LOGITS and self.plan.stack is not None):
+            return Fraction(0)
+        return vocabulary if loss == LOGITS else vocabulary / int(loss)
 
     def memory(self, stage: Stage) -> StageMemory:
         """Peak memory per chip on a stage."""
         plan = self.plan
-        token_bytes = self.model.sizes["saved"] * Fraction(plan.micro_batch, plan.tp * plan.cp)
+        tokens = Fraction(plan.micro_batch, plan.tp * plan.cp)
+        token_bytes = self.model.sizes["saved"] * tokens
+        layers_bytes = self._layer_elements(stage, plan.recompute) * token_bytes
         return StageMemory(
             self.states.bytes_on(stage),
-            self._layer_elements(stage, plan.recompute) * token_bytes / plan.interleave,
+            Fraction(0) if "saved" in plan.offload else layers_bytes / plan.interleave,
             self._transient_elements(stage) * token_bytes,
             self.states.max_in_flight(stage),
             plan.interleave,
+            self.states.gathered_on(stage),
+            stage.has_head * self._logits * LOGIT_COPY_BYTES * tokens,
         )

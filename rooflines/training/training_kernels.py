@@ -22,7 +22,14 @@ from rooflines.models.step_kernels import StepKernels, copies_of
 from rooflines.models.tensor_dtypes import LM_HEAD
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import ActivatedExperts, B, Pairs, S, Size, T
-from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
+from rooflines.theory.kernel import (
+    NETWORK_BYTES,
+    OFFLOAD_BYTES,
+    ExpertRouting,
+    Kernel,
+    Transfer,
+    sent_bytes,
+)
 from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
 from rooflines.theory.poly import ONE, ZERO, Poly, constant, total
 from rooflines.theory.resources import (
@@ -35,7 +42,8 @@ from rooflines.theory.resources import (
     work_time,
 )
 from rooflines.theory.routing import UNIFORM, rank_hit_probability
-from rooflines.training.parallel_plan import ChipGroup, trained_attention
+from rooflines.training.optimizers import optimizer_of
+from rooflines.training.parallel_plan import FUSED_LOSS, ChipGroup, trained_attention
 from rooflines.training.plan_parts import (
     EXPERT_KERNELS,
     ROUTED,
@@ -51,6 +59,7 @@ from rooflines.training.stage_memory import (
     PlannedModel,
     PlannedStates,
     TrainedModel,
+    frozen_sizes,
     saved_tensors,
 )
 
@@ -63,6 +72,7 @@ if TYPE_CHECKING:
     from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Link
     from rooflines.theory.resources import ChipRates, CollectiveTimes, RunCount
+    from rooflines.training.adapters import Adapter
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import SavedElements, Stage
 
@@ -83,6 +93,16 @@ HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
 
 BACKWARD_REPEAT = Fraction(5, 4)
 """FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
+
+TO_HOST, FROM_HOST = 2, 3
+"""Host link's levels among a kernel's interconnects, after inner and outer: its two directions are
+separate networks."""
+
+HOST_COPY, HOST_ENDS = ALL_TO_ALL, 2
+"""Transfer kind for copies between chip and host, and how many ends their link has [1]."""
+
+ADAPTER = "lora"
+"""Suffix for adapter kernels."""
 
 MICRO_BATCH_TOKENS = (MICRO_BATCH, T)
 """Extents whose product is a micro-batch's tokens."""
@@ -204,9 +224,9 @@ class ModelKernels:
         return {members[0].name: members for members in together}
 
     @cached_property
-    def over(self) -> Memo[tuple[Link, ...], LinkedKernels]:
-        """Kernels over interconnects, inner first; over none on one chip."""
-        return Memo(lambda links: LinkedKernels(self, links))
+    def over(self) -> Memo[tuple[tuple[Link, ...], Link | None], LinkedKernels]:
+        """Kernels over interconnects, inner first, none on one chip; and a link to the host."""
+        return Memo(lambda links: LinkedKernels(self, *links))
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +236,12 @@ class LinkedKernels:
     Attributes:
         kernels: The model's kernels.
         links: The interconnects, inner first; empty for one chip.
+        host: The link to the host, for what is offloaded; None: nothing is.
     """
 
     kernels: ModelKernels
     links: tuple[Link, ...]
+    host: Link | None
 
     def runs(self, plan: TrainingPlan) -> tuple[KernelRuns, ...]:
         """Kernels on one chip: first per micro-batch, then once per step."""
@@ -237,7 +259,7 @@ class LinkedKernels:
 
         def runs(key: tuple[str, LayerPlan]) -> KernelRuns:
             name, plan = key
-            builder = LayerBuilder(self.kernels, self._routes, plan)
+            builder = LayerBuilder(self.kernels, self._routes, self.host, plan)
             return KernelRuns(tuple(micro_batch_runs(builder, self.kernels.groups[name])))
 
         return Memo(runs)
@@ -245,13 +267,14 @@ class LinkedKernels:
     @cached_property
     def _sends(self) -> Memo[SendPlan, KernelRuns]:
         """Transfers between stages."""
-        builder = KernelBuilder(self.kernels, self._routes)
+        builder = KernelBuilder(self.kernels, self._routes, self.host)
         return Memo(lambda plan: KernelRuns((stage_send(builder, plan),)))
 
     @cached_property
     def _step_runs(self) -> Memo[StatePlan, KernelRuns]:
         """Kernels that run once per step, for every kind of stage."""
-        builder, model = KernelBuilder(self.kernels, self._routes), self.kernels.model
+        builder = KernelBuilder(self.kernels, self._routes, self.host)
+        model = self.kernels.model
         return Memo(lambda plan: KernelRuns(tuple(step_runs(builder, PlannedStates(model, plan)))))
 
     @cached_property
@@ -302,13 +325,16 @@ class TrainingKernels(StepKernels):
         """Replicated parts within a tensor-parallel group."""
         return copies_of(chain.from_iterable(self.kernels.groups.values()), self.sharing)
 
-    def runs_over(self, links: tuple[Link, ...]) -> tuple[KernelRuns, ...]:
+    def runs_over(
+        self, links: tuple[Link, ...], host: Link | None = None
+    ) -> tuple[KernelRuns, ...]:
         """Kernels on one chip: first per micro-batch, then once per step.
 
         Args:
             links: The interconnects, inner first; empty for one chip.
+            host: The link to the host, for a plan that offloads.
         """
-        return self.kernels.over[links].runs(self.plan)
+        return self.kernels.over[links, host].runs(self.plan)
 
     def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """Kernels of `runs_over`, without their number per step."""
@@ -320,12 +346,14 @@ class KernelBuilder:
     """Builder of kernels and collectives, whatever the plan.
 
     Attributes:
-        kernels: The model's kernels, with its dtypes.
-        routes: Routes between chips in the layout.
+        kernels: Kernels of the model, with its dtypes.
+        routes: Routes between chips of the layout.
+        host: The link to the host; None: nothing is offloaded.
     """
 
     kernels: ModelKernels
     routes: Memo[ChipGroup, Route]
+    host: Link | None
 
     @property
     def model(self) -> TrainedModel:
@@ -349,6 +377,18 @@ class KernelBuilder:
         route = self.routes[group]
         return (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
 
+    def host_copy(self, payload: Poly, level: int) -> tuple[Transfer, ...]:
+        """Build a copy between chip and host; empty for an empty payload.
+
+        Args:
+            payload: Bytes copied [byte].
+            level: `TO_HOST` or `FROM_HOST`: each direction has the link's whole bandwidth.
+        """
+        if self.host is None or not payload:
+            return ()
+        route = Route((replace(self.host, hop_latency_s=Fraction(0)),), (HOST_ENDS,))
+        return (Transfer(HOST_COPY, payload, route, (Fraction(1),), first_level=level),)
+
     def token_bytes(self, elements: int | Fraction, share: Fraction, tensors: str) -> Poly:
         """Bytes per chip for elements in every token [byte].
 
@@ -370,7 +410,15 @@ class KernelBuilder:
         linear: bool = True,
     ) -> Kernel:
         """Build a kernel on one chip from its transfers and its other works by column."""
-        all_works = {**(works or {}), NETWORK_BYTES: sent_bytes(transfers)}
+        between_chips, copies = (
+            tuple(sent for sent in transfers if (sent.first_level >= TO_HOST) == is_copy)
+            for is_copy in (False, True)
+        )
+        all_works = {
+            **(works or {}),
+            NETWORK_BYTES: sent_bytes(between_chips),
+            OFFLOAD_BYTES: sent_bytes(copies),
+        }
         nonzero_works = {name: work for name, work in all_works.items() if work}
         return Kernel(name, self.kernels.compute[0 if linear else 1], nonzero_works, transfers)
 
@@ -386,9 +434,37 @@ class LayerBuilder(KernelBuilder):
     plan: LayerPlan
 
     @cached_property
+    def sizes(self) -> Mapping[str, Fraction]:
+        """Bytes per element by tensor class, with what the plan sets [byte]."""
+        sizes = optimizer_of(self.plan.optimizer).sizes_with(self.model.sizes)
+        return sizes if self.plan.lora is None else frozen_sizes(sizes, self.plan.base)
+
+    @cached_property
     def saved(self) -> Mapping[str, SavedElements]:
-        """Saved elements by kernel; true for the kernels that this plan is for."""
-        return saved_tensors(self.shape, self.plan, self.sizes["saved"])
+        """Saved elements of each kernel, by name; true for the kernels with this plan."""
+        return self._saved(self.plan, "saved")
+
+    @cached_property
+    def saved_once(self) -> Mapping[str, SavedElements]:
+        """Saved elements of each kernel, every tensor once, in the activation dtype."""
+        return self._saved(None, "activations")
+
+    def _saved(self, plan: LayerPlan | None, tensors: str) -> Mapping[str, SavedElements]:
+        keys = self.plan.lora, self.plan.loss
+        return saved_tensors(self.shape, plan, self.sizes[tensors], lora=keys[0], loss=keys[1])
+
+    @cached_property
+    def adapters(self) -> Mapping[str, tuple[Adapter, ...]]:
+        """Adapters beside each kernel, by its name."""
+        by_kernel: dict[str, tuple[Adapter, ...]] = {}
+        if self.plan.lora is not None:
+            for adapter in chain.from_iterable(self.plan.lora.adapters(self.shape)):
+                by_kernel[adapter.kernel] = (*by_kernel.get(adapter.kernel, ()), adapter)
+        return by_kernel
+
+    def offloaded(self, saved_bytes: Poly, level: int) -> tuple[Transfer, ...]:
+        """Copy a layer's saved tensors to the host, or back."""
+        return self.host_copy(saved_bytes, level) if self.plan.offloads_saved else ()
 
     def activation_bytes(self, elements: int | Fraction, tensors: str = "activations") -> Poly:
         """Activations or saved tensors per chip, from elements per token [byte]."""
@@ -441,7 +517,8 @@ def _optimizer_runs(
     """Optimizer step on a chip's shard, with its collectives for gradients and weights.
 
     The kind `adam` has its bytes, for states with any size: it reads gradients and states, and
-    writes states and weights.
+    writes states and weights. Offloaded states are changed by the host, which gets the gradients
+    and sends the weights. Frozen weights take no part.
 
     Args:
         builder: Builder over the interconnects.
@@ -450,17 +527,26 @@ def _optimizer_runs(
         stage_count: Stages of this kind [1].
         suffix: Ending for the kernel names.
     """
-    shard, sizes = planned.plan.shard, builder.sizes
+    shard, sizes = planned.plan.shard, planned.sizes
+    is_offloaded = planned.plan.offloads_states
     _, _, is_shared = SHARDED_STATES[shard]
     moved_bytes, transfers = Fraction(0), list[Transfer]()
+    copies = list[Transfer]()
     for share in planned.parameters(stage):
+        if not share.is_trained:
+            continue
+        stored = share.stored(is_shared=is_shared)
+        states = Fraction(0) if is_offloaded else planned.optimizer_states(share)
         values = {
-            "parameters": share.stored(is_shared=is_shared),
-            "state_bytes": planned.optimizer_bytes,
+            "parameters": stored,
+            "state_bytes": states / (stored or 1),
             "gradient_bytes": sizes["gradients"],
             "copy_bytes": share.weight_bytes,
         }
         moved_bytes += sum(amount for _, amount in role_costs(KINDS["adam"], {}, values).elements)
+        if is_offloaded:
+            copies += builder.host_copy(constant(stored * sizes["gradients"]), TO_HOST)
+            copies += builder.host_copy(constant(stored * share.weight_bytes), FROM_HOST)
         gradients = constant(share.parameter_count * sizes["gradients"])
         weights = constant(share.parameter_count * share.weight_bytes)
         if shard in ("none", "optimizer"):
@@ -468,8 +554,14 @@ def _optimizer_runs(
             transfers += builder.collective(kind, gradients, share.replicas)
         if shard in ("optimizer", "gradients"):
             transfers += builder.collective(GATHER, weights, share.replicas)
-    works = {"weight_bytes": constant(moved_bytes), "memory_bytes": constant(moved_bytes)}
-    kernels = [builder.chip_kernel(f"optimizer{suffix}", (), works)]
+    flops = constant(0 if is_offloaded else planned.orthogonalization_flops(stage))
+    works = {
+        MATH.work: flops,
+        HARDWARE.work: flops,
+        "weight_bytes": constant(moved_bytes),
+        "memory_bytes": constant(moved_bytes),
+    }
+    kernels = [builder.chip_kernel(f"optimizer{suffix}", tuple(copies), works, linear=not flops)]
     kernels += [builder.chip_kernel(f"replicas{suffix}", tuple(transfers))] * bool(transfers)
     for kernel in kernels:
         yield KernelRun(replace(kernel, count=stage_count), ONCE_PER_STEP, only_stage=stage)
@@ -479,15 +571,17 @@ def _embedding(builder: LayerBuilder) -> Iterator[KernelRun]:
     """Embedding: rows read and written in three passes, and the table's collectives."""
     width = builder.shape.D
     moved, saved = builder.activation_bytes(2 * width), builder.activation_bytes(width, "saved")
-    works = {"memory_bytes": saved * 2, "activation_bytes": moved * 3}
+    shape, plan = builder.shape, builder.plan
+    passes = 3 if plan.lora is None else 1
+    works = {"memory_bytes": saved * 2, "activation_bytes": moved * passes}
     yield KernelRun(
         builder.chip_kernel("embed", builder.hidden_gathers(2), works), EVERY_MICRO_BATCH
     )
-    shape, plan = builder.shape, builder.plan
     rows = shape.positions + (0 if plan.is_tied else shape.V)  # a tied table is the unembedding's
     table = Fraction(rows * width, plan.tp)
     transfers = builder.weight_gathers(constant(table * builder.sizes["head"]))
-    transfers += builder.gradient_scatters(constant(table * builder.sizes["gradients"]))
+    if plan.lora is None:
+        transfers += builder.gradient_scatters(constant(table * builder.sizes["gradients"]))
     if transfers:
         yield KernelRun(builder.chip_kernel("embed-replicas", transfers), EVERY_MICRO_BATCH)
 
@@ -498,14 +592,21 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
     is_end, is_linear = name in END_KERNELS, bool(group.weights)
     plan_saved, saved_elements = (
         tensors[name].elements(plan.recompute, is_layer_kernel=not is_end)
-        for tensors in (builder.saved, builder.model.saved_once)
+        for tensors in (builder.saved, builder.saved_once)
     )
     saved_bytes = builder.activation_bytes(plan_saved, "saved")
     elements = sum(_moved_elements(builder.shape, group))
+    if is_end and plan.loss == FUSED_LOSS:
+        elements -= builder.shape.V
+    is_frozen = is_linear and plan.lora is not None
     full_traffic = builder.activation_bytes(elements)
-    # Two of three passes move saved tensors as memory traffic: forward writes, wgrad reads them.
+    # Two of three passes move saved tensors as memory traffic: forward writes, wgrad reads them;
+    # with frozen weights both passes, forward and dgrad.
     activation_traffic = builder.activation_bytes(
-        max(elements - Fraction(2, 3) * saved_elements, Fraction(0))
+        max(elements - Fraction(2, 2 if is_frozen else 3) * saved_elements, Fraction(0))
+    )
+    to_host, from_host = (
+        () if is_end else builder.offloaded(saved_bytes, level) for level in (TO_HOST, FROM_HOST)
     )
     flops = Poly(group.flops).replaced(_micro_batch) * plan.token_share
     shards = group.share("weights", plan.tp, sequences=True) * plan.tp
@@ -540,7 +641,13 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         )
 
     yield KernelRun(
-        kernel("fwd", gather + collectives.forward, weights.read, saved_bytes, activation_traffic),
+        kernel(
+            "fwd",
+            gather + collectives.forward + to_host,
+            weights.read,
+            saved_bytes,
+            activation_traffic,
+        ),
         EVERY_MICRO_BATCH,
     )
     if plan.recompute == "full" and not is_end:
@@ -550,15 +657,37 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         )
     if not is_linear:
         yield KernelRun(
-            kernel(BACKWARD, collectives.backward, ZERO, saved_bytes, activation_traffic * 2),
+            kernel(
+                BACKWARD,
+                collectives.backward + from_host,
+                ZERO,
+                saved_bytes,
+                activation_traffic * 2,
+            ),
             EVERY_MICRO_BATCH,
         )
+        return
+    if is_frozen:
+        yield KernelRun(
+            kernel(
+                "dgrad",
+                gather + collectives.backward + from_host,
+                weights.read,
+                saved_bytes,
+                activation_traffic,
+            ),
+            EVERY_MICRO_BATCH,
+        )
+        if adapters := builder.adapters.get(name):
+            yield from _adapter_passes(builder, group.name, adapters, collectives.inputs)
         return
     yield KernelRun(
         kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
         EVERY_MICRO_BATCH,
     )
-    gradient_transfers = collectives.inputs + builder.gradient_scatters(weights.scattered)
+    gradient_transfers = (
+        collectives.inputs + builder.gradient_scatters(weights.scattered) + from_host
+    )
     yield KernelRun(
         kernel("wgrad", gradient_transfers, weights.gradients, saved_bytes, activation_traffic),
         ONCE_PER_STEP,
@@ -569,6 +698,57 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
         ),
         LATER_MICRO_BATCHES,
     )
+
+
+def _adapter_passes(
+    builder: LayerBuilder,
+    group_name: str,
+    adapters: tuple[Adapter, ...],
+    inputs: tuple[Transfer, ...],
+) -> Iterator[KernelRun]:
+    """Adapter kernels beside a frozen kernel, each with three passes with equal FLOPs.
+
+    Args:
+        builder: Builder with adapters.
+        group_name: Name that the kernel's group has.
+        adapters: The adapters.
+        inputs: All-gather for saved inputs, before weight gradients.
+    """
+    plan, sizes, lora = builder.plan, builder.sizes, builder.plan.lora
+    if lora is None:
+        return
+    parameters = sum(lora.rank * (adapter.width + adapter.out) for adapter in adapters)
+    stored = Fraction(parameters, plan.tp)
+    flops = Poly({MICRO_BATCH_TOKENS: 2 * parameters * plan.token_share})
+    traffic = builder.activation_bytes(
+        sum(adapter.width + 2 * lora.rank + adapter.out for adapter in adapters)
+    )
+    weights = constant(stored * sizes["activations"])
+    gradients = constant(stored * sizes["gradients"])
+    gather = builder.weight_gathers(weights)
+
+    def run(
+        pass_name: str, transfers: tuple[Transfer, ...], moved: Poly, runs: Poly = EVERY_MICRO_BATCH
+    ) -> KernelRun:
+        is_model = pass_name != REPEATED_FORWARD
+        works = {
+            **({MODEL.work: flops, ALL_PAIRS.work: flops} if is_model else {}),
+            HARDWARE.work: flops,
+            MATH.work: flops,
+            "weight_bytes": moved,
+            "memory_bytes": moved,
+            "activation_bytes": traffic,
+        }
+        name = f"{group_name}-{ADAPTER}-{pass_name}"
+        return KernelRun(builder.chip_kernel(name, transfers, works), runs)
+
+    yield run("fwd", gather, weights)
+    if plan.recompute == "full":
+        yield run(REPEATED_FORWARD, (), weights)
+    yield run("dgrad", gather, weights)
+    transfers = inputs + builder.gradient_scatters(gradients)
+    yield run("wgrad", transfers, gradients, ONCE_PER_STEP)
+    yield run("wgrad-add", transfers, gradients * 2, LATER_MICRO_BATCHES)
 
 
 def _micro_batch(extent: Extent) -> Product:
@@ -626,6 +806,9 @@ def _weights(builder: LayerBuilder, group: Group, name: str) -> WeightBytes:
         activated_weights = Poly({(activated,): elements / shards * size})
         read = constant(count * size) if moe.k == moe.E else activated_weights
     vectors = Fraction(builder.model.vectors.get(name, 0), plan.tp)
+    if plan.lora is not None:
+        gathered = constant(count * size + vectors * sizes["activations"])
+        return WeightBytes(read, gathered=gathered)
     return WeightBytes(
         read,
         constant(count * sizes["gradients"]),

@@ -19,7 +19,7 @@ from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
 from oracle.kernels import together
 from oracle.network import fastest_axes, why_cut, why_not_joined
-from oracle.plans import Case, Plan, states
+from oracle.plans import Case, Plan, Stage, parameters_on, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
 from oracle.step_table import UNITS, Row, entry_of, price_of
@@ -291,7 +291,7 @@ def step_values(case, batch, length):
     """Every computed column of a row."""
     plan, chip = case.plan, OneChip(case, length)
     m = batch // (plan.dp * plan.micro_batch)
-    every, in_turn, held = [], [], []
+    every, in_turn, held, flying = [], [], [], []
     shares = dict.fromkeys(("useful", "all_pairs", "done"), Fraction(0))
     for stage in case.stages:
         here = [(times * each.often.runs(m), each) for times, each in passes_on(chip, stage)]
@@ -306,6 +306,7 @@ def step_values(case, batch, length):
             ]
         )
         held.append((states(case, stage), saved(case, stage, m, length)))
+        flying.append(in_flight(case, stage, length))
     total = summed(case, [(times, each.kernel, seconds(case, each)) for times, each in every])
     row = {name: total[name] / plan.pp for name in total.keys() - {*OF_SERVING}}
     for times, each in every:
@@ -313,7 +314,7 @@ def step_values(case, batch, length):
         for name in shares:
             shares[name] += times * getattr(each, name) / rate / plan.pp
     row |= dict(zip(("t_serial_s", "t_upper_s"), map(max, zip(*in_turn, strict=True)), strict=True))
-    row |= footprints(case, held, length)
+    row |= footprints(case, held, length) | peaks(case, held, flying)
     row["bound"] = bound_of(row, NEARLY_TIED)
     row["micro_batches"] = m
     row["bubble"] = Fraction(plan.pp - 1, plan.interleave * m + plan.pp - 1)
@@ -371,6 +372,38 @@ def footprints(case, held, length):
     }
 
 
+def in_flight(case, stage, length):
+    """Bytes of a stage beside states and saved tensors.
+
+    Two layers' gathered weights and one layer's gradients, where replicas share weights; and of the
+    logits of the last stage a copy in fp32 and its gradient.
+    """
+    plan, most = case.plan, Fraction(0)
+    size = case.bytes_of("gradients")
+    for kind in ("dense", "moe"):
+        if plan.shard == "weights" and getattr(stage, kind):
+            layer = Stage(**{"dense": 0, "moe": 0, kind: 1}, first=False, last=False, place=0)
+            parts = [part for part in parameters_on(case, layer) if part.replicas > 1]
+            alone = sum(part.held * (2 * case.bytes_of(part.tensors) + size) for part in parts)
+            most = max(most, alone)
+    tokens = Fraction(plan.micro_batch * length, plan.tp * plan.cp)
+    return most + stage.last * tokens * case.entry["V"] * (4 + 4)
+
+
+def peaks(case, held, flying):
+    """Columns of a peak, of a plan without a stack."""
+    all_of = [sum(own) + more for own, more in zip(held, flying, strict=True)]
+    return {
+        "held_bytes": max(map(sum, held)),
+        "in_flight_bytes": flying[all_of.index(max(all_of))],
+        "working_bytes": None,
+        "peak_bytes": max(all_of),
+        "trained_parameters": models.parameters(case.entry),
+        "fits_by": "held",
+        "offload_bytes": 0,
+    }
+
+
 def whole_training(case, row, tokens_of_step, tokens):
     """Days and dollars of all training."""
     costs: dict[str, Any] = {}
@@ -406,7 +439,7 @@ def layer_rows(sweep, known):
             of = {"group": name, "count": count, "runs": each.often.runs(m)}
             bound = bound_of({**values, "t_memory_s": moved}, NEARLY_TIED)
             own = {name: values[name] for name in values.keys() - {*OF_SERVING, "t_lower_s"}}
-            yield {**row, **of, **own, "bound": bound}
+            yield {**row, **of, **own, "bound": bound, "offload_bytes": 0}
 
 
 def supported(sweep, known):

@@ -1,0 +1,172 @@
+"""Low-rank adapters (LoRA): projections that have one, and their parameters.
+
+An adapter adds x A B to x W, where A is in x r and B is r x out; W is frozen. Sources: Hu et al.
+2021 (arXiv 2106.09685), and Dettmers et al. 2023 (arXiv 2305.14314) for frozen weights in 4 bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from rooflines.basics.errors import RooflinesError, check_choice, quote
+from rooflines.hardware.entry_forms import Entry, PositiveInt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rooflines.models.architecture import Shape
+
+ATTENTION_TARGETS = ("q", "k", "v", "q-a", "q-b", "kv-a", "kv-b", "o")
+MLP_TARGETS = ("gate", "up", "down")
+
+FUSED_TARGETS: Mapping[str, tuple[str, ...]] = {"qkv": ("q", "k", "v"), "gate-up": ("gate", "up")}
+"""Projections that one adapter covers together, as where they are one matrix (Megatron-LM)."""
+
+NAMED_TARGETS: Mapping[str, tuple[str, ...]] = {
+    "all": (*ATTENTION_TARGETS, *MLP_TARGETS),
+    "all-linear": (*ATTENTION_TARGETS, *MLP_TARGETS),
+    "attention": ATTENTION_TARGETS,
+    "mlp": MLP_TARGETS,
+}
+"""Names for targets: those that the model has."""
+
+TARGETS = (*ATTENTION_TARGETS, *MLP_TARGETS, *FUSED_TARGETS, *NAMED_TARGETS)
+
+KERNELS: Mapping[str, str] = {
+    "o": "o",
+    "gate": "gate-up",
+    "up": "gate-up",
+    "down": "down",
+    "q-b": "q-up",
+    "kv-b": "kv-up",
+}
+"""Kernel by projection; all others are in the layer's first."""
+
+MAX_RANK = 2**16
+"""Largest rank [1]."""
+
+
+class Adapter(NamedTuple):
+    """An adapter beside a projection.
+
+    Attributes:
+        kernel: Kernel that computes the projection.
+        width, out: Elements in its input and output [1].
+    """
+
+    kernel: str
+    width: int
+    out: int
+
+
+def _targets(value: object) -> object:
+    """Targets in a list, from one, or several behind commas."""
+    if isinstance(value, str):
+        value = value.split(",")
+    if not isinstance(value, list | tuple) or not value:
+        problem = f"is {quote(value)}, which is no list of projections"
+        raise RooflinesError("", problem, "write [q, v], attention or all", value=value)
+    for target in value:
+        check_choice(target, TARGETS, "no projection that an adapter can have")
+    return tuple(value)
+
+
+class Lora(Entry):
+    """Adapters: their rank, and the projections that have one."""
+
+    rank: PositiveInt = Field(description="rank of every adapter [1]")
+    on: Annotated[tuple[str, ...], BeforeValidator(_targets)] = Field(
+        ("all",),
+        description=(
+            "projections with an adapter: q, k, v, o, gate, up, down; qkv or gate-up, with one for "
+            "the fused matrix; attention, mlp or all"
+        ),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_rank(cls, value: Any) -> Any:  # noqa: ANN401, any YAML value
+        """Take a number as the rank, and `16+q+v` as in a plan's name."""
+        if isinstance(value, str) and "+" in value:
+            rank, *targets = value.replace("_", "-").split("+")
+            return {"rank": rank, "on": targets}
+        return value if isinstance(value, Mapping) else {"rank": value}
+
+    @model_validator(mode="after")
+    def _check_rank(self) -> Lora:
+        if self.rank > MAX_RANK:
+            problem = f"is {self.rank}, more than {MAX_RANK:,}"
+            raise RooflinesError("rank", problem, "write a rank such as 16")
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name in a plan's, such as `lora16` or `lora16+attention`."""
+        targets = () if self.on == ("all",) else (target.replace("-", "_") for target in self.on)
+        return "+".join([f"lora{self.rank}", *targets])
+
+    def adapters(self, shape: Shape) -> tuple[tuple[Adapter, ...], tuple[Adapter, ...]]:
+        """Adapters in one layer: in attention, and in an MLP.
+
+        Raises:
+            RooflinesError: The model lacks a projection that is named.
+        """
+        attention = _projections(shape.attention.projections(shape.D))
+        mlp = _projections(shape.mlp.projections(shape.D)) if shape.mlp is not None else {}
+        parts = [*_chosen(self.on, attention, mlp)]
+        first = "qkv" if "q-a" not in attention else "qkv-down"
+        adapters = [
+            (names[0] in attention, _adapter(names, {**attention, **mlp}, first)) for names in parts
+        ]
+        return (
+            tuple(adapter for is_attention, adapter in adapters if is_attention),
+            tuple(adapter for is_attention, adapter in adapters if not is_attention),
+        )
+
+    def parameters(self, adapters: tuple[Adapter, ...]) -> int:
+        """Adapter parameters: r * (in + out) each [1]."""
+        return sum(self.rank * (adapter.width + adapter.out) for adapter in adapters)
+
+
+def _projections(widths: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    """Projections with an output; attention's gates have no adapter [1]."""
+    return {name: sizes for name, sizes in widths.items() if sizes[1] and name != "gates"}
+
+
+def _adapter(
+    parts: tuple[str, ...], widths: Mapping[str, tuple[int, int]], first_kernel: str
+) -> Adapter:
+    """Adapter for projections with one input."""
+    return Adapter(
+        KERNELS.get(parts[0], first_kernel),
+        widths[parts[0]][0],
+        sum(widths[part][1] for part in parts),
+    )
+
+
+def _chosen(
+    targets: tuple[str, ...],
+    attention: Mapping[str, tuple[int, int]],
+    mlp: Mapping[str, tuple[int, int]],
+) -> Iterator[tuple[str, ...]]:
+    """Projections by adapter, none twice.
+
+    Raises:
+        RooflinesError: The model lacks a target.
+    """
+    has, seen = {**attention, **mlp}, set[str]()
+    for target in targets:
+        members = NAMED_TARGETS.get(target) or FUSED_TARGETS.get(target) or (target,)
+        present = tuple(member for member in members if member in has)
+        if not present or (target not in NAMED_TARGETS and present != members):
+            experts = "" if mlp else "; adapters of experts are not modelled"
+            problem = f"has {target}, but the model's projections are {', '.join(has)}{experts}"
+            raise RooflinesError("lora.on", problem, "name some of these, attention or all")
+        if twice := seen & {*present}:
+            problem = f"has {target}, and {', '.join(sorted(twice))} a second time"
+            raise RooflinesError("lora.on", problem, "leave out one of them")
+        seen |= {*present}
+        yield from [present] if target in FUSED_TARGETS else ((member,) for member in present)
