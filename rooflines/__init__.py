@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from rooflines.results.provenance import origin as origin
     from rooflines.results.tables import metadata_of as metadata_of
     from rooflines.results.tables import scan as scan
+    from rooflines.solvers.payoffs import pools_threshold as pools_threshold
+    from rooflines.solvers.payoffs import pull_threshold as pull_threshold
 
 HOMES = {
     "api": (
@@ -76,6 +78,7 @@ HOMES = {
     "models": (),
     "results.provenance": ("Origin", "origin"),
     "results.tables": ("metadata_of", "scan"),
+    "solvers.payoffs": ("pools_threshold", "pull_threshold"),
 }
 """The modules of public names; planning a workflow does not wait for polars."""
 

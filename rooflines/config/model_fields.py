@@ -50,8 +50,11 @@ MAX_CHIPS = 2**16
 """Chips over which every split is tried [1]."""
 
 SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
+SERVING_LEVERS = ("S_pull", "B_draft", "accepted_draft", "B_pools", "chunk")
+TRAINING_LEVERS = ("S_offload", "X_offload")
+LEVER_AXES = (*SERVING_LEVERS, *TRAINING_LEVERS)
 MODEL_AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
-"""What thresholds of whole models can be solved for."""
+"""What thresholds of whole models can be solved for; of levers, from where on they pay."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
 """What `columns:` can name; metrics of kernels are in their table only."""
@@ -121,6 +124,37 @@ class Targets(Entry):
     time: Literal["t_lower_s", "t_serial_s", "t_estimate_s"] = Field(
         "t_lower_s",
         description="time that must meet them: bound, kernels one after another, or estimate",
+    )
+
+
+class PullLink(Entry):
+    """Link to another server's KV cache."""
+
+    bytes_per_s: Positive = Field(description="bandwidth [byte/s]")
+    latency_s: NonNegative = Field(0, description="delay before the first byte [s]")
+
+
+class Levers(Entry):
+    """Numbers for thresholds that levers have."""
+
+    pull: PullLink | None = Field(
+        None, description="link for the threshold S_pull: {bytes_per_s: , latency_s: }"
+    )
+    earlier: Annotated[int, BeforeValidator(partial(whole, minimum=0))] = Field(
+        0, description="for the threshold chunk: tokens of the prompt before the chunk [1]"
+    )
+    host_bytes_per_s: Positive | None = Field(
+        None,
+        description=(
+            "for S_offload and X_offload: bandwidth to the host in one direction; null: the chip's "
+            "nvlink-c2c, else its pcie [byte/s]"
+        ),
+    )
+    slowdown: Positive | None = Field(
+        None,
+        description=(
+            "estimated over bounded time; null: by the calibration, at the sizes of the row [1]"
+        ),
     )
 
 
@@ -194,6 +228,13 @@ def _or_auto(schema: dict[str, Any]) -> None:
     schema["anyOf"].insert(0, {"const": AUTO})
 
 
+ThresholdAxis = Literal[
+    "B", "S", "chips", "micro_batch", "tp", "dp",
+    "S_pull", "B_draft", "accepted_draft", "B_pools", "chunk", "S_offload", "X_offload",
+]  # fmt: skip
+"""Axis of a threshold of whole models."""
+
+
 class WorkloadKeys(Entry):
     """Workload in a model sweep, and the thresholds to solve."""
 
@@ -260,15 +301,20 @@ class WorkloadKeys(Entry):
         description="filter on prices; the lowest match is used",
     )
     targets: Targets | None = Field(None, description="latency targets for the largest batch")
-    thresholds: Annotated[
-        list[Literal["B", "S", "chips", "micro_batch", "tp", "dp"]], Listed(may_be_empty=True)
-    ] = Field(
+    levers: Levers | None = Field(
+        None, description="what thresholds of levers need: {pull: , earlier: , slowdown: }"
+    )
+    thresholds: Annotated[list[ThresholdAxis], Listed(may_be_empty=True)] = Field(
         ["B"],
         description=(
             "thresholds to solve: B, the smallest compute-bound batch; S, the longest context with "
             "one; chips, the fewest that hold the model; [] for none. In training the smallest "
             "compute-bound B, S or micro_batch, the largest tp, the dp that minimizes "
-            "communication, the fewest replicas"
+            "communication, the fewest replicas. When a lever pays: S_pull, prefixes whose KV "
+            "cache is worth pulling; B_draft and accepted_draft, batches and accepted tokens at "
+            "which a draft is; B_pools, batches that only separate prefill servers keep within a "
+            "target; chunk, tokens of a prompt in a decode step; S_offload and X_offload, "
+            "contexts and tokens that hide offloaded tensors and optimizer states"
         ),
     )
     layers: bool = Field(
@@ -329,10 +375,56 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
                     problem = f"is given, but is {'not of' if trains else 'of'} training"
                     fix = "leave it out" if trains else "leave it out, or write phase: train"
                     mistakes.add(RooflinesError(key, problem, fix))
-            for axis in set(self.thresholds) - {*(TRAINING_AXES if trains else SERVING_AXES)}:
+            axes = (
+                (*TRAINING_AXES, *TRAINING_LEVERS) if trains else (*SERVING_AXES, *SERVING_LEVERS)
+            )
+            for axis in sorted({*map(str, self.thresholds)} - {*axes}):
                 problem = f"lists {axis}, which is {'not of' if trains else 'of'} training"
                 mistakes.add(RooflinesError("thresholds", problem, "leave it out"))
+            for lever, (lacks, fix) in self._lever_needs().items():
+                if lever in self.thresholds and lacks:
+                    mistakes.add(RooflinesError("thresholds", f"lists {lever}, {lacks}", fix))
+            of_decode = [axis for axis in SERVING_LEVERS[1:] if axis in self.thresholds]
+            if of_decode and not trains and DECODE not in self.phase:
+                problem = f"lists {of_decode[0]}, which is of decode"
+                mistakes.add(RooflinesError("thresholds", problem, "add decode to phase"))
+            if self.levers is not None and not {*self.thresholds} & {*LEVER_AXES}:
+                problem = "is given, but thresholds lists no lever"
+                mistakes.add(RooflinesError("levers", problem, "list S_pull or chunk, for example"))
         return self
+
+    def _lever_needs(self) -> dict[str, tuple[str, str]]:
+        """Missing keys, empty where none is, and their fix, by lever."""
+        link, draft = self.levers is not None and self.levers.pull is not None, self.draft
+        checks = draft is not None or any(size > 1 for size in self.grid_values("T"))
+        targets = self.targets is not None
+        return {
+            "S_pull": (
+                "" if link else "but there is no link",
+                "add levers: {pull: {bytes_per_s: 12.5e9}}",
+            ),
+            "B_draft": (
+                "" if draft else "but there is no draft",
+                "add draft: {tokens: 3, accepted: 1.8}",
+            ),
+            "accepted_draft": (
+                "" if checks else "but no step has several tokens",
+                "add a draft, or T: [4] to the grid",
+            ),
+            "B_pools": (
+                "" if self.requests and targets else "but there are no requests with targets",
+                "add requests: [{input: 8192, output: 512}] and targets: {t_step_s: [0.02]}",
+            ),
+            "chunk": (
+                "but requests set the tokens" if self.requests else "",
+                "write a sweep with B and S",
+            ),
+        }
+
+    def grid_values(self, letter: str) -> tuple[int, ...]:
+        """Sizes of a letter of the grid; empty without it."""
+        size = self.grid.get(letter)
+        return () if size is None or size.same_as is not None else size.values()
 
     @model_validator(mode="before")
     @classmethod

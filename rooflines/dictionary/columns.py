@@ -28,8 +28,11 @@ CAPACITY_UNKNOWN = "capacity-unknown"
 STEP_OUTCOMES = (*OUTCOMES, CAPACITY_UNKNOWN)
 """Outcomes of a model's threshold."""
 
-HEADS = "heads"
-STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS)
+FROM, TO = SIDES = ("from", "to")
+"""Sides of a lever's threshold: it pays from this size on, or up to it."""
+
+HEADS, CONTEXT = "heads", "context"
+STEP_LIMITS = (*(resource.bound for resource in RESOURCES), HEADS, CONTEXT)
 """Limits of a model's threshold."""
 
 

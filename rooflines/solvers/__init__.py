@@ -32,11 +32,20 @@ Training:
   chips only, trial from above.
 - `dp`, `chips`: `training_limits`, trial of all divisors of dp * tp, or of 1, 2, 4, ... replicas.
 
+Levers, sizes from which or up to which they pay:
+- `S_pull`, `S_offload`: `serving_levers`, `offload_levers`, whole-number search. A gain is convex
+  between the ends of attention chunks, so it changes its sign at most twice on each piece.
+- `B_draft`: `serving_levers`. Bounds are lines in B between their crossings; with experts every
+  batch is tried until all are read. By a calibration signs are tried at doubled batches.
+- `accepted_draft`, `X_offload`: closed form, a quotient.
+- `B_pools`, `chunk`: whole-number search. Times never fall with the batch, or the tokens.
+
 Plateaus, along a dimension, `B` or `S`: `plateau`, whole-number search. An estimate is a sum of
 maxima, without a closed form, but size / t_estimate never falls where spans are full.
 
-Shared parts: `size_axis` writes times along one size as lines, `crossover` solves for the size from
-which on t_math stays above them, `first_integer` searches whole numbers in all rows at once. Closed
+Shared parts: `payoffs` finds the ends of ranges with a gain, `size_axis` writes times along one
+size as lines, `crossover` solves for the size from which on t_math stays above them,
+`first_integer` searches whole numbers in all rows at once. Closed
 forms are Float64 with a bound on the relative error, so that a threshold at a whole number is not
 rounded past it; `context_limit` and `training_limits` are exact, in Fractions and whole numbers.
 """

@@ -20,8 +20,10 @@ from rooflines.solvers.context_limit import context_ceiling
 from rooflines.solvers.critical_sizes import batch_thresholds, dimension_thresholds
 from rooflines.solvers.fewest_chips import fewest_chips
 from rooflines.solvers.kind_thresholds import kernel_thresholds
+from rooflines.solvers.offload_levers import offload_thresholds
 from rooflines.solvers.plateau import PLATEAU_COLUMN, growth_per_sequence, plateau_sizes
 from rooflines.solvers.required_rates import rate_thresholds
+from rooflines.solvers.serving_levers import lever_thresholds
 from rooflines.solvers.training_limits import training_thresholds
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.kernel_sweep import KernelSweep
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 FLOAT_TYPES: Mapping[str, type[pl.DataType]] = {
     **dict.fromkeys(("target_s", "share", "critical_exact"), pl.Float64),
     **dict.fromkeys(("rule_of_thumb", "limit_intensity"), pl.Float64),
+    **dict.fromkeys(("slowdown", "always_S", "apart_B", "servers", "gain"), pl.Float64),
 }
 """Types of columns with a unit, where they are not Int64."""
 
@@ -132,7 +135,7 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     """Yield the thresholds of whole models along every axis."""
     axes = sweep.config.thresholds
     if isinstance(sweep, TrainingSweep):
-        if rows := list(training_thresholds(sweep)):
+        if rows := [*training_thresholds(sweep), *offload_thresholds(sweep)]:
             yield _keyed_frame(rows)
         return
     groups = [
@@ -148,6 +151,8 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     if "chips" in axes:
         solutions = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
         yield _keyed_frame(list(solutions)).drop(SPLIT_KEYS, strict=False)
+    if levers := [*lever_thresholds(sweep)]:
+        yield _keyed_frame(levers)
 
 
 def _model_and_phase(block: Block[StepCase]) -> tuple[str, str]:

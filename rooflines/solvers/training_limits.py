@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_SIZE, exact, first
+from rooflines.config.model_fields import LEVER_AXES
 from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, CAPACITY_UNKNOWN, FOUND, NEVER
 from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
@@ -203,6 +204,8 @@ def training_thresholds(
         A case, and the values by column.
     """
     for axis in sweep.config.thresholds:
+        if axis in LEVER_AXES:
+            continue
         for block in sweep.blocks:
             sizes, points = block.after
             for case in cast("tuple[TrainingCase, ...]", block.cases):

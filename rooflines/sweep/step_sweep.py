@@ -52,6 +52,12 @@ a window [1]."""
 STEPS_TOGETHER = 300_000
 """Chips share a part, and compiled works, up to this many rows of steps or kernels [1]."""
 
+TIMES_OF_LEVERS = 2
+"""Times that a lever's thresholds are by: the bound, and the estimate [1]."""
+
+MAX_ENDS = 8
+"""Ends of ranges in which a lever pays, at most, on a stretch without chunks of attention [1]."""
+
 REQUEST = "#request"
 """Column with the index of a row's request in its sweep."""
 
@@ -339,9 +345,29 @@ class ModelSweep(BaseSweep[StepCase]):
             "B": tokens * contexts * (len(targets.t_step_s) if targets else 1),
             "S": tokens,
             "chips": len(self.batches) * contexts,
+            **self._max_lever_rows(),
         }
         axes = {*thresholds, "B"} if targets else {*thresholds}
         return cases * sum(by_axis[axis] for axis in axes)
+
+    def _max_lever_rows(self) -> dict[str, int]:
+        """Threshold rows of a case at most, by lever [1]."""
+        targets = len(self.config.targets.t_step_s) if self.config.targets else 0
+        tokens, contexts = len(self.new_tokens or (1,)), len(self.contexts)
+        points = len(self.batches) * contexts
+        chunks = [
+            -(-(model.shape.context or 0) // (window.tokens or 1))
+            for model in self.models.values()
+            for window in model.shape.attention_windows
+            if window.chunked
+        ]
+        return {
+            "S_pull": TIMES_OF_LEVERS * MAX_ENDS * (1 + max(chunks, default=0)),
+            "B_draft": TIMES_OF_LEVERS * MAX_ENDS * contexts,
+            "accepted_draft": TIMES_OF_LEVERS * tokens * points,
+            "B_pools": 3 * targets * len(self.config.requests or ()),
+            "chunk": points * (TIMES_OF_LEVERS + 3 * targets),
+        }
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

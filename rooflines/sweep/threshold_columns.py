@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rooflines.config.model_fields import LEVER_AXES
 from rooflines.dictionary.columns import columns_of
 from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
@@ -30,6 +31,7 @@ def threshold_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tu
             "model-thresholds",
             new_tokens=any(step_sweep.new_tokens is not None for step_sweep in steps),
             training=any(isinstance(step_sweep, TrainingSweep) for step_sweep in steps),
+            levers=any({*step_sweep.config.thresholds} & {*LEVER_AXES} for step_sweep in steps),
         )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
     kernels = [sweep for sweep in sweeps if isinstance(sweep, KernelSweep)]

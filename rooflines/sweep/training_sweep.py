@@ -241,6 +241,7 @@ class TrainingSweep(ModelSweep):
     def max_thresholds(self) -> int:
         """Count threshold rows, at most [1]."""
         rows_per_axis = {"B": len(self.contexts), "S": len(self.batches)}
+        rows_per_axis |= {"S_offload": 4 * self._max_lever_rows()["S_pull"], "X_offload": 2}
         points = len(self.contexts) * len(self.batches)
         return len(self.cases) * sum(
             rows_per_axis.get(axis, points) for axis in self.config.thresholds
