@@ -22,7 +22,7 @@ from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.training_answer import TrainingAnswer
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_SIZE, first
-from rooflines.config.model_fields import Request
+from rooflines.config.model_fields import LEVER_AXES, Request
 from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
 from rooflines.evaluation.measured_times import rate_works
 from rooflines.evaluation.requests import first_token
@@ -44,7 +44,7 @@ from rooflines.solvers.required_rates import limit_share, rates_at
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.operation_sweep import Sweep
-from rooflines.sweep.step_sweep import StepCase
+from rooflines.sweep.step_sweep import ModelSweep, StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, RATES, RESOURCES
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.operation_sweep import OperationCase
-    from rooflines.sweep.step_sweep import ModelSweep
     from rooflines.theory.resources import Resource
     from rooflines.theory.times import Times
 
@@ -92,7 +91,8 @@ def answer_of(
     ((case,),) = (block.cases for block in sweep.blocks)
     check_calibration(sweep, case)
     row = rows_of(sweep)[0]
-    chip, thresholds = sweep.chips[case.chip], thresholds_of(sweep)
+    chip, solved = sweep.chips[case.chip], thresholds_of(sweep)
+    thresholds = [threshold for threshold in solved if threshold["axis"] not in LEVER_AXES]
     sizes = {size: row[size] for size in letters_of(sweep)}
     extents: Mapping[str, int | Fraction] = sizes
     if isinstance(case, StepCase):
@@ -129,6 +129,9 @@ def answer_of(
         "kin": _kin(sweep, case),
         "older": sweep.calibrations.older_versions(case.chip, softwares_of(case)),
     }
+    if isinstance(sweep, ModelSweep):
+        common["payoffs"] = [row for row in solved if row["axis"] in LEVER_AXES]
+        common["lever_keys"] = lever_keys_of(sweep)
     answer: Answer
     if isinstance(sweep, Sweep) or not isinstance(case, StepCase):
         (compute,) = case.computes
@@ -152,6 +155,12 @@ def answer_of(
 def letters_of(sweep: Sweep | ModelSweep) -> tuple[str, ...]:
     """Size letters in a sweep."""
     return sweep.op.dims if isinstance(sweep, Sweep) else tuple(sweep.sizes)
+
+
+def lever_keys_of(sweep: ModelSweep) -> dict[str, Any] | None:
+    """Numbers that levers need besides a sweep; None: none is typed."""
+    levers = sweep.config.levers
+    return None if levers is None else levers.model_dump()
 
 
 def rows_of(sweep: Sweep | ModelSweep) -> list[dict[str, Any]]:

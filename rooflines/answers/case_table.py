@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
-from rooflines.answers.case_answer import letters_of, rows_of, softwares_of, thresholds_of
+from rooflines.answers.case_answer import (
+    letters_of,
+    lever_keys_of,
+    rows_of,
+    softwares_of,
+    thresholds_of,
+)
 from rooflines.answers.faster_than_bound import request_reasons
 from rooflines.answers.measured_number import (
     judged_number,
     measured_section,
     several_measured,
 )
+from rooflines.answers.payoff_lines import payoff_notes
 from rooflines.answers.phrases import older_timings, operation_title, price_notes, step_title
 from rooflines.answers.question import question_sweep, split_of
 from rooflines.answers.routes import routes_of
@@ -25,7 +32,9 @@ from rooflines.evaluation.measured_times import rate_works
 from rooflines.fits.estimate_band import waiting_of
 from rooflines.fits.fit_keys import Software
 from rooflines.models.architecture import DECODE
+from rooflines.solvers.serving_levers import lever_thresholds
 from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.resources import MEMORY
 
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
     from rooflines.answers.question_words import Question
     from rooflines.basics.quantities import MeasuredValue
     from rooflines.sweep.cases import Skipped
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.step_sweep import StepCase
 
 MAX_CASES = 500
 """Rows of a table on a screen [1]."""
@@ -373,6 +382,20 @@ def _waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
                 )
 
 
+def _payoff_notes(sweeps: Sequence[Sweep | ModelSweep]) -> Iterator[str]:
+    """Notes on when levers pay, by case."""
+    for sweep in sweeps:
+        if not isinstance(sweep, ModelSweep) or isinstance(sweep, TrainingSweep):
+            continue
+        by_case: dict[StepCase, list[dict[str, Any]]] = {}
+        for case, row in lever_thresholds(sweep):
+            by_case.setdefault(case, []).append(row)
+        for case, rows in by_case.items():
+            place = f"{case.chip}, {case.split.name}: " if len(by_case) > 1 else ""
+            for note in payoff_notes(rows, lever_keys_of(sweep)):
+                yield f"{place}{note}"
+
+
 def request_cases(
     sweeps: Sequence[Sweep | ModelSweep],
     *,
@@ -430,6 +453,7 @@ def request_cases(
     notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)
     notes += dict.fromkeys(_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
     notes += [*map(as_note, assumptions_of(sweeps[0]).items())]
+    notes += _payoff_notes(sweeps)
     routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
     notes += [f"Route: {route}." for route in routes]
     notes += price_notes({row["chip"]: sweeps[0].chips[row["chip"]] for row in rows})

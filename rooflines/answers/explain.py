@@ -10,6 +10,7 @@ from rooflines.answers.basis import BOUND_BASIS
 from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import Cases, cases_of, layer_cases, request_cases
+from rooflines.answers.lever_options import asked_levers
 from rooflines.answers.measured_number import several_measured
 from rooflines.answers.operation_answer import OperationAnswer
 from rooflines.answers.question import (
@@ -115,6 +116,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     split: str | Mapping[str, int | str] | None = None,
     phase: str = "decode",
     draft: Mapping[str, float] | str | None = None,
+    pull: str | None = None,
+    chunk: str | None = None,
+    slowdown: float | None = None,
     routing: str = "uniform",
     cache_split: str = "heads",
     network: str | Sequence[str] | None = None,
@@ -139,6 +143,11 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         split: `{"tp": 8}`, also `dp` and `ep`, or its name, `tp8-dp2`; None: one chip.
         phase: `decode` or `prefill`.
         draft: `{"tokens": 3, "accepted": 1.8}` in place of T, proposed and accepted; None: none.
+        pull: Link over which a prefix's KV cache could be pulled, `12.5GB/s` or
+            `12.5GB/s,latency=28ms`, for `payoffs`; None: not asked.
+        chunk: Step time for tokens of a prompt in the step, `20ms`, `free` or `20ms,after=4096`,
+            for `payoffs`; None: not asked.
+        slowdown: Estimate over bound for `payoffs`; None: by the calibration [1].
         routing: Which experts tokens choose: `uniform`, `same` or `all`.
         cache_split: `heads` or `batch`.
         network: The interconnect, or two, inner first; None: the chip's first.
@@ -160,6 +169,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         split=split,
         phase=phase,
         draft=draft,
+        pull=pull,
+        chunk=chunk,
+        slowdown=slowdown,
         routing=routing,
         cache_split=cache_split,
         network=network,
@@ -212,7 +224,9 @@ def _answered(
         split = options.pop("split")
         question = at_critical_size(question, catalogues, options)
         return layer_cases(question, catalogues, split=split, bound=bound, **options)
+    levers = asked_levers(options)
     if options.get("split") == AUTO or "chips" in options:
+        _check_one_lever_case(levers, "every split is compared")
         return split_cases(question, catalogues, bound=bound, **options)
     if "within" in options:
         basis = BOUND_BASIS if bound else None
@@ -225,8 +239,17 @@ def _answered(
         return answer_of(sweep, bound=bound, measured=measured)
     if measured is not None:
         raise several_measured(measured, f"the question has {sweep.rows} cases")
+    _check_one_lever_case(levers, f"the question has {sweep.rows} cases")
     axis = next(iter(question.open_sizes), None) if question.model is None else None
     return cases_of(sweep, axis=axis and BLAS.get(axis, axis), bound=bound)
+
+
+def _check_one_lever_case(levers: Sequence[str], reason: str) -> None:
+    """Refuse levers in a question with several cases."""
+    if levers:
+        fix = "ask about one case, or list the lever in the thresholds of a config"
+        verb = "needs" if len(levers) == 1 else "need"
+        raise RooflinesError(", ".join(levers), f"{verb} one case, but {reason}", fix)
 
 
 def _check_one_case(

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from rooflines.answers.lever_options import LEVER_OPTIONS, take_lever_keys
 from rooflines.answers.name_search import Match, find_chip, find_dtypes, search_chip
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
 from rooflines.answers.question_words import WRITTEN_OUT, Question
@@ -56,6 +57,9 @@ COMPUTED = ("bf16", "fp16", "fp8", "mxfp8", "nvfp4")
 
 SHARES = (1, 0.9)
 """The shares of peak solved for: compute-bound, and nearly so [1]."""
+
+AS_TYPED = ("sharding", *LEVER_OPTIONS)
+"""Options whose case counts: dimensions in a long form, units."""
 
 ALL = "all"
 """Every memory level of a chip that has a bandwidth."""
@@ -163,7 +167,7 @@ def question_sweep(
         RooflinesError: Something is invalid; places are words of the question, not config keys.
     """
     keys = {
-        key: value if key == "sharding" else _lowered(value)  # its long form has dimensions
+        key: value if key in AS_TYPED else _lowered(value)
         for key, value in options.items()
         if value is not None
     }
@@ -285,6 +289,9 @@ def _of_model(
         with mistakes.at("draft"):
             if isinstance(draft, str):
                 draft = by_key(draft, "write tokens=3,accepted=1.8")
+        levers: dict[str, Any] = {}
+        with mistakes.at():
+            levers = take_lever_keys(options, has_draft=draft is not None)
     if not forms:
         published = None if trains else model.dtypes
         default_dtypes = (
@@ -318,9 +325,13 @@ def _of_model(
         "dtypes": forms,
         "chips": question.chips,
         "splits": parts,
-        "thresholds": list(TRAINING_AXES if trains else SERVING_AXES),
         "draft": draft,
         **options,
+        **levers,
+        "thresholds": [
+            *(TRAINING_AXES if trains else SERVING_AXES),
+            *levers.get("thresholds", ()),
+        ],
     }
     return keys, model
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.answer import Answer
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS
+from rooflines.answers.payoff_lines import payoff_section
 from rooflines.answers.phrases import BEYOND, MAX_DTYPES, Line, Section, step_title
 from rooflines.basics.text import count, month, percent, seconds, si
 
@@ -45,6 +46,8 @@ class StepAnswer(Answer):
             `collectives_estimate_s` of its collectives alone [s], `estimate_bound`,
             `estimate_extrapolated` and `calibration`, the names of its fits; empty: no estimate.
         band: Basis for the band of the estimate, as in `EstimateBand`; None: no band.
+        payoffs: Thresholds of the levers that the question asks about.
+        lever_keys: What they need besides the step; None: nothing is typed.
     """
 
     judged: ClassVar[str]
@@ -59,6 +62,8 @@ class StepAnswer(Answer):
     context: int | None
     terms: Sequence[Mapping[str, Any]] = ()
     band: Mapping[str, Any] | None = None
+    payoffs: Sequence[Mapping[str, Any]] = ()
+    lever_keys: Mapping[str, Any] | None = None
 
     @property
     def chips(self) -> int:
@@ -211,6 +216,12 @@ class StepAnswer(Answer):
         yield Section(self._kernels_title(), list(self._kernel_lines()))
         if self.fits and self.basis is ESTIMATE_BASIS:
             yield Section("Calibrations (median held-out error):", [*self._calibration_lines()])
+
+    def _sections(self) -> Iterator[Section]:
+        """Sections of every answer, and when levers pay."""
+        yield from super()._sections()
+        if (section := payoff_section(self.payoffs, self.lever_keys)) is not None:
+            yield section
 
     @abstractmethod
     def _kernel_lines(self) -> Iterator[Line]:

@@ -33,6 +33,8 @@ def train(  # noqa: PLR0913, the parts of a question
     optimizer: str | float | None = None,
     tokens: float | None = None,
     routing: str = "uniform",
+    host_link: str | None = None,
+    slowdown: float | None = None,
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
     calibration: str | Sequence[str] | None = AUTO_CALIBRATION,
@@ -61,6 +63,9 @@ def train(  # noqa: PLR0913, the parts of a question
         optimizer: `adam`, or bytes per parameter [byte]; None: `adam`.
         tokens: Tokens of the whole training, for days and cost; None: no training [1].
         routing: As in `explain_model`.
+        host_link: Bandwidth to the host, such as `64GB/s`, or `auto`, the chip's own, for
+            `payoffs`; None: not asked.
+        slowdown: Real time over the math at peak for `payoffs`; None: the training fit's [1].
         network: The interconnect, or two, inner first; None: those that join the chips.
         memory: As in `explain_model`.
         calibration: As in `explain`; `auto` takes the first software with a fit of training.
@@ -87,6 +92,8 @@ def train(  # noqa: PLR0913, the parts of a question
         optimizer=optimizer,
         tokens=tokens,
         routing=routing,
+        host_link=host_link,
+        slowdown=slowdown,
         network=network,
         memory=memory,
         calibration=NO_ESTIMATE if calibration is None else calibration,

@@ -83,6 +83,15 @@ OF_MODELS = {
         "DRAFT: Speculative decoding: tokens=3,accepted=1.8, drafted and mean accepted tokens."
     ),
     "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
+    "pull": (
+        "LINK: When to pull a prefix's KV cache: 12.5GB/s, or 12.5GB/s,latency=28ms to its server."
+    ),
+    "chunk": (
+        "TIME: Tokens of a prompt in the step: free, or within a step time, 20ms; 20ms,after=4096 "
+        "after others of the prompt."
+    ),
+    "pools": "TIME: With isl and osl: when separate prefill servers keep a TPOT, such as 20ms.",
+    "slowdown": "FACTOR: Of levers: estimate over bound; default: by the calibration.",
     "routing": "HOW: Expert routing: uniform, the default, same or all.",
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",

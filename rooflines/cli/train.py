@@ -48,6 +48,11 @@ OPTIONS = {
         "608000tok/s of all chips, 2.1s a step, 41%mfu, '41%mfu full' (all token pairs) or 41%hfu."
     ),
     **OF_TRAINING,
+    "host_link": (
+        "RATE: When offloaded tensors and optimizer states hide: 64GB/s in one direction, or auto, "
+        "the chip's own link."
+    ),
+    "slowdown": "FACTOR: Of --host-link: real time over the math at peak; default: the fit's.",
     "as": OF_MODELS["as"],
 }
 """Options of a plan."""
