@@ -340,6 +340,7 @@ def column_records() -> list[dict[str, str]]:
             new_tokens=True,
             tokens=True,
             training=True,
+            levers=True,
             kernels=name != OPERATION_TABLE,
         )
         for name in CONTENT["tables"]
