@@ -151,6 +151,7 @@ def test_gain_of_separate_servers(tpot, gain):
     pools = rooflines.pools_threshold(
         weights_s=4.990, sequence_s=0.10850, prompt_s=0.3642, tpot_s=tpot
     )
+    assert pools is not None
     tokens = [pools.mixed / tpot / 8, pools.apart / tpot / (8 * (1 + pools.servers))]
     assert float(pools.gain) == pytest.approx(float(gain), abs=6e-4)
     assert tokens[1] / tokens[0] == pools.gain

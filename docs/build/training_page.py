@@ -367,7 +367,34 @@ def with_step(page: str) -> str:
         calibration=["megatron"],
     ).row
     times = {"estimate": "t_estimate_s", "serialized": "t_serial_s", "lower": "t_lower_s"}
-    return with_values(page, {name: seconds(row[column]) for name, column in times.items()})
+    values = {name: seconds(row[column]) for name, column in times.items()}
+    return with_values(page, values | offload_values())
+
+
+def offload_values() -> dict[str, str]:
+    """Thresholds of offloading in docs/train.md, by the bound, by their names."""
+    dtypes = dict.fromkeys(("weights", "cache", "activations", "compute", "gradients"), "bf16")
+
+    def rows(chip: str) -> list[dict[str, Any]]:
+        sweep = {
+            "models": ["llama-3.1-8b"],
+            "chips": [chip],
+            "phase": "train",
+            "grid": {"B": 8, "S": 8192},
+            "splits": [{"dp": 8}],
+            "dtypes": [dtypes],
+            "thresholds": ["S_offload", "X_offload"],
+        }
+        config = rooflines.load_config({"model-sweeps": {"offload": sweep}})
+        return rooflines.thresholds(config, "offload").filter(time="t_lower_s").to_dicts()
+
+    inputs, saved, states = rows("h100-sxm")
+    return {
+        "inputs": inputs["outcome"],
+        "saved": f"{saved['critical']:,}",
+        "states": f"{states['critical']:,}",
+        "c2c": f"{rows('gb200')[-1]['critical']:,}",
+    }
 
 
 def longest_steps(steps: Sequence[MeasuredStep]) -> Iterator[Sequence[str]]:

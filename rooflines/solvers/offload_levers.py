@@ -16,12 +16,8 @@ from rooflines.models.groups import groups_of
 from rooflines.solvers.payoffs import End, ends_of
 from rooflines.theory.extents import TOKENS, Pairs
 from rooflines.theory.resources import math_rate
-from rooflines.training.stage_memory import (
-    END_KERNELS,
-    EXPERT_KERNELS,
-    MLP_KERNELS,
-    saved_tensors,
-)
+from rooflines.training.plan_parts import EXPERT_KERNELS
+from rooflines.training.stage_memory import END_KERNELS, MLP_KERNELS, saved_tensors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
