@@ -2,6 +2,7 @@
 
 import random
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,6 +12,7 @@ import rooflines
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.timings import Timings
 from rooflines.loading import load_config
+from rooflines.measured.below import below_by_collection
 from rooflines.measured.catalogues import in_catalogues
 from rooflines.measured.join import BOOST_CLOCK, IN_CACHE, PARTLY, UNEXPLAINED, join_timings
 from rooflines.measured.timing_summary import error_columns, summary
@@ -208,6 +210,52 @@ def test_a_collective_below_its_bound_has_a_reason(chip, name, shards, sent, rea
     network = shipped().chips[chip].networks["nvlink"]
     seconds = sent * 2**30 / (network.bytes_per_s * network.links)
     assert collective(name, shards, 2**30, seconds, chip).frame["reason"].item() == reason
+
+
+def routed(source, distribution, seconds):
+    """One timing of the experts of DeepSeek-V3 for 128 tokens on an H100, in fp8."""
+    sizes = {"tokens": 128, "D": 7168, "Fe": 2048, "k": 8, "E": 256, "tp": 1, "ep": 1}
+    names = {"chip": "h100-sxm", "software": source.split("/")[0], "source": source}
+    kept = {"experts": "fp8", "compute": "fp8", "experts_fit": "fp8", "matrices": 3}
+    return {**names, **sizes, **kept, "distribution": distribution, "seconds": seconds}
+
+
+MEAN_S, STRICT_S = 11_109_922_903.757 / 3.35e12, 355_991_552 / 3.35e12
+"""Bounds of these experts, memory: with rows of 8 experts a token; of the kernel under `same`."""
+
+
+def test_timings_below_the_bound_are_listed_by_collection():
+    rows = [
+        routed("one/1", "power_law", MEAN_S * 0.999),
+        routed("one/1", "power_law", STRICT_S * 1.001),
+        routed("one/1", "power_law", MEAN_S * 1.001),
+        routed("one/1", "balanced", MEAN_S * 0.98),
+        routed("two/3", "balanced", MEAN_S * 1.96),
+        routed("two/3", "power_law", STRICT_S * 0.999),
+    ]
+    joined = join_timings(Timings("t.csv", pl.DataFrame(rows)), shipped())
+    skewed, even = "skewed routing", "unexplained"
+    assert joined.frame["reason"].to_list() == [skewed, skewed, None, even, None, even]
+    one, two = below_by_collection(joined).to_dicts()
+    assert (one["collection"], one["timings"], one["below"], one["below_strict"]) == (
+        "one/1",
+        *(4, 3, 0),
+    )
+    assert one["reason"] == f"2 {skewed}, 1 {even}"
+    assert one["least_ratio"] == pytest.approx(STRICT_S * 1.001 / MEAN_S)
+    assert (one["elsewhere"], one["above_elsewhere"]) == (3, 1)
+    assert (two["below"], two["below_strict"], two["reason"]) == (1, 1, f"1 {even}")
+    assert two["ratio_elsewhere"] == pytest.approx(MEAN_S / STRICT_S)
+
+
+def test_the_strict_bound_of_experts_is_the_kernel_s():
+    (row,) = join_timings(
+        Timings("t.csv", pl.DataFrame([routed("one/1", "balanced", 4e-3)])), shipped()
+    ).frame.to_dicts()
+    sizes: dict[str, Any] = {"B": 128, "D": 7168, "F": 2048, "E": 256, "k": 8}
+    kernel = rooflines.kernel("h100", "experts", dtypes="fp8", routing="same", **sizes)
+    assert row["t_strict_s"] == pytest.approx(kernel.t_lower_s, rel=1e-13)
+    assert row["t_lower_s"] == pytest.approx(MEAN_S, rel=1e-10)
 
 
 def test_the_estimate_of_a_collective():

@@ -61,6 +61,7 @@ GROUPS = {
         "measure": "Time matmuls on this machine, and describe it as a chip.",
         "calibrate": "Fit a chip and a library to timings.",
         "join": "Put timings beside the bound and the estimate.",
+        "below": "List timings below the bound by collection.",
         "judge": "Judge the bound and the estimate by timings.",
         "kernels": "Put profiled kernels on the roofline of a chip.",
     },

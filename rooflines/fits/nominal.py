@@ -40,6 +40,7 @@ from rooflines.hardware.dtype_catalogue import (
     stored_bits,
 )
 from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.kinds.collectives import ALL_REDUCE, in_switch_share
 from rooflines.kinds.formulas import EXPRESSION_FUNCTIONS
 from rooflines.kinds.kind_table import KINDS
 from rooflines.kinds.role_costs import role_costs
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from rooflines.fits.timings import TimedKind, Timings
-    from rooflines.hardware.entries import Chip
+    from rooflines.hardware.entries import Chip, Network
     from rooflines.theory.attention_window import Number
     from rooflines.theory.network import Link
     from rooflines.theory.poly import Poly
@@ -68,6 +69,8 @@ TILES = (64, 128)
 
 WORKS = ("flops", "memory_bytes", "footprint_bytes")
 """Costs in a matmul [FLOP, byte]."""
+
+NO_TIME = pl.lit(None, pl.Float64)
 
 OUTPUT_BITS = 16
 """Bits per element in queries and outputs, which attention kernels keep in half precision."""
@@ -175,7 +178,8 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
     Returns:
         Also works; `time_form.QUANTITIES`, as many as the kind has, and for matmuls `math_<tile>`
         with each tile in `TILES`; the bound `t_lower_s` [s] and its resource, `bound`: compute,
-        memory or network.
+        memory or network; the bound under any routing, or in a switch that adds up, `t_strict_s`
+        [s], null where it is `t_lower_s`.
     """
     if kind is COLLECTIVE:
         return _collective_times(frame, entry)
@@ -190,6 +194,7 @@ def nominal_times(frame: pl.DataFrame, kind: TimedKind, entry: Chip) -> pl.DataF
     of_math = pl.col("math") >= pl.col("memory")
     return frame.with_columns(
         t_lower_s=pl.max_horizontal("math", "memory"),
+        t_strict_s=pl.max_horizontal("math", "least_memory") if kind is EXPERTS else NO_TIME,
         bound=pl.when(of_math).then(pl.lit("compute")).otherwise(pl.lit("memory")),
     )
 
@@ -296,21 +301,25 @@ def _experts_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
     activated = EXPRESSION_FUNCTIONS["activated"](tokens, experts, per_token) / ep
     values = {**letters, "matrices": matrices, "touched": activated}
     costs = role_costs(KINDS["experts"], {}, values, PER_EXPERT_ROWS)
+    one_kernel = {**values, "B": tokens / ep, "touched": per_token / ep}  # that reads a token once
+    least = dict(role_costs(KINDS["experts"], {}, one_kernel).elements)
     elements = dict(costs.elements)
     stored = pl.col("experts").replace_strict(byte, return_dtype=pl.Float64)
     peak = pl.col("compute").replace_strict(per_s, return_dtype=pl.Float64)
-    read, written = (elements[role] * (OUTPUT_BITS / BITS_PER_BYTE) for role in ("x", "out"))
+    io_bytes = OUTPUT_BITS / BITS_PER_BYTE
+    read, written = elements["x"] * io_bytes, elements["out"] * io_bytes
     return frame.with_columns(
         activated=activated,
         flops=costs.flops,
         memory_bytes=elements["w"] * stored + read + written,
+        least_memory=(least["w"] * stored + (least["x"] + least["out"]) * io_bytes) / rate,
     ).with_columns(
         footprint_bytes="memory_bytes",
         math=pl.col("flops") / peak,
         memory=pl.col("memory_bytes") / rate,
         x=read / rate,
         out=written / rate,
-        inputs=tokens * width * (OUTPUT_BITS / BITS_PER_BYTE) / rate,
+        inputs=tokens * width * io_bytes / rate,
     )
 
 
@@ -328,13 +337,22 @@ def _collective_times(frame: pl.DataFrame, entry: Chip) -> pl.DataFrame:
         network, hops = sent / float(rate.per_s), float(ring_steps(route, collective))
         lower_s = pl.max_horizontal(network, float(rate.latency_s))
         columns = {"network_bytes": sent, "network": network, "hops": pl.lit(hops)}
-        parts.append(part.with_columns(**columns, t_lower_s=lower_s))
+        strict_s = NO_TIME
+        if _first_network(entry).reduces and collective == ALL_REDUCE:
+            ring_share = sum(route.bytes_per_payload_byte(collective), Fraction(0))
+            saved = float(in_switch_share(ring_share, shards) / ring_share)
+            strict_s = pl.max_horizontal(network * saved, float(rate.latency_s))
+        parts.append(part.with_columns(**columns, t_lower_s=lower_s, t_strict_s=strict_s))
     return pl.concat(parts).with_columns(bound=pl.lit("network"))
 
 
 def _link(entry: Chip) -> Link:
     """First interconnect on a chip, which has one."""
-    return next(iter(entry.networks.values())).exact
+    return _first_network(entry).exact
+
+
+def _first_network(entry: Chip) -> Network:
+    return next(iter(entry.networks.values()))
 
 
 def _on_joined_chips(timings: Timings, link: Link) -> Timings:

@@ -66,6 +66,16 @@ SYNONYMS: Mapping[str, str] = {
 """Collective by further name."""
 
 
+def in_switch_share(ring_share: Fraction, chips: int) -> Fraction:
+    """Bytes per payload byte where a switch adds up: min(ring, (N+1)/N) [1].
+
+    Args:
+        ring_share: Bytes per payload byte in the ring [1].
+        chips: N [1].
+    """
+    return min(ring_share, Fraction(chips + 1, chips))
+
+
 class LevelTime(NamedTuple):
     """A collective on one level of a route.
 
@@ -180,8 +190,8 @@ class PlacedCollective:
         """Time where the switch adds up: min(ring, (N+1)/N V) / rate [s]; None elsewhere."""
         if not (self.reduces and self.kind == ALL_REDUCE and len(self.route.levels) == 1):
             return None
-        ((_, sent, rate, latency),) = self.levels(payload)
-        return max(latency, min(sent, Fraction(self.chips + 1, self.chips) * payload) / rate)
+        ((_, _, rate, latency),) = self.levels(payload)
+        return max(latency, in_switch_share(self._shares[0], self.chips) * payload / rate)
 
     def bandwidth_bound_from(self) -> int:
         """Smallest payload whose bytes take as long as the hops [byte]."""

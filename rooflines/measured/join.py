@@ -29,6 +29,12 @@ the last-level cache; the peak is at a clock which the chip may exceed."""
 REDUCED = "reduced in the switch"
 """All-reduce whose switch adds up the payloads: each chip sends (N + 1) / N times the payload."""
 
+SKEWED = "skewed routing"
+"""Experts that tokens did not choose evenly: fewer are read than in the mean of even routing."""
+
+EVEN = "balanced"
+"""Value in the column `distribution`: tokens choose evenly."""
+
 UNEXPLAINED = "unexplained"
 """Reason where none of these is possible."""
 
@@ -45,8 +51,7 @@ NO_CALIBRATION, NO_SOFTWARE = "no calibration", "no software is named"
 """Reasons why a matmul or a collective has no estimate."""
 
 EXPLAINED_FLOOR_S = "#least"
-"""Column with the memory time for bytes beyond the last-level cache, or for an all-reduce in the
-switch [s]."""
+"""Column with the memory time for bytes beyond the last-level cache [s]."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +77,8 @@ def join_timings(timings: Timings, catalogues: Catalogues) -> JoinedTimings:
 
     Returns:
         Each timing with `flops` [FLOP], `memory_bytes` [byte] and `memory_intensity` [FLOP/byte],
-        or `network_bytes` [byte], or columns from `served_rows`; `t_lower_s`, `t_estimate_s`,
+        or `network_bytes` [byte], or columns from `served_rows`; `t_lower_s`; of experts and
+        collectives `t_strict_s`, under any routing and in the switch; `t_estimate_s`,
         `t_estimate_p10_s` and `t_estimate_p90_s` [s]; `calibration`; `ratio_lower` and
         `ratio_estimate`, measured over these [1]; `bound`; for served models columns from
         `with_estimates`; for matmuls `dtypes`, `region` (the bin for B) and `fits_cache` (true if
@@ -113,8 +119,8 @@ def _kernels(
     frame: pl.DataFrame, kind: TimedKind, catalogues: Catalogues
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Matmuls, attention or collectives with their metrics, and those skipped."""
-    chips = catalogues.chips
     column, missing_reason = missing_row_reason(kind)
+    chips = catalogues.chips
     if kind is MATMUL_TIMINGS:
         frame = with_dtypes(frame, catalogues.dtypes)
     elif kind is not COLLECTIVE:
@@ -124,16 +130,8 @@ def _kernels(
     )
     rows = pl.concat(kernel_rows(covered, kind, catalogues)).sort(ROW)
     if kind is COLLECTIVE:
-        first = ((name, [*chip.networks.values()][:1]) for name, chip in chips.items())
-        reducing = [name for name, network in first if any(link.reduces for link in network)]
-        in_switch = pl.col("chip").is_in(reducing) & (pl.col("collective") == "all-reduce")
-        around_ring = 2 * (pl.col("shards") - 1)  # times payload / N, where a switch takes N + 1
-        floor_s = pl.when(in_switch).then(
-            pl.col("t_lower_s") * (pl.col("shards") + 1) / around_ring
-        )
-        return rows.with_columns(
-            fits_cache=pl.lit(None, pl.Boolean), **{EXPLAINED_FLOOR_S: floor_s}
-        ), skipped
+        nulls = {"fits_cache": pl.lit(None, pl.Boolean), EXPLAINED_FLOOR_S: None}
+        return rows.with_columns(**nulls), skipped
     caches = {chip: chips[chip].last_level_cache for chip in rows["chip"].unique()}
     capacities = {chip: cache and cache.capacity_bytes for chip, cache in caches.items()}
     capacity = pl.col("chip").replace_strict(capacities, return_dtype=pl.Float64)
@@ -203,12 +201,16 @@ def _with_ratios(rows: pl.DataFrame, chips: Mapping[str, Chip]) -> pl.DataFrame:
     """Add the ratios, and the reason for a time below the bound."""
     boosted = [chip for chip in rows["chip"].unique() if chips[chip].clock == "boost"]
     seconds, bound = pl.col("seconds"), pl.col("bound")
+    strict_s = pl.col("t_strict_s") if "t_strict_s" in rows.columns else pl.lit(None, pl.Float64)
+    is_even = pl.col("distribution") == EVEN if "distribution" in rows.columns else pl.lit(None)
     explanation = (
-        pl.when((bound == "memory") & pl.col("fits_cache"))
+        pl.when((bound == "memory") & (seconds >= strict_s) & ~is_even.fill_null(value=False))
+        .then(pl.lit(SKEWED))
+        .when((bound == "memory") & pl.col("fits_cache"))
         .then(pl.lit(IN_CACHE))
         .when((bound == "memory") & (seconds >= pl.col(EXPLAINED_FLOOR_S)))
         .then(pl.lit(PARTLY))
-        .when((bound == "network") & (seconds >= pl.col(EXPLAINED_FLOOR_S)))
+        .when((bound == "network") & (seconds >= strict_s))
         .then(pl.lit(REDUCED))
         .when((bound == "compute") & pl.col("chip").is_in(boosted))
         .then(pl.lit(BOOST_CLOCK))

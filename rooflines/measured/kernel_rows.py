@@ -38,6 +38,7 @@ METRICS = (
     "footprint_bytes",
     "network_bytes",
     "t_lower_s",
+    "t_strict_s",
     *ESTIMATES,
     "bound",
     "calibration",
