@@ -36,6 +36,7 @@ def same_shape(one, other):
 
     def sizes(shape):
         apart = {"attention", "mlp", "moe", "window", "sparse", "family"}
+        apart |= {"encoder", "rotary_elements"}  # what engines load besides
         mlp, moe = shape.mlp, shape.moe
         return (
             {name: getattr(shape, name) for name in set(Shape.model_fields) - apart},

@@ -486,6 +486,16 @@ class Shape(Entry):
     context: ModelSize | None = Field(
         None, description="longest context in training; null: unknown [1]"
     )
+    encoder: NonNegativeSize = Field(
+        0,
+        description="parameters of encoders of images or audio and their projectors, which engines "
+        "load and text steps skip; in no count of the model [1]",
+    )
+    rotary_elements: NonNegativeSize | None = Field(
+        None,
+        description="elements in tables of rotary angles, which engines keep on every chip; null: "
+        "context x rotary head size [1]",
+    )
 
     @model_validator(mode="after")
     def _check_layers(self) -> Self:

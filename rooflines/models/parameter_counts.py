@@ -98,7 +98,7 @@ class Parameters:
         }
 
 
-def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
+def mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
     """Projections in attention, indexers and SSM layers, each with its number of layers."""
     for layers, attention, _, compression, _ in shape.attentions:
         yield from ((layers, matrix) for matrix in attention.matrices(shape.D))
@@ -114,7 +114,7 @@ def _mixer_matrices(shape: Shape) -> Iterator[tuple[int, Matrix]]:
         yield from ((shape.state.layers, matrix) for matrix in shape.state.matrices(shape.D))
 
 
-def _routing_matrices(shape: Shape) -> Iterator[Matrix]:
+def routing_matrices(shape: Shape) -> Iterator[Matrix]:
     """Router in a MoE layer, and projections to the latent width and back."""
     if (moe := shape.moe) is not None:
         yield moe.router(shape.D)
@@ -128,34 +128,34 @@ def copied_weights(shape: Shape, tp: int) -> Fraction:
         shape: The model.
         tp: Chips in a tensor-parallel group [1].
     """
-    mixers = sum(count * _excess_weights(matrix, tp) for count, matrix in _mixer_matrices(shape))
+    mixers = sum(count * excess_weights(matrix, tp) for count, matrix in mixer_matrices(shape))
     return mixers + shape.moe_layers * copied_routing_weights(shape, tp)
 
 
 def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
     """Weights per chip beyond an even share in one layer's router and latent projections [1]."""
-    return sum((_excess_weights(matrix, tp) for matrix in _routing_matrices(shape)), Fraction(0))
+    return sum((excess_weights(matrix, tp) for matrix in routing_matrices(shape)), Fraction(0))
 
 
 def copied_router_weights(shape: Shape, tp: int) -> Fraction:
     """Weights per chip beyond an even share in one layer's router [1]."""
-    return Fraction(0) if shape.moe is None else _excess_weights(shape.moe.router(shape.D), tp)
+    return Fraction(0) if shape.moe is None else excess_weights(shape.moe.router(shape.D), tp)
 
 
 def copied_stream_weights(shape: Shape, tp: int) -> Fraction:
     """Weights per chip beyond an even share in all hyper-connections [1]."""
     return sum(
-        (count * _excess_weights(matrix, tp) for count, matrix in _stream_matrices(shape)),
+        (count * excess_weights(matrix, tp) for count, matrix in all_stream_matrices(shape)),
         Fraction(0),
     )
 
 
-def _stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
+def all_stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
     """Matmuls in hyper-connections, with counts."""
     return stream_matrices(shape.streams, shape.layers, shape.D)
 
 
-def _excess_weights(matrix: Matrix, tp: int) -> Fraction:
+def excess_weights(matrix: Matrix, tp: int) -> Fraction:
     """Weights in one matrix per chip beyond an even share [1]."""
     return sum((part.weights * part.excess_share(tp) for part in matrix.copied_parts), Fraction(0))
 
@@ -178,7 +178,7 @@ def _cross_attention(shape: Shape) -> tuple[int, int]:
 def parameters_of(shape: Shape) -> Parameters:
     """Count the parameters of a model, exact."""
     width, moe = shape.D, shape.moe
-    matrices = sum(count * matrix.weights for count, matrix in _mixer_matrices(shape))
+    matrices = sum(count * matrix.weights for count, matrix in mixer_matrices(shape))
     norms = shape.norm_count * shape.norm
     biases = shape.outputs * shape.head_bias + stream_vectors(shape.streams, shape.layers)
     for layers, attention, _, compression, _ in shape.attentions:
@@ -201,7 +201,7 @@ def parameters_of(shape: Shape) -> Parameters:
         routed, vectors = expert.weights(moe.width(width)), expert.biases(width)
         experts = layers * moe.E * routed
         shared = layers * moe.shared * expert.weights(width)
-        router = layers * sum(matrix.weights for matrix in _routing_matrices(shape))
+        router = layers * sum(matrix.weights for matrix in routing_matrices(shape))
         latents = layers * sum(matrix.weights for matrix in moe.latents(width))
         norms += layers * (moe.latent or 0) * moe.latent_norm
         biases += layers * moe.E * vectors
@@ -215,7 +215,7 @@ def parameters_of(shape: Shape) -> Parameters:
         experts=experts,
         shared=shared,
         router=router,
-        streams=sum(count * matrix.weights for count, matrix in _stream_matrices(shape)),
+        streams=sum(count * matrix.weights for count, matrix in all_stream_matrices(shape)),
         norms=norms,
         biases=biases,
         unembedding=shape.unembedding,

@@ -18,7 +18,7 @@ from rooflines.basics.files import bounded_text
 from rooflines.basics.numbers import whole
 from rooflines.basics.text import si
 from rooflines.hardware.entry_forms import validate_entry
-from rooflines.models.architecture import Shape
+from rooflines.models.architecture import Gqa, Shape
 from rooflines.models.hf.config_keys import ENCODER_REASON, MTP_KEYS, VISION_REASON, Keys, tables
 from rooflines.models.hf.families import families, form_of
 from rooflines.models.hf.params_json import PARAMS_JSON, config_of_params, is_params
@@ -73,6 +73,9 @@ MAX_INDEX_ERROR = 0.01
 """Tolerance between an index's bytes and the counted bytes, as a share of these [1]."""
 
 TIED = "tie_word_embeddings"
+
+MAX_ROTARY_FACTOR = 1024
+"""Largest factor of a longer context that is understood [1]."""
 
 MIN_TIES_VERSION = 5
 """First transformers version in which the top-level key wins where the two differ."""
@@ -235,6 +238,7 @@ def _model(
     if scores is not None:
         shape_form.pop("mtp", None)
     shape = validate_entry(Shape, {"family": family, "scores": scores, **shape_form})
+    shape = shape.model_copy(update={"rotary_elements": rotary_elements(config, shape)})
     if dtypes is None:
         published = published_dtypes(keys, shape, layer_types, quant_config)
     else:
@@ -256,6 +260,39 @@ def _model(
     note = "; ".join(filter(None, notes)) or None
     name = f"{name} as {family}" if read_as else name
     return Model(name, shape, published.dtypes, note, weight_only=published.weight_only)
+
+
+def rotary_elements(config: Mapping[str, Any], shape: Shape) -> int | None:
+    """Elements in tables of rotary angles, where they are not context x head size [1].
+
+    Linear scaling lengthens the table, and a partial factor makes its rows shorter. Local layers
+    with a base of their own have a second table, which is not scaled.
+
+    Source: `get_rope` in vLLM, vllm/model_executor/layers/rotary_embedding.
+
+    Args:
+        config: The text part's config.
+        shape: The model.
+
+    Returns:
+        None: context x head size, or the config says nothing that is understood.
+    """
+    scaling = config.get("rope_scaling") or config.get("rope_parameters")
+    scaling = scaling if isinstance(scaling, Mapping) else {}
+    by_layer = scaling.get("full_attention")
+    scaled = by_layer if isinstance(by_layer, Mapping) else scaling
+    factor, share = scaled.get("factor", 1), config.get("partial_rotary_factor")
+    share = scaled.get("partial_rotary_factor", 1) if share is None else share
+    if scaled.get("rope_type", scaled.get("type")) != "linear":
+        factor = 1
+    numbers = [number for number in (factor, share) if isinstance(number, int | float)]
+    if len(numbers) < 2 or not isinstance(shape.attention, Gqa) or shape.context is None:  # noqa: PLR2004, both
+        return None
+    tables = factor + (bool(by_layer) or config.get("rope_local_base_freq") is not None)
+    is_plain = tables == 1 and share == 1
+    if is_plain or not 0 < share <= 1 or not 1 <= factor <= MAX_ROTARY_FACTOR:
+        return None
+    return int(shape.context * tables) * int(shape.attention.H * share)
 
 
 def _scores(config: Mapping[str, Any]) -> int | None:
