@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -36,6 +36,7 @@ from rooflines.hardware.chip_catalogue import add_price, chip_entries, resolve_c
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.plausibility import plausibility_warnings
+from rooflines.models.engine_rules import all_engines, validated_engines
 from rooflines.models.library import models_of
 from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, contexts_beyond_training
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
     from rooflines.measured.timing_sets import MeasuredSet
+    from rooflines.models.engine_rules import Engine
     from rooflines.models.model import Model
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
@@ -81,6 +83,7 @@ class Config:
         measurements: Timing sets by name.
         chips: All chips by id: the catalogue's and the config's own.
         calibrations: Shipped calibrations, and those in the config's files, which win.
+        engines: Serving engines by id: the catalogue's, and the config's own, which win.
         charts: The charts to draw, all choices made.
         formats: Picture formats.
         site: Texts and links on the site, without empty ones.
@@ -96,6 +99,7 @@ class Config:
     formats: tuple[str, ...]
     site: Mapping[str, str]
     plain: JSON
+    engines: Mapping[str, Engine] | None = None
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -253,6 +257,7 @@ def _checked(
         tuple(top.formats),
         site,
         _plain(content),
+        all_engines(top.engines) if top.engines else None,
     )
     return config, unlikely
 
@@ -269,6 +274,8 @@ def _form(content: object) -> tuple[ConfigFile, Mapping[str, Chip]]:
             top = validate_entry(ConfigFile, content)
         with mistakes.at("chips"):
             chips = {**chip_entries(), **_own_chips(given.get("chips", {}))}
+        with mistakes.at("engines"):
+            validated_engines(given.get("engines", {}))
     return top, chips
 
 
@@ -318,7 +325,11 @@ def _sweeps(
                 else:
                     models = _models(name, config, top, folder, entry_mistakes)
                     shared = with_every_split(config, models, chips)
-                    sweep = checked_sweep(sweep_of_models(name, shared, *entries, models))
+                    model_sweep = sweep_of_models(name, shared, *entries, models)
+                    if top.engines:
+                        engines = all_engines(top.engines)
+                        model_sweep = replace(model_sweep, engines=engines)
+                    sweep = checked_sweep(model_sweep)
                 solved = solutions + sweep.max_thresholds()
                 if isinstance(sweep, KernelSweep):
                     _check_thresholds(sweep.max_thresholds(), MAX_KERNEL_THRESHOLDS)

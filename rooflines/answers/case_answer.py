@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
+from rooflines.answers.engine_answer import engine_answer
 from rooflines.answers.faster_than_bound import FasterInputs, reasons_for
 from rooflines.answers.levers import dtypes_bounds, other_dtypes, step_levers
 from rooflines.answers.measured_number import judged_number
@@ -460,6 +461,7 @@ def _serving_answer(
         published=_published(case, chip),
         in_chunks=_in_chunks(case, step),
         cache_split=sweep.config.cache_split,
+        engine=engine_answer(case, step.S),
         draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         per_sequence_s={  # without the experts that further tokens touch
             bound: float(max(piece[0].affine_in("B").slope.at(extents) for piece in time.pieces))

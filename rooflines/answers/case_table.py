@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 MAX_CASES = 500
 """Rows of a table on a screen [1]."""
 
-CASE_KEYS = ("chip", "memory", "network", "dtypes", "split")
+CASE_KEYS = ("chip", "memory", "network", "dtypes", "split", "engine")
 """Keys in which cases can differ, besides sizes."""
 
 FIRST_TOKEN = {
@@ -61,6 +61,9 @@ FIRST_TOKEN = {
     ESTIMATE_BASIS: "prefill_estimate_s",
 }
 """Columns with the time to the first token, by basis."""
+
+HELD, HELD_TITLE = "concurrency", "engine holds"
+"""Column with the requests that an engine holds, and its title."""
 
 OF_REQUESTS = {
     "ttft_basis_s": "TTFT ({})",
@@ -73,6 +76,7 @@ OF_REQUESTS = {
     "bound": "bound",
     "fits": "fits",
     "max_B": "largest B",
+    HELD: HELD_TITLE,
 }
 """Column titles of requests on a screen, by column; the basis stands in the first two."""
 
@@ -94,6 +98,16 @@ ALL_TOKENS = "tokens/s"
 
 BAND, USER_RATE, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
+
+
+def engine_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Engines whose pools a table has, in one sentence."""
+    engines = dict.fromkeys(
+        f"{row['engine']} {row['engine_version']}" for row in rows if row.get("engine")
+    )
+    if engines:
+        meaning = f"requests in the pool of one replica ({', '.join(engines)})"
+        yield f"{HELD_TITLE.capitalize()}: {meaning}; largest B is the exact need alone."
 
 
 def operation_titles(basis: Basis) -> dict[str, str]:
@@ -123,6 +137,7 @@ def step_titles(basis: Basis) -> dict[str, str]:
         "compute_bound_from": "compute-bound from",
         "fits": "fits",
         "max_B": "largest B",
+        HELD: HELD_TITLE,
         "max_S": "longest S",
         f"usd_per_mtok{basis.suffix}": "$/Mtok",
     }
@@ -305,7 +320,7 @@ def _cases(
     columns["compute_bound_from"] += f" {axis} ="
     skipped_notes = (_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
     routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
-    notes = [*basis_notes(sweeps, rows, basis), *_binding(rows, varied)]
+    notes = [*basis_notes(sweeps, rows, basis), *_binding(rows, varied), *engine_notes(rows)]
     notes += [*dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
     if not isinstance(first, Sweep):
@@ -438,7 +453,7 @@ def request_cases(
             "usd_per_output_mtok": row[f"usd_per_mtok{basis.suffix}"],
         }
     keys = [key for key in CASE_KEYS if key != "network"]
-    varied = [key for key in (*keys, *sizes) if len({row[key] for row in rows}) > 1]
+    varied = [key for key in (*keys, *sizes) if len({row.get(key) for row in rows}) > 1]
     columns = {name: {"input": "isl", "output": "osl"}.get(name, name) for name in varied}
     columns |= {
         name: title.format(basis.title)
@@ -447,7 +462,7 @@ def request_cases(
     }
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
-    notes = [*basis_notes(sweeps, rows, basis)]
+    notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows)]
     notes += dict.fromkeys(note for sweep in sweeps for note in _waiting_notes(sweep, basis))
     reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
     notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)

@@ -119,6 +119,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
     pull: str | None = None,
     chunk: str | None = None,
     slowdown: float | None = None,
+    engine: str | Mapping[str, object] | None = None,
     routing: str = "uniform",
     cache_split: str = "heads",
     network: str | Sequence[str] | None = None,
@@ -148,6 +149,9 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         chunk: Step time for tokens of a prompt in the step, `20ms`, `free` or `20ms,after=4096`,
             for `payoffs`; None: not asked.
         slowdown: Estimate over bound for `payoffs`; None: by the calibration [1].
+        engine: Serving engine whose pool stands beside the exact need, in `.engine`: `vllm`,
+            `sglang` or `trtllm`, or with options, `{"name": "vllm", "utilization": 0.95}`, as in a
+            config; alone it also picks the engine's fit. None: none.
         routing: Which experts tokens choose: `uniform`, `same` or `all`.
         cache_split: `heads` or `batch`.
         network: The interconnect, or two, inner first; None: the chip's first.
@@ -172,6 +176,7 @@ def explain_model(  # noqa: PLR0913, the parts of a question
         pull=pull,
         chunk=chunk,
         slowdown=slowdown,
+        engine=engine,
         routing=routing,
         cache_split=cache_split,
         network=network,

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.errors import KeyPath
     from rooflines.hardware.entries import Chip
+    from rooflines.models.engine_rules import Engine
     from rooflines.sweep.step_sweep import ModelSweep
 
 NAME = "explain"
@@ -95,10 +96,12 @@ class QuestionCatalogues(NamedTuple):
         chips: By id.
         calibrations: By chip and software; None: those of the package, which are read where a
             question names software.
+        engines: Serving engines by id; None: those of the package.
     """
 
     chips: Mapping[str, Chip]
     calibrations: Calibrations | None = None
+    engines: Mapping[str, Engine] | None = None
 
 
 class HasCatalogues(Protocol):
@@ -112,12 +115,16 @@ class HasCatalogues(Protocol):
     def calibrations(self) -> Calibrations | None:
         """Calibrations by chip and software; None: those of the package."""
 
+    @property
+    def engines(self) -> Mapping[str, Engine] | None:
+        """Serving engines by id; None: those of the package."""
+
 
 def catalogues_in(config: HasCatalogues | None) -> QuestionCatalogues:
     """Names that a question can use: from a config, or the package's catalogues."""
     if config is None:
         return QuestionCatalogues(chip_entries())
-    return QuestionCatalogues(config.chips, config.calibrations)
+    return QuestionCatalogues(config.chips, config.calibrations, config.engines)
 
 
 def model_question(
@@ -395,7 +402,7 @@ def _checked(
         if model is None:
             return checked_sweep(Sweep(NAME, config, *sweep_inputs, fastest_axes=True))
         sweep = sweep_of_models(NAME, config, *sweep_inputs, {model.name: model})
-        return checked_sweep(replace(sweep, fastest_axes=True))
+        return checked_sweep(replace(sweep, fastest_axes=True, engines=catalogues.engines))
     except RooflinesError as error:
         real = [mistake for mistake in error.errors if mistake.path[:1] != ("thresholds",)]
         if not real and SHARDS in keys["thresholds"]:
@@ -428,6 +435,10 @@ def _word(path: KeyPath) -> str:
     head, *rest = [key for key in path if isinstance(key, str)] or [""]
     if head == "grid" and rest:
         head = "size"
+    if head == "engine" and rest and rest[0] not in ("name", "version"):
+        return f"--{rest[0].replace('_', '-')}"
+    if rest == ["name"]:
+        rest = []
     return " ".join([PLACES.get(head, head), ".".join(rest)]).strip()
 
 

@@ -33,6 +33,7 @@ from rooflines.theory.resources import MATH
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.answers.engine_answer import EngineAnswer
     from rooflines.answers.levers import Lever
     from rooflines.answers.measured_number import MeasuredNumber
     from rooflines.sweep.exact_times import StepSeconds
@@ -67,6 +68,7 @@ class ServingAnswer(StepAnswer):
             and to the network (by what is sent), by bottleneck [s].
         waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
             flight: `engine`, `p10` and `p90` [1]; None: no run tells.
+        engine: Pool of the serving engine that is asked for; None: none is.
     """
 
     kind: ClassVar[str] = "serving"
@@ -93,6 +95,7 @@ class ServingAnswer(StepAnswer):
     draft: Mapping[str, float] | None
     per_sequence_s: Mapping[str, float]
     waiting: Mapping[str, Any] | None
+    engine: EngineAnswer | None = None
 
     @property
     def decodes(self) -> bool:
@@ -210,9 +213,12 @@ class ServingAnswer(StepAnswer):
         weights, caches = (si(held_bytes, "B") for held_bytes in parts.values())
         room = ""
         if self.capacity_bytes is not None:
-            room = f"; B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
+            alone = "" if self.engine is None else "exact need alone "
+            room = f"; {alone}B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
             room += f"; {self._fitting()}" if row["fits"] and row["chips"] > 1 else ""
         yield "fits", self._fit(f"{weights} of weights, {caches} of KV cache") + room
+        if self.engine is not None:
+            yield from self.engine.lines(row["dp"])
         yield "cost", "; ".join(self._costs())
 
     def _throughput(self) -> str:

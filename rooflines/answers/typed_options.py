@@ -7,12 +7,13 @@ become numbers in SI units. The question's notes say what was assumed.
 from __future__ import annotations
 
 import math
+import re
 from itertools import combinations_with_replacement, product
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.question_sizes import MODEL_SIZES, values_of
 from rooflines.answers.question_words import EVERY_SPLIT, FSDP
-from rooflines.answers.word_forms import ACCUMULATION
+from rooflines.answers.word_forms import ACCUMULATION, ENGINES
 from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
@@ -56,6 +57,7 @@ def typed_options(
     if "measured" in merged:
         with at_path("--measured"):
             merged["measured"] = measured_value(merged["measured"])
+    merged |= _engine(merged)
     if isinstance(merged.get("calibration"), str):
         merged["calibration"] = merged["calibration"].split(",")
     splits = _splits(question, merged.pop("split", None))
@@ -95,6 +97,56 @@ def _merged(question: Question, options: Mapping[str, Any]) -> dict[str, Any]:
         fix = "leave it out, or type `rooflines train`"
         raise RooflinesError(ACCUMULATION, "is of training", fix)
     return merged
+
+
+ENGINE_OPTIONS = (
+    *("utilization", "max_batched_tokens", "max_seqs"),
+    *("engine_reserve", "peak", "prefix_caching", "full_windows"),
+)
+"""Options of a serving engine."""
+
+ENGINE_VERSION = re.compile(r"\s*([^:=@\s]+)(?:[:=@\s]+([\d.]+))?\s*")
+"""A serving engine as typed, perhaps with its version: vllm:0.21."""
+
+YES, NO = ("yes", "true", "on", "1", ""), ("no", "false", "off", "0")
+"""Words for an option that is on, or off."""
+
+
+def _engine(merged: dict[str, Any]) -> dict[str, Any]:
+    """Engines of a sweep, from an engine's options, which are taken out.
+
+    Raises:
+        RooflinesError: An option is given without an engine.
+    """
+    options = {key: merged.pop(key) for key in ENGINE_OPTIONS if key in merged}
+    named = merged.pop("engine", None)
+    if named is None:
+        if options:
+            option = next(iter(options)).replace("_", "-")
+            raise RooflinesError(f"--{option}", "is of a serving engine", "add --engine vllm")
+        return {}
+    for key in ("prefix_caching", "full_windows"):
+        if isinstance(options.get(key), str):
+            options[key] = _switch(key, options[key])
+    if not isinstance(named, str):
+        return {"engine": named}
+    engines = []
+    for text in named.split(","):
+        match = ENGINE_VERSION.fullmatch(text)
+        name, version = match.groups() if match else (text, None)
+        name = ENGINES.get(name.lower(), "") or name
+        engines.append(
+            {"name": name, **({} if version is None else {"version": version}), **options}
+        )
+    return {"engine": engines}
+
+
+def _switch(key: str, text: str) -> bool:
+    """Value of an option that is on or off."""
+    if text.lower() in (*YES, *NO):
+        return text.lower() in YES
+    option = key.replace("_", "-")
+    raise RooflinesError(f"--{option}", f"is {quote(text)}", "write yes or no", value=text)
 
 
 def _of_count(question: Question, options: dict[str, Any], splits: list[Any]) -> list[Any]:

@@ -207,7 +207,13 @@ ACCUMULATION_KEYS = (
 
 OPTION_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("within", "under", "tpot", "itl", "slo"), "within"),
-    **dict.fromkeys(("calibration", "engine"), "calibration"),
+    "calibration": "calibration",
+    **{key: key for key in ("engine", "peak", "engine_reserve", "prefix_caching", "full_windows")},
+    **dict.fromkeys(("utilization", "gpu_memory_utilization"), "utilization"),
+    **dict.fromkeys(("mem_fraction_static", "free_gpu_memory_fraction"), "utilization"),
+    **dict.fromkeys(("max_batched_tokens", "max_num_batched_tokens"), "max_batched_tokens"),
+    **dict.fromkeys(("chunked_prefill_size", "max_num_tokens"), "max_batched_tokens"),
+    "max_seqs": "max_seqs",
     **{key: key for key in ("phase", "tokens", "price", "network", "memory", "draft", "as")},
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},

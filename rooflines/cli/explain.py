@@ -92,6 +92,16 @@ OF_MODELS = {
     ),
     "pools": "TIME: With isl and osl: when separate prefill servers keep a TPOT, such as 20ms.",
     "slowdown": "FACTOR: Of levers: estimate over bound; default: by the calibration.",
+    "engine": (
+        "NAME: Serving engine whose pool of caches stands beside the exact need: vllm, sglang or "
+        "trtllm; vllm:0.21 for a version. Alone it also picks the engine's fit."
+    ),
+    "utilization": "SHARE: Of an engine: memory that it takes, such as 0.95.",
+    "max_batched_tokens": "N: Of an engine: tokens of a step.",
+    "max_seqs": "N: Of an engine: sequences of a step.",
+    "engine_reserve": "BYTES: Of an engine: kept besides weights and caches, such as 4.25GiB.",
+    "peak": "BYTES: Of TensorRT-LLM: peak of its trial step, weights included.",
+    "full_windows": "yes: Of an engine: layers with a window keep every token.",
     "routing": "HOW: Expert routing: uniform, the default, same or all.",
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",
@@ -220,6 +230,7 @@ def command(
         rooflines explain tpu-v5e "BSD,DF->BSF" B=8 S=4096 D=8192 F=28672 int8
         rooflines explain h100 128x8192x28672 bf16 --split tp=8
         rooflines explain h100 64x8192x28672 w4a16 --shards 8 --sharding column/gather-x
+        rooflines explain h100 gemma-3-27b B=4 S=8192 --engine vllm --utilization 0.95
         rooflines explain h100 128x8192x8192 bf16 --set memory.hbm.bytes_per_s=4.8e12
         rooflines explain h100 128x8192x8192 bf16 --memory all
         rooflines explain h100 128x8192x8192 bf16 --measured 250us

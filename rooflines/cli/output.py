@@ -192,7 +192,7 @@ def catalogues_of(config: str | None) -> QuestionCatalogues:
     from rooflines.loading import load_config  # noqa: PLC0415 - most questions have no config
 
     loaded = load_config(config, needs_sweeps=False)
-    return QuestionCatalogues(loaded.chips, loaded.calibrations)
+    return QuestionCatalogues(loaded.chips, loaded.calibrations, loaded.engines)
 
 
 def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> str:

@@ -38,7 +38,8 @@ from rooflines.hardware.entry_forms import (
     validate_entry,
 )
 from rooflines.models.architecture import DECODE, TRAIN, Phase
-from rooflines.models.split import CACHE_SPLITS, Parallelism, Split
+from rooflines.models.engine_start import EngineStart  # noqa: TC001, pydantic reads it at run time
+from rooflines.models.split import BY_HEADS, CACHE_SPLITS, Parallelism, Split
 from rooflines.models.tensor_dtypes import StepDtypes, step_dtypes, training_dtypes
 from rooflines.theory.routing import ROUTINGS
 from rooflines.training.parallel_plan import TrainingKeys, TrainingPlan
@@ -159,7 +160,7 @@ class Levers(Entry):
 
 
 OF_TRAINING = (*TrainingKeys.model_fields, "tokens")
-OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing")
+OF_SERVING = ("requests", "pools", "draft", "targets", "cache_split", "routing", "engine")
 """Keys of sweeps that train, and of sweeps that do not."""
 
 
@@ -193,6 +194,13 @@ def _labelled(dtypes: list[StepDtypes]) -> list[StepDtypes]:
     """Dtypes of different names."""
     unique([dtype.label for dtype in dtypes], "give it another name:")
     return dtypes
+
+
+def _engines(engines: list[EngineStart] | None) -> list[EngineStart] | None:
+    """Engines with different names in tables."""
+    if engines is not None:
+        unique([f"{engine.label} {engine.version or ''}".strip() for engine in engines])
+    return engines
 
 
 def _grid(value: object) -> object:
@@ -289,6 +297,15 @@ class WorkloadKeys(Entry):
             "copied beyond them; or by sequences, with all-to-alls around attention"
         ),
     )
+    engine: Annotated[list[EngineStart] | None, Listed(), AfterValidator(_engines)] = Field(
+        None,
+        description=(
+            "serving engines whose pools of caches stand beside the exact need: vllm, sglang or "
+            "trtllm, or {name: , version: , utilization: , max_batched_tokens: , max_seqs: , "
+            "block: , engine_reserve: , peak: , prefix_caching: , full_windows: }; alone it also "
+            "picks the calibration. Several make a row each"
+        ),
+    )
     routing: Literal["uniform", "same", "all"] = Field(
         "uniform",
         description=(
@@ -367,6 +384,9 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
         """Training stands alone, without keys of serving; its keys stand nowhere else."""
         with Mistakes() as mistakes:
             trains = TRAIN in self.phase
+            if self.engine is not None and self.cache_split != BY_HEADS:
+                problem = f"is {self.cache_split}, but engines split caches by heads"
+                mistakes.add(RooflinesError("cache_split", problem, "leave out one of them"))
             if trains and len(self.phase) > 1:
                 fix = "write a sweep for each"
                 mistakes.add(RooflinesError("phase", "lists train beside others", fix))

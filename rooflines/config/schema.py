@@ -269,6 +269,12 @@ class ConfigFile(Entry):
             "your own chips, or variants with a base and dotted paths to the numbers that differ"
         ),
     )
+    engines: dict[Any, Any] = Field(
+        {},
+        description=(
+            "your own serving engines, or other rules of one, in the form of config/engines.yaml"
+        ),
+    )
     prices: dict[str, Positive] = Field(
         {}, description="hourly price per chip by chip id, in place of the catalogue's [USD/h]"
     )

@@ -249,7 +249,13 @@ UNTIMED_PREFIX = "untimed"
 """Prefix to the matmul fits that estimate a kernel without timings."""
 
 STEP_METRICS = _columns(
-    "step-works", "step-footprint", "step-times", "step-totals", "step-rates", "prices"
+    "step-works",
+    "step-footprint",
+    "engine-pool",
+    "step-times",
+    "step-totals",
+    "step-rates",
+    "prices",
 )
 """Columns besides the keys; `columns:` in a model sweep selects from these."""
 

@@ -330,6 +330,7 @@ class KernelTable(StepTable):
     KERNELS = True
 
     def __init__(self, sweep: ModelSweep) -> None:
+        sweep = sweep.without_engines
         super().__init__(sweep)
         if sweep.config.requests:
             problem = "asks for requests, and a row of these is of many steps"

@@ -12,6 +12,7 @@ import polars as pl
 from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX, UNTIMED_PREFIX
 from rooflines.evaluation.compiler import RowCompiler, Value, first_longest
+from rooflines.evaluation.engine_columns import pool_stages
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
 from rooflines.sweep.cases import Case
@@ -218,10 +219,10 @@ def largest_piece(
 
 
 def steps_footprints(steps: StepBlock[StepCase]) -> Stages:
-    """Footprints and `fits`."""
+    """Footprints and `fits`, and pools of serving engines where some are asked for."""
     for name, values in footprint_columns(steps.cases).items():
         steps.compiler.put(name, values)
-    return footprint_stages()
+    return [*footprint_stages(), *pool_stages(steps.cases)]
 
 
 def times_at_peak(steps: StepBlock[Any]) -> dict[str, pl.Expr]:

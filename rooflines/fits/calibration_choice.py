@@ -51,7 +51,11 @@ class CalibrationFit(Generic[AnyNumbers]):
 
 
 def auto_softwares(
-    calibrations: Calibrations, chip: str, entry: Chip, computes: Collection[str]
+    calibrations: Calibrations,
+    chip: str,
+    entry: Chip,
+    computes: Collection[str],
+    engine: str | None = None,
 ) -> Sequence[str]:
     """Software that `auto` takes; empty: the chip's own calibration, which may be none.
 
@@ -60,10 +64,11 @@ def auto_softwares(
         chip: The chip's id.
         entry: Its entry, whose own calibration counts where it covers the compute dtypes.
         computes: The compute dtypes of one step or operation.
+        engine: Engine to take where it has such fits; None: the first.
     """
     if (entry.calibration or {}).keys() >= {*computes}:
         return ()
-    return calibrations.auto_softwares(chip, computes)
+    return calibrations.auto_softwares(chip, computes, engine)
 
 
 @dataclass(frozen=True)

@@ -383,20 +383,23 @@ class Calibrations(Entry):
                 by_chip.setdefault(key.chip, set()).update(timed)
         return versions
 
-    def auto_softwares(self, chip: str, computes: Iterable[str]) -> tuple[str, ...]:
+    def auto_softwares(
+        self, chip: str, computes: Iterable[str], engine: str | None = None
+    ) -> tuple[str, ...]:
         """Software that `auto` takes: the first engine with fits in all compute dtypes, and NCCL.
 
         Args:
             chip: The chip's id.
             computes: The compute dtypes of one step or operation.
+            engine: Engine to take where it has such fits; None: the first.
 
         Returns:
             Empty where no engine has them all.
         """
         dtypes = [*computes]
-        for engine in AUTO_ENGINES:
-            if all(self.matmul(chip, [engine], dtype) for dtype in dtypes):
-                return engine, AUTO_COLLECTIVES
+        for name in dict.fromkeys(filter(None, (engine, *AUTO_ENGINES))):
+            if all(self.matmul(chip, [name], dtype) for dtype in dtypes):
+                return name, AUTO_COLLECTIVES
         return ()
 
     def training_softwares(self, chip: str) -> tuple[str, ...]:

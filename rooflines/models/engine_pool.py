@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Shape
     from rooflines.models.engine_rules import EngineRules
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
 
-FULL, WINDOW, CHUNK, STATE = "full", "window", "chunk", "state"
+FULL, WINDOW, CHUNK, STATE_LAYERS = "full", "window", "chunk", "state"
 """Layer kinds, by what a request keeps in them."""
 
 GROUP_RATIO = 1.5
@@ -79,13 +79,13 @@ class Replica(NamedTuple):
     Attributes:
         shape: The model, with the layers that are loaded.
         bits: Bits per element by tensor class, with the KV cache's and activations' [bit].
-        split: Split over chips; each replica has a pool of its own.
+        split: Parallelism over chips; each replica has a pool of its own.
         stages: Pipeline stages, which share the layers; the last one, with the head, counts [1].
     """
 
     shape: Shape
     bits: Mapping[str, Fraction]
-    split: Split
+    split: Parallelism
     stages: int = 1
 
 
@@ -264,7 +264,7 @@ def layer_kinds(replica: Replica, *, windows: bool = True) -> tuple[LayerKind, .
     if (state := shape.state) is not None:
         shards = cache_shards(state.heads, tp)
         state_bits = state.elements * state.bits + state.conv_inputs * CONV_INPUT_BITS
-        add(STATE, None, state.layers, Fraction(state_bits, shards * BITS_PER_BYTE))
+        add(STATE_LAYERS, None, state.layers, Fraction(state_bits, shards * BITS_PER_BYTE))
     kinds = []
     for (kind, tokens), layers in counts.items():
         on_stage = math.ceil(layers / stages)
@@ -283,7 +283,7 @@ def kept_entries(kind: LayerKind, context: int, budget: int) -> int:
         context: S, tokens in the request [1].
         budget: Tokens per step [1].
     """
-    if kind.kind == STATE:
+    if kind.kind == STATE_LAYERS:
         return 1
     if kind.tokens is None:
         return context
@@ -357,7 +357,7 @@ def _in_blocks(
     for kind in kinds:
         groups = math.ceil(kind.layers / group)
         padding += groups * group - kind.layers
-        if kind.kind == STATE:
+        if kind.kind == STATE_LAYERS:
             taken = 1 + settings.prefix_caching + settings.drafts
         else:
             entries = kept_entries(kind, context, settings.max_batched_tokens)
@@ -388,8 +388,8 @@ def block_sizes(
     Raises:
         RooflinesError: A page is no multiple.
     """
-    attention = [kind for kind in kinds if kind.kind != STATE]
-    states = [kind.layer_bytes for kind in kinds if kind.kind == STATE]
+    attention = [kind for kind in kinds if kind.kind != STATE_LAYERS]
+    states = [kind.layer_bytes for kind in kinds if kind.kind == STATE_LAYERS]
     if not attention:
         return {}, max(states)
     largest = max(attention, key=lambda kind: kind.layer_bytes)
@@ -419,7 +419,7 @@ def _by_window(
 
     Source: NVIDIA/TensorRT-LLM on GitHub, `BlockManager::calculateWindowSizeToShare`.
     """
-    if any(kind.kind == STATE for kind in kinds):
+    if any(kind.kind == STATE_LAYERS for kind in kinds):
         problem = "has states, of which this engine's rules are not known"
         raise RooflinesError("engine", problem, "ask for another engine, such as vllm")
     block = settings.block_tokens
@@ -445,7 +445,7 @@ def _in_stores(
     States take the share q / (1 + q); in the rest P, full tokens = P / (F + r W), where F and W are
     bytes per token in full and in window layers; window tokens are r times as many.
     """
-    states = [kind for kind in kinds if kind.kind == STATE]
+    states = [kind for kind in kinds if kind.kind == STATE_LAYERS]
     full = [kind for kind in kinds if kind.kind == FULL]
     near = [kind for kind in kinds if kind.kind in (WINDOW, CHUNK)]
     if not full:  # with windows in every layer, one pool keeps every token

@@ -151,7 +151,7 @@ class Graphs(Entry):
 class EngineRules(Entry):
     """An engine's rules for a range of versions."""
 
-    version: Version = Field(description="version that the constants are of")
+    version: Version = Field(description="version where none is asked for")
     since: Version = Field(alias="from", description="first version that the rules hold for")
     until: Version | None = Field(
         None, alias="to", description="last version that the rules hold for; null: no later one"
@@ -177,6 +177,9 @@ class EngineRules(Entry):
     graphs: Graphs | None = Field(None, description="memory of captured graphs")
     swa_ratio: Positive = Field(1, description="pools: window tokens over full tokens [1]")
     state_ratio: Positive = Field(1, description="pools: memory of states over tokens' [1]")
+    fitted: Version | None = Field(
+        None, description="version whose starts fitted numbers are of; null: none of this engine"
+    )
     error: Text = Field(description="how far fitted numbers are off, and what they rest on")
     source: Text = Field(description="document of the rules")
 
@@ -233,7 +236,7 @@ class Engine(Entry):
         """Rules for a version.
 
         Args:
-            version: The version; None: the first rules, whose constants are fitted.
+            version: The version; None: the first rules.
 
         Raises:
             RooflinesError: No rules hold for it.
@@ -291,6 +294,11 @@ def validated_engines(entries: Mapping[Any, Any]) -> dict[str, Engine]:
             with mistakes.at(str(name)):
                 engines[check_name(name)] = validate_entry(Engine, value)
     return engines
+
+
+def all_engines(entries: Mapping[Any, Any] | None) -> dict[str, Engine]:
+    """Engines by id: the catalogue's, and further entries, which win."""
+    return {**engine_entries(), **validated_engines(entries or {})}
 
 
 def find_engine(name: object, engines: Mapping[str, Engine] | None = None) -> Engine:

@@ -21,7 +21,9 @@ from rooflines.models.engine_rules import (
 )
 
 if TYPE_CHECKING:
-    from rooflines.models.split import Split
+    from fractions import Fraction
+
+    from rooflines.models.split import Parallelism
 
 AUTO_RESERVE = "auto"
 """Reserve that the engine's rules give."""
@@ -45,7 +47,12 @@ def _utilization(value: object) -> float:
 
 def _bytes(value: object) -> int:
     """Memory, such as 4.25GiB [byte]."""
-    return int(quantity(value, "bytes"))
+    try:
+        return int(quantity(value, "bytes"))
+    except RooflinesError:
+        problem = f"is {quote(value)}, which is no memory"
+        fix = "write bytes, such as 4.25GiB or 4.5GB"
+        raise RooflinesError("", problem, fix, value=value) from None
 
 
 def _reserve(value: object) -> int | None:
@@ -66,7 +73,7 @@ class EngineStart(Entry):
     }
 
     name: Text = Field(description="engine with rules in config/engines.yaml, or in `engines:`")
-    version: Version | None = Field(None, description="its version; null: that of the constants")
+    version: Version | None = Field(None, description="its version; null: that of its first rules")
     utilization: Utilization | None = Field(
         None, description="share of memory that it takes; null: its default [1]"
     )
@@ -150,15 +157,22 @@ class Started(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Version that is asked for, else the constants'."""
+        """Version that is asked for, else the rules' default."""
         return self.start.version or self.rules.version
+
+    @property
+    def label(self) -> str:
+        """Name in tables: its id, and the options that are given."""
+        return self.start.model_copy(update={"name": self.name}).label
 
     @property
     def title(self) -> str:
         """Id and version."""
         return f"{self.name} {self.version}"
 
-    def settings(self, chip: str, capacity: float, split: Split, drafts: int = 0) -> PoolSettings:
+    def settings(
+        self, chip: str, capacity: float | Fraction, split: Parallelism, drafts: int = 0
+    ) -> PoolSettings:
         """Options on a chip, with defaults filled in.
 
         Args:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Shape
     from rooflines.models.matrix import Matrix
-    from rooflines.models.split import Split
+    from rooflines.models.split import Parallelism
 
 VOCABULARY_MULTIPLE = 64
 """Rows to which engines pad token tables [1]."""
@@ -90,7 +90,7 @@ class LoadedTensor(NamedTuple):
 
 
 def loaded_weights(
-    shape: Shape, bits: Mapping[str, Fraction], split: Split, stages: int = 1
+    shape: Shape, bits: Mapping[str, Fraction], split: Parallelism, stages: int = 1
 ) -> LoadedWeights:
     """Weights as loaded, on a chip in the last pipeline stage.
 
@@ -100,7 +100,7 @@ def loaded_weights(
     Args:
         shape: The model, with the layers that are loaded.
         bits: Bits per element by tensor class, with activations [bit].
-        split: Split over chips.
+        split: Parallelism over chips.
         stages: Pipeline stages, which share the layers [1].
     """
     wide = _wide_bits(bits)
@@ -136,14 +136,14 @@ def rotary_bytes(shape: Shape, bits: Mapping[str, Fraction]) -> Fraction:
 
 
 def layer_tensors(
-    shape: Shape, bits: Mapping[str, Fraction], split: Split
+    shape: Shape, bits: Mapping[str, Fraction], split: Parallelism
 ) -> Iterator[LoadedTensor]:
     """Matrices in all layers as one chip has them: q, k, v one; gate, up one; all experts one.
 
     Args:
         shape: The model.
         bits: Bits per element by tensor class [bit].
-        split: Split over chips.
+        split: Parallelism over chips.
     """
     wide, width, tp = _wide_bits(bits), shape.D, split.shards
 
@@ -183,7 +183,7 @@ def layer_tensors(
 
 
 def _tables(
-    shape: Shape, bits: Mapping[str, Fraction], split: Split, stages: int
+    shape: Shape, bits: Mapping[str, Fraction], split: Parallelism, stages: int
 ) -> Iterator[LoadedTensor]:
     """Token tables on the last stage: the head, and on a single stage the embedding too."""
 

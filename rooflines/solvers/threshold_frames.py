@@ -87,6 +87,8 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
         column that an axis lacks is null.
     """
     models = isinstance(sweep, ModelSweep)
+    if isinstance(sweep, ModelSweep):
+        sweep = sweep.without_engines
     types = column_types(threshold_columns([sweep], models=models), models=models)
     frames = [pl.DataFrame(schema=types)]
     for frame in _frames_of(sweep):

@@ -122,7 +122,9 @@ class ChipPlace:
         named: Sequence[str] | None = self.sweep.config.calibration
         if named != [AUTO_CALIBRATION]:
             return named
-        return auto_softwares(self.sweep.calibrations, self.chip, self.entry, computes)
+        return auto_softwares(
+            self.sweep.calibrations, self.chip, self.entry, computes, self.sweep.preferred_engine
+        )
 
     def times(self, kernel: Kernel) -> Times:
         """A kernel's nominal times in one layer, collectives one after another."""
@@ -458,6 +460,11 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     dtypes: DtypeFile
     calibrations: Calibrations
     fastest_axes: bool = field(default=False, kw_only=True)
+
+    @property
+    def preferred_engine(self) -> str | None:
+        """Engine whose fits `auto` takes first; None: the first that has some."""
+        return None
 
     ALTERNATIVES: ClassVar[str] = ""
 

@@ -344,7 +344,7 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         [check_skipped, check_kernel_thresholds, check_rows, check_measured],
     ],
     ModelSweep: [
-        [check_step_sizes, attrgetter("supported")],
+        [check_step_sizes, attrgetter("started"), attrgetter("supported")],
         [check_rows, check_skipped, check_measured],
     ],
 }

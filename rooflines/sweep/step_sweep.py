@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
 from rooflines.basics.text import counted
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from rooflines.dictionary.columns import Column
     from rooflines.fits.calibration_files import FittedStep
     from rooflines.models.architecture import Phase, Shape
+    from rooflines.models.engine_rules import Engine
+    from rooflines.models.engine_start import Started
     from rooflines.models.model import Model
     from rooflines.models.split import Parallelism
     from rooflines.models.tensor_dtypes import StepDtypes
@@ -71,12 +73,14 @@ class StepCase(Case):
         model: The model.
         dtypes: The dtypes.
         workload: Kernels, shared with cases on other chips.
+        started: Serving engine whose pool stands in the rows; None: none is asked for.
     """
 
     name: str
     model: Model
     dtypes: StepDtypes
     workload: StepKernels
+    started: Started | None = field(default=None, kw_only=True)
 
     @property
     def phase(self) -> Phase:
@@ -154,8 +158,11 @@ class StepCase(Case):
     @cached_property
     def keys(self) -> Mapping[str, str | int | None]:
         """Values in tables' key columns."""
-        split = self.split
+        split, started = self.split, self.started
+        engine = {} if started is None else {"engine": started.label}
+        engine |= {} if started is None else {"engine_version": started.version}
         return {
+            **engine,
             "model": self.name,
             "phase": self.phase,
             "chip": self.chip,
@@ -197,10 +204,12 @@ class ModelSweep(BaseSweep[StepCase]):
 
     Attributes:
         models: Models by name.
+        engines: Serving engines by id; None: those in the catalogue.
     """
 
     config: ModelSweepConfig
     models: Mapping[str, Model]
+    engines: Mapping[str, Engine] | None = field(default=None, kw_only=True)
 
     ALTERNATIVES = "models, splits, chips, dtypes or batches"
 
@@ -271,6 +280,33 @@ class ModelSweep(BaseSweep[StepCase]):
         }
 
     @cached_property
+    def started(self) -> tuple[Started, ...]:
+        """Serving engines with their rules; empty: none is asked for.
+
+        Raises:
+            RooflinesError: An engine or its version has no rules, or an option is not its own.
+        """
+        starts = []
+        with at_path("engine"), Mistakes() as mistakes:
+            for index, start in enumerate(self.config.engine or ()):
+                with mistakes.at(index):
+                    starts.append(start.started(self.engines))
+        return tuple(starts)
+
+    @cached_property
+    def preferred_engine(self) -> str | None:
+        """Engine whose fits come first where no calibration is named; None: several, or none."""
+        engines = {started.name for started in self.started}
+        return engines.pop() if len(engines) == 1 else None
+
+    @cached_property
+    def without_engines(self) -> Self:
+        """Sweep with the same steps, without pools, for what does not depend on them."""
+        if self.config.engine is None:
+            return self
+        return replace(self, config=self.config.model_copy(update={"engine": None}))
+
+    @cached_property
     def _workloads(self) -> dict[tuple[str, str, str], StepKernels]:
         return {}
 
@@ -330,6 +366,8 @@ class ModelSweep(BaseSweep[StepCase]):
 
     def rows_by_chip(self, *, kernels: bool = False) -> dict[str, int]:
         """Count rows by chip, in table order: steps, or kernels [1]."""
+        if kernels and self.config.engine is not None:
+            return self.without_engines.rows_by_chip(kernels=True)
         rows = dict.fromkeys(self.config.chips, 0)
         for block in self.blocks:
             for case in block.cases:
@@ -339,7 +377,7 @@ class ModelSweep(BaseSweep[StepCase]):
     def max_thresholds(self) -> int:
         """Count threshold rows, at most [1]."""
         thresholds, targets = self.config.thresholds, self.config.targets
-        cases = sum(len(block.cases) for block in self.blocks)
+        cases = sum(len(block.cases) for block in self.without_engines.blocks)
         tokens, contexts = len(self.new_tokens or (1,)), len(self.contexts)
         by_axis = {
             "B": tokens * contexts * (len(targets.t_step_s) if targets else 1),
@@ -377,6 +415,7 @@ class ModelSweep(BaseSweep[StepCase]):
             requests=bool(self.config.requests),
             pools=self.config.pools is not None,
             measured=self.config.measured is not None,
+            engine=self.config.engine is not None,
         )
 
     @cached_property
@@ -391,6 +430,7 @@ class ModelSweep(BaseSweep[StepCase]):
             "network": pool.network and [pool.network],
             "grid": {"B": Sizes(pool.split.dp)},
             "pools": None,
+            "engine": None,
         }
         return replace(self, config=self.config.model_copy(update=keys))
 
@@ -443,9 +483,9 @@ class ModelSweep(BaseSweep[StepCase]):
                         continue
                     rows[too_few] += points * (len(self.batches) - len(batches))
                     dtypes, workload = self.combinations[label], workloads[label]
-                    cases.append(
-                        StepCase(supported.place, name, self.models[name], dtypes, workload)
-                    )
+                    case = StepCase(supported.place, name, self.models[name], dtypes, workload)
+                    starts = self.started or (None,)
+                    cases += [replace(case, started=start) for start in starts]
             if cases and batches:
                 sizes = Axis({"B": batches}), self.sizes_of(self.models[name], phase)
                 blocks.append(Block((), tuple(cases), sizes))

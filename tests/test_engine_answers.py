@@ -1,0 +1,177 @@
+"""Serving engines in answers, sweeps and configs: pools beside the exact need, refusals."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from command_line import refused, said
+
+import rooflines
+from rooflines.basics.errors import RooflinesError
+from rooflines.models.engine_rules import GIB
+
+SWEEP: dict[str, Any] = {
+    "models": ["gemma-3-27b", "llama-3.1-8b"],
+    "grid": {"B": [1, 4], "S": [8192, 32768]},
+    "dtypes": "bf16",
+    "chips": "h100-sxm",
+}
+
+
+def rows_of(**keys):
+    config = rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **keys}}})
+    return rooflines.rows(config, "a").collect()
+
+
+@pytest.fixture
+def explained(capsys):
+    return lambda question: " ".join(said(capsys, "explain", *question.split()).split())
+
+
+@pytest.fixture
+def message_of(capsys):
+    return lambda question: " ".join(refused(capsys, "explain", *question.split()).split())
+
+
+def test_a_screen_has_the_sum_the_blocks_and_what_gives_them_back(explained):
+    output = explained("h100-sxm gemma-3-27b B=4 S=8192 bf16 --engine vllm --utilization 0.95")
+    assert "exact need alone B up to 27" in output
+    assert (
+        "vllm 0.19 4.49 requests of 8,192 tokens: 79.2 GiB x 0.95 - 51.4 weights - 3.87 activation "
+        "- 0.25 other = 19.7 GiB for caches"
+    ) in output
+    assert "16,108 blocks in 7 groups of 10 layers (8 of 70 padding), 3,590 a request" in output
+    assert (
+        "52 windowed layers keep 8,192 tokens, not 1,024, while the budget of a step is 8,192: "
+        "--max-batched-tokens 2048 gives 9.68"
+    ) in output
+
+
+def test_python_has_the_pool_of_an_engine_in_numbers():
+    engine = {"name": "vllm", "utilization": 0.95, "max_batched_tokens": 2048}
+    answer: Any = rooflines.explain_model("h100", "gemma-3-27b", B=4, S=8192, engine=engine)
+    assert answer.engine.concurrency == pytest.approx(9.68, abs=0.005)
+    assert answer.engine.pool_gib + answer.engine.weights_gib < 0.95 * answer.engine.capacity_gib
+    assert json.dumps(answer.to_dict()["engine"])
+    assert rooflines.explain_model("h100", "gemma-3-27b", B=4, S=8192).engine is None
+
+
+def test_an_engine_that_is_not_asked_for_changes_no_row():
+    plain, vllm = rows_of(), rows_of(engine="vllm")
+    both = rows_of(engine=["vllm", {"name": "sglang", "utilization": "80%"}], columns="all")
+    assert vllm.select(plain.columns).equals(plain)
+    added = [name for name in vllm.columns if name not in plain.columns]
+    assert added == [
+        *("engine", "engine_version", "pool_bytes", "engine_reserved_bytes", "block_tokens"),
+        *("groups", "page_bytes", "blocks", "pool_tokens", "concurrency"),
+    ]
+    assert both["engine"].unique().sort().to_list() == ["sglang utilization=0.8", "vllm"]
+    assert both.filter(pl.col("engine") == "vllm").select(vllm.columns).equals(vllm)
+    assert both.filter(pl.col("engine") != "vllm").select(plain.columns).equals(plain)
+
+
+def test_rows_have_the_pool_of_their_context():
+    vllm = rows_of(engine={"name": "vllm", "utilization": 0.95})
+    row = vllm.filter(model="gemma-3-27b", B=1, S=8192).row(0, named=True)
+    assert (row["blocks"], row["groups"], row["block_tokens"]) == (16108, 7, 16)
+    assert row["page_bytes"] == 16 * 81920
+    assert row["concurrency"] == 16108 / 3590
+    assert row["pool_tokens"] == 16108 // 7 * 16
+    assert row["pool_bytes"] // row["page_bytes"] == 16108
+    requests = [{"input": 8000, "output": 192}, {"input": 32000, "output": 768}]
+    asked = rows_of(engine={"name": "vllm", "utilization": 0.95}, grid={"B": 1}, requests=requests)
+    assert asked["concurrency"].to_list() == vllm.filter(B=1)["concurrency"].to_list()
+
+
+def test_thresholds_and_kernels_are_those_without_an_engine():
+    sweeps = {
+        name: rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **keys}}})
+        for name, keys in (("plain", {}), ("engines", {"engine": ["vllm", "sglang"]}))
+    }
+    kernels = {
+        name: rooflines.model_layers(config, "a").collect() for name, config in sweeps.items()
+    }
+    solved = {name: rooflines.thresholds(config) for name, config in sweeps.items()}
+    assert kernels["plain"].equals(kernels["engines"])
+    assert solved["plain"].equals(solved["engines"])
+
+
+def test_an_engine_picks_its_fit_where_no_calibration_is_named():
+    asked: dict[str, Any] = {"B": 4, "S": 8192, "dtypes": "bf16"}
+    chip, model = "h100", "llama-3.1-8b"
+    assert "trtllm" in rooflines.explain_model(chip, model, engine="trtllm", **asked).softwares
+    named = rooflines.explain_model(chip, model, engine="trtllm", calibration="vllm", **asked)
+    assert "vllm" in named.softwares
+
+
+def test_an_engine_of_a_config_stands_beside_those_of_the_package():
+    own: dict[str, Any] = {
+        "name": "Own",
+        "vendors": ["NVIDIA"],
+        "versions": [
+            {
+                "version": "1",
+                "from": "1",
+                "date": "2026-11",
+                "share": "capacity",
+                "utilization": 0.5,
+                "budgets": [{"least_gib": 0, "max_batched_tokens": 512}],
+                "layout": "blocks",
+                "block_tokens": 16,
+                "tokens_printed": "groups",
+                "error": "none is fitted",
+                "source": "a test",
+            }
+        ],
+    }
+    sweep = {**SWEEP, "models": "llama-3.1-8b", "engine": "own"}
+    config = rooflines.load_config({"engines": {"own": own}, "model-sweeps": {"a": sweep}})
+    row = rooflines.rows(config, "a").collect().row(0, named=True)
+    capacity: Any = config.chips["h100-sxm"].memory["hbm"].capacity_bytes
+    weights = capacity / 2 - row["pool_bytes"]
+    assert weights / GIB == pytest.approx(14.99, abs=0.005)
+    with pytest.raises(RooflinesError, match=r"engines.own.versions\[0\].layout"):
+        rooflines.load_config(
+            {
+                "engines": {"own": own | {"versions": [own["versions"][0] | {"layout": "heap"}]}},
+                "model-sweeps": {"a": sweep},
+            }
+        )
+
+
+BAD = {
+    "--engine vlm": "engine is 'vlm', which has no rules of its memory. close to it: vllm",
+    "--engine vllm:0.15": "engine version is '0.15', of which vLLM has no rules. fix: use one of "
+    "0.17 to 0.20, 0.21 on",
+    "--engine vllm --utilization 1.2": "--utilization is '1.2', which is no share above 0, up to 1",
+    "--utilization 0.9": "--utilization is of a serving engine. fix: add --engine vllm",
+    "--engine vllm --engine-reserve lots": "--engine-reserve is 'lots', which is no memory",
+    "--engine vllm --peak 20GiB": "--peak is given, but vLLM takes a share of the capacity",
+    "--engine sglang --engine-reserve 4GiB": "SGLang keeps what utilization leaves",
+    "--engine trtllm --peak 2GiB": "peak is 2 GiB, less than 14.99 of weights",
+    "--engine vllm --full-windows maybe": "--full-windows is 'maybe'. fix: write yes or no",
+    "--engine vllm --cache-split batch --split tp=2": "engines split caches by heads",
+    "--engine vllm --phase train": "engine is given, but is not of training",
+    "--engine vllm --engine-reserve 60GiB": "60.0 kept leave nothing",
+}
+
+
+@pytest.mark.parametrize("options", BAD)
+def test_wrong_options_get_one_message_with_what_would_do(message_of, options):
+    message = message_of(f"h100-sxm llama-3.1-8b B=4 S=8192 bf16 {options}")
+    assert BAD[options] in message
+    assert "fix: " in message
+
+
+def test_weights_over_the_budget_name_the_least_share_that_holds_a_block(message_of, explained):
+    question = "h100-sxm qwen2.5-72b B=1 S=8192 bf16 tp2 --engine vllm"
+    message = message_of(question)
+    assert "0.9 x 79.2 GiB is 71.3; 67.8 of weights and 4.4 kept leave nothing" in message
+    assert "--utilization 0.92 is the least that holds a block" in message
+    assert "requests of 8,192 tokens" in explained(f"{question} --utilization 0.92")
+
+
+def test_an_engine_on_a_chip_it_does_not_run_on_is_said_not_refused(explained):
+    output = explained("mi300x llama-3.1-8b B=4 S=8192 bf16 --engine trtllm")
+    assert "TensorRT-LLM is not known to run on this chip" in output
