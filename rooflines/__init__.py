@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rooflines.answers.kernel_bounds import kernel as kernel
     from rooflines.answers.kernel_bounds import kernels as kernels
     from rooflines.answers.operation_answer import OperationAnswer as OperationAnswer
+    from rooflines.answers.serve_answer import serve as serve
     from rooflines.answers.serving_answer import ServingAnswer as ServingAnswer
     from rooflines.answers.train import train as train
     from rooflines.answers.training_answer import TrainingAnswer as TrainingAnswer
@@ -72,6 +73,7 @@ HOMES = {
     "answers.explain": ("explain", "explain_model"),
     "answers.kernel_bounds": ("kernel", "kernels"),
     "answers.operation_answer": ("OperationAnswer",),
+    "answers.serve_answer": ("serve",),
     "answers.serving_answer": ("ServingAnswer",),
     "answers.train": ("train",),
     "answers.training_answer": ("TrainingAnswer",),

@@ -20,7 +20,17 @@ FLOORS = (
         "fits",
         "config",
     ),
-    *("sweep", "evaluation", "solvers", "answers", "results", "measured", "charts", "site"),
+    *(
+        "sweep",
+        "evaluation",
+        "solvers",
+        "serving",
+        "answers",
+        "results",
+        "measured",
+        "charts",
+        "site",
+    ),
     *("workbook", "loading", "run", "api", "cli"),
 )
 """Sub-packages and top modules; each imports only from itself and from those before it."""

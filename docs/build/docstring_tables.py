@@ -28,6 +28,7 @@ ADDITIONS: Mapping[str, str] = {
     "sweep/": "sweep kind",
     "evaluation/": "metric, any column of a row",
     "solvers/": "threshold",
+    "serving/": "deployment kind",
     "answers/": "question, phrase",
     "results/": "output format",
     "measured/": "trace reader, judgement",

@@ -376,7 +376,7 @@ def basis_notes(
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
 
 
-def _waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
+def waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:
     """Measured TTFT over the estimated prefill, by engine and requests in flight a replica."""
     if basis is not ESTIMATE_BASIS or isinstance(sweep, Sweep):
         return
@@ -463,7 +463,7 @@ def request_cases(
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
     notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows)]
-    notes += dict.fromkeys(note for sweep in sweeps for note in _waiting_notes(sweep, basis))
+    notes += dict.fromkeys(note for sweep in sweeps for note in waiting_notes(sweep, basis))
     reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
     notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)
     notes += dict.fromkeys(_skipped_note(case) for sweep in sweeps for case in sweep.skipped)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 EXPLAIN, TRAIN_COMMAND, COMPARE = "explain", "train", "compare"
+SERVE_COMMAND = "serve"
 """Commands whose words are a question."""
 
 EVERY = (EXPLAIN, TRAIN_COMMAND, COMPARE)

@@ -30,7 +30,10 @@ FOLDER_VARIABLE = "ROOFLINES_CACHE"
 
 PACKAGE = Path(__file__).parents[1]
 
-ROOMS = ("basics", "theory", "dictionary", "hardware", "models", "models/hf", "training", "fits")
+ROOMS = (
+    *("basics", "theory", "dictionary", "hardware", "kinds"),
+    *("models", "models/hf", "training", "fits"),
+)
 """Sub-packages whose code decides what the data are."""
 
 MAX_BYTES = 2**26

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 COMMANDS = {
     "explain": "Explain operations, layers and models on chips.",
     "train": "A step of training: times, memory, the best split.",
+    "serve": "Plan a served model: deployments that keep TPOT and TTFT.",
     "run": "Run a config: tables, thresholds, charts and a site.",
     "draw": "Draw charts of finished results in another format or size.",
     "check": "Find all mistakes of a config, or say what a run makes.",
@@ -100,7 +101,7 @@ ANSWERED_BY = {
 }
 """Fixes for words that people type as commands."""
 
-ASKING = ("explain", "train")
+ASKING = ("explain", "train", "serve")
 """Commands whose words are a question."""
 
 NAME = "rooflines"

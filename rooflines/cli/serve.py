@@ -1,0 +1,246 @@
+"""`rooflines serve`: deployments of a model that keep TPOT and TTFT on a number of chips."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+import polars as pl
+
+from rooflines.answers.corrections import CommandLine
+from rooflines.answers.overrides import with_overrides
+from rooflines.answers.question_words import all_mistakes, parse_words
+from rooflines.answers.serve_answer import (
+    DEPLOYMENT_KINDS,
+    TEXTS,
+    ServeRequest,
+    load_of,
+    serve_cases,
+    shown_rows,
+)
+from rooflines.answers.word_forms import SERVE_COMMAND, key_name
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path
+from rooflines.basics.numbers import whole
+from rooflines.basics.quantities import quantity
+from rooflines.cli.explain import (
+    OF_BOTH,
+    QuestionCommand,
+    answered_line,
+    bound_option,
+    echo_notes,
+    options_of,
+    set_option,
+)
+from rooflines.cli.output import catalogues_of, config_option, prints_frame, table
+from rooflines.models.architecture import DECODE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rooflines.answers.case_table import Cases
+    from rooflines.answers.question import QuestionCatalogues
+    from rooflines.answers.question_words import Question
+    from rooflines.cli.output import Printed
+
+OPTIONS = {
+    "on": "CHIPS: Chips, each an answer of its own, such as h100,b200; also as words, 16xh100.",
+    "chips": "N: Chips of each kind; idle ones count.",
+    "tpot": "TIME: Limit on the mean time of a token, such as 30ms; several with a comma.",
+    "ttft": "TIME: Limit on the time of a prompt on an idle server, held against its bound.",
+    "load": "N: Requests a second, such as 50: how many chips they need.",
+    "users": "N: Requests in flight: how many chips they need.",
+    "only": "KIND: mixed or pools; by default both.",
+    "goal": "GOAL: throughput, output tokens/s/chip, the default; or cost, USD a request.",
+    "split": "SPLIT: The only split of servers, such as tp8; by default all.",
+    "calibration": OF_BOTH["calibration"],
+    "routing": "HOW: Expert routing: uniform, the default, same or all.",
+    "price": "USD: Dollars an hour of one chip.",
+    "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
+}
+"""Options of a plan."""
+
+SWEEP_OPTIONS = ("calibration", "routing", "as")
+"""Options that reach the sweep as they are."""
+
+LIMIT_KEYS = ("ttft", "tpot", "load", "users")
+"""Options that may be typed as words with `=`."""
+
+
+@click.command("serve", cls=QuestionCommand)
+@click.argument("words", nargs=-1, required=True, metavar="MODEL CHIPS ISL= OSL= [DTYPE]")
+@options_of(OPTIONS)
+@bound_option
+@set_option
+@config_option
+@prints_frame
+def command(
+    words: tuple[str, ...],
+    config: str | None,
+    settings: tuple[str, ...],
+    *,
+    bound: bool,
+    **options: str | None,
+) -> Printed:
+    """Deployments of a served model on a number of chips, the best first.
+
+    ISL and OSL are tokens of a prompt and of an answer. A server is one engine instance on the
+    chips of one split; mixed servers read prompts between steps (N x tp8), two pools have servers
+    for prefill and for decode (4P tp2 + 1D tp8). Each runs the largest batch that fits and keeps
+    TPOT. Times are estimates where all servers have a calibration, else kernels one after another;
+    the bound stands beside them. Waiting, pipeline stages, drafts and cached prefixes are left out.
+
+    Examples:
+        rooflines serve llama-3.1-70b --on h100,b200 --chips 16 --isl 8192 --osl 1024 --tpot 30ms
+        rooflines serve llama-3.1-70b 16xh100 isl=8k osl=1k --ttft 2s --tpot 20ms,30ms,50ms
+        rooflines serve qwen3-32b fp8 8xh200 isl=4000 osl=500 --tpot 20ms --load 50
+        rooflines serve llama-3.1-8b 8xh100 isl=1k osl=1k --tpot 10ms --goal cost --json
+    """
+    catalogues = catalogues_of(config)
+    typed = {name: value for name, value in options.items() if value is not None}
+    rest, limits = _limits_of(words)
+    for name, value in limits.items():
+        if typed.get(name, value) != value:
+            raise RooflinesError(
+                name, f"is given twice, {value} and {typed[name]}", "leave one out"
+            )
+    line = CommandLine(tuple(rest), typed | limits)
+    answer = partial(_answer, settings=settings, bound=bound)
+    question, cases = answered_line(SERVE_COMMAND, line, catalogues, answer)
+    echo_notes(question)
+    shown = table(cases.columns, shown_rows(cases.rows))
+    frame = pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
+    text = "\n".join([cases.question, "", shown, "", *cases.notes])
+    return frame, text, {**cases.to_dict(), "rows": frame.to_dicts()}
+
+
+def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+    """Words without `ttft=2s` and others of these, which are options here."""
+    rest, limits = [], {}
+    for word in " ".join(words).split():
+        key, equals, value = word.partition("=")
+        if equals and key_name(key) in LIMIT_KEYS:
+            limits[key_name(key)] = value
+        else:
+            rest.append(word)
+    return rest, limits
+
+
+def _answer(
+    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
+) -> tuple[Question, Cases]:
+    """Answer to a line."""
+    options: dict[str, Any] = dict(line.options)
+    on = options.pop("on", None)
+    words = [*line.words, *(on.split(",") if on else ())]
+    question = parse_words(words, catalogues.chips, SERVE_COMMAND)
+    with all_mistakes(question):
+        with Mistakes() as mistakes:
+            for check in (_check_model, _check_chips, _check_lengths, _check_parts):
+                with mistakes.at():
+                    check(question, options)
+        catalogues = with_overrides(question, catalogues, settings, options.pop("price", None))
+        request = _request(question, options)
+        split = options.pop("split", None) or (question.splits[0] if question.splits else None)
+        question.splits, question.count, question.request = [], None, {}
+        sweep_options = {key: value for key, value in options.items() if key in SWEEP_OPTIONS}
+        cases = serve_cases(
+            question, catalogues, request, split=split, bound=bound, **sweep_options
+        )
+        return question, cases
+
+
+def _check_model(question: Question, options: Mapping[str, Any]) -> None:
+    """Refuse a question without a model."""
+    del options
+    if question.model is None:
+        raise RooflinesError("model", "is missing", "name one, such as llama-3.1-70b")
+
+
+def _check_chips(question: Question, options: Mapping[str, Any]) -> None:
+    """Refuse a question without chips, or without their number."""
+    if not question.chips:
+        raise RooflinesError("chip", "is missing", "add --on h100, or several: --on h100,b200")
+    if "chips" not in options and question.count is None:
+        raise RooflinesError("chips", "are missing", "add --chips 16, or write 16xh100")
+
+
+def _check_lengths(question: Question, options: Mapping[str, Any]) -> None:
+    """Refuse a question without the tokens of prompt and answer."""
+    del options
+    with Mistakes() as mistakes:
+        for key, word, example in (("input", "isl", 8192), ("output", "osl", 1024)):
+            with mistakes.at(word):
+                if key not in question.request:
+                    raise RooflinesError("", "is missing", f"add {word}={example}")
+                whole(_binary(question.request[key]))
+
+
+def _check_parts(question: Question, options: Mapping[str, Any]) -> None:
+    """Refuse parts of a question that a plan does not take."""
+    del options
+    if question.sizes or question.product is not None:
+        problem = "are given, but a plan searches the batch of requests of isl and osl"
+        raise RooflinesError("sizes", problem, "leave them out, and write isl=8192 osl=1024")
+    if len(question.splits) > 1 or question.other_models or len(question.dtypes) > 1:
+        raise RooflinesError("the question", "has several splits, models or dtypes", "ask for one")
+    if unread := sorted(question.options.keys() - {"within", "phase"}):
+        problem = f"has {', '.join(unread)}, which a plan does not take"
+        raise RooflinesError("the question", problem, "leave it out; `rooflines serve -h` has all")
+    if question.options.pop("phase", DECODE) != DECODE:
+        raise RooflinesError("phase", "is no part of a plan", "leave it out")
+
+
+def _request(question: Question, options: dict[str, Any]) -> ServeRequest:
+    """Service request, from words and options.
+
+    Raises:
+        RooflinesError: Something is missing, or no such quantity.
+    """
+    lengths = {key: whole(_binary(text)) for key, text in question.request.items()}
+    typed = options.pop("chips", None)
+    with at_path("--chips"):
+        chips = whole(typed) if typed is not None else question.count or 1
+    limits = options.pop("tpot", None) or question.options.pop("within", None)
+    ttft = options.pop("ttft", None)
+    with at_path("--tpot"):
+        tpot_s = tuple(_time(part) for part in limits.split(",")) if limits else ()
+    with at_path("--ttft"):
+        ttft_s = None if ttft is None else _time(ttft)
+    only = options.pop("only", None)
+    return ServeRequest(
+        prompt=lengths["input"],
+        answer=lengths["output"],
+        chips=chips,
+        tpot_s=tpot_s,
+        ttft_s=ttft_s,
+        load=load_of(options.pop("load", None), "--load"),
+        users=load_of(options.pop("users", None), "--users"),
+        kinds=DEPLOYMENT_KINDS if only is None else (only,),
+        goal=options.pop("goal", "throughput"),
+    )
+
+
+def _binary(text: str) -> object:
+    """Tokens as typed; 8k is 8,192."""
+    lower = text.lower()
+    if lower.endswith("k") and lower[:-1].isdigit():
+        return int(lower[:-1]) * 1024
+    return text
+
+
+MIN_LIMIT_S, MAX_LIMIT_S = 1e-3, 10.0
+"""Limits without a unit that are taken as seconds [s]."""
+
+
+def _time(text: str) -> float:
+    """Limit on a latency [s].
+
+    Raises:
+        RooflinesError: It is none, or a number without unit that is no likely one.
+    """
+    value = quantity(text, "time")
+    is_bare = text.strip().replace(".", "", 1).isdigit()
+    if is_bare and not MIN_LIMIT_S <= value <= MAX_LIMIT_S:
+        raise RooflinesError("", f"is {text} seconds", f"write {text}ms")
+    return float(value)

@@ -1,0 +1,1 @@
+"""Deployments of a served model: servers, pools, the search for those that keep latencies."""

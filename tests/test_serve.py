@@ -1,0 +1,366 @@
+"""Plans of a served model: worked values, laws, the search against brute force, wrong questions."""
+
+import json
+import math
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import Any
+
+import pytest
+from command_line import refused, said, table
+
+import rooflines
+from rooflines.answers.question import QuestionCatalogues, model_question, question_sweep
+from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
+from rooflines.models.split import Split
+from rooflines.serving.deployments import (
+    MIXED,
+    POOLS,
+    Limits,
+    Search,
+    chips_for,
+    handover,
+    is_tie,
+)
+from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, SERIAL_KEY, ServerTable
+
+ROOMY = {"base": "h100-sxm", "memory.hbm.capacity_bytes": 1e13}
+"""An H100 whose memory ends no batch."""
+
+FP8 = tuple(
+    {
+        "weights": "fp8",
+        "head": "fp8",
+        "cache": "fp8",
+        "activations": "bf16",
+        "compute": "fp8",
+        "attention": "bf16",
+    }.items()
+)
+
+
+@cache
+def servers(chip="h100-sxm", model="llama-3.1-70b", dtypes="bf16", lengths=(8192, 1024), chips=16):
+    """Servers of a question; `roomy` is an H100 whose memory ends no batch."""
+    catalogues = QuestionCatalogues(
+        chip_entries() | resolve_chips({"roomy": ROOMY}, chip_entries())
+    )
+    formats = dtypes if isinstance(dtypes, str) else dict(dtypes)
+    question = model_question(chip, model, {"B": 1}, formats, catalogues)
+    request = {"input": lengths[0], "output": lengths[1]}
+    sweep: Any = question_sweep(question, catalogues, requests=[request])
+    return ServerTable(sweep, chips)
+
+
+def milliseconds(seconds):
+    return float(f"{seconds * 1e3:.6g}")
+
+
+def tpot(server, basis, batch, *, mixed, table=None):
+    (table or servers()).evaluate({server.name: {batch}})
+    return server.tpot(basis, batch, mixed=mixed)
+
+
+@pytest.mark.parametrize(
+    ("basis", "mixed", "batch", "expected"),
+    [
+        (LOWER_KEY, True, 1, 5.29322),
+        (LOWER_KEY, True, 64, 12.0044),
+        (LOWER_KEY, True, 117, 19.8591),
+        (LOWER_KEY, True, 176, 29.8735),
+        (LOWER_KEY, False, 139, 19.9803),
+        (LOWER_KEY, False, 233, 29.9846),
+        (SERIAL_KEY, True, 1, 5.47736),
+        (SERIAL_KEY, True, 64, 23.7891),
+        (SERIAL_KEY, True, 50, 19.7198),
+        (SERIAL_KEY, False, 134, 19.9576),
+    ],
+)
+def test_tpot_of_llama_70b_on_8_h100(basis, mixed, batch, expected):
+    server = servers().servers["tp8"]
+    assert milliseconds(tpot(server, basis, batch, mixed=mixed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("basis", "limit", "mixed", "batch", "per_chip"),
+    [
+        (LOWER_KEY, 0.02, True, 117, 736.438),
+        (LOWER_KEY, 0.03, True, 176, 736.438),
+        (LOWER_KEY, 0.02, False, 139, 869.607),
+        (LOWER_KEY, 0.03, False, 233, 971.332),
+        (SERIAL_KEY, 0.02, True, 50, 316.940),
+        (SERIAL_KEY, 0.02, False, 134, 839.280),
+    ],
+)
+def test_the_largest_batch_that_keeps_tpot(basis, limit, mixed, batch, per_chip):
+    roomy = servers("roomy")
+    found = roomy.largest_batches(basis, limit, mixed=mixed, names=["tp8"])
+    assert found == {"tp8": batch}
+    server = roomy.servers["tp8"]
+    time = tpot(server, basis, batch, mixed=mixed, table=roomy)
+    assert float(f"{batch / time / 8:.6g}") == per_chip
+    assert time <= limit < tpot(server, basis, batch + 1, mixed=mixed, table=roomy)
+
+
+def test_prompts_of_llama_70b_on_8_h100():
+    server = servers().servers["tp8"]
+    assert [milliseconds(server.ttft(basis)) for basis in (LOWER_KEY, SERIAL_KEY)] == [
+        152.866,
+        186.469,
+    ]
+    rates = [server.prompts_per_s(basis) for basis in (LOWER_KEY, SERIAL_KEY)]
+    assert [float(f"{rate:.6g}") for rate in rates] == [6.54168, 5.36282]
+
+
+def test_serialized_values_of_a_second_model():
+    other = servers("b200", "qwen3-32b", FP8, (1024, 1024), 1)
+    server = other.servers["tp1"]
+    times = [tpot(server, basis, 32, mixed=True, table=other) for basis in (LOWER_KEY, SERIAL_KEY)]
+    assert [*map(milliseconds, times)] == [4.9912, 5.51096]
+    assert [milliseconds(server.ttft(basis)) for basis in (LOWER_KEY, SERIAL_KEY)] == [
+        14.6915,
+        14.7936,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("basis", "batch", "expected", "per_chip"),
+    [(SERIAL_KEY, 70.535, 12.8444, 343.220), (LOWER_KEY, 121.031, 18.0679, 418.667)],
+)
+def test_two_pools_that_prefill_limits(basis, batch, expected, per_chip):
+    search = Search(servers(), basis, 16, Limits(0.02))
+    server = servers().servers["tp8"]
+    pools = search.pool(server, server, 1, 1)
+    assert pools.limit == "prefill"
+    assert pools.prefill_busy == pytest.approx(1)
+    assert float(f"{pools.batch:.6g}") == pytest.approx(batch, abs=0.0005)
+    assert milliseconds(pools.tpot_s) == expected
+    assert float(f"{pools.output_per_chip:.6g}") == per_chip
+
+
+def best(search):
+    return max(search.deployments(), key=lambda one: float(f"{one.output_per_chip:.3g}"))
+
+
+@pytest.mark.parametrize(
+    ("basis", "name", "batch", "expected", "req_per_s"),
+    [
+        (LOWER_KEY, "2 x tp8", 117, 19.8591, 11.5068),
+        (SERIAL_KEY, "4P tp2 + 1D tp8", 132.400, 19.7764, 6.53791),
+    ],
+)
+def test_the_best_of_16_chips_within_20_ms(basis, name, batch, expected, req_per_s):
+    found = best(Search(servers(), basis, 16, Limits(0.02, 2.0)))
+    assert found.name == name
+    assert found.batch == pytest.approx(batch, abs=0.0005)
+    assert milliseconds(found.tpot_s) == expected
+    assert float(f"{found.req_per_s:.6g}") == req_per_s
+
+
+@pytest.mark.parametrize(
+    ("basis", "load", "users", "chips", "name"),
+    [
+        (LOWER_KEY, 50, None, 72, "9 x tp8"),
+        (LOWER_KEY, None, 2000, 136, "17 x tp8"),
+        (SERIAL_KEY, 50, None, 126, "31P tp2 + 8D tp8"),
+    ],
+)
+def test_chips_for_a_load(basis, load, users, chips, name):
+    search = Search(servers(), basis, 16, Limits(0.02, 2.0))
+    needed = chips_for(search, (MIXED, POOLS), load=load, users=users)[0]
+    assert (needed.chips, needed.name) == (chips, name)
+
+
+def test_a_cache_is_handed_over():
+    search = Search(servers(), LOWER_KEY, 16, Limits(0.02))
+    server = servers().servers["tp8"]
+    sent: Any = handover(servers(), search.pool(server, server, 1, 1))
+    assert (sent.cache_bytes, float(f"{sent.time_s:.6g}")) == (2_684_354_560, 0.00671089)
+
+
+# ---------------------------------------------------------------- laws
+
+
+def test_decode_alone_and_estimates_are_rows_of_requests(capsys):
+    words = ("explain", "h100-sxm", "llama-3.1-70b", "bf16", "B=64", "isl=8192", "osl=1024", "tp8")
+    (row,) = json.loads(said(capsys, *words, "--json"))["rows"]
+    server = servers().servers["tp8"]
+    assert tpot(server, LOWER_KEY, 64, mixed=False) == row["tpot_s"]
+    assert tpot(server, SERIAL_KEY, 64, mixed=False) == row["tpot_serial_s"]
+    assert tpot(server, ESTIMATE_KEY, 64, mixed=True) == pytest.approx(
+        row["t_estimate_s"], rel=1e-15
+    )
+    assert server.ttft(LOWER_KEY) == row["ttft_s"]
+    assert server.max_batch == row["max_B"]
+
+
+@pytest.mark.parametrize("basis", [LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY])
+def test_the_search_equals_brute_force(basis):
+    small = servers("h100-sxm", "llama-3.1-8b", "bf16", (512, 128), 4)
+    limits = Limits(0.006, 0.05)
+    small.evaluate({name: range(1, 513) for name in small.servers})
+    search = Search(small, basis, 4, limits)
+    rates = []
+
+    def largest(server, *, mixed):
+        kept = [
+            batch
+            for batch in range(1, 513)
+            if server.tpot(basis, batch, mixed=mixed) <= limits.tpot_s
+        ]
+        rate = [batch / (server.output * server.tpot(basis, batch, mixed=mixed)) for batch in kept]
+        return max(rate, default=0.0)
+
+    usable = [s for s in small.servers.values() if s.ttft(LOWER_KEY) <= limits.ttft_s]
+    rates += [4 // server.chips * largest(server, mixed=True) for server in usable]
+    for first, second in product(usable, small.servers.values()):
+        for count, decodes in product(range(1, 5), repeat=2):
+            if count * first.chips + decodes * second.chips <= 4:
+                prompts = count * first.prompts_per_s(basis)
+                rates.append(min(prompts, decodes * largest(second, mixed=False)))
+    assert max(one.batch for one in search.mixed()) < 512
+    found = max(one.req_per_s for one in search.deployments())
+    assert found == pytest.approx(max(rates), rel=1e-9)
+
+
+@pytest.mark.parametrize("basis", [LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY])
+def test_deployments_keep_what_is_asked(basis):
+    limits = Limits(0.03, 0.5)
+    capacity = chip_entries()["h100-sxm"].memory["hbm"].capacity_bytes or 0
+    found = Search(servers(), basis, 16, limits).deployments()
+    assert {one.kind for one in found} == {MIXED, POOLS}
+    for one in found:
+        assert one.tpot_s <= limits.tpot_s
+        assert one.ttft_lower_s <= limits.ttft_s
+        assert one.tpot_lower_s <= one.tpot_s * (1 + 1e-12)
+        assert one.req_per_s <= one.req_per_s_bound * (1 + 1e-12)
+        assert one.chips_used <= one.chips
+        assert one.memory_bytes <= capacity
+        in_flight = one.req_per_s * (one.ttft_s + 1024 * one.tpot_s)
+        assert one.concurrency == pytest.approx(in_flight)
+
+
+def test_more_time_and_more_chips_never_lower_the_rate():
+    for basis in (LOWER_KEY, SERIAL_KEY):
+        rates = [
+            max(one.req_per_s for one in Search(servers(), basis, 16, Limits(limit)).deployments())
+            for limit in (0.015, 0.02, 0.05, math.inf)
+        ]
+        assert rates == pytest.approx(sorted(rates))
+        half = servers("h100-sxm", chips=8)
+        by_chips = [
+            max(one.req_per_s for one in Search(known, basis, chips, Limits(0.03)).deployments())
+            for known, chips in ((half, 8), (servers(), 16))
+        ]
+        assert by_chips[1] >= 2 * by_chips[0] * (1 - 1e-12)
+
+
+def test_pools_never_beat_mixed_servers_by_the_bound():
+    search = Search(servers(), LOWER_KEY, 16, Limits())
+    for name in ("tp4", "tp8"):
+        server = servers().servers[name]
+        pools = search.pool(server, server, 1, 1)
+        mixed = {one.decode.name: one for one in search.mixed()}[name]
+        assert pools.req_per_s / 2 <= mixed.req_per_s / mixed.servers * (1 + 1e-12)
+
+
+def test_ties_by_kind_and_chips():
+    search = Search(servers(), ESTIMATE_KEY, 16, Limits(0.03))
+    (first, *_) = sorted(search.deployments(), key=lambda one: -one.output_per_chip)
+    rate = first.req_per_s
+    other_kind = MIXED if first.kind == POOLS else POOLS
+    for ratio, kind, expected in [
+        (1.9, other_kind, True),
+        (2.1, other_kind, False),
+        (1.4, first.kind, True),
+        (1.6, first.kind, False),
+    ]:
+        assert is_tie(first, replace(first, kind=kind, req_per_s=rate / ratio)) is expected
+    smaller = replace(first, decode=servers().servers["tp4"], req_per_s=rate / 1.2)
+    assert not is_tie(first, smaller)
+
+
+# ---------------------------------------------------------------- the command
+
+QUESTION = ("serve", "llama-3.1-70b", "16xh100-sxm", "isl=8192", "osl=1024", "bf16")
+
+
+def test_a_plan_on_a_screen(capsys):
+    text = said(capsys, *QUESTION, "--tpot", "30ms", "--ttft", "2s", "--load", "50")
+    lines = text.splitlines()
+    assert lines[1].startswith("Best by the estimate: ")
+    assert "output tokens/s/chip" in lines[1]
+    assert any(line.startswith("50 requests/s: ") for line in lines)
+    assert "waiting is not in it" in text
+
+
+def test_rows_of_a_plan_agree_with_python(capsys):
+    rows = table(capsys, *QUESTION, "--tpot", "20ms", "--calibration", "none")
+    frame = rooflines.serve(
+        "llama-3.1-70b",
+        "h100-sxm",
+        chips=16,
+        isl=8192,
+        osl=1024,
+        tpot_s=0.02,
+        dtypes="bf16",
+        calibration="none",
+    )
+    assert [row["deployment"] for row in rows] == frame["deployment"].to_list()
+    assert [float(row["req_per_s"]) for row in rows] == pytest.approx(frame["req_per_s"].to_list())
+    first = rows[0]
+    assert (first["deployment"], first["basis"]) == ("4P tp2 + 1D tp8", "serialized")
+    money = [float(first[f"usd_per_mtok_{part}"]) for part in ("input", "output")]
+    per_request = (money[0] * 8192 + money[1] * 1024) / 1e6
+    assert per_request == pytest.approx(float(first["usd_per_request"]))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "fix"),
+    [
+        (("--tpot", "30"), "--tpot is 30 seconds", "write 30ms"),
+        (("--tpot", "2ms"), "the quickest token takes", "allow that"),
+        (("--ttft", "50ms"), "a prompt of 8,192 tokens alone takes at least 83.5 ms", "allow that"),
+        (("--load", "50", "--users", "9"), "two loads", "give one of them"),
+        (("--goal", "latency"), "goal is 'latency', which is no goal", "throughput, cost"),
+        (("--only", "both"), "only is 'both'", "mixed, pools"),
+        (("B=4",), "a plan searches the batch", "leave them out"),
+        (("--split", "tp8-pp2"), "pp", ""),
+        (("measured=3ms",), "which a plan does not take", "leave it out"),
+    ],
+)
+def test_a_wrong_plan_is_refused_with_a_fix(capsys, words, problem, fix):
+    message = refused(capsys, *QUESTION, *words)
+    assert problem in message
+    assert fix in message
+
+
+def test_missing_parts_are_said_at_once(capsys):
+    message = refused(capsys, "serve", "llama-3.1-70b", "isl=0")
+    for part in ("chip is missing", "isl is '0'", "osl is missing"):
+        assert part in message
+
+
+def test_too_few_chips_are_answered_with_enough(capsys):
+    message = refused(capsys, "serve", "llama-3.1-70b", "1xh100-sxm", "isl=8192", "osl=64", "bf16")
+    assert "use at least 2 h100-sxm (tp2)" in message
+
+
+def test_a_plan_has_no_cost_without_a_price(capsys):
+    words = ("serve", "llama-3.1-8b", "8xgaudi3", "isl=512", "osl=64", "bf16")
+    assert "gaudi3 has no dated price" in refused(capsys, *words, "--goal", "cost")
+    assert "a request" in said(capsys, *words, "--goal", "cost", "--price", "2.5")
+
+
+def test_a_split_alone_is_planned(capsys):
+    rows = table(capsys, *QUESTION, "--split", "tp8", "--only", "mixed", "--tpot", "30ms")
+    assert [row["deployment"] for row in rows] == ["2 x tp8"]
+
+
+def test_replicas_of_dense_models_are_servers_of_their_own():
+    assert {server.split.dp for server in servers().servers.values()} == {1}
+    experts = servers("h200-sxm", "qwen3-30b-a3b", "bf16", (512, 64), 4)
+    splits = [server.split for server in experts.servers.values()]
+    assert Split(tp=1, dp=4, ep=4) in splits
+    assert all(split.ep == (split.tp * split.dp if split.dp > 1 else 1) for split in splits)
