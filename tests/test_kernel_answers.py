@@ -187,6 +187,14 @@ def test_estimates_are_those_of_the_same_kernels_in_a_model():
                     "dtypes": "bf16",
                     "chips": "h100-sxm",
                 },
+                "heads": {
+                    "models": "llama-3.1-8b",
+                    "phase": "decode",
+                    "grid": {"B": 8, "S": 64},
+                    "dtypes": "bf16",
+                    "chips": "h100-sxm",
+                    "calibration": "trtllm",  # has a time for each KV head
+                },
                 "experts": {
                     "models": "mixtral-8x7b",
                     "phase": "decode",
@@ -197,9 +205,10 @@ def test_estimates_are_those_of_the_same_kernels_in_a_model():
             }
         }
     )
-    target = KernelChip("h100-sxm", CHIPS["h100-sxm"])
+    heads = {"N": 32, "K": 8, "H": 128}
     cases = {
-        ("dense", "attention"): ("attention", {"B": 8, "S": 8192, "N": 32, "K": 8, "H": 128}),
+        ("dense", "attention"): ("attention", {"B": 8, "S": 8192, **heads}),
+        ("heads", "attention"): ("attention", {"B": 8, "S": 64, **heads}),
         ("experts", "experts"): ("experts", {"B": 16, "D": 4096, "F": 14336, "E": 8, "k": 2}),
     }
     for (sweep, kernel), (kind, sizes) in cases.items():
@@ -207,6 +216,8 @@ def test_estimates_are_those_of_the_same_kernels_in_a_model():
         (row,) = [row for row in layers.to_dicts() if row["group"] == kernel]
         form = kernel_form(kind, "bf16", {"phase": "decode"} if kind == "attention" else {})
         form = with_letters(form, sizes)
+        softwares = ["trtllm"] if sweep == "heads" else ["auto"]
+        target = KernelChip("h100-sxm", CHIPS["h100-sxm"], calibration=softwares)
         estimate = kernel_estimate(form, form.complete(sizes), target)
         assert estimate is not None
         assert estimate.time_s == pytest.approx(row["t_estimate_s"], rel=1e-12)

@@ -17,6 +17,7 @@ from rooflines.fits.calibration_files import (
     shipped_calibrations,
 )
 from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.kinds.formulas import compile_formulas, names_in
 from rooflines.sweep.calibrated_times import calibrated_times, collective_pieces
 from rooflines.theory.kernel import Kernel, Transfer
 from rooflines.theory.network import RING_PASSES
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
     from rooflines.kinds.collectives import PlacedCollective
-    from rooflines.kinds.kernel_forms import KernelForm, Work
+    from rooflines.kinds.kernel_forms import KernelForm
     from rooflines.theory.times import Band, FitRange
 
 UNTIMED = "no timings of this kernel are fitted: the bound alone"
@@ -118,7 +119,7 @@ def kernel_estimate(
     """
     if target.calibration is None:
         return None
-    kernel = _attention(form, complete) or _experts(form, complete)
+    kernel = _timed_kernel(form, complete)
     if kernel is None:
         return None
     choice = target.choice(kernel.compute)
@@ -171,72 +172,88 @@ def _estimate(  # noqa: PLR0913, PLR0917, the parts of an estimate
     return KernelEstimate(float(time), widest, software, origin, extrapolated)
 
 
-def _attention(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
-    """Grouped-query attention as calibrations read it; None: another kernel."""
+class TimedForm(NamedTuple):
+    """A kernel that calibrations time, with what they read of it as formulas.
+
+    Formulas are in letters, in names of the table of kinds, and in `input_bytes`, `result_bytes`
+    and `memory_bytes`, the kernel's traffic.
+
+    Attributes:
+        fits: Fits that apply, `attention` or `experts`.
+        condition: Holds at sizes that are timed.
+        activation_bytes: Traffic beside the cache or the weights [byte].
+        terms: What fits read besides: sizes and counts [1], or bytes [byte].
+    """
+
+    fits: str
+    condition: str
+    activation_bytes: str
+    terms: Mapping[str, str]
+
+
+TIMED_EXPERTS = {"routing": "uniform", "part": "both", "gate": "gated"}
+"""Options of the experts that calibrations time."""
+
+
+def timed_form(form: KernelForm) -> TimedForm | None:
+    """Formulas for what calibrations read of a kernel; None: they time no such kernel."""
     options = form.options
-    if form.kind.name != "attention" or options.get("mask") == "full" or options.get("backward"):
+    if options.get("backward"):
         return None
-    phase = options.get("phase", "prefill")
-    if phase == "prefill" and complete["T"] != complete["S"]:  # no chunks are timed
+    if form.kind.name == "attention" and options.get("mask", "causal") == "causal":
+        is_decode = options.get("phase") == "decode"
+        terms = {"context": "S", "head": "H", "heads": "B*K"}
+        terms["window"] = "window" if "window" in options else "0"
+        condition = "S >= T" if is_decode else "S == T"  # no chunks of prompts are timed
+        return TimedForm("attention", condition, "input_bytes + result_bytes", terms)
+    if form.kind.name == "experts" and all(
+        options.get(name, value) == value for name, value in TIMED_EXPERTS.items()
+    ):
+        terms = {"activated": "touched", "width": "D", "expert_width": "F"}
+        terms["inputs"] = "input_bytes"
+        return TimedForm("experts", "k <= E", "2*k*input_bytes", terms)
+    return None
+
+
+def _timed_kernel(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
+    """Kernel with constant works as calibrations read it; None: they time no such kernel."""
+    timed = timed_form(form)
+    if timed is None:
         return None
     work = form.work(complete)
-    sizes = complete
-    cache = Fraction(work.memory_bytes) - work.input_bytes - work.result_bytes
-    window = sizes["window"] if "window" in options else 0
-    return _kernel(
-        form,
-        work,
-        cache,
-        {
-            "context": constant(sizes["S"]),
-            "head": constant(sizes["H"]),
-            "window": constant(window),
-        },
-        attention_phase=phase,
-        cache=form.dtypes["cache"],
-        shares_heads=sizes["N"] > sizes["K"],
-    )  # fmt: skip
-
-
-def _experts(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
-    """Routed experts as calibrations read them; None: another kernel."""
-    options, defaults = form.options, ("uniform", "both", "gated")
-    names = ("routing", "part", "gate")
-    plain = all(
-        options.get(name, default) == default for name, default in zip(names, defaults, strict=True)
-    )
-    if form.kind.name != "experts" or not plain or options.get("backward"):
-        return None
-    work, sizes = form.work(complete), complete
-    weights = Fraction(work.memory_bytes) - work.input_bytes - work.result_bytes
-    routed = 2 * sizes["k"] * Fraction(work.input_bytes)
-    terms = {
-        "inputs": constant(work.input_bytes),
-        "activated": constant(work.touched or 0),
-        "width": constant(sizes["D"]),
-        "expert_width": constant(sizes["F"]),
+    names: dict[str, Any] = {
+        **complete,
+        "touched": work.touched,
+        "input_bytes": Fraction(work.input_bytes),
+        "result_bytes": Fraction(work.result_bytes),
     }
-    return _kernel(form, work, weights, terms, experts=form.dtypes["w"], activations=routed)
 
+    def at(formula: str) -> Any:  # noqa: ANN401, a number or a truth value
+        arguments = names_in(formula)
+        return compile_formulas([formula], {}, arguments)(*(names[name] for name in arguments))[0]
 
-def _kernel(
-    form: KernelForm,
-    work: Work,
-    memory: Fraction,
-    terms: Mapping[str, Any],
-    *,
-    activations: Fraction | None = None,
-    **details: Any,  # noqa: ANN401, fields of a kernel
-) -> Kernel:
-    """Kernel with constant works."""
-    traffic = Fraction(work.input_bytes) + work.result_bytes
+    if not at(timed.condition):
+        return None
+    traffic = names["input_bytes"] + names["result_bytes"]
     works = {
         "flops": constant(Fraction(work.flops)),
-        "memory_bytes": constant(memory),
-        "activation_bytes": constant(traffic if activations is None else activations),
+        "memory_bytes": constant(Fraction(work.memory_bytes) - traffic),
+        "activation_bytes": constant(at(timed.activation_bytes)),
     }
-    moved = {"x": constant(work.input_bytes), "out": constant(work.result_bytes), **terms}
-    return Kernel(form.kind.name, form.compute, works, (), moved, **details)
+    moved = {"x": constant(names["input_bytes"]), "out": constant(names["result_bytes"])}
+    moved |= {term: constant(at(formula)) for term, formula in timed.terms.items()}
+    if timed.fits == "experts":
+        return Kernel(form.kind.name, form.compute, works, (), moved, experts=form.dtypes["w"])
+    return Kernel(
+        form.kind.name,
+        form.compute,
+        works,
+        (),
+        moved,
+        attention_phase=form.options.get("phase", "prefill"),
+        cache=form.dtypes["cache"],
+        shares_heads=complete["N"] > complete["K"],
+    )
 
 
 def collective_estimate(

@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 BOUNDS = ("compute", "memory", "network", "mixed", "engine")
 """Bounds of an estimate, in the order that decides ties."""
 
+RANGED_TERMS = {
+    "depth": "D",
+    "width": "D",
+    "columns": "F",
+    "expert_width": "Fe",
+    "context": "S",
+    "head": "H",
+    "window": "window",
+}
+"""Sizes whose range a fit knows, by the kernel's fit term."""
+
 NOMINAL = Fraction(1)
 """Efficiency of nominal rates [1]; assumed efficiencies, a what-if, are not applied."""
 
@@ -92,16 +103,8 @@ def calibrated_times(kernel: Kernel, machine: ChipRates, choice: CalibrationChoi
 
 def _sizes(kernel: Kernel) -> dict[str, Poly]:
     """Sizes of a kernel whose range its fit knows: depth, columns, context."""
-    terms = (
-        ("D", "depth"),
-        ("D", "width"),
-        ("F", "columns"),
-        ("Fe", "expert_width"),
-        ("S", "context"),
-        ("H", "head"),
-        ("window", "window"),
-    )
-    return {name: kernel.fit_terms[term] for name, term in terms if term in kernel.fit_terms}
+    terms = kernel.fit_terms
+    return {name: terms[term] for term, name in RANGED_TERMS.items() if term in terms}
 
 
 def _engine_times(kernel: Kernel, choice: CalibrationChoice) -> Times:
