@@ -35,6 +35,9 @@ COMPUTE = "compute"
 
 BYTE_BITS = 8
 
+MESSAGE_VALUES = {"total": "S+T", "padded": "HW+2*pad"}
+"""Names in messages of checks that are no letters, with their formulas."""
+
 
 def chosen_formulas(kind: KernelKind, options: Mapping[str, Any]) -> dict[str, str]:
     """Formulas that choices replace, by letter or intermediate name."""
@@ -270,9 +273,13 @@ class KernelForm:
             RooflinesError: They break it.
         """
         if not self.holds(check, complete):
-            total = complete.get("S", 0) + complete.get("T", 0)
-            padded = complete.get("HW", 0) + 2 * complete.get("pad", 0)
-            text = check.message.format(**complete, total=total, padded=padded)
+            extra = dict[str, Any]()
+            for name, formula in MESSAGE_VALUES.items():
+                letters = names_in(formula)
+                if {*letters} <= complete.keys():
+                    values = [complete[letter] for letter in letters]
+                    (extra[name],) = compile_formulas([formula], {}, letters)(*values)
+            text = check.message.format(**complete, **extra)
             problem, _, fix = text.partition(": ")
             raise RooflinesError("", problem, fix)
 

@@ -394,7 +394,7 @@ def _bytes_of_rows() -> Iterator[KernelKind]:
             axes=("B", "D"),
             notes=("A scale of the whole tensor needs a pass before; one read is counted.",),
             synonyms=(name.replace("ise", "ize"), name.replace("ise", "")),
-            example="4096x8192 bf16 out=fp8",
+            example="4096x8192 bf16 out=fp8" if name == "quantise" else "4096x8192 fp8 out=bf16",
         )
 
 

@@ -163,6 +163,25 @@ class Critical(NamedTuple):
     needed_intensity: float | None
 
 
+def follower_of(form: KernelForm, axis: str) -> str | None:
+    """Letter that grows along an axis as much as its letter; None: where all queries see all."""
+    return None if _is_full(form) else form.kind.follows.get(axis)
+
+
+def limit_formulas(form: KernelForm, axis: str) -> tuple[str, str | None]:
+    """Smallest and largest size along an axis, as formulas; None: no end.
+
+    A smallest size that follows the axis by default, such as T along S, is no limit: 1.
+    """
+    low, high = form.kind.limits.get(axis, ("1", None))
+    return ("1" if _is_full(form) and axis == "S" else low), high
+
+
+def _is_full(form: KernelForm) -> bool:
+    """Tell whether all queries see all entries."""
+    return form.options.get("mask") == "full"
+
+
 @dataclass(frozen=True)
 class PlacedKernel:
     """A kernel on a chip.
@@ -211,17 +230,12 @@ class PlacedKernel:
             sizes: Sizes that are given [1].
             size: The other size [1].
         """
-        follower = self.form.kind.follows.get(axis)
+        follower = follower_of(self.form, axis)
         moved = {**sizes, axis: size}
-        if follower and not self._is_full:
+        if follower:
             complete = self.form.complete(sizes)
             moved[follower] = complete[follower] - complete[axis] + size
         return self.form.complete(moved)
-
-    @property
-    def _is_full(self) -> bool:
-        """Tell whether all queries see all entries."""
-        return self.form.options.get("mask") == "full"
 
     def axes(self, sizes: Mapping[str, int]) -> list[str]:
         """Letters along which thresholds are solved, for given sizes."""
@@ -230,17 +244,14 @@ class PlacedKernel:
             axis
             for axis in form.kind.axes
             if (axis in sizes or axis in form.kind.optional or axis in form.kind.defaults)
-            and not (axis == "window" and (self._is_full or "window" not in sizes))
             and not (axis in form.kind.optional and axis not in sizes)
         ]
 
     def limits(self, axis: str, sizes: Mapping[str, int]) -> tuple[int, int | None]:
         """Smallest and largest size along a letter [1]; None: no end."""
-        low, high = self.form.kind.limits.get(axis, ("1", None))
-        if self._is_full and axis == "S":
-            low = "1"
+        low, high = limit_formulas(self.form, axis)
         complete = self.form.complete(sizes)
-        if low == "T" and "T" not in sizes and self.form.defaults.get("T") == "S":
+        if low not in sizes and self.form.depends_on(low, axis):
             low = "1"
 
         def at(formula: str) -> int:
