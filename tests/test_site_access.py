@@ -35,6 +35,7 @@ STATES = [
     "chips.html#chip=h100-sxm",
     "index.html#sharding=batch/gather-w&shards=4&basis=calibrated&unknown=1&tab=bottlenecks",
     "index.html#subject=model&model=gpt-oss-120b&tab=kernels&rows=all",
+    "index.html#subject=experts&tab=amounts",
 ]
 
 

@@ -163,7 +163,7 @@ class Critical(NamedTuple):
     needed_intensity: float | None
 
 
-def follower_of(form: KernelForm, axis: str) -> str | None:
+def find_follower(form: KernelForm, axis: str) -> str | None:
     """Letter that grows along an axis as much as its letter; None: where all queries see all."""
     return None if _is_full(form) else form.kind.follows.get(axis)
 
@@ -230,7 +230,7 @@ class PlacedKernel:
             sizes: Sizes that are given [1].
             size: The other size [1].
         """
-        follower = follower_of(self.form, axis)
+        follower = find_follower(self.form, axis)
         moved = {**sizes, axis: size}
         if follower:
             complete = self.form.complete(sizes)

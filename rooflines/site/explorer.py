@@ -38,10 +38,12 @@ from rooflines.hardware.timing_errors import (
     STEP,
     measured_quantiles,
 )
+from rooflines.kinds.kind_table import KINDS
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.layer_matrices import layers_of
 from rooflines.models.library import find_model, model_entries
 from rooflines.site.calibration_data import SOFTWARE, first_fits
+from rooflines.site.kernel_data import KERNEL_FILE, kernel_data, kernel_names
 from rooflines.site.matmuls import matmul_data
 from rooflines.site.model_steps import NOTHING, EarlierSteps, split_data, step_data
 from rooflines.sweep.checks import checked_sweep
@@ -119,8 +121,9 @@ def explorer_files(
             too, for runs in other folders.
 
     Yields:
-        Names and data: `explorer` with matmuls, chips, layers and timings; `steps` shared by
-        models; and `steps-0` and so on, per model, loaded when the model is chosen.
+        Names and data: `explorer` with matmuls, chips, layers and timings; `kernels`, loaded when
+        a kernel is chosen; `steps` shared by models; and `steps-0` and so on, per model, loaded
+        when the model is chosen.
     """
     listed = list(recipes)
     calibrations = merge_calibrations(
@@ -143,7 +146,10 @@ def explorer_files(
         for software in recipe.get("config", {}).get("calibration") or ()
         if software not in (AUTO_CALIBRATION, *AUTO_ENGINES)
     )
-    yield MATMULS, _matmuls(chips, calibrations, [*named], models)
+    matmuls = _matmuls(chips, calibrations, [*named], models)
+    page_chips = {record["id"]: chips[record["id"]] for record in matmuls["chips"]}
+    yield MATMULS, matmuls
+    yield KERNEL_FILE, kernel_data(page_chips, calibrations)
     served_on = [*SERVING, *dict.fromkeys(served[:MAX_ADDED])]
     offered_chips = [chip for chip in served_on if chip in chips]
     configs = _configs(models, offered_chips, offered_plans(model_sweeps))
@@ -179,6 +185,8 @@ def _matmuls(
         "measured_scales": measured_scales(),
         "measured": _measured(data),
         "formula_pattern": FORMULA,
+        "kinds": [*KINDS],
+        "kernel_names": kernel_names(),
         "page": PAGE,
     }
 

@@ -12,6 +12,7 @@
 const EVALUATION = (() => {
   const { TOLERANCE, ceil, floor, sum, firstInteger } = NUMBERS;
   const [FOUND, ALWAYS, NEVER] = ["found", "always", "never"];
+  const BEYOND = "beyond"; // compute-bound, but beyond the largest size
   const [COMPUTE, MEMORY, NETWORK] = ["compute", "memory", "network"];
   const RESOURCES = [COMPUTE, MEMORY, NETWORK]; // the first of equal times is the bottleneck
   const PLATEAU_SHARE = 0.9; // of the rate that large sizes attain by estimate
@@ -291,7 +292,7 @@ const EVALUATION = (() => {
   }
 
   return {
-    FOUND, ALWAYS, NEVER, PLATEAU_SHARE, evaluate, lineInB, lineAt, scaleLine, piecewiseAt,
+    FOUND, ALWAYS, NEVER, BEYOND, PLATEAU_SHARE, evaluate, lineInB, lineAt, scaleLine, piecewiseAt,
     lineKernel, makeWorkload, activatedExperts, times, critical, estimate, plateau, footprint,
   };
 })();

@@ -6,7 +6,7 @@
 
 const EXPLORER = (() => {
   const { significant, integer, counted } = NUMBERS;
-  const { MODEL, RESETS, MAX_CHIPS, read, matchesState, parseNumber, dataSheet } = STATE;
+  const { KERNEL, MODEL, RESETS, MAX_CHIPS, read, matchesState, parseNumber, dataSheet } = STATE;
   const { hasCustomRate, featuredRow, evaluateChip, explainCommand } = STATE;
   const { $, make, fillMenu, tableParts, readAddress, navigate, followAddress } = ROOFLINES;
   const { load, throttle, reportUnavailable, save, csv, copy } = ROOFLINES;
@@ -33,10 +33,64 @@ const EXPLORER = (() => {
     if (input.type === "radio") input.checked = input.value === value;
     else if (input === document.activeElement) return;
     else if (["number", "text"].includes(input.type)) input.value = value;
-    else input.value = Math.round(Math.log2(value) * STEPS_PER_OCTAVE);
+    else input.value = Math.round(Math.log2(Math.max(value, 1)) * STEPS_PER_OCTAVE);
+  }
+
+  /** Field with a menu for a setting. */
+  const menuField = (name, text) =>
+    make("label", { class: "field" }, `${text} `, make("select", { name, id: `kernel-${name}` }));
+
+  /** Field with a number and a slider for a letter. */
+  function letterField(letter, { meaning, min }) {
+    const id = `letter-${letter}`;
+    return make("div", { class: "size" },
+      make("label", { for: id }, `${letter} `, make("small", {}, meaning)),
+      make("input", { type: "number", id, name: letter, min, inputmode: "numeric" }),
+      make("input", { type: "range", name: letter, min: 0, "aria-label": `${letter}, slider` }));
+  }
+
+  /** Make a kernel kind's fields, unless they are there. */
+  function makeKernelFields({ name, kind, formats, hasFormat }) {
+    const [options, sizes] = [$("kernel-options"), $("kernel-sizes")];
+    if (options.dataset.kind === name) return;
+    options.dataset.kind = name;
+    const roles = Object.keys(formats);
+    const compute = kind.unit === "matrix" ? ["compute"] : [];
+    const menus = [
+      ...Object.keys(kind.choices), ...(kind.flags.length ? ["variant"] : []),
+      ...(hasFormat ? ["dtypes"] : []), ...roles, ...compute, "along",
+    ];
+    const titles = {
+      along: "curve over", variant: "pass",
+      ...Object.fromEntries([...roles, ...compute].map((role) => [role, `of ${role}`])),
+    };
+    options.replaceChildren(...menus.map((menu) => menuField(menu, titles[menu] ?? menu)));
+    sizes.replaceChildren(...Object.entries(kind.letters).map(([letter, record]) =>
+      letterField(letter, record)));
+  }
+
+  /** Show a kernel's sizes: given ones, and defaults as placeholders. */
+  function showLetters({ question }) {
+    for (const input of $("kernel-sizes").querySelectorAll("input")) {
+      const { name: letter } = input;
+      const given = question.sizes[letter];
+      const size = given ?? KERNELS.letterSize(question, letter);
+      const { max, sliderMax } =
+        KERNELS.sizeLimits(question.kind.example.sizes[letter] ?? size ?? 0);
+      if (input.type === "number") {
+        input.max = max;
+        input.placeholder = size ?? "none";
+        showInput(input, given ?? "");
+      } else {
+        input.max = Math.round(Math.log2(sliderMax) * STEPS_PER_OCTAVE);
+        showInput(input, size ?? sliderMax);
+        input.setAttribute("aria-valuetext", size === null ? "none" : integer(size));
+      }
+    }
   }
 
   function showForm(state) {
+    if (state.subject === KERNEL) makeKernelFields(state.question);
     for (const element of document.querySelectorAll("[data-when]")) {
       element.hidden = !matchesState(state, element.dataset.when);
     }
@@ -44,8 +98,10 @@ const EXPLORER = (() => {
       const { options, value } = state.menus[select.name] ?? { options: [], value: "" };
       fillMenu(select, options, value);
     }
-    for (const input of document.querySelectorAll("#main input[name]")) {
+    if (state.subject === KERNEL) showLetters(state);
+    for (const input of document.querySelectorAll("#main :not(#kernel-sizes *) > input[name]")) {
       const value = input.name === "micro_batch" ? state.microBatch : state[input.name];
+      if (value === undefined) continue; // no size of this subject
       showInput(input, value);
       if (input.type === "range") input.setAttribute("aria-valuetext", integer(value));
     }
@@ -57,11 +113,18 @@ const EXPLORER = (() => {
   }
 
   /** Question in one line, for a narrow window. */
-  function questionText({ subject, model, dtypes, format, B, D, F, S, chips }) {
+  function questionText(state) {
+    const { subject, model, dtypes, format, question, B, D, F, S, chips } = state;
     const sizes = (...values) => values.map(integer);
-    const work = subject === MODEL
-      ? `${model.name}, ${format}, B = ${integer(B)}, S = ${integer(S)}`
-      : `matmul ${sizes(B, D, F).join(" × ")}, ${dtypes.name}`;
+    const works = {
+      [MODEL]: () => `${model.name}, ${format}, B = ${integer(B)}, S = ${integer(S)}`,
+      [KERNEL]: () => [
+        question.name,
+        ...Object.entries(question.sizes).map(([letter, size]) => `${letter}=${integer(size)}`),
+        KERNELS.optionsText(question), dtypes.name,
+      ].filter(Boolean).join(" "),
+    };
+    const work = works[subject]?.() ?? `matmul ${sizes(B, D, F).join(" × ")}, ${dtypes.name}`;
     return `${work}, ${counted(chips.length, "chip")}`;
   }
 
@@ -198,6 +261,12 @@ const EXPLORER = (() => {
 
   /** Show the state in the address. */
   async function show() {
+    if (!data.kernels && data.kinds.includes(readAddress().get("subject"))) {
+      const [kernels] = await Promise.all([
+        load("kernels", "data/kernels.js"), load("kernel-functions", "assets/kernels.js"),
+      ]);
+      data.kernels = kernels;
+    }
     const { subject, model } = readState();
     if (subject === MODEL && !model.steps) {
       const index = data.steps.models.indexOf(model);
@@ -214,18 +283,27 @@ const EXPLORER = (() => {
     showForm(state);
     showChosenChips(state);
     showVerdict(state, rows);
-    PLOTS.draw(state, rows, dragSize);
+    PLOTS.draw(state, rows, state.subject === KERNEL ? dragAlong : dragSize);
     const listed = [...rows, ...unchosenRows];
     csvTable = TABLES.showChips($("chips-table"), state, listed, toggleChip);
-    reportUnavailable(data.page.address_names, state.unavailable);
-    $("prices").textContent = priceNotes(listed.map(({ chip }) => chip));
+    const addressNames = [...data.page.address_names, ...data.kernel_names];
+    reportUnavailable(addressNames, state.unavailable);
+    $("prices").textContent =
+      state.subject === KERNEL ? "" : priceNotes(listed.map(({ chip }) => chip));
     $("all-chips").textContent = state.showsAllChips ? "Chosen chips only" : "All chips";
     showCustomNumbers(state);
     $("panel").replaceChildren(TABLES.tabs[state.tab](state));
-    $("chip-choice").hidden = state.chips.length < 2 || state.tab === "dtypes";
+    $("chip-choice").hidden =
+      state.chips.length < 2 || state.tab === "dtypes" || state.subject === KERNEL;
     $("command").textContent = explainCommand(state, featured);
     document.body.dataset.drawn = location.hash;
   }
+
+  /** Settings that a choice resets, since the next choice may not have them. */
+  const resets = (name) => ({
+    ...RESETS[name],
+    ...(name === "subject" ? Object.fromEntries(data.kernel_names.map((key) => [key, null])) : {}),
+  });
 
   /** Set a dragged size: in training B is a multiple of the global micro-batch, S of `cp`. */
   function dragSize(name, size) {
@@ -234,6 +312,13 @@ const EXPLORER = (() => {
     const step = steps[name] ?? 1;
     const multiple = Math.max(1, Math.round(size / step)) * step;
     throttle(() => navigate({ [name]: multiple }));
+  }
+
+  /** Set a kernel's dragged size, and the letter that follows it. */
+  function dragAlong(name, size) {
+    const { question } = readState();
+    const moved = KERNELS.sizesAlong(question, name, Math.max(1, Math.round(size)));
+    throttle(() => navigate(moved));
   }
 
   // --------------------------------------------------------------------------------------- events
@@ -246,7 +331,7 @@ const EXPLORER = (() => {
     if (list) chooseTyped(target);
     else if (target.dataset.custom) takeCustomNumber(target);
     else if (name && type !== "range") {
-      navigate({ [name]: value, ...RESETS[name] }, type !== "number");
+      navigate({ [name]: value, ...resets(name) }, type !== "number");
     }
   }
   const onEvent = (event, action) => $("main").addEventListener(event, action);

@@ -5,9 +5,9 @@
 
 const PLOTS = (() => {
   const { significant, si, seconds, integer, percent, compact, counted, joinNames, sum } = NUMBERS;
-  const { FOUND, NEVER, PLATEAU_SHARE, lineAt } = EVALUATION;
-  const { BOUND, CALIBRATED, MODEL, featuredRow, findMeasuredRatio, stepWorkload } = STATE;
-  const { timeAt, tokensAt } = STATE;
+  const { FOUND, NEVER, PLATEAU_SHARE } = EVALUATION;
+  const { BOUND, CALIBRATED, KERNEL, MODEL, featuredRow, findMeasuredRatio, stepWorkload } = STATE;
+  const { timeAt, tokensAt, curveAxis, curveTimes, curveEstimate, curveWork } = STATE;
   const { unsupportedReasons, rangeText, thresholdText } = SENTENCES;
   const { $, make } = ROOFLINES;
   const MAX_KERNELS = 6; // named in the plot of step time, the longest; the rest is one
@@ -45,9 +45,9 @@ const PLOTS = (() => {
     const values = marks.flatMap(({ points }) => points.map((point) => point[place]));
     return makeAxis(Math.min(...values) / below, Math.max(...values) * above, title);
   }
-  /** Axis for a matmul's rates. */
-  const rateAxis = ({ shards }, marks) => axisAround(marks, 1,
-    { title: shards > 1 ? "FLOP/s of a chip" : "FLOP/s", below: 1.6, above: 1.7 });
+  /** Axis for rates. */
+  const rateAxis = ({ shards }, marks, unit = "FLOP/s") => axisAround(marks, 1,
+    { title: shards > 1 ? `${unit} of a chip` : unit, below: 1.6, above: 1.7 });
 
   /** Dot for the measured number, on the chip that the verdict is about. */
   function measuredDot(rows, position) {
@@ -58,16 +58,25 @@ const PLOTS = (() => {
       text: "measured", tip }];
   }
 
-  // ------------------------------------------------------------------------- roofline: matmuls
+  // ------------------------------------------------------------- roofline: matmuls and kernels
 
+  /** Peak; infinite where none is published. */
+  const peakRate = ({ rates: { peak } }) => peak ?? Infinity;
   /** Roofline: min(peak, arithmetic intensity × bandwidth) [FLOP/s]. */
-  const rooflineAt = ({ rates: { peak, memory } }, intensity) => Math.min(peak, intensity * memory);
+  const rooflineAt = (workload, intensity) =>
+    Math.min(peakRate(workload), intensity * workload.rates.memory);
   /** Ridge: peak / bandwidth [FLOP/byte]. */
-  const ridge = ({ rates: { peak, memory } }) => peak / memory;
-  /** Arithmetic intensity at B [FLOP/byte]. */
-  const intensityAt = ({ flops, bytes }, B) => lineAt(flops, B) / lineAt(bytes, B);
-  /** Attained rate: FLOPs / time [FLOP/s]. */
-  const attainedRate = ({ flops }, B, time) => lineAt(flops, B) / time;
+  const ridge = (workload) => peakRate(workload) / workload.rates.memory;
+  /** Arithmetic intensity at a size [FLOP/byte]. */
+  function intensityAt(workload, size) {
+    const { flops, bytes } = curveWork(workload, size);
+    return flops / bytes;
+  }
+  /** Attained rate: FLOPs / time [FLOP/s]; bytes / time [byte/s] for kernels without FLOPs. */
+  function attainedRate(workload, size, time) {
+    const { flops, bytes } = curveWork(workload, size);
+    return (flops || bytes) / time;
+  }
 
   /** Band below a chip's roofline in which timed kernels are. */
   function measuredBand(state, row, intensities) {
@@ -80,20 +89,29 @@ const PLOTS = (() => {
     return [chipMark("area", row.chip, points, { faint: true, tip })];
   }
 
-  /** Matmul's dot at its intensity and rate; faint without a time on the chosen basis. */
-  function matmulDot(state, { chip, workload, time, times }) {
-    const intensity = intensityAt(workload, state.B);
-    const rate = attainedRate(workload, state.B, time ?? times.lower);
+  /** Row's dot at its intensity and rate; faint without a time on the chosen basis. */
+  function rateDot(state, { chip, workload, time, times }) {
+    const { size } = curveAxis(state);
+    const intensity = intensityAt(workload, size);
+    const rate = attainedRate(workload, size, time ?? times.lower);
     const tip = `${chip.label}: ${si(rate, "FLOP/s")} at ${significant(intensity)} FLOP/B`;
     return chipMark("dot", chip, [[intensity, rate]], { faint: !time, tip });
   }
 
+  /** Kernel traffic without FLOPs, in place of a roofline. */
+  function noFlopsText({ chip, times: { work, lower } }) {
+    return `${chip.label}: no FLOP, ${si(work.memoryBytes, "B")} in ${seconds(lower)}.`;
+  }
+
   function rooflinePlot(state, rows) {
+    const { size } = curveAxis(state);
     const positions = rows.flatMap(({ workload }) =>
-      [ridge(workload), intensityAt(workload, state.B)]);
+      [ridge(workload), intensityAt(workload, size)]).filter(Number.isFinite);
+    if (positions.includes(0)) return { messages: rows.map(noFlopsText) };
     const x = makeAxis(Math.min(...positions) / 8, Math.max(...positions) * 6,
       "FLOP per byte of memory traffic");
-    const bends = ({ workload }) => [x.min, ridge(workload), x.max];
+    const bends = ({ workload }) =>
+      [x.min, ridge(workload), x.max].filter(Number.isFinite);
     const bands = rows.flatMap((row) => measuredBand(state, row, bends(row)));
     const rooflines = rows.map((row) => {
       const points = bends(row).map((intensity) =>
@@ -101,12 +119,13 @@ const PLOTS = (() => {
       return chipMark("line", row.chip, points, { label: row.chip.label });
     });
     const dots = [
-      ...rows.map((row) => matmulDot(state, row)),
+      ...rows.map((row) => rateDot(state, row)),
       ...measuredDot(rows, ({ workload, measured }) => [
-        intensityAt(workload, state.B), attainedRate(workload, state.B, measured.time)]),
+        intensityAt(workload, size), attainedRate(workload, size, measured.time)]),
     ];
+    const named = state.subject === KERNEL ? "kernel" : "matmul";
     const dotNote =
-      state.shards > 1 ? "A dot below its roof is bound by the network." : "Dots: this matmul.";
+      state.shards > 1 ? "A dot below its roof is bound by the network." : `Dots: this ${named}.`;
     const names = joinNames(rows.map(({ chip }) => chip.label));
     return {
       note: bands.length ? `${dotNote} Bands: timed kernels, p10 to p90.` : dotNote,
@@ -115,7 +134,7 @@ const PLOTS = (() => {
     };
   }
 
-  // ----------------------------------------------------------------- attained rate over B: matmuls
+  // ----------------------------------- attained rate over B, or a kernel's letter of the curve
 
   /** Circle at a size, if there is one. */
   const sizeCircle = (chip, size, rate, text) => (size === null ? []
@@ -130,7 +149,8 @@ const PLOTS = (() => {
     const size = critical.outcome === FOUND ? critical.size : null;
     return [
       chipMark("line", chip, boundLine, { label: chip.label, faint: false }),
-      ...sizeCircle(chip, size, workload.rates.peak, "compute-bound"),
+      ...sizeCircle(chip, size, workload.rates.peak,
+        critical.isLargest ? "memory-bound beyond" : "compute-bound"),
     ];
   }
 
@@ -138,43 +158,74 @@ const PLOTS = (() => {
   function rateCurves(state, row, sizes) {
     const { chip, workload, estimate, plateau } = row;
     const rateLine = (time) => sizes.map((B, i) => [B, attainedRate(workload, B, time(B, i))]);
-    const boundLine = rateLine((B) => EVALUATION.times(workload, B).lower);
+    const boundLine = rateLine((B) => curveTimes(workload, B).lower);
     if (!estimate) return boundCurve(state, row, boundLine);
-    const estimates = sizes.map((B) => EVALUATION.estimate(workload, B));
+    const estimates = sizes.map((B) => curveEstimate(workload, B));
     const quantileLine = (i) =>
       rateLine((_, at) => estimates[at].band?.[i] ?? estimates[at].time);
     return [
       chipMark("area", chip, outline(quantileLine(0), quantileLine(1))),
       chipMark("line", chip, boundLine, { faint: true }),
       chipMark("line", chip, rateLine((_, at) => estimates[at].time), { label: chip.label }),
-      ...sizeCircle(chip, plateau.size, PLATEAU_SHARE * plateau.rate, "90% of its plateau"),
+      ...(plateau ? sizeCircle(chip, plateau.size, PLATEAU_SHARE * plateau.rate,
+        "90% of its plateau") : []),
     ];
   }
 
+  /** Curve ends in whole decades: they stay while the size is dragged. */
+  function curveEnds(state, rows, size) {
+    const decade = (round, value) => 10 ** round(Math.log10(value));
+    const sizes = rows.map(({ plateau, critical }) => (plateau ?? critical).size ?? 1);
+    const smallest = Math.min(size, ...sizes.map((critical) => critical / 32));
+    const largest = Math.max(size, 100, ...sizes.map((critical) => critical * 4));
+    return [Math.max(1, decade(Math.floor, smallest)), decade(Math.ceil, largest)];
+  }
+
+  /** Curve sizes within the axis ends, 4 in each doubling. */
+  function curveSizes({ subject, question }, [min, max]) {
+    const sizes = octaves(min, max, 4);
+    if (subject !== KERNEL) return sizes;
+    const { along } = question;
+    const [low, high] = KERNELS.axisEnds(question, along);
+    const within = sizes.filter((size) => size >= low && size <= (high ?? Infinity));
+    return [...new Set([...(low > min && low < max ? [low] : []), ...within,
+      ...(high > min && high < max ? [high] : [])])];
+  }
+
+  /** Notes under the curve. */
+  function curveNote({ subject, basis }, rows) {
+    const isLargest = rows.some(({ critical }) => critical.isLargest);
+    if (subject === KERNEL && basis === CALIBRATED) {
+      return "Bands: p10 to p90 of the calibration; faint lines: bounds.";
+    }
+    if (basis === CALIBRATED) {
+      return "Bands: p10 to p90 of the calibration; faint lines: bounds;"
+        + " circles: 90% of the plateau.";
+    }
+    if (!rows.some(({ critical }) => critical.outcome === FOUND)) return "";
+    return `Circles: ${isLargest ? "up to here" : "from here on"} compute-bound.`;
+  }
+
   function attainedPlot(state, rows) {
-    const { B, basis } = state;
-    const isCalibrated = basis === CALIBRATED;
-    if (!isCalibrated && rows.every(({ critical }) => critical.outcome === NEVER)) {
+    const { name, size, title } = curveAxis(state);
+    const isMatmul = state.subject !== KERNEL;
+    const isNever = rows.every(({ critical }) => critical.outcome === NEVER);
+    if (isMatmul && state.basis !== CALIBRATED && isNever) {
       return { messages: rows.map((row) => `${row.chip.label}: ${thresholdText(row)}`) };
     }
-    const sizes = rows.map(({ plateau, critical }) => (plateau ?? critical).size ?? 1);
-    // Whole decades: the axis stays while B is dragged.
-    const decade = (round, value) => 10 ** round(Math.log10(value));
-    const smallest = Math.min(B, ...sizes.map((size) => size / 32));
-    const largest = Math.max(B, 100, ...sizes.map((size) => size * 4));
-    const [min, max] = [Math.max(1, decade(Math.floor, smallest)), decade(Math.ceil, largest)];
+    const ends = curveEnds(state, rows, size);
     const marks = [
-      ...rows.flatMap((row) => rateCurves(state, row, octaves(min, max, 4))),
+      ...rows.flatMap((row) => rateCurves(state, row, curveSizes(state, ends))),
       ...measuredDot(rows, ({ workload, measured }) =>
-        [B, attainedRate(workload, B, measured.time)]),
+        [size, attainedRate(workload, size, measured.time)]),
     ];
+    const hasFlops = rows.every(({ workload }) => curveWork(workload, size).flops);
     return {
-      note: isCalibrated
-        ? "Bands: p10 to p90 of the calibration; faint lines: bounds; circles: 90% of the plateau."
-        : "Circles: from here on compute-bound.",
-      label: "FLOP/s attained over B; from which B on is in the table",
-      x: makeAxis(min, max, "B, tokens"), y: rateAxis(state, marks), draggedSize: "B",
-      marks: [...marks, sizeRule(B, `B = ${integer(B)}`)],
+      note: curveNote(state, rows),
+      label: `Rate attained over ${name}; from which ${name} on is in the table`,
+      x: makeAxis(...ends, title), draggedSize: name,
+      y: rateAxis(state, marks, hasFlops ? "FLOP/s" : "byte/s"),
+      marks: [...marks, sizeRule(size, `${name} = ${integer(size)}`)],
     };
   }
 
@@ -389,7 +440,8 @@ const PLOTS = (() => {
     }
     const reasons = supported.length ? null : { messages: unsupportedReasons(rows) };
     showPlot("left", "Roofline", reasons ?? rooflinePlot(state, supported), onDrag);
-    showPlot("right", "Attained over B", reasons ?? attainedPlot(state, supported), onDrag);
+    const name = state.subject === KERNEL ? state.question.along ?? "a size" : "B";
+    showPlot("right", `Attained over ${name}`, reasons ?? attainedPlot(state, supported), onDrag);
   }
 
   return { draw, octaves, chipStyle, swatch };

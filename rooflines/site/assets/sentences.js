@@ -7,9 +7,9 @@
 const SENTENCES = (() => {
   const { TOLERANCE, significant, si, seconds, integer, percent, compact, bytes } = NUMBERS;
   const { counted, joinNames, usd } = NUMBERS;
-  const { ALWAYS, NEVER } = EVALUATION;
-  const { BOUND, DECODE, MATMUL, hasCustomRate, featuredRow, measuredQuantiles } = STATE;
-  const { evaluateChip, peakShare, tokensAt } = STATE;
+  const { ALWAYS, NEVER, BEYOND } = EVALUATION;
+  const { BOUND, DECODE, KERNEL, MATMUL, MODEL, hasCustomRate, featuredRow } = STATE;
+  const { measuredQuantiles, evaluateChip, peakShare, tokensAt } = STATE;
   const { TIME, BELOW, INSIDE, ABOVE } = MEASUREMENT;
   const UNKNOWN = "Accuracy unknown:";
   const MIN_LEAD = 1.2; // smallest lead of bounds that counts, where there are no timings
@@ -20,7 +20,7 @@ const SENTENCES = (() => {
 
   /** Measurements that an estimate's band has inside. */
   function bandShare({ subject, isTraining }) {
-    if (subject === MATMUL) return "80% of the timings";
+    if (subject !== MODEL) return "80% of the timings";
     return isTraining ? "80% of fitted steps" : "80% of held-out runs";
   }
   /** Estimate with its band, and the bound. */
@@ -29,9 +29,10 @@ const SENTENCES = (() => {
     return `${seconds(time)}${bandText}, at least ${seconds(lower)}`;
   }
   /** Noun for the shown times. */
-  function basisNoun({ basis, subject }) {
+  function basisNoun({ basis, subject, question }) {
     if (basis !== BOUND) return "estimate";
-    return subject === MATMUL ? "bound" : "serialized time";
+    if (question?.isMean) return "mean of uniform routing";
+    return subject === MODEL ? "serialized time" : "bound";
   }
 
   /** Reasons why rows have no numbers; chips with one reason in one sentence. */
@@ -93,7 +94,7 @@ const SENTENCES = (() => {
     if (!measurement) return null;
     const { text, kind } = measurement;
     if (!measured) return `${text} is no rate of this: type its time, or a share of peak.`;
-    const chips = state.subject === MATMUL ? shards : split.chips;
+    const chips = state.subject === MODEL ? split.chips : shards;
     const typed = kind === TIME ? "" : ` (${text})`;
     return `Measured ${seconds(measured.time)}${typed} on ${chipsText(chips, chip)}:`
       + ` ${besideBound(measured)}${besideEstimate(measured)}.`;
@@ -176,6 +177,94 @@ const SENTENCES = (() => {
     const layer = data.layers.find((sizes) => sizes.D === D && sizes.F === F);
     return layer?.name.includes("expert")
       ? `The layer is one expert's (${layer.name}): B counts its tokens alone.` : null;
+  }
+
+  // ------------------------------------------------------------------------------------- kernels
+
+  /** A bottleneck in words. */
+  const boundText = (bound) =>
+    (bound === KERNELS.VECTOR ? "bound by the vector unit" : `${bound}-bound`);
+
+  /** Rate in a time: FLOP/s with the peak share, else the traffic. */
+  function kernelRate(state, { workload, times: { work }, estimate }, time) {
+    const { isVector, nominal } = workload;
+    if (isVector || !work.flops) return `${si(work.memoryBytes, "B")} of compulsory traffic`;
+    const rate = work.flops / time;
+    const most = estimate || state.question.isMean ? "" : "at most ";
+    return `${most}${si(rate, "FLOP/s")}, ${percent(rate / nominal.peak)} of peak`;
+  }
+
+  /** Kernel's time and bound; under uniform routing its mean, beside the strict bound. */
+  function kernelTime(state, row) {
+    const { times: { lower, bound }, estimate, strict } = row;
+    const least = state.question.isMean
+      ? `${seconds(lower)} at the mean of uniform routing, at least ${seconds(strict)} whatever`
+        + " the routing"
+      : `at least ${seconds(lower)}`;
+    if (!estimate) return `${least}, ${boundText(bound)}`;
+    const { time, band } = estimate;
+    const bandText = band ? ` (${band.map(seconds).join(" to ")}, ${bandShare(state)})` : "";
+    return `about ${seconds(time)}${bandText}, ${least}, ${boundText(bound)}`;
+  }
+
+  /** Kernel's lead: time, bottleneck and rate. */
+  function kernelLead(state, row) {
+    const { question } = state;
+    const options = KERNELS.optionsText(question);
+    const subject = options ? `${question.name} (${options})` : question.name;
+    const rate = kernelRate(state, row, row.time ?? row.times.lower);
+    return `On ${row.chip.label} ${subject}: ${kernelTime(state, row)}; ${rate}.`;
+  }
+
+  /** Critical size along a letter in words. */
+  function criticalText({ axis, outcome, size, isLargest, limitIntensity: limit, ridge }) {
+    if (outcome === ALWAYS) return `Compute-bound at any ${axis}.`;
+    if (outcome === BEYOND) return `Compute-bound only at ${axis} beyond 2^53.`;
+    if (outcome !== NEVER) {
+      return `Compute-bound ${isLargest ? "up to" : "from"} ${axis} = ${integer(size)}.`;
+    }
+    const start = `Compute-bound at no ${axis}`;
+    if (limit === null || ridge === null || limit >= ridge) return `${start}.`;
+    return `${start}: its intensity tends to ${significant(limit, 4)} of`
+      + ` ${significant(ridge, 4)} FLOP/B.`;
+  }
+
+  /** Missing timings, or an estimate beyond them. */
+  function timedLine({ form }, { workload, estimate }) {
+    if (!form.timed) return "Untimed: no timings of this kernel are fitted, the bound alone.";
+    if (!workload.fit) return `Untimed: no timings of this on ${workload.chip.label}.`;
+    const beyond = [
+      estimate?.isOtherEngine ? "timed with another engine" : null,
+      estimate?.isOutside ? "beyond the timed sizes" : null,
+    ].filter(Boolean);
+    return beyond.length ? `The estimate is ${joinNames(beyond)}: its band is wider.` : null;
+  }
+
+  /** Experts or rows that a mean counts. */
+  function meanLine({ isMean, name }, { times: { work: { touched } } }) {
+    if (!isMean) return null;
+    const noun = name === "experts" ? "experts" : "rows";
+    return `Uniform routing touches ${significant(touched, 4)} ${noun} in the mean.`;
+  }
+
+  /** Exponentials, which the bound leaves out. */
+  function exponentialLine({ workload: { isVector, rates }, times: { work: { exponentials } } }) {
+    if (!exponentials || isVector) return null;
+    const timed = rates.exp
+      ? `${seconds(exponentials / rates.exp)} at ${si(rates.exp, "/s")}, not in the bound`
+      : "untimed, no sourced rate";
+    return `${si(exponentials, "")} exponentials: ${timed}.`;
+  }
+
+  /** Sentences about a kernel's thresholds, routing and what is not counted. */
+  function kernelLines({ question }, row) {
+    const { workload: { isVector, rates }, times: { work } } = row;
+    const lacksPeak = isVector && work.vectorFlops && rates.peak === null;
+    return [
+      criticalText(row.critical), meanLine(question, row),
+      lacksPeak ? "Vector work is untimed: no fp32 peak of the vector unit is published." : null,
+      timedLine(question, row), exponentialLine(row), ...question.kind.notes,
+    ];
   }
 
   // --------------------------------------------------------------------------------- model steps
@@ -287,10 +376,10 @@ const SENTENCES = (() => {
   }
 
   /** Chips without a calibration, where bounds are shown for them. */
-  function lackingLine({ lacking, subject }) {
-    if (!lacking.length) return null;
+  function lackingLine({ lacking, subject, question }) {
+    if (!lacking.length || (question && !question.form.timed)) return null;
     const names = joinNames(lacking.map(({ label }) => label));
-    const shown = subject === MATMUL ? "bounds" : "times of kernels one after another";
+    const shown = subject === MODEL ? "times of kernels one after another" : "bounds";
     return `Shown are ${shown}: no calibration of ${names} for this.`;
   }
 
@@ -299,6 +388,7 @@ const SENTENCES = (() => {
     if (state.subject === MATMUL) {
       return [collectiveLine(row), measuredLine(state, row), expertLine(state)];
     }
+    if (state.subject === KERNEL) return kernelLines(state, row);
     const showsThreshold = state.basis === BOUND && !state.isTraining;
     return [
       showsThreshold ? thresholdText(row) : null, ...modelLines(state), axesLine(row),
@@ -306,17 +396,19 @@ const SENTENCES = (() => {
     ];
   }
 
+  const LEADS = { [MATMUL]: matmulLead, [MODEL]: modelLead, [KERNEL]: kernelLead };
+
   /** The verdict: `unable`, what cannot run; `lead`, about one chip; and further `lines`. */
   function verdict(state, rows) {
-    const isMatmul = state.subject === MATMUL;
+    const isModel = state.subject === MODEL;
     const supported = rows.filter(({ unsupported }) => !unsupported);
     const tooLarge = supported.filter(({ fits }) => fits === false);
-    const large = isMatmul ? largeOperands : largeStep;
+    const large = isModel ? largeStep : largeOperands;
     const unable = [
       ...unsupportedReasons(rows), ...(tooLarge.length ? [large(state, tooLarge)] : []),
     ].join(" ");
     const featured = featuredRow(supported);
-    const nothingRuns = !featured || (!isMatmul && featured.fits === false);
+    const nothingRuns = !featured || (isModel && featured.fits === false);
     if (nothingRuns) return { unable, lead: "", lines: [] };
     const uncalibrated = supported.filter(({ time }) => time === null);
     const lines = [
@@ -324,9 +416,9 @@ const SENTENCES = (() => {
       uncalibrated.length ? `Without a calibration: ${chipNames(uncalibrated)}.` : null,
       ranking(state, supported),
     ];
-    const lead = (isMatmul ? matmulLead : modelLead)(state, featured);
+    const lead = LEADS[state.subject](state, featured);
     return { unable, lead, lines: lines.filter(Boolean) };
   }
 
-  return { unsupportedReasons, rangeText, shareLimit, thresholdText, verdict };
+  return { unsupportedReasons, rangeText, shareLimit, thresholdText, criticalText, verdict };
 })();

@@ -1,12 +1,13 @@
 "use strict";
 /* URL state, and a row for each chip. No page is needed.
 
-   `data` comes from explorer.py: matmuls, and model `steps`. */
+   `data` comes from explorer.py: matmuls, model `steps`, and `kernels` once one is chosen. */
 
 const STATE = (() => {
   const { ceil, integer } = NUMBERS;
   const { PLATEAU_SHARE } = EVALUATION;
-  const [MATMUL, MODEL, SERVE, TRAIN] = ["matmul", "model", "serve", "train"];
+  const [MATMUL, MODEL, KERNEL] = ["matmul", "model", "kernel"];
+  const [SERVE, TRAIN] = ["serve", "train"];
   const [DECODE, PREFILL] = ["decode", "prefill"];
   const [BOUND, CALIBRATED] = ["bound", "calibrated"];
   const [MAX_CHIPS, MAX_SIZE, MAX_COUNT] = [8, 2 ** 24, 4096];
@@ -21,13 +22,18 @@ const STATE = (() => {
 
   // ----------------------------------------------------------------------- the state's settings
 
-  /** Tell if a state has all words: a subject, serving or training, a phase and a time basis. */
+  /** Tell if a state has all words, or an alternative where | is between: a subject, serving or
+      training, a phase, for kernels whether their bound is a mean over routings, a time basis. */
   function matchesState(state, words) {
     const isModel = state.subject === MODEL;
     const use = state.isTraining ? TRAIN : SERVE;
-    const matching =
-      [state.subject, isModel ? use : null, isModel ? state.phase : null, state.basis];
-    return words.split(" ").filter(Boolean).every((word) => matching.includes(word));
+    const routing = state.question?.isMean ? "mean" : "strict";
+    const matching = [
+      state.subject, isModel ? use : null, isModel ? state.phase : null,
+      state.subject === KERNEL ? routing : null, state.basis,
+    ];
+    const isMatch = (word) => word.split("|").some((option) => matching.includes(option));
+    return words.split(" ").filter(Boolean).every(isMatch);
   }
 
   /** Positive number that a text writes; null if it is none. */
@@ -106,7 +112,8 @@ const STATE = (() => {
     function size(name, preferred, { step = 1, min = step, max = MAX_SIZE } = {}) {
       const usual = String(Math.ceil(Math.max(preferred, min) / step) * step);
       const text = parameters.get(name) ?? usual;
-      const rounded = Math.round((Number(text) || preferred) / step) * step;
+      const number = Number(text);
+      const rounded = Math.round((number || (number === min ? min : preferred)) / step) * step;
       const nearest = Math.min(max - (max % step), Math.max(min, rounded));
       if (text !== String(nearest)) {
         const kind = step > 1 ? `multiple of ${step}` : "whole number";
@@ -127,9 +134,13 @@ const STATE = (() => {
     const { dtypes, steps, page: { defaults, tabs, shardings } } = data;
     const [unavailable, menus] = [[], {}];
     const { option, size } = settingReader(parameters, menus, unavailable);
-    const subject = option("subject", [MATMUL, MODEL]);
+    const chosen = option("subject", [MATMUL, MODEL, ...data.kinds]);
+    const isKernel = data.kinds.includes(chosen) && Boolean(data.kernels); // they are loaded late
+    const subject = chosen === MODEL ? MODEL : MATMUL;
     const ids = parameters.get("chips")?.split(",") ?? data.default_chips;
     const chips = findChips(ids, data, unavailable);
+    if (isKernel) return readKernel(chosen, { chips, menus, option, size, parameters, unavailable,
+      data });
     const phase = option("phase", steps.phases);
     const isTraining = subject === MODEL && phase === TRAIN;
     const choices = steps.choices[isTraining ? TRAIN : SERVE];
@@ -144,7 +155,6 @@ const STATE = (() => {
     const sharding = optionId(option("sharding", shardings));
     const state = {
       subject, chips, model, split, sharding, menus, phase, isTraining, splits, microBatch,
-      custom: parseCustomNumbers(parameters.get("custom") ?? "", data, unavailable),
       shards: sharding === "none" ? 1 : size("shards", 8, { max: MAX_COUNT }),
       dtypes: option("dtypes", dtypes, {
         isDisabled: ({ compute }) => !chips.some(({ peaks }) => peaks[compute]),
@@ -157,14 +167,41 @@ const STATE = (() => {
         { step: isTraining ? globalMicroBatch : 1, min: globalMicroBatch }),
       D: size("D", defaults.D), F: size("F", defaults.F),
       S: size("S", defaults.S, { step: split.cp }),
+      tab: option("tab", tabs[isTraining ? TRAIN : subject]),
+      ...readCommon(data, { chips, option, parameters, unavailable }),
+    };
+    return withBasis(state, parameters, option);
+  }
+
+  /** Settings that every subject has. */
+  function readCommon(data, { chips, option, parameters, unavailable }) {
+    return {
+      custom: parseCustomNumbers(parameters.get("custom") ?? "", data, unavailable),
       measured: parameters.get("measured") ?? "",
       measurement: readMeasurement(parameters.get("measured"), data, unavailable),
-      tab: option("tab", tabs[isTraining ? TRAIN : subject]),
       chip: option("chip", chips),
       sort: parameters.get("sort") ?? "",
       showsAllChips: option("rows", ["chosen", "all"]) === "all",
       unavailable, data,
     };
+  }
+
+  /** State for a question about a kernel. */
+  function readKernel(kind, settings) {
+    const { chips, menus, option, size, parameters, data } = settings;
+    const canCompute = (format) => chips.some(({ peaks }) => peaks[format]);
+    const question = KERNELS.read(kind, data.kernels, parameters, { option, size }, canCompute);
+    const state = {
+      subject: KERNEL, chips, menus, question, isTraining: false, shards: 1, sharding: "none",
+      dtypes: { name: KERNELS.dtypesText(question), compute: question.compute },
+      tab: option("tab", data.page.tabs[KERNEL]), ...readCommon(data, settings),
+    };
+    return withBasis(state, parameters, option);
+  }
+
+  /** State with its time basis: by default estimates where all chips have them. */
+  function withBasis(state, parameters, option) {
+    const { subject, model } = state;
     const lacking = subject === MODEL && !model.steps ? [] : chipsWithoutEstimate(state);
     const basis = option("basis", [BOUND, CALIBRATED],
       { preferred: lacking.length ? BOUND : CALIBRATED });
@@ -188,10 +225,17 @@ const STATE = (() => {
   const hasCustomRate = (state, chip) =>
     ["peak", "memory", "link"].some((quantity) => customNumber(state, chip, quantity));
 
+  /** Computing unit's peak, nominal and as reached; kernels may take the vector unit. */
+  const findPeak = ({ question, data }, { id, peaks }, compute) =>
+    (question?.isVector ? data.kernels.rates[id].vector : peaks[compute]) ?? null;
+
   /** Data-sheet numbers in SI units; null if missing. */
-  function dataSheet({ data }, { peaks, memory, network, price }, compute) {
+  function dataSheet(state, chip, compute) {
+    const { memory, network, price } = chip;
+    const { data } = state;
     return {
-      peak: peaks[compute]?.nominal ?? null, memory: memory.nominal, capacity: memory.capacity,
+      peak: findPeak(state, chip, compute)?.nominal ?? null,
+      memory: memory.nominal, capacity: memory.capacity,
       link: data.networks[network]?.link_bytes_per_s ?? null,
       price: price?.usd_per_hour ?? null,
     };
@@ -205,7 +249,7 @@ const STATE = (() => {
     const number = (quantity) => customNumber(state, chip, quantity) ?? sheet[quantity];
     const efficiency = (record) => (record ? record.rate / record.nominal : 1);
     const [peak, memory] = [number("peak"), number("memory") * gain];
-    const mathEfficiency = efficiency(chip.peaks[compute]);
+    const mathEfficiency = efficiency(findPeak(state, chip, compute));
     const attained = {
       peak: peak * mathEfficiency, memory: memory * efficiency(chip.memory),
     };
@@ -339,6 +383,91 @@ const STATE = (() => {
     };
   }
 
+  // ------------------------------------------------------------------------------------- kernels
+
+  /** Kernel on a chip, or the reason why there is none as `unsupported`. */
+  function kernelWorkload(state, chip, gain = 1) {
+    const { question, data } = state;
+    const { compute, isVector } = question;
+    const reason = KERNELS.refusal(question);
+    if (reason) return { chip, unsupported: reason };
+    const { nominal, attained, mathEfficiency } = chipRates(state, chip, compute, gain);
+    if (!isVector && !nominal.peak) return { chip, unsupported: `no published ${compute} peak` };
+    const { vector, exp } = data.kernels.rates[chip.id];
+    const peak = attained.peak || null;
+    const kernel = {
+      ...question, chip, nominal, mathEfficiency,
+      rates: { ...attained, peak, vector: isVector ? peak : vector?.rate ?? null, exp },
+      memoryEfficiency: attained.memory / nominal.memory,
+    };
+    const fit = hasCustomRate(state, chip) ? null : KERNELS.findFit(question, chip);
+    return { ...kernel, fit, estimates: fit, calibration: fit ? AUTO : undefined };
+  }
+
+  /** Chip's row for a kernel. */
+  function evaluateKernel(state, chip) {
+    const { question: { sizes, along } } = state;
+    const workload = kernelWorkload(state, chip);
+    if (workload.unsupported) return workload;
+    const timesNow = (kernel) => KERNELS.timesAt(kernel, sizes);
+    const times = timesNow(workload);
+    const fitted = KERNELS.estimateAt(workload, sizes);
+    const isCalibrated = state.basis === CALIBRATED;
+    const estimate = isCalibrated ? fitted : null;
+    const time = isCalibrated ? estimate?.time ?? null : times.lower;
+    const { peak, memory } = workload.rates;
+    const row = {
+      chip, workload, times, estimate, time, fits: null,
+      footprint: { fits: null, maxBatch: null, capacity: null },
+      bound: isCalibrated ? estimate?.bound ?? null : times.bound,
+      intensity: times.work.unitFlops / times.work.memoryBytes, ridge: peak && peak / memory,
+      critical: KERNELS.critical(workload, along), critical90: null, plateau: null,
+      strict: strictTime(workload), share: null, bandwidthGain: null, cost: null,
+      measuredRatio: null,
+    };
+    const flops = times.work.flops || times.work.vectorFlops;
+    row.measured = state.measurement && MEASUREMENT.judge(state.measurement,
+      flops ? { flops_per_s: flops } : {}, times.lower, fitted);
+    if (time === null) return row;
+    const faster = kernelWorkload(state, chip, BANDWIDTH_GAIN);
+    const fasterTime = isCalibrated
+      ? KERNELS.estimateAt({ ...faster, fit: workload.fit }, sizes).time : timesNow(faster).lower;
+    row.bandwidthGain = fasterTime / time - 1;
+    row.share = times.byResource.compute === null ? null : peakShare(row, time);
+    return row;
+  }
+
+  /** Bound whatever the routing [s]: under the one that reads least. */
+  function strictTime(kernel) {
+    const { kind, form, sizes } = kernel;
+    const strict = form.strict ? kind.forms[form.strict] : form;
+    return KERNELS.timesAt({ ...kernel, form: strict }, sizes).lower;
+  }
+
+  // --------------------------------------- curves: over a matmul's B, or a kernel's chosen letter
+
+  /** Curve's letter, with its size. */
+  const curveAxis = ({ subject, question, B }) => (subject === KERNEL
+    ? { name: question.along, size: KERNELS.letterSize(question, question.along),
+      title: `${question.along}, ${question.kind.letters[question.along].meaning}` }
+    : { name: "B", size: B, title: "B, tokens" });
+  const sizesAt = (kernel, size) => KERNELS.sizesAlong(kernel, kernel.along, size);
+  /** Times at a curve's size. */
+  const curveTimes = (workload, size) => (workload.kind
+    ? KERNELS.timesAt(workload, sizesAt(workload, size)) : EVALUATION.times(workload, size));
+  /** Estimate at a curve's size. */
+  const curveEstimate = (workload, size) => (workload.kind
+    ? KERNELS.estimateAt(workload, sizesAt(workload, size)) : EVALUATION.estimate(workload, size));
+  /** FLOP and bytes at a curve's size. */
+  function curveWork(workload, size) {
+    if (!workload.kind) {
+      const { lineAt } = EVALUATION;
+      return { flops: lineAt(workload.flops, size), bytes: lineAt(workload.bytes, size) };
+    }
+    const { unitFlops, memoryBytes } = KERNELS.workAt(workload, sizesAt(workload, size));
+    return { flops: unitFlops, bytes: memoryBytes };
+  }
+
   // --------------------------------------------------------------------------------- model steps
 
   /** Reason why a chip has no step: the first skipped row that names no other. */
@@ -409,8 +538,9 @@ const STATE = (() => {
 
   // --------------------------------------------------------------------------- the row of a chip
 
-  const buildWorkload = (state, ...rest) =>
-    (state.subject === MATMUL ? matmulWorkload : stepWorkload)(state, ...rest);
+  const WORKLOADS =
+    { [MATMUL]: matmulWorkload, [MODEL]: stepWorkload, [KERNEL]: kernelWorkload };
+  const buildWorkload = (state, ...rest) => WORKLOADS[state.subject](state, ...rest);
   /** Tokens that one execution handles: in decode a sequence is one token. */
   const tokensAt = ({ subject, phase, S }, B) =>
     B * (subject === MODEL && phase !== DECODE ? S : 1);
@@ -454,6 +584,7 @@ const STATE = (() => {
 
   /** Chip's row: everything that the page shows about it. */
   function evaluateChip(state, chip) {
+    if (state.subject === KERNEL) return evaluateKernel(state, chip);
     const { B, split, shards } = state;
     const isMatmul = state.subject === MATMUL;
     const workload = buildWorkload(state, chip);
@@ -501,7 +632,7 @@ const STATE = (() => {
   function findMeasuredRatio(state, row, overBound = state.basis === BOUND) {
     const { chip, times, estimate } = row;
     const { dtypes, format, phase, shards, data: { measured } } = state;
-    if (hasCustomRate(state, chip)) return null;
+    if (state.subject === KERNEL || hasCustomRate(state, chip)) return null;
     const over = !overBound && estimate ? "estimate" : "bound";
     if (state.subject === MODEL) {
       return measuredQuantiles(state, { subject: phase, chip: chip.id, dtypes: format, over });
@@ -523,10 +654,11 @@ const STATE = (() => {
   function explainCommand(state, chip) {
     const { data: { steps }, model, dtypes, format, shards, split, phase, sharding } = state;
     const { B, D, F, S, microBatch } = state;
-    const isModel = state.subject === MODEL;
     const { calibration, slowdown } = buildWorkload(state, chip);
     const words = ["rooflines explain", chip.id];
-    if (isModel) {
+    if (state.subject === KERNEL) {
+      words.splice(0, words.length, ...KERNELS.commandWords(state.question, chip));
+    } else if (state.subject === MODEL) {
       words.push(model.id, `B=${B}`, `S=${S}`, steps.formats[format], "--split", split.option);
       if (phase !== DECODE) words.push("--phase", phase);
       if (microBatch > 1) words.push("--micro-batch", microBatch);
@@ -540,8 +672,10 @@ const STATE = (() => {
   }
 
   return {
-    MATMUL, MODEL, DECODE, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState, parseNumber,
-    dataSheet, hasCustomRate, matmulWorkload, stepWorkload, evaluateChip, timeAt, tokensAt,
+    MATMUL, MODEL, KERNEL, DECODE, BOUND, CALIBRATED, RESETS, MAX_CHIPS, read, matchesState,
+    parseNumber,
+    dataSheet, hasCustomRate, matmulWorkload, stepWorkload, kernelWorkload, evaluateChip, timeAt,
+    tokensAt, curveAxis, curveTimes, curveEstimate, curveWork,
     peakShare, findMeasuredRatio, measuredQuantiles, featuredRow, explainCommand,
   };
 })();

@@ -2,16 +2,19 @@
 /* The chip table, and the tables in tabs. */
 
 const TABLES = (() => {
-  const { significant, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
-  const { ALWAYS, NEVER } = EVALUATION;
+  const { significant, si, seconds, integer, percent, compact, bytes, usd } = NUMBERS;
+  const { ALWAYS, NEVER, BEYOND } = EVALUATION;
   const { CALIBRATED, matchesState, matmulWorkload, stepWorkload, evaluateChip } = STATE;
+  const { curveAxis, curveTimes, kernelWorkload } = STATE;
   const { peakShare, timeAt, tokensAt } = STATE;
-  const { unsupportedReasons, shareLimit } = SENTENCES;
+  const { unsupportedReasons, shareLimit, criticalText } = SENTENCES;
   const { octaves, chipStyle, swatch } = PLOTS;
   const { make, refill, tableParts, sortRows } = ROOFLINES;
   const [WIDTHS, CONTEXTS] = [octaves(1024, 32768, 1), octaves(1024, 131072, 1)];
   const [BATCHES, SHARDS] = [octaves(1, 65536, 1), octaves(1, 256, 1)];
   const MAX_CONTEXT_BATCH = 1024; // of the table of contexts
+  const MIN_TOP = 64; // of the table of bottlenecks of a kernel
+  const ALL_DIGITS = 17;
   const MIN_GAIN = 5e-4; // smallest change of time that is shown
   const UNIFORM_HEAT = 0.3; // where all cells are equal
   const MISSING = "–";
@@ -20,9 +23,9 @@ const TABLES = (() => {
   // ------------------------------------------------------------------------- the table of chips
 
   /** Threshold as text: a size, "any" or "never". */
-  function thresholdSize({ outcome, size }) {
-    const words = { [ALWAYS]: "any", [NEVER]: "never" };
-    return words[outcome] ?? integer(size);
+  function thresholdSize({ outcome, size, isLargest }) {
+    const words = { [ALWAYS]: "any", [NEVER]: "never", [BEYOND]: "beyond 2^53" };
+    return words[outcome] ?? `${isLargest ? "≤ " : ""}${integer(size)}`;
   }
   /** Function that formats a value, and shows a dash for a missing one. */
   const orMissing = (format) =>
@@ -40,7 +43,8 @@ const TABLES = (() => {
   };
   /** Numbers by which values are sorted that are none. */
   const SORT_KEYS = {
-    threshold: ({ outcome, size }) => (outcome === NEVER ? Infinity : size),
+    threshold: ({ outcome, size }) =>
+      ([NEVER, BEYOND].includes(outcome) ? Infinity : size ?? 0),
     quantiles: ({ p50 }) => p50,
   };
 
@@ -309,5 +313,76 @@ const TABLES = (() => {
     });
   }
 
-  return { showChips, tabs: { sizes, dtypes, bottlenecks, context, kernels, splits } };
+  // -------------------------------------------------------------------------------- kernels alone
+
+  /** Tab: critical sizes over chips and letters. */
+  function critical(state) {
+    const { question, chips } = state;
+    if (question.along === null) return paragraph(`${KERNELS.refusal(question)}.`);
+    const cell = (kernel, axis) => {
+      const threshold = KERNELS.critical(kernel, axis);
+      const kind = threshold.outcome === NEVER ? "never" : null;
+      return { text: thresholdSize(threshold), kind, tip: criticalText(threshold) };
+    };
+    const axes = KERNELS.listAxes(question);
+    const setting = [question.name, KERNELS.optionsText(question)].filter(Boolean).join(" ");
+    return cellTable({
+      caption: `Compute-bound from this size on, other sizes fixed: ${setting}${boundNote(state)}`,
+      corner: "chip \\ letter", rows: chipAxis(chips),
+      columns: axes.map((axis) => ({ name: axis, value: axis })),
+      workload: (chip) => kernelWorkload(state, chip), cell,
+      note: "≤: compute-bound up to this size. Point at a cell for the sentence.",
+    });
+  }
+
+  /** Tab: bottlenecks over the curve's letter and chips. */
+  function regions(state) {
+    const { question, chips } = state;
+    if (question.along === null) return paragraph(`${KERNELS.refusal(question)}.`);
+    const { name, size } = curveAxis(state);
+    const [low, high] = KERNELS.axisEnds(question, name);
+    const top = Math.min(high ?? Infinity, Math.max(MIN_TOP, size * 64));
+    const sizes = octaves(Math.max(low, Math.round(top / 4096)), top, 1);
+    const cell = (kernel, value) => {
+      const { bound, lower } = curveTimes(kernel, value);
+      return boundCell(bound, seconds(lower));
+    };
+    return cellTable({
+      caption: `Bottleneck: ${name} × chip`, corner: `chip \\ ${name}`, rows: chipAxis(chips),
+      columns: integerAxis(sizes), workload: (chip) => kernelWorkload(state, chip), cell,
+      note: `${LETTERS.replace("N network", "V vector")}. Point at a cell for its time.`,
+    });
+  }
+
+  /** Tab: bytes by tensor, FLOP and exponentials: the same on every chip. */
+  function amounts(state) {
+    const { question } = state;
+    const reason = KERNELS.refusal(question);
+    if (reason) return paragraph(`${reason}.`);
+    const work = KERNELS.workAt(question, question.sizes);
+    const { tensors, memoryBytes, flops, vectorFlops, exponentials, pairs, touched } = work;
+    const numbers = [
+      ...tensors.map(({ name, way, role, bytes: amount }) =>
+        [`${name}, ${way}${role === "byte" ? "" : `, ${question.formats[role]}`}`, amount, "B"]),
+      ["memory traffic", memoryBytes, "B"], ["matrix FLOP", flops, "FLOP"],
+      ["vector FLOP", vectorFlops, "FLOP"], ["exponentials", exponentials, ""],
+      ["pairs of a sequence and head", pairs, ""], ["touched", touched, ""],
+    ].filter(([, amount]) => amount);
+    return cellTable({
+      caption: `Bytes and FLOP: ${question.name}, each tensor moved once`, corner: "part",
+      rows: numbers.map(([name, ...value]) => ({ name, value })),
+      columns: [
+        { name: "amount", value: ([amount, unit]) => si(amount, unit) },
+        { name: "all digits", value: ([amount]) => significant(amount, ALL_DIGITS) },
+      ],
+      workload: (value) => value, cell: (value, column) => ({ text: column(value) }),
+    });
+  }
+
+  return {
+    showChips,
+    tabs: {
+      sizes, dtypes, bottlenecks, context, kernels, splits, critical, regions, amounts,
+    },
+  };
 })();
