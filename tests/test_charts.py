@@ -46,7 +46,7 @@ def some(chart):
 
 
 def test_auto_draws_one_chart_of_every_kind():
-    assert [chart.chart for chart in LISTED] == list(kinds())
+    assert [chart.chart for chart in LISTED] == [name for name in kinds() if name != "requests"]
     assert all(chart.auto for chart in LISTED)
 
 

@@ -8,6 +8,7 @@ import pytest
 from command_line import refused, said
 
 import rooflines
+from rooflines import charts
 from rooflines.basics.errors import RooflinesError
 from rooflines.models.engine_rules import GIB
 
@@ -175,3 +176,19 @@ def test_weights_over_the_budget_name_the_least_share_that_holds_a_block(message
 def test_an_engine_on_a_chip_it_does_not_run_on_is_said_not_refused(explained):
     output = explained("mi300x llama-3.1-8b B=4 S=8192 bf16 --engine trtllm")
     assert "TensorRT-LLM is not known to run on this chip" in output
+
+
+def test_a_chart_has_the_requests_of_tables_by_context():
+    keys = {"grid": {"B": [1, 2], "S": [1024, 8192, 65536]}, "models": "gemma-3-27b"}
+    engine = ["vllm", {"name": "vllm", "utilization": 0.95}]
+    config = rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **keys, "engine": engine}}})
+    assert [chart.chart for chart in config.charts] == ["time", "front", "requests"]
+    rows = rooflines.rows(config, "a").collect().filter(B=1)
+    drawn = charts.view("requests", charts.of_config(config), "a").data["lines"]
+    exact = drawn.filter(series="exact need")["requests"].to_list()
+    assert exact == rows.filter(engine="vllm")["max_B"].to_list()
+    for name in ("vllm", "vllm utilization=0.95"):
+        series = drawn.filter(series=name.replace("vllm", "vllm 0.19"))
+        assert series["requests"].to_list() == rows.filter(engine=name)["concurrency"].to_list()
+    plain = rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **keys}}})
+    assert "requests" not in [chart.chart for chart in plain.charts]

@@ -1,4 +1,4 @@
-"""Charts as Altair objects: eight kinds, one chart for each choice in their menus.
+"""Charts as Altair objects: nine kinds, one chart for each choice in their menus.
 
     >>> from rooflines import charts
     >>> results = charts.on_disk("results")      # or charts.of_config(rooflines.load_config())
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rooflines.charts.functions import kernels as kernels
     from rooflines.charts.functions import measured as measured
     from rooflines.charts.functions import menus as menus
+    from rooflines.charts.functions import requests as requests
     from rooflines.charts.functions import roofline as roofline
     from rooflines.charts.functions import time as time
     from rooflines.charts.functions import view as view
@@ -47,6 +48,7 @@ HOMES = {
         "kernels",
         "measured",
         "menus",
+        "requests",
         "roofline",
         "time",
         "view",

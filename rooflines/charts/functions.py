@@ -97,6 +97,7 @@ def _drawing(kind: str) -> Callable[..., alt.LayerChart]:
 roofline, chips, attained = _drawing("roofline"), _drawing("chips"), _drawing("attained")
 critical, who_binds, time = _drawing("critical"), _drawing("who-binds"), _drawing("time")
 front, measured = _drawing("front"), _drawing("measured")
+requests = _drawing("requests")
 
 
 def kernels(
