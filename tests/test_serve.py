@@ -358,6 +358,17 @@ def test_a_split_alone_is_planned(capsys):
     assert [row["deployment"] for row in rows] == ["2 x tp8"]
 
 
+def test_the_pool_of_an_engine_ends_batches(capsys):
+    words = ("serve", "gemma-3-27b", "4xh100-sxm", "isl=8192", "osl=256", "bf16", "--only", "mixed")
+    exact = {row["deployment"]: row for row in table(capsys, *words)}
+    pool = {row["deployment"]: row for row in table(capsys, *words, "--engine", "vllm")}
+    one = ("explain", "h100-sxm", "gemma-3-27b", "isl=8192", "osl=256", "bf16", "B=1", "tp2")
+    (row,) = table(capsys, *one, "--engine", "vllm")
+    assert float(pool["2 x tp2"]["batch"]) == int(float(row["concurrency"]))
+    assert pool["2 x tp2"]["limit"] == "pool"
+    assert all(float(pool[name]["batch"]) < float(exact[name]["batch"]) for name in pool)
+
+
 def test_replicas_of_dense_models_are_servers_of_their_own():
     assert {server.split.dp for server in servers().servers.values()} == {1}
     experts = servers("h200-sxm", "qwen3-30b-a3b", "bf16", (512, 64), 4)

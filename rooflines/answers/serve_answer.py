@@ -11,6 +11,7 @@ from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASI
 from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import catalogues_in, model_question, question_sweep
+from rooflines.answers.typed_options import engine_keys
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
@@ -56,7 +57,13 @@ SHOWN_LOST = 6
 MAX_GROWTH = 6
 """Chip doublings that are tried where no server fits [1]."""
 
-ENDS = {"memory": "memory", "tpot": "TPOT", "tile": "whole tiles", "prefill": "prefill"}
+ENDS = {
+    "memory": "memory",
+    "pool": "engine's pool",
+    "tpot": "TPOT",
+    "tile": "whole tiles",
+    "prefill": "prefill",
+}
 """Reasons for a batch, in words."""
 
 TTFT_TITLE = "prompt alone"
@@ -202,6 +209,7 @@ def serve_cases(
         RooflinesError: As `serve`.
     """
     _check(request)
+    options |= engine_keys(options)
     only = None if split is None else validate_entry(Split, split)
     tables = [
         ServerTable(
@@ -544,6 +552,8 @@ def _notes(
         {"chip": table.chip, "dtypes": table.sweep.config.dtypes[0].label} for table in tables
     ]
     yield from basis_notes(sweeps, described, basis)
+    if engine := tables[0].engine:
+        yield f"Batches fit the pool of caches of {engine}; prefill servers the exact need."
     if any(row["tie"] == "=" for row in rows):
         yield "= is closer to the chip's best than estimates can tell: try both."
     yield from _load_notes(searches, request)

@@ -57,7 +57,7 @@ def typed_options(
     if "measured" in merged:
         with at_path("--measured"):
             merged["measured"] = measured_value(merged["measured"])
-    merged |= _engine(merged)
+    merged |= engine_keys(merged)
     if isinstance(merged.get("calibration"), str):
         merged["calibration"] = merged["calibration"].split(",")
     splits = _splits(question, merged.pop("split", None))
@@ -112,7 +112,7 @@ YES, NO = ("yes", "true", "on", "1", ""), ("no", "false", "off", "0")
 """Words for an option that is on, or off."""
 
 
-def _engine(merged: dict[str, Any]) -> dict[str, Any]:
+def engine_keys(merged: dict[str, Any]) -> dict[str, Any]:
     """Engines of a sweep, from an engine's options, which are taken out.
 
     Raises:

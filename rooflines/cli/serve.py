@@ -19,12 +19,14 @@ from rooflines.answers.serve_answer import (
     serve_cases,
     shown_rows,
 )
+from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.numbers import whole
 from rooflines.basics.quantities import quantity
 from rooflines.cli.explain import (
     OF_BOTH,
+    OF_MODELS,
     QuestionCommand,
     answered_line,
     bound_option,
@@ -54,13 +56,14 @@ OPTIONS = {
     "goal": "GOAL: throughput, output tokens/s/chip, the default; or cost, USD a request.",
     "split": "SPLIT: The only split of servers, such as tp8; by default all.",
     "calibration": OF_BOTH["calibration"],
+    **{name: OF_MODELS[name] for name in ("engine", *ENGINE_OPTIONS) if name in OF_MODELS},
     "routing": "HOW: Expert routing: uniform, the default, same or all.",
     "price": "USD: Dollars an hour of one chip.",
     "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
 }
 """Options of a plan."""
 
-SWEEP_OPTIONS = ("calibration", "routing", "as")
+SWEEP_OPTIONS = ("calibration", "routing", "as", "engine", *ENGINE_OPTIONS)
 """Options that reach the sweep as they are."""
 
 LIMIT_KEYS = ("ttft", "tpot", "load", "users")

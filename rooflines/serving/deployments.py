@@ -90,7 +90,7 @@ class Deployment:
         prompt_share: Share in the chips' time that prompts take [1].
         prefill_busy: Time share in which prefill servers read prompts [1]; None: mixed.
         memory_bytes: Fullest chip, when answers end [byte].
-        limit: Reason for the batch: `memory`, `tpot`, `prefill`, or `tile`.
+        limit: Reason for the batch: `memory`, `pool`, `tpot`, `prefill`, or `tile`.
     """
 
     kind: str
@@ -193,7 +193,8 @@ class Search:
     def _keep_batch(self, name: str, batch: int, *, mixed: bool) -> None:
         server = self.table.servers[name]
         self.batches[name, mixed] = batch
-        self.limit[name, mixed] = "memory" if batch == server.max_batch else "tpot"
+        by_memory = "pool" if server.pool_limits else "memory"
+        self.limit[name, mixed] = by_memory if batch == server.max_batch else "tpot"
 
     def _try_tiles(self) -> None:
         """Take a tile's last multiple where it yields more than the largest batch."""

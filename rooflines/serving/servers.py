@@ -81,6 +81,7 @@ class Server:
         name: Split name.
         output: Answer tokens, OSL [1].
         max_batch: Largest batch whose KV cache fits when answers end; 0: none [1].
+        pool_limits: True if it is the engine's pool that ends it, not the exact need.
         prompt: Prompt times.
         steps: Times by batch.
     """
@@ -90,6 +91,7 @@ class Server:
     name: str
     output: int
     max_batch: int
+    pool_limits: bool
     prompt: PromptTimes
     steps: dict[int, StepTimes] = field(default_factory=dict)
 
@@ -145,6 +147,7 @@ class ServerTable:
     Attributes:
         servers: Servers by split name.
         refused: Splits without rows, and why.
+        engine: Serving engine whose pool ends batches, with its version; empty: none.
 
     Raises:
         RooflinesError: No split is possible.
@@ -155,6 +158,7 @@ class ServerTable:
         self.request: Request = (sweep.config.requests or [])[0]
         self.sweep = sweep
         self.refused: dict[str, str] = {}
+        self.engine = ""
         self._sweeps = [*self._by_route(_sizes(chips) if only is None else [only.chips], only)]
         self.servers: dict[str, Server] = {}
         prompts = self._prompts()
@@ -164,10 +168,12 @@ class ServerTable:
             name, batch = row["split"], row["B"]
             if name not in self.servers and name in prompts:
                 split = self._splits[name]
-                most = MAX_BATCH if row["max_B"] is None else min(row["max_B"], MAX_BATCH)
+                most, pool_limits = _max_batch(row, split)
+                if row.get("engine"):
+                    self.engine = f"{row['engine']} {row['engine_version']}"
                 capacity[name] = most
                 self.servers[name] = Server(
-                    self.chip, split, name, self.request.output, most, prompts[name]
+                    self.chip, split, name, self.request.output, most, pool_limits, prompts[name]
                 )
             if name in self.servers and batch <= max(capacity[name], 1):
                 self.servers[name].steps[batch] = _step_times(row)
@@ -304,6 +310,14 @@ class ServerTable:
                 times = PromptTimes(by_basis, row["t_math_s"], row["t_memory_s"] * cache_share)
                 prompts[row["split"]] = times
         return prompts
+
+
+def _max_batch(row: Mapping[str, Any], split: Split) -> tuple[int, bool]:
+    """Largest batch by the exact need or the engine's pool [1]; True: it is the pool's."""
+    exact = MAX_BATCH if row["max_B"] is None else min(row["max_B"], MAX_BATCH)
+    concurrency = row.get("concurrency")
+    pool = exact if concurrency is None else int(concurrency) * split.dp
+    return min(exact, pool), pool < exact
 
 
 def _on(by_basis: Mapping[str, float | None], basis: str) -> float:
