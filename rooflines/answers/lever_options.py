@@ -64,9 +64,12 @@ def take_lever_keys(options: dict[str, Any], *, has_draft: bool) -> dict[str, An
         levers["earlier"] = earlier
         if limit is not None:
             keys["targets"] = {"t_step_s": [limit]}
-    if typed["host_link"] is not None:
-        axes += ["S_offload", "X_offload"]
-        if typed["host_link"] != AUTO_LINK:
+    offloaded = str(options.get("offload") or "")
+    if typed["host_link"] is not None or offloaded:
+        every = typed["host_link"] is not None
+        axes += ["S_offload"] if every or "saved" in offloaded else []
+        axes += ["X_offload"] if every or "states" in offloaded else []
+        if typed["host_link"] is not None and typed["host_link"] != AUTO_LINK:
             rate = _positive(typed["host_link"], "host-link", "bandwidth")
             levers["host_bytes_per_s"] = rate
     if typed["slowdown"] is not None:

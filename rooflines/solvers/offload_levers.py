@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from rooflines.basics.numbers import exact
 from rooflines.dictionary.columns import FOUND, FROM
+from rooflines.hardware.support import host_link
 from rooflines.models.architecture import PREFILL
 from rooflines.models.groups import groups_of
 from rooflines.solvers.payoffs import End, ends_of
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 
     from rooflines.models.architecture import Shape
     from rooflines.sweep.training_sweep import TrainingCase, TrainingSweep
-
-HOST_LINKS = ("nvlink-c2c", "pcie")
-"""Networks to host memory, the first that a chip has."""
+    from rooflines.training.adapters import Lora
 
 INPUTS, SAVED, STATES = "inputs", "saved", "states"
 """Tensors off the chip: inputs of layers, all saved tensors, optimizer states."""
@@ -84,21 +83,23 @@ def host_rate(case: TrainingCase) -> Fraction | None:
     levers = case.place.sweep.config.levers
     if levers is not None and levers.host_bytes_per_s is not None:
         return exact(levers.host_bytes_per_s)
-    networks = case.place.entry.networks
-    link = next((networks[name] for name in HOST_LINKS if name in networks), None)
-    return None if link is None else exact(link.bytes_per_s) * link.links
+    link = host_link(case.place.entry)
+    return None if link is None else link[1].bytes_per_s
 
 
-def saved_elements(shape: Shape, offload: str, element_bytes: Fraction) -> Fraction:
+def saved_elements(
+    shape: Shape, offload: str, element_bytes: Fraction, lora: Lora | None = None
+) -> Fraction:
     """Elements per token that go off the chip, over all layers [1].
 
     Args:
         shape: The model.
         offload: `inputs`, of every layer, or `saved`, all that nothing is recomputed from.
         element_bytes: Bytes per element [byte].
+        lora: Adapters on frozen weights; None: all weights are trained.
     """
     total = Fraction(0)
-    for name, saved in saved_tensors(shape, None, element_bytes).items():
+    for name, saved in saved_tensors(shape, None, element_bytes, lora=lora).items():
         if name in END_KERNELS:
             continue
         layers = shape.layers
@@ -127,7 +128,8 @@ def saved_ends(
     shape, windows = case.model.shape, case.model.shape.attention_windows
     tensors = "saved" if "saved" in case.sharing.bits else "activations"
     element_bytes = case.sharing.bytes_of(tensors)
-    sent_s = saved_elements(shape, offload, element_bytes) * element_bytes / rate
+    elements = saved_elements(shape, offload, element_bytes, case.plan.lora)
+    sent_s = elements * element_bytes / rate
     linear, attention = (math_rate(case.machine, dtype) for dtype in case.sharing.compute)
     per_token, per_pair = Fraction(0), dict.fromkeys(windows, Fraction(0))
     for group in groups_of(shape, PREFILL):
@@ -159,7 +161,8 @@ def saved_ends(
 def states_end(case: TrainingCase, rate: Fraction, slowdown: Fraction = Fraction(1)) -> End:
     """Tokens of a chip and step from which an optimizer off the chip hides.
 
-    6 P X / C >= b P / rate: gradients go down and weights up at once, b is the wider [byte].
+    6 P X / C >= b P / rate: gradients go down and weights up at once, b is the wider [byte]. With
+    adapters A on frozen weights W: (4 W + 6 A) X / C >= b A / rate.
 
     Args:
         case: The case.
@@ -168,5 +171,11 @@ def states_end(case: TrainingCase, rate: Fraction, slowdown: Fraction = Fraction
     """
     bytes_moved = max(case.sharing.bytes_of(tensors) for tensors in ("gradients", "weights"))
     peak = math_rate(case.machine, case.sharing.compute[0])
-    tokens = bytes_moved * peak / (FLOPS_PER_PARAMETER * slowdown * rate)
+    flops = Fraction(FLOPS_PER_PARAMETER)
+    if case.plan.lora is not None:
+        trained = case.trained_parameters
+        groups = groups_of(case.model.shape, PREFILL, scores_all=True)
+        works = (group.count * group.flops.get(TOKENS, Fraction(0)) for group in groups)
+        flops += 2 * sum(works, Fraction(0)) / trained
+    tokens = bytes_moved * peak / (flops * slowdown * rate)
     return End(FOUND, FROM, -(-tokens.numerator // tokens.denominator), float(tokens))
