@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import polars as pl
 
 from rooflines.basics.files import scan_parquet
-from rooflines.dictionary.columns import NEVER, SPLIT_KEYS, SUMMARY
+from rooflines.config.model_fields import LEVER_AXES
+from rooflines.dictionary.columns import NEVER, SPLIT_KEYS, SUMMARY, TO
 from rooflines.results.folders import MODEL_THRESHOLDS_FILE, THRESHOLDS_FILE
 from rooflines.results.records import recorded
 from rooflines.results.tables import NO_TEXT, scan_sweeps, write_csv
@@ -50,6 +51,12 @@ class SummaryKind(NamedTuple):
     keys: tuple[str, ...]
     thresholds: str
 
+
+LAST_ENDS = (
+    pl.col("time").cast(pl.String) == "t_lower_s",
+    (pl.col("axis").cast(pl.String) != "S_pull") | pl.col("side").cast(pl.String).ne_missing(TO),
+)
+"""Thresholds of levers that a summary counts: by the bound; of pulled caches those of long ones."""
 
 OPERATIONS = SummaryKind(("chip", "dtypes", "sharding", "shards"), THRESHOLDS_FILE)
 MODELS = SummaryKind(("model", "phase", "chip", "dtypes", "split"), MODEL_THRESHOLDS_FILE)
@@ -122,6 +129,7 @@ def _aggregate_thresholds(
     selected = thresholds[sweep["sweep"]].filter(
         pl.col("axis").cast(pl.String) == pl.lit(sweep["axis"], pl.String),
         *([pl.col("share") == sweep["share"]] if kind is OPERATIONS else []),
+        *(LAST_ENDS if sweep["axis"] in LEVER_AXES else []),
     )
     return _aggregate(
         selected,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.numbers import exact
 from rooflines.charts import registry
-from rooflines.config.model_fields import MODEL_AXES
+from rooflines.config.model_fields import LEVER_AXES, MODEL_AXES
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries, chip_sources
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -270,7 +270,10 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     }
     if isinstance(sweep, ModelSweep):
         axes = {*sweep.config.thresholds, *(["B"] if sweep.config.targets else [])}
-        return {**about, "axis": next((axis for axis in MODEL_AXES if axis in axes), None)}
+        return {
+            **about,
+            "axis": next((axis for axis in (*MODEL_AXES, *LEVER_AXES) if axis in axes), None),
+        }
     shares = [1] if isinstance(sweep, KernelSweep) else sweep.config.shares
     share = float(max(map(exact, shares)))
     return {**about, "axis": sweep.first_solved, "share": share}
