@@ -7,11 +7,16 @@ import json
 from fractions import Fraction
 from itertools import pairwise
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from outputs_made import make_outputs
 
 import rooflines
+from rooflines import charts
+from rooflines.answers.lever_options import take_lever_keys
+from rooflines.charts.lever_lines import lever_view
 from rooflines.cli.main import run
 from rooflines.solvers.payoffs import ends_of
 from rooflines.theory.attention_window import AttentionWindow
@@ -234,6 +239,26 @@ def test_offloaded_tensors_hide_from_these_contexts_and_tokens():
         assert row["critical"] == tokens
 
 
+def test_adapters_alone_hide_under_the_frozen_weights_math():
+    """8B, rank 16: b A C / ((4 W + 6 A) link) tokens, A = 41,943,040, W with the LM head."""
+    keys = {"phase": "train", "grid": {"B": 8, "S": 1024}, "models": ["llama-3.1-8b"]}
+    (row,) = payoffs(thresholds=["X_offload"], splits=[{"dp": 8}], lora=16, **keys)[:1]
+    adapters, weights = 41_943_040, 7_504_658_432
+    link, gradient_bytes = 64 * 10**9, 4
+    tokens = gradient_bytes * adapters * PEAK / ((4 * weights + 6 * adapters) * link)
+    assert row["critical_exact"] == pytest.approx(float(tokens), rel=1e-12)
+    assert row["critical"] == int(tokens) + 1
+
+
+def test_a_question_that_offloads_asks_when_that_hides():
+    keys = take_lever_keys({"phase": "train", "offload": "saved"}, has_draft=False)
+    assert keys == {"thresholds": ["S_offload"]}
+    typed = {"phase": "train", "host_link": "64GB/s", "slowdown": "2"}
+    keys = take_lever_keys({**typed}, has_draft=False)
+    assert keys["thresholds"] == ["S_offload", "X_offload"]
+    assert keys["levers"] == {"host_bytes_per_s": 64 * 10**9, "slowdown": 2}
+
+
 # ---------------------------------------------------------------- laws
 
 
@@ -364,6 +389,58 @@ def test_windows_and_chunks_of_attention_bend_the_time_of_a_prefix():
     assert (chunks[0]["side"], chunks[-1]["side"]) == ("to", "from")
     sizes = [row["critical"] for row in chunks]
     assert sizes == sorted(sizes)
+
+
+# ---------------------------------------------------------------- charts and summaries
+
+
+def test_a_chart_has_a_line_for_each_chip_with_the_thresholds_of_the_table():
+    sweep = {
+        "models": "llama-3.1-70b",
+        "chips": ["h100-sxm", "mi300x"],
+        "dtypes": "bf16",
+        "splits": [{"tp": 8}],
+        "grid": {"B": [1, 128, 512], "S": 2048},
+        "draft": {"tokens": 3, "accepted": 1.8},
+        "thresholds": ["accepted_draft", "B_draft"],
+    }
+    config = rooflines.load_config({"model-sweeps": {"s": sweep}})
+    rows = rooflines.thresholds(config)
+    view = lever_view(rows, "accepted_draft")
+    drawn = view.data["points"]
+    expected = rows.filter(axis="accepted_draft", time="t_lower_s")
+    assert sorted(drawn["threshold"]) == sorted(expected["critical_exact"])
+    assert view.data["names"]["chip"].to_list() == ["h100-sxm", "mi300x"]
+    assert view.title == "A draft pays above 0 to 1.48 accepted tokens"
+    svg = charts.svg(charts.spec_of(charts.levers(rows, "accepted_draft")))
+    assert "Batch B" in svg
+    with pytest.raises(rooflines.RooflinesError, match="too few for a line"):
+        charts.levers(rows, "B_draft")
+    with pytest.raises(rooflines.RooflinesError, match="no lever along a grid"):
+        charts.levers(rows, "tp")
+    other = rows.with_columns(model=pl.lit("another"))
+    with pytest.raises(rooflines.RooflinesError, match="several model") as refusal:
+        charts.levers(pl.concat([rows.cast({"model": pl.String}), other]), "accepted_draft")
+    assert ".filter(model=..)" in str(refusal.value)
+
+
+def test_a_summary_counts_thresholds_of_levers_by_the_bound(tmp_path):
+    sweep = {
+        "models": "llama-3.1-70b",
+        "chips": "h100-sxm",
+        "dtypes": "bf16",
+        "layers": False,
+        **EIGHT,
+        "levers": {"pull": {"bytes_per_s": 1e10}, "slowdown": 2},
+        "thresholds": ["S_pull", "chunk"],
+    }
+    config = {"model-sweeps": {"s": sweep}, "charts": []}
+    make_outputs(config, tmp_path, "model-thresholds.parquet", "summary.csv")
+    (row,) = pl.read_csv(tmp_path / "summary.csv").to_dicts()
+    assert (row["axis"], row["critical_min"], row["critical_max"]) == ("S_pull", 91_749, 91_749)
+    solved = pl.read_parquet(tmp_path / "model-thresholds.parquet")
+    assert solved.height == 5
+    assert solved["side"].to_list() == ["to", "from", None, "to", "to"]
 
 
 # ---------------------------------------------------------------- questions

@@ -30,7 +30,7 @@ ACROSS = 3
 PROFILE = DOCS.parent / "tests" / "cases" / "nsight" / "h200.csv"
 """The profile that pages call `kernels.csv`."""
 
-DRAWN = re.compile(r"^(\w+) = charts\.(\w+)\((?:results|kernels), ", re.MULTILINE)
+DRAWN = re.compile(r"^(\w+) = charts\.(\w+)\((?:results|kernels|solved), ", re.MULTILINE)
 """A line of a snippet that makes a chart: its name and its function."""
 
 ON_DISK, COMPUTED = 'charts.on_disk("results")', "charts.of_config(rooflines.load_config())"

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rooflines.charts.functions import critical as critical
     from rooflines.charts.functions import front as front
     from rooflines.charts.functions import kernels as kernels
+    from rooflines.charts.functions import levers as levers
     from rooflines.charts.functions import measured as measured
     from rooflines.charts.functions import menus as menus
     from rooflines.charts.functions import requests as requests
@@ -46,6 +47,7 @@ HOMES = {
         "critical",
         "front",
         "kernels",
+        "levers",
         "measured",
         "menus",
         "requests",

@@ -9,9 +9,11 @@ from rooflines.basics.errors import check_choices
 from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import chart_of
+from rooflines.charts.lever_lines import lever_view
 from rooflines.charts.options import ALL
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled
+from rooflines.solvers.serving_levers import LOWER_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -98,6 +100,29 @@ roofline, chips, attained = _drawing("roofline"), _drawing("chips"), _drawing("a
 critical, who_binds, time = _drawing("critical"), _drawing("who-binds"), _drawing("time")
 front, measured = _drawing("front"), _drawing("measured")
 requests = _drawing("requests")
+
+
+def levers(
+    thresholds: pl.DataFrame,
+    axis: str,
+    *,
+    time: str = LOWER_TIME,
+    chips: Mapping[str, Chip] | None = None,
+    title: str | None = None,
+) -> alt.LayerChart:
+    """Thresholds of a lever over the batch, the context or the step time.
+
+    Args:
+        thresholds: A table from `rooflines.thresholds`, of one model, split and dtypes.
+        axis: `B_draft`, `accepted_draft`, `B_pools` or `chunk`.
+        time: Time that the thresholds are by, such as `t_estimate_s`.
+        chips: Chips by id, such as `Config.chips`; default: the catalogue's.
+        title: Replaces the generated title.
+
+    Raises:
+        RooflinesError: There are too few numbers for a line, or several models, splits or dtypes.
+    """
+    return chart_of(lever_view(thresholds, axis, time=time, chips=chips, title=title).spec())
 
 
 def kernels(
