@@ -1,5 +1,7 @@
 """Thresholds, chips and models of the site in a browser: tables, links, hostile names."""
 
+from collections import defaultdict
+
 import pytest
 from case_files import case
 from conftest import IN_BOTH
@@ -34,9 +36,25 @@ def test_controls_of_the_table_are_in_its_address(visit):
     page.wait_for_selector("#empty:visible")
 
 
-@pytest.mark.parametrize(("address", "lost"), case("lost-addresses"))
-def test_a_link_to_what_is_not_there_says_so(visit, address, lost):
-    assert lost in visit().open(address).locator("#unknown").inner_text()
+def lost_states():
+    """States with what each page says about them, and what they lack, by page."""
+    states = defaultdict(list)
+    for address, lost in case("lost-addresses"):
+        page, _, state = address.partition("#")
+        states[page].append((state, lost))
+    return states
+
+
+@pytest.mark.parametrize(("name", "states"), lost_states().items())
+def test_a_link_to_what_is_not_there_says_so(visit, name, states):
+    """The first is followed to the page, the others on the page."""
+    (first, lost), *others = states
+    page = visit().open(f"{name}#{first}")
+    assert lost in page.locator("#unknown").inner_text()
+    for state, text in others:
+        page.evaluate("(state) => { location.hash = state; }", state)
+        expect(page.locator("#unknown")).to_contain_text(text)
+        assert page.locator("#unknown li").count() == 1, state
 
 
 @pytest.mark.parametrize(
@@ -58,11 +76,12 @@ def test_what_no_page_uses_is_reported_by_every_page(visit, address, name):
         "%zz \ufffd: no choice of this page",
         f"<b> {60 * 'x'}…: no choice of this page",
     ]
-    page = one.open(f"{address}#{'&'.join(f'q{n}=1' for n in range(20))}")
-    lines = page.locator("#unknown li").all_inner_texts()
-    assert lines[-2:] == ["q11 1: no choice of this page", "and 8 more"]
-    page = one.open(f"{address}#chip={10**5 * '1'}")
-    assert page.locator("#unknown li").all_inner_texts() == [f"#chip={54 * '1'}…: too long"]
+    follow = "(state) => { location.hash = state; }"
+    page.evaluate(follow, "&".join(f"q{n}=1" for n in range(20)))
+    expect(page.locator("#unknown li").last).to_have_text("and 8 more")
+    assert page.locator("#unknown li").all_inner_texts()[-2] == "q11 1: no choice of this page"
+    page.evaluate(follow, f"chip={10**5 * '1'}")
+    expect(page.locator("#unknown li")).to_have_text([f"#chip={54 * '1'}…: too long"])
 
 
 @IN_BOTH
