@@ -18,7 +18,10 @@ from rooflines import charts
 from rooflines.answers.lever_options import take_lever_keys
 from rooflines.charts.lever_lines import lever_view
 from rooflines.cli.main import run
+from rooflines.config.model_fields import PullLink
 from rooflines.solvers.payoffs import ends_of
+from rooflines.solvers.serving_levers import prefix_seconds, pull_seconds, scoring_all
+from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.theory.attention_window import AttentionWindow
 
 PEAK, BANDWIDTH = Fraction(9894, 10) * 10**12, Fraction(335, 100) * 10**12
@@ -376,6 +379,20 @@ def test_ends_are_those_of_a_scan(slopes, constants, square, chunk, ties):
         if before != after
     ]
     assert [(end.side, end.critical) for end in found] == expected
+
+
+@pytest.mark.parametrize(("model", "rate"), [("gpt-oss-120b", 2e9), ("mixtral-8x7b", 3e10)])
+def test_experts_that_short_prefixes_do_not_read_bend_the_time_of_a_prefix(model, rate):
+    levers = {"pull": {"bytes_per_s": rate, "latency_s": 2e-4}}
+    keys = {"models": [model], "chips": ["h100-sxm"], "splits": [{"tp": 8}], "levers": levers}
+    rows = [row for row in payoffs(thresholds=["S_pull"], **keys) if row["time"] == "t_lower_s"]
+    sweep = {"dtypes": ["bf16"], "grid": {"B": 1, "S": 1024}, "thresholds": ["S_pull"], **keys}
+    case = rooflines.load_config({"model-sweeps": {"s": sweep}}).sweep("s", ModelSweep).cases[0]
+    link = PullLink.model_validate(levers["pull"])
+    computing, pulling = prefix_seconds(scoring_all(case.prefill)), pull_seconds(case, link)
+    for size in (*range(1, 200), 1_000, 10_000):
+        assert (computing(size) > pulling(size)) == pays_in(rows, size), size
+    assert rows[0]["outcome"] == "found"
 
 
 def test_windows_and_chunks_of_attention_bend_the_time_of_a_prefix():

@@ -8,6 +8,7 @@ at the row's sizes. Gains are exact fractions, but for drafts by a calibration.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -113,7 +114,8 @@ def pull_rows(sweep: ModelSweep, case: StepCase) -> Iterator[dict[str, Any]]:
     computing, pulling = prefix_seconds(scoring_all(prefill)), pull_seconds(case, levers.pull)
     chunk = max((w.tokens or 0 for w in case.model.shape.attention_windows if w.chunked), default=0)
     high = limit or MAX_SIZE if chunk else MAX_SIZE
-    bends = range(chunk, high, chunk) if chunk else ()
+    bends = {*range(1, _saturation(prefill) + 1)}  # experts are concave, so no piece has two
+    bends |= {*(range(chunk, high, chunk) if chunk else ())}
     for _, factor, columns in _slowdowns(typed, calibrated):
 
         def gain(size: int, factor: Fraction = factor) -> Fraction:
@@ -207,9 +209,8 @@ def _draft_ends(
     least, bends = case.split.dp, set[int]()
     for part, tokens in ((plain, 1), (case, new)):
         bends |= _bends(part.times, part.step(least, context, tokens))
-    saturated = max(_saturation(part, least) for part in (plain, case))
-    if saturated > least:
-        bends |= {*range(least, saturated)}
+    saturated = max(_saturation(part) for part in (plain, case))
+    bends |= {*range(least, least + saturated * case.split.dp)}
     return ends_of(gain, least, MAX_SIZE, bends)
 
 
@@ -232,8 +233,8 @@ def _bends(times: Times, step: Step) -> set[int]:
     return bends
 
 
-def _saturation(case: StepCase, least: int) -> int:
-    """Batch from which on every expert counts as read [1]; the least one without experts."""
+def _saturation(case: StepCase) -> int:
+    """Tokens of a replica from which on every expert counts as read [1]; 0 without experts."""
     decays = [
         extent.decay
         for time in case.times.by_bound.values()
@@ -243,11 +244,7 @@ def _saturation(case: StepCase, least: int) -> int:
         if isinstance(extent, ActivatedExperts)
     ]
     slowest = min((abs(decay) for decay in decays if decay), default=None)
-    if slowest is None:
-        return least
-    from math import log  # noqa: PLC0415, for experts alone
-
-    return least + int(-log(SATURATION) / slowest) * case.split.dp
+    return 0 if slowest is None else int(-math.log(SATURATION) / slowest)
 
 
 def _estimated_draft_ends(
