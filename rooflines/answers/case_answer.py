@@ -21,6 +21,7 @@ from rooflines.answers.question import OPERATION, as_published, dtypes_on, forma
 from rooflines.answers.routes import routes_of
 from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.training_answer import TrainingAnswer
+from rooflines.answers.training_memory import training_memory
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_SIZE, first
 from rooflines.config.model_fields import LEVER_AXES, Request
@@ -35,7 +36,7 @@ from rooflines.hardware import timing_errors
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
-from rooflines.hardware.support import routes_joining
+from rooflines.hardware.support import host_link, routes_joining
 from rooflines.models.architecture import DECODE
 from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import token_share
@@ -47,6 +48,7 @@ from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep, StepCase
 from rooflines.sweep.training_sweep import TrainingCase
+from rooflines.theory.kernel import OFFLOAD_BYTES
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, RATES, RESOURCES
 from rooflines.theory.routing import activated_experts
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.operation_sweep import OperationCase
+    from rooflines.theory.poly import Poly
     from rooflines.theory.resources import Resource
     from rooflines.theory.times import Times
 
@@ -104,7 +107,7 @@ def answer_of(
         for polys in case.collective_times
     )
     rates = {
-        resource: case.work(resource.work).at(extents)
+        resource: _resource_work(case, resource).at(extents)
         / (sending_s if resource is NETWORK else case.work_time(resource).at(extents))
         for resource in RESOURCES
         if row[f"t_{resource.name}_s"]
@@ -224,6 +227,12 @@ def _faster_inputs(
 # ---------------------------------------------------------------- resources and rates
 
 
+def _resource_work(case: OperationCase | StepCase, resource: Resource) -> Poly:
+    """Work on a resource; copies to the host are a network's."""
+    work = case.work(resource.work)
+    return work + case.work(OFFLOAD_BYTES) if resource is NETWORK else work
+
+
 def _resource_times(
     row: Mapping[str, Any],
     rates: Mapping[Resource, Fraction],
@@ -235,7 +244,7 @@ def _resource_times(
             resource=resource.name,
             bound=resource.bound,
             column=resource.work,
-            work=row[resource.work],
+            work=row[resource.work] + (row.get(OFFLOAD_BYTES) or 0.0) * (resource is NETWORK),
             per_s=float(rate),
             latency_s=latencies[resource],
             time_s=row[f"t_{resource.name}_s"],
@@ -394,6 +403,8 @@ def _used(chip: Chip, case: OperationCase | StepCase, row: Mapping[str, Any]) ->
         yield from (f"units.{row.get('unit', MATRIX)}.{compute}", f"calibration.{compute}")
     if row["network_bytes"]:
         yield from (f"networks.{name}" for name in case.place.networks)
+    if row.get(OFFLOAD_BYTES) and (link := host_link(chip)) is not None:
+        yield f"networks.{link[0]}"
     if row.get("j_per_token") is not None:
         yield "power"
     price = None if row.get("usd_per_mtok") is None else chip.lowest_price()
@@ -534,6 +545,7 @@ def _training_answer(
         group["count"] *= group["runs"] / case.keys["pp"]
     fits = {f"{name} {LEFT_OUT}": fit for name in common["softwares"] if fit}
     return TrainingAnswer(
+        memory=training_memory(case, case.step(common["sizes"]["B"], common["sizes"]["S"])),
         groups=groups,
         fits=_held_out(fits),
         products=_products(case, groups),

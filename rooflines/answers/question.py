@@ -31,7 +31,7 @@ from rooflines.sweep.training_sweep import sweep_of_models
 from rooflines.theory.network import TORUS, parse_axes
 from rooflines.theory.operation import MATRIX, parse_operation
 from rooflines.theory.sharding import NAMED_SHARDINGS, SHARDS
-from rooflines.training.parallel_plan import TrainingPlan
+from rooflines.training.parallel_plan import TrainingKeys, TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -182,6 +182,8 @@ def question_sweep(
         keys["calibration"] = None
     if question.model is None:
         return _checked(_of_operation(question, catalogues, **keys), catalogues)
+    if (targets := keys.pop("lora_on", None)) is not None:
+        keys["lora"] = _adapters(keys.get("lora"), targets)
     keys, model = _of_model(question, catalogues, **keys)
     return _checked(keys, catalogues, model)
 
@@ -343,6 +345,19 @@ def _of_model(
     return keys, model
 
 
+def _adapters(rank: object, targets: object) -> dict[str, object]:
+    """Adapters from a rank and projections.
+
+    Raises:
+        RooflinesError: The rank is missing.
+    """
+    if rank is None:
+        problem = f"is {quote(targets)}, but no adapters are asked for"
+        raise RooflinesError("lora-on", problem, "add --lora 16, their rank, or leave it out")
+    keys = dict(rank) if isinstance(rank, dict) else {"rank": rank}
+    return {**keys, "on": targets}
+
+
 def _common_formats(names: Iterable[str], chips: Mapping[str, Chip]) -> set[str]:
     """Formats that the matrix units of all chips compute in."""
     computed = [{*formats_on(chips[name])} for name in names]
@@ -433,6 +448,8 @@ def _in_words(
 def _word(path: KeyPath) -> str:
     """Word of a question for a key path of its sweep, such as `size B` for `grid.B`."""
     head, *rest = [key for key in path if isinstance(key, str)] or [""]
+    if head == "splits" and rest and rest[0] in TrainingKeys.model_fields:  # typed apart
+        head, *rest = rest
     if head == "grid" and rest:
         head = "size"
     if head == "engine" and rest and rest[0] not in ("name", "version"):
@@ -466,6 +483,7 @@ FIXES = {
     "sequences": "ask for more sequences, such as B=64, or fewer replicas",
     "multiple": "ask for a multiple of it, or for another split",
     "model": "ask for another model, or for --phase decode",
+    "adapters": "name some of these with --lora-on, or leave it out",
     "host": "leave out --offload, or ask for another chip",
     "once": "write B as many, with a larger --micro-batch, or leave out --gradients freed",
 }

@@ -31,6 +31,12 @@ def train(  # noqa: PLR0913, the parts of a question
     save: str | None = None,
     context: str | None = None,
     optimizer: str | float | None = None,
+    gradients: str | None = None,
+    loss: str | int | Mapping[str, int] | None = None,
+    lora: int | Mapping[str, object] | None = None,
+    base: str | None = None,
+    offload: str | Sequence[str] | None = None,
+    stack: str | float | None = None,
     tokens: float | None = None,
     routing: str = "uniform",
     host_link: str | None = None,
@@ -60,7 +66,17 @@ def train(  # noqa: PLR0913, the parts of a question
         recompute: `none`, `selective` or `full`; None: `none`.
         save: Saved activations: `split` or `gathered` over tp; None: `split`.
         context: Attention over cp: `ring` or `heads`; None: `ring`.
-        optimizer: `adam`, or bytes per parameter [byte]; None: `adam`.
+        optimizer: `adam`, `adam-bf16`, `adam-8bit`, `adafactor`, `muon`, `sgd`, `sgd-momentum`, or
+            bytes per parameter [byte]; None: `adam`.
+        gradients: `kept`, or `freed`: the optimizer runs in the backward pass; None: `kept`.
+        loss: `logits`, `fused`, or `{"chunks": 8}`; None: `logits`, which are saved.
+        lora: Rank of adapters on frozen weights, or `{"rank": 16, "on": ["q", "v"]}`; None: all
+            weights are trained.
+        base: Format of frozen weights, such as `nf4`; None: that of the weights.
+        offload: `saved` tensors, `states` of the optimizer, or both, in the memory of the host;
+            None: neither.
+        stack: Stack whose working memory counts in `fits`, `megatron`, or its factor on states and
+            saved tensors [1]; None: none counts.
         tokens: Tokens of the whole training, for days and cost; None: no training [1].
         routing: As in `explain_model`.
         host_link: Bandwidth to the host, such as `64GB/s`, or `auto`, the chip's own, for
@@ -90,6 +106,12 @@ def train(  # noqa: PLR0913, the parts of a question
         save=save,
         context=context,
         optimizer=optimizer,
+        gradients=gradients,
+        loss=loss,
+        lora=lora,
+        base=base,
+        offload=offload,
+        stack=stack,
         tokens=tokens,
         routing=routing,
         host_link=host_link,

@@ -31,9 +31,14 @@ PASSES = {
 class TrainingAnswer(StepAnswer):
     """A training step's answer.
 
+    Attributes:
+        memory: Parts of the memory, from `training_memory`.
+
     `sizes` are B and S; `thresholds` are along S, tp, the mix of dp and tp, and chips. `count` in
     `groups` is how often a kernel runs on a chip, in the mean over all stages.
     """
+
+    memory: Mapping[str, Any]
 
     kind: ClassVar[str] = "training"
     footprint: ClassVar[str] = "states and activations"
@@ -82,13 +87,74 @@ class TrainingAnswer(StepAnswer):
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
         yield "faster", self._faster_formats()
-        yield "fits", self._fit(self._held_memory())
+        yield "fits", self._fit(self._held_memory()) + self._full_training()
+        yield "peak", self._peak()
+        yield from self._lever_facts()
         yield from self._largest_sizes()
 
     def _held_memory(self) -> str:
         """Bytes on the fullest chip: model and optimizer states, saved activations."""
-        states, saved = (si(self.row[f"{part}_bytes"], "B") for part in ("state", "saved"))
-        return f"{states} of weights, gradients and optimizer states, {saved} of activations"
+        row, memory = self.row, self.memory
+        states, saved = (si(row[f"{part}_bytes"], "B") for part in ("state", "saved"))
+        text = f"{states} of weights, gradients and optimizer states, {saved} of activations"
+        if "base_bytes" in memory:
+            base, trained = (si(memory[f"{part}_bytes"], "B") for part in ("base", "trained_state"))
+            number = count(row["trained_parameters"])
+            text = f"{base} of base, {trained} for {number} trained, {saved} of activations"
+        return f"{text}, {si(row['peak_bytes'], 'B')} at the peak" if self._counts_peak else text
+
+    @property
+    def _counts_peak(self) -> bool:
+        """True if `fits` compares the peak with the capacity."""
+        return bool(self.row["fits_by"] == "peak")
+
+    def _full_training(self) -> str:
+        """The same without adapters, behind `fits`."""
+        memory = self.memory
+        if "base_bytes" not in memory:
+            return ""
+        states, saved = (si(memory[f"full_{part}_bytes"], "B") for part in ("state", "saved"))
+        fits = {True: ": yes", False: ": no", None: ""}[memory["full_fits"]]
+        full = f"full training {states} + {saved}{fits}"
+        wide = si(memory["base_16_bit_bytes"], "B")
+        return f" ({full})" if memory["base"] in (None, "bf16") else f" (bf16 base {wide}; {full})"
+
+    def _peak(self) -> str:
+        """Peak with what is in flight and working memory, and whether `fits` counts it."""
+        row, (low, high) = self.row, self.memory["working"]
+        in_flight = si(row["in_flight_bytes"], "B")
+        if self._counts_peak:
+            stack = self.memory["stack"]
+            name = f"{stack}, fitted" if isinstance(stack, str) else "as typed"
+            working = f"working memory {percent(low - 1)} of what is held ({name})"
+            return (
+                f"{si(row['peak_bytes'], 'B')}, which fits counts: {in_flight} in flight, {working}"
+            )
+        most = si(row["peak_bytes"] + (high - low) * row["held_bytes"], "B")
+        return (
+            f"{si(row['peak_bytes'], 'B')} to {most}, not counted in fits: {in_flight} in flight, "
+            f"working memory 0 to {percent(high - 1)} of what is held, as no --stack is named"
+        )
+
+    def _lever_facts(self) -> Iterator[tuple[str, str]]:
+        """Adapters, optimizer, loss and offload, where they are not the default."""
+        row, memory = self.row, self.memory
+        if "model_flops_share" in memory:
+            share = f"{memory['model_flops_share']:.3f} of full training"
+            yield "flop", f"{share}, without recomputation: frozen weights have no wgrad"
+        if memory["optimizer"] != "adam":
+            yield "optimizer", f"{memory['optimizer']}: {memory['summary']}"
+        if memory["gradients"] == "freed":
+            yield "gradients", "freed: the largest tensor's alone, the optimizer runs in backward"
+        if memory["loss"] != "logits":
+            logits = "none" if memory["loss"] == "fused" else f"1/{memory['loss']} at a time"
+            again = "FLOP unchanged (Liger), or 2 V D a token more where logits are recomputed"
+            yield "loss", f"logits held: {logits}; {again}"
+        if "offload" in memory:
+            parts = " and ".join(memory["offload"])
+            rate = f"{memory['host_link']}, {si(memory['host_bytes_per_s'], 'B/s')} each way"
+            copied = f"{si(row['offload_bytes'], 'B')} a step over {rate}"
+            yield "offload", f"{parts}: {copied}, a network of its own; host memory is not modelled"
 
     def _largest_sizes(self) -> Iterator[tuple[str, str]]:
         """Largest sizes that fit, and days and cost for the whole training."""

@@ -69,6 +69,17 @@ OF_TRAINING = {
         "activations), or full."
     ),
     "micro_batch": "N: In training: sequences per micro-batch; default 1.",
+    "optimizer": (
+        "NAME: In training: adam (the default), adam-bf16, adam-8bit, adafactor, muon, sgd, "
+        "sgd-momentum, or bytes per parameter."
+    ),
+    "gradients": "HOW: In training: kept (the default), or freed, the optimizer in backward.",
+    "loss": "HOW: In training: logits (the default), fused, or chunked=8, one chunk at a time.",
+    "lora": "RANK: In training: adapters with this rank, on frozen weights.",
+    "lora_on": "NAMES: Their projections: all (the default), attention, mlp, or q,v.",
+    "base": "FORMAT: With --lora: format of frozen weights, bf16, fp8, int8, nf4 or nf4-single.",
+    "offload": "WHAT: In training: saved, states or saved,states in the memory of the host.",
+    "stack": "NAME: In training: megatron, or a factor; its working memory counts in fits.",
     "tokens": "N: In training: total training tokens, such as 15T; gives days.",
 }
 OF_MODELS = {

@@ -19,11 +19,22 @@ MAX_CHIPS_TRIED = 1024
 """Chip counts tried on either side of an unsupported one [1]."""
 
 Need = Literal[
-    "peak", "memory", "network", "axes", "groups", "sequences", "multiple", "model", "host", "once"
+    "peak",
+    "memory",
+    "network",
+    "axes",
+    "groups",
+    "sequences",
+    "multiple",
+    "model",
+    "host",
+    "once",
+    "adapters",
 ]
 """Missing prerequisite: a peak of the unit, a memory level, a network that joins the chips, axes
 for several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
-chips share evenly, a model whose step is known, a link to the host, or one micro-batch in a step.
+chips share evenly, a model whose step is known, a link to the host, one micro-batch in a step, or
+projections for adapters.
 """
 
 

@@ -149,7 +149,7 @@ class ModelDtypes(Entry):
         return {name: self.dtype_of(name) for name in CLASSES} | optional_dtypes
 
 
-TRAINING_CLASSES = ("gradients", "master", "moments", "saved")
+TRAINING_CLASSES = ("gradients", "master", "moments", "saved", "saved_inputs")
 """Tensor classes that only training has."""
 
 WIDE, WIDE_BITS = "bf16", 16
@@ -177,6 +177,10 @@ class StepDtypes(ModelDtypes):
     )
     saved: Dtype | None = Field(
         default=None, description="in training, saved activations; null: as activations"
+    )
+    saved_inputs: Dtype | None = Field(
+        default=None,
+        description="in training, saved inputs of linear layers, such as fp8; null: as saved",
     )
     gradients: Dtype | None = Field(
         default=None, description="in training, weight gradients; null: fp32"

@@ -500,6 +500,8 @@ def skipped_split(sweep: ModelSweep, name: str, split: Parallelism) -> Skipped |
         reason = f"{error.where} {error.problem}"
         if error.path == ("model",):
             reason = Reason("model", reason)
+        if error.where.startswith("lora"):
+            reason = Reason("adapters", reason)
         return Skipped(reason, model=name, split=split.name)
     return None
 

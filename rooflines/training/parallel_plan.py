@@ -171,8 +171,11 @@ NUMBER_PARTS: Mapping[str, str] = {
 }
 """Name parts for numbers, by key."""
 
-LORA_PART, OFFLOAD_PART = "lora", "offload"
-"""Name parts that end in a list."""
+LORA_PART = r"lora(\d+(?:\+[a-z_]+)*)"
+"""Pattern for the name part with adapters."""
+
+PREFIXED_KEYS = ("base", "offload", "stack")
+"""Keys that stand before their names in a name part, such as `base+nf4`."""
 
 NAME_PARTS: Mapping[str, str] = {
     "none": "zero0",
@@ -321,17 +324,19 @@ class TrainingPlan(TrainingKeys, Parallelism):
         """Key and value of one part in a plan's name; as `Parallelism.key_of`."""
         if part in ZERO_STAGES:
             return "shard", ZERO_STAGES[part]
-        if part.startswith(LORA_PART):
-            return LORA_PART, part.removeprefix(LORA_PART)
-        name, *offloaded = part.split("+")
-        if name == OFFLOAD_PART:
-            return OFFLOAD_PART, ",".join(offloaded)
+        if match := re.fullmatch(LORA_PART, part):
+            return "lora", match[1]
+        key, *names = part.replace("_", "-").split("+")
+        if names and key in PREFIXED_KEYS:
+            return key, ",".join(names)
         for key, field in TrainingKeys.model_fields.items():
             form = NUMBER_PARTS.get(key)
             if form and (match := re.fullmatch(form.format(NUMBER), part)):
                 return key, match[1]
-            names = {name for name in _names_in(field.annotation) if name != field.default}
-            if value := next((name for name in sorted(names) if _name_part(name) == part), None):
+            if key in PREFIXED_KEYS:
+                continue
+            choices = {name for name in _names_in(field.annotation) if name != field.default}
+            if value := next((name for name in sorted(choices) if _name_part(name) == part), None):
                 return key, value
         return super().key_of(part)
 
@@ -451,8 +456,9 @@ class TrainingPlan(TrainingKeys, Parallelism):
         """Name part for a value that is not the default."""
         if isinstance(value, Lora):
             return value.name
-        if isinstance(value, tuple):
-            return "+".join([OFFLOAD_PART, *value])
+        if key in PREFIXED_KEYS and not isinstance(value, float):
+            values = value if isinstance(value, tuple) else (value,)
+            return "+".join([key, *map(str, values)]).replace("-", "_")
         return (
             _name_part(value)
             if isinstance(value, str)

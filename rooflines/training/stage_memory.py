@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 SOFTMAX_SUM_BYTES = 4
 """Bytes per softmax sum, whatever the activation dtype [byte]."""
 
+SAME_FORMAT = Fraction(1)
+"""Share where inputs have the other tensors' format [1]."""
+
 INPUT_KERNELS = ("qkv", "qkv-down")
 """First kernel of a layer: plain, or with compressed queries."""
 
@@ -58,7 +61,7 @@ class SavedElements(NamedTuple):
     """
 
     required: int | Fraction = 0
-    recomputable: int = 0
+    recomputable: int | Fraction = 0
     layer_input: int = 0
 
     def elements(self, recompute: Recompute, *, is_layer_kernel: bool = True) -> int | Fraction:
@@ -93,13 +96,14 @@ class SavingPlan(Protocol):
         """True if ep is not 1."""
 
 
-def saved_tensors(
+def saved_tensors(  # noqa: PLR0913, all that decides them
     shape: Shape,
     plan: SavingPlan | None,
     element_bytes: Fraction,
     *,
     lora: Lora | None = None,
     loss: Loss = "logits",
+    input_share: Fraction = SAME_FORMAT,
 ) -> dict[str, SavedElements]:
     """Saved elements of each kernel, by name.
 
@@ -114,6 +118,7 @@ def saved_tensors(
         lora: Adapters on frozen weights: a frozen kernel saves its input only for an adapter, and
             an adapter what it projects to its rank; None: all weights are trained.
         loss: Logits are saved unless the loss is fused or in chunks.
+        input_share: Bytes per matmul input over `element_bytes` [1].
     """
     width, attention = shape.D, trained_attention(shape)
     logits = shape.V if loss == LOGITS else 0
@@ -145,8 +150,10 @@ def saved_tensors(
         saved["experts"] = SavedElements(moe.k * (width + inner * moe.Fe), moe.k * moe.Fe)
         saved["shared"] = SavedElements(inner * shared, shared)
         saved[last_kernel] = saved[last_kernel]._replace(layer_input=width)
+    if input_share != 1:
+        saved |= _saved_in_formats(shape, saved, input_share)
     if lora is not None:
-        saved |= _saved_with_adapters(shape, lora, saved)
+        saved |= _saved_with_adapters(shape, lora, saved, input_share)
     if plan is not None and plan.save == "gathered":
         shares_tokens = not plan.is_expert_parallel or (moe is not None and moe.shared > 0)
         for name in saved.keys() & {*GATHERED_INPUTS}:
@@ -156,7 +163,7 @@ def saved_tensors(
 
 
 def _saved_with_adapters(
-    shape: Shape, lora: Lora, saved: Mapping[str, SavedElements]
+    shape: Shape, lora: Lora, saved: Mapping[str, SavedElements], input_share: Fraction
 ) -> Iterator[tuple[str, SavedElements]]:
     """Saved elements by kernel, in a layer with frozen weights."""
     ranks: dict[str, int] = {}
@@ -168,8 +175,32 @@ def _saved_with_adapters(
         if name in ranks:
             yield name, tensors._replace(required=tensors.required + ranks[name])
             continue
-        inputs = shape.moe.k * shape.D if shape.moe is not None and name == ROUTED else 0
+        inputs = _routed_inputs(shape, name) * input_share
         yield name, tensors._replace(required=tensors.required - inputs, recomputable=0)
+
+
+def _saved_in_formats(
+    shape: Shape, saved: Mapping[str, SavedElements], input_share: Fraction
+) -> Iterator[tuple[str, SavedElements]]:
+    """Saved elements by kernel; matmul inputs are counted in the other tensors' size.
+
+    Attention's output stays in its format, and so do inputs to routers and the LM head.
+    """
+    for name, tensors in saved.items():
+        if name in (*END_KERNELS, "attention", "router"):
+            continue
+        yield (
+            name,
+            tensors._replace(
+                required=tensors.required - _routed_inputs(shape, name) * (1 - input_share),
+                recomputable=tensors.recomputable * input_share,
+            ),
+        )
+
+
+def _routed_inputs(shape: Shape, kernel: str) -> int:
+    """Elements per token that routed experts read, which are required; 0 elsewhere [1]."""
+    return shape.moe.k * shape.D if shape.moe is not None and kernel == ROUTED else 0
 
 
 def vectors_of(shape: Shape) -> dict[str, int]:
@@ -385,6 +416,11 @@ class TrainedModel:
     @cached_property
     def _parameters(self) -> Parameters:
         return parameters_of(self.shape)
+
+    @property
+    def input_share(self) -> Fraction:
+        """Bytes per saved matmul input over other saved tensors' [1]."""
+        return self.sizes["saved_inputs"] / self.sizes["saved"]
 
     @cached_property
     def vectors(self) -> Mapping[str, int]:
@@ -629,6 +665,15 @@ class PlannedStates:
             total += self._largest_tensor(stage) * gradient_bytes / replicas
         return total
 
+    def frozen_bytes_on(self, stage: Stage) -> Fraction:
+        """Frozen weights per chip [byte]."""
+        is_shared, _, _ = SHARDED_STATES[self.plan.shard]
+        frozen = (share for share in self.parameters(stage) if not share.is_trained)
+        return sum(
+            (share.stored(is_shared=is_shared) * share.weight_bytes for share in frozen),
+            Fraction(0),
+        )
+
     def optimizer_states(self, share: ParameterShare) -> Fraction:
         """Master weights and states for a chip's part in trained parameters [byte]."""
         _, _, is_shared = SHARDED_STATES[self.plan.shard]
@@ -704,7 +749,12 @@ class PlannedModel:
         """Saved elements of each kernel, by name."""
         plan = self.plan
         return saved_tensors(
-            self.model.shape, plan, self.model.sizes["saved"], lora=plan.lora, loss=plan.loss
+            self.model.shape,
+            plan,
+            self.model.sizes["saved"],
+            lora=plan.lora,
+            loss=plan.loss,
+            input_share=self.model.input_share,
         )
 
     @cached_property

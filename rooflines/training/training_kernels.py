@@ -211,7 +211,8 @@ class ModelKernels:
             compute: Compute dtypes: linear kernels; attention and LM head.
         """
         sizes = {name: Fraction(size) / BITS_PER_BYTE for name, size in bits.items()}
-        return cls(TrainedModel(shape, {"saved": sizes["activations"], **sizes}), compute)
+        saved = sizes.get("saved", sizes["activations"])
+        return cls(TrainedModel(shape, {"saved": saved, "saved_inputs": saved, **sizes}), compute)
 
     @cached_property
     def groups(self) -> Mapping[str, tuple[Group, ...]]:
@@ -450,8 +451,14 @@ class LayerBuilder(KernelBuilder):
         return self._saved(None, "activations")
 
     def _saved(self, plan: LayerPlan | None, tensors: str) -> Mapping[str, SavedElements]:
-        keys = self.plan.lora, self.plan.loss
-        return saved_tensors(self.shape, plan, self.sizes[tensors], lora=keys[0], loss=keys[1])
+        return saved_tensors(
+            self.shape,
+            plan,
+            self.sizes[tensors],
+            lora=self.plan.lora,
+            loss=self.plan.loss,
+            input_share=Fraction(1) if plan is None else self.model.input_share,
+        )
 
     @cached_property
     def adapters(self) -> Mapping[str, tuple[Adapter, ...]]:
