@@ -101,7 +101,7 @@ class RunSeconds:
         if not runs:
             return
         compiler = RowCompiler(Block((), tuple(runs), (self._points,)), INNER_AXES)
-        by_bound = kernel_times(compiler, [run.place.times(run.kernel) for run in runs]).values()
+        by_bound = kernel_times(compiler, [run.place.times[run.kernel] for run in runs]).values()
         times = (
             compiler.total(compiler.extreme(pl.max_horizontal, by_bound)),
             compiler.total(compiler.sum(by_bound)),

@@ -222,7 +222,8 @@ def steps_footprints(steps: StepBlock[StepCase]) -> Stages:
     """Footprints and `fits`, and pools of serving engines where some are asked for."""
     for name, values in footprint_columns(steps.cases).items():
         steps.compiler.put(name, values)
-    return [*footprint_stages(), *pool_stages(steps.cases)]
+    pools = [] if steps.config.engine is None else pool_stages(steps.cases)
+    return [*footprint_stages(), *pools]
 
 
 def times_at_peak(steps: StepBlock[Any]) -> dict[str, pl.Expr]:

@@ -56,7 +56,7 @@ def auto_softwares(
     entry: Chip,
     computes: Collection[str],
     engine: str | None = None,
-) -> Sequence[str]:
+) -> tuple[str, ...]:
     """Software that `auto` takes; empty: the chip's own calibration, which may be none.
 
     Args:

@@ -311,11 +311,6 @@ class Calibrations(Entry):
         """Fits by kind, then by chip and software, then by name."""
         return Memo(lambda kind: {FitKey.parse(key): fits for key, fits in self[kind].items()})
 
-    def __copy__(self) -> Calibrations:
-        """Copy without memos, since a copy may change the fits."""
-        fits = {kind: getattr(self, kind) for kind in Calibrations.model_fields}
-        return Calibrations.model_construct(self.model_fields_set, **fits)
-
     def __getitem__(self, kind: str) -> Mapping[str, Mapping[str, Any]]:
         """Fits in a kind, by text as in a file."""
         fits: Mapping[str, Mapping[str, Any]] = getattr(self, kind)

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.memo import Memo
 from rooflines.models.architecture import DECODE, PREFILL, ROUTER
 from rooflines.models.compressed_attention import STREAMS, rotary_bits
 from rooflines.models.groups import (
@@ -172,9 +173,9 @@ class StepKernels:
         )
 
     @cached_property
-    def _kernels_by_links(self) -> dict[tuple[Link, ...], tuple[Kernel, ...]]:
-        """Cache of `kernels_on`, by links."""
-        return {}
+    def _kernels_by_links(self) -> Memo[tuple[Link, ...], tuple[Kernel, ...]]:
+        """Kernels by links."""
+        return Memo(lambda links: tuple(self._kernels_with_transfers(links)))
 
     @cached_property
     def works(self) -> Mapping[str, Poly]:
@@ -196,8 +197,6 @@ class StepKernels:
         Args:
             links: The interconnects, inner first; empty for one chip.
         """
-        if links not in self._kernels_by_links:
-            self._kernels_by_links[links] = tuple(self._kernels_with_transfers(links))
         return self._kernels_by_links[links]
 
     def _kernels_with_transfers(self, links: tuple[Link, ...]) -> Iterator[Kernel]:

@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from rooflines.basics.errors import at_path, check_choices
+from rooflines.basics.memo import Memo
 from rooflines.config.sweep_fields import ALL_COLUMNS
 from rooflines.dictionary.columns import (
     KERNEL_METRICS,
@@ -57,6 +58,13 @@ Axes = tuple[int, ...]
 """Chips along each axis of a network [1]."""
 
 
+class SharedKernels(Protocol):
+    """Kernels that several cases share."""
+
+    def collective_times(self, machine: ChipRates) -> CollectiveTimes:
+        """Collective times at a machine's rates."""
+
+
 @dataclass(frozen=True, eq=False)
 class ChipPlace:
     """Place where kernels may run: a chip with a memory level and a route.
@@ -102,59 +110,51 @@ class ChipPlace:
 
     def choice(self, computes: frozenset[str]) -> CalibrationChoice:
         """Calibrations that apply to a case with these compute dtypes."""
-        if computes not in self._choices:
-            self._choices[computes] = CalibrationChoice(
-                self.sweep.calibrations,
-                self.softwares(computes),
-                self.chip,
-                self.entry,
-                self.sweep.unit,
-                self.memory,
-                self.networks,
-            )
-        return self._choices[computes]
+        return self._choices[self.softwares(computes)]
 
-    def softwares(self, computes: Collection[str]) -> Sequence[str] | None:
+    @cached_property
+    def _choices(self) -> Memo[tuple[str, ...] | None, CalibrationChoice]:
+        """Calibrations by software."""
+        sweep = self.sweep
+        where = self.chip, self.entry, sweep.unit, self.memory, self.networks
+        return Memo(lambda softwares: CalibrationChoice(sweep.calibrations, softwares, *where))
+
+    def softwares(self, computes: Collection[str]) -> tuple[str, ...] | None:
         """Software that estimates a case; empty: the chip's own calibration; None: no estimate.
 
         `auto` takes the chip's own calibration where it covers the compute dtypes.
         """
         named: Sequence[str] | None = self.sweep.config.calibration
         if named != [AUTO_CALIBRATION]:
-            return named
+            return None if named is None else tuple(named)
         return auto_softwares(
             self.sweep.calibrations, self.chip, self.entry, computes, self.sweep.preferred_engine
         )
 
-    def times(self, kernel: Kernel) -> Times:
-        """A kernel's nominal times in one layer, collectives one after another."""
-        if kernel not in self._times:
-            self._times[kernel] = serial_times(kernel, self.machine)
-        return self._times[kernel]
+    @cached_property
+    def times(self) -> Memo[Kernel, Times]:
+        """Nominal times of kernels in one layer, collectives one after another."""
+        return Memo(lambda kernel: serial_times(kernel, self.machine))
 
     def estimate(self, kernel: Kernel, choice: CalibrationChoice) -> Times | None:
         """A kernel's calibrated times in one layer; None without a calibration."""
-        key = kernel, choice.softwares and tuple(choice.softwares)
-        if key not in self._estimates:
-            self._estimates[key] = calibrated_times(kernel, self.machine, choice)
-        return self._estimates[key]
+        softwares = choice.softwares
+        return self._estimates[kernel, None if softwares is None else tuple(softwares)]
 
     @cached_property
-    def collective_times(self) -> dict[object, CollectiveTimes]:
-        """Memo: collective times by kernels that training plans share."""
-        return {}
+    def _estimates(self) -> Memo[tuple[Kernel, tuple[str, ...] | None], Times | None]:
+        """Calibrated times by kernel and software."""
+
+        def times(key: tuple[Kernel, tuple[str, ...] | None]) -> Times | None:
+            kernel, softwares = key
+            return calibrated_times(kernel, self.machine, self._choices[softwares])
+
+        return Memo(times)
 
     @cached_property
-    def _times(self) -> dict[Kernel, Times]:
-        return {}
-
-    @cached_property
-    def _estimates(self) -> dict[tuple[Kernel, Sequence[str] | None], Times | None]:
-        return {}
-
-    @cached_property
-    def _choices(self) -> dict[frozenset[str], CalibrationChoice]:
-        return {}
+    def collective_times(self) -> Memo[SharedKernels, CollectiveTimes]:
+        """Collective times of kernels that training plans share."""
+        return Memo(lambda kernels: kernels.collective_times(self.machine))
 
     def missing_peak(self, dtypes: str) -> str | None:
         """Reason why the unit cannot compute in a dtype combination; None where it can."""
@@ -311,7 +311,7 @@ class Case:
     @cached_property
     def kernel_times(self) -> tuple[Times, ...]:
         """Nominal times in one layer, kernel by kernel, collectives one after another."""
-        return tuple(map(self.place.times, self.kernels))
+        return tuple(self.place.times[kernel] for kernel in self.kernels)
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
@@ -331,8 +331,6 @@ class Case:
 
     def work(self, column: str) -> Poly:
         """Work over all kernels and layers, by column [FLOP or byte]."""
-        if column not in self._works:
-            self._works[column] = self._summed_work(column)
         return self._works[column]
 
     def _summed_work(self, column: str) -> Poly:
@@ -340,8 +338,8 @@ class Case:
         return work_of(column, self.parts)
 
     @cached_property
-    def _works(self) -> dict[str, Poly]:
-        return {}
+    def _works(self) -> Memo[str, Poly]:
+        return Memo(self._summed_work)
 
 
 SplitT = TypeVar("SplitT")
@@ -499,20 +497,21 @@ class BaseSweep(ABC, Generic[CaseT_co]):
 
     def places(self, chip: str, memory: str) -> tuple[ChipPlace, ...]:
         """Places for a chip and memory level, one for every route."""
-        if (chip, memory) not in self._places:
-            routes = (
-                (requested_route, interconnects(self.chips[chip], requested_route))
-                for requested_route in self.config.network or (None,)
-            )
-            self._places[chip, memory] = tuple(
-                ChipPlace(self, chip, memory, *interconnect, requested_route)
-                for requested_route, interconnect in routes
-            )
         return self._places[chip, memory]
 
     @cached_property
-    def _places(self) -> dict[tuple[str, str], tuple[ChipPlace, ...]]:
-        return {}
+    def _places(self) -> Memo[tuple[str, str], tuple[ChipPlace, ...]]:
+        """Places by chip and memory level."""
+
+        def places(key: tuple[str, str]) -> tuple[ChipPlace, ...]:
+            chip, memory = key
+            routes = self.config.network or (None,)
+            return tuple(
+                ChipPlace(self, chip, memory, *interconnects(self.chips[chip], route), route)
+                for route in routes
+            )
+
+        return Memo(places)
 
     def supported_at(
         self,

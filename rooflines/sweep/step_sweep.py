@@ -10,6 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Self
 
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, quote
+from rooflines.basics.memo import Memo
 from rooflines.basics.text import counted
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import columns_of, step_columns
@@ -306,16 +307,15 @@ class ModelSweep(BaseSweep[StepCase]):
             return self
         return replace(self, config=self.config.model_copy(update={"engine": None}))
 
-    @cached_property
-    def _workloads(self) -> dict[tuple[str, str, str], StepKernels]:
-        return {}
-
     def workload(self, name: str, phase: Phase, split: Parallelism, label: str) -> StepKernels:
         """Kernels for a model with these dtypes; phases share them where they can."""
-        key = name, split.name, label
-        if key not in self._workloads:
-            self._workloads[key] = self._decode_workload(name, split, label)
-        return self._workloads[key] if phase == DECODE else self._workloads[key].prefill
+        decode = self._decode_workloads[name, split, label]
+        return decode if phase == DECODE else decode.prefill
+
+    @cached_property
+    def _decode_workloads(self) -> Memo[tuple[str, Parallelism, str], StepKernels]:
+        """Kernels of decode steps by model, split and dtypes."""
+        return Memo(lambda key: self._decode_workload(*key))
 
     def _decode_workload(self, name: str, split: Parallelism, label: str) -> StepKernels:
         config, computed = self.config, self.combinations[label].compute_dtypes

@@ -146,12 +146,8 @@ class TrainingCase(StepCase):
     @cached_property
     def collective_times(self) -> CollectiveTimes:
         """Nominal collective times, averaged over stages [s]."""
-        memo = self.place.collective_times
-        for runs in self.run_groups:
-            if runs not in memo:
-                memo[runs] = runs.collective_times(self.machine)
-        share = Fraction(1, self.plan.pp)
-        return sum_collective_times((share, memo[runs]) for runs in self.run_groups)
+        share, times = Fraction(1, self.plan.pp), self.place.collective_times
+        return sum_collective_times((share, times[runs]) for runs in self.run_groups)
 
     @cached_property
     def kernel_estimates(self) -> tuple[Times | None, ...]:
