@@ -429,3 +429,28 @@ def test_a_lever_is_the_answer_to_its_own_question(asked):
             assert lever.usd_per_mtok == pytest.approx(alone.rate("usd_per_mtok"), rel=1e-12)
         if lever.kind in ("split", "chip") and lever.network != answer.row["network"]:
             assert f"over {lever.network}" in " ".join(str(answer).split())
+
+
+def test_a_mean_over_routings_is_called_a_mean_beside_the_bound_of_any():
+    question: dict[str, Any] = {"B": 16, "S": 4096, "dtypes": "fp8", "split": "tp=2"}
+    mean, same = (
+        rooflines.explain_model("h200", "mixtral-8x7b", routing=routing, **question)
+        for routing in ("uniform", "same")
+    )
+    assert mean.any_routing
+    assert mean.first_token
+    assert mean.any_routing.step == same.row["t_lower_s"] < mean.row["t_lower_s"]
+    assert mean.any_routing.first_token == mean.first_token.lower  # compute-bound under any
+    text = " ".join(str(mean).split())
+    times = [seconds(time) for time in (mean.row["t_lower_s"], mean.any_routing.step)]
+    assert f"at the mean of uniform routing {times[0]}" in text
+    assert f"at least {times[1]} whatever the routing" in text
+    assert f"at least {times[0]}" not in text
+    assert same.any_routing is None
+    assert f"at least {seconds(same.row['t_lower_s'])}" in " ".join(str(same).split())
+
+
+def test_a_model_without_experts_has_no_mean():
+    answer = rooflines.explain_model("h200", "llama-3.1-8b", B=16, S=4096, dtypes="bf16")
+    assert answer.any_routing is None
+    assert "mean" not in str(answer)

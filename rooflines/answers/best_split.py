@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rooflines.answers.any_routing import mean_titles
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import rows_of
@@ -396,6 +397,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     titles = {based.get(name, name): title.format(basis.title) for name, title in COLUMNS.items()}
     paces = {DAYS: "serialized", f"{DAYS}{ESTIMATE_BASIS.suffix}": "estimate"}
     titles |= {name: f"{DAYS} ({pace})" for name, pace in paces.items() if name in titles}
+    titles = mean_titles(titles, [all_splits])
     filled = {
         name: title
         for name, title in titles.items()

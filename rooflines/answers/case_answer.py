@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
+from rooflines.answers.any_routing import any_routing_bounds
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
 from rooflines.answers.engine_answer import engine_answer
@@ -471,6 +472,7 @@ def _serving_answer(
         wider=_smallest_tp_over_more_networks(sweep, chip, common["thresholds"]),
         published=_published(case, chip),
         in_chunks=_in_chunks(case, step),
+        any_routing=any_routing_bounds(sweep, step),
         cache_split=sweep.config.cache_split,
         engine=engine_answer(case, step.S),
         draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.any_routing import MEAN_NOTE, has_mean, mean_titles
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import (
@@ -317,6 +318,7 @@ def _cases(
         if any(row.get(name) is not None for row in rows)
         and (title != ALL_TOKENS or len({row["chips"] for row in rows}) > 1)
     }
+    columns = mean_titles(columns, sweeps)
     columns["compute_bound_from"] += f" {axis} ="
     skipped_notes = (_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
     routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
@@ -352,6 +354,8 @@ def basis_notes(
         rows: Rows with `chip` and `dtypes`.
         basis: Time that the table leads with.
     """
+    if has_mean(sweeps := [*sweeps]):
+        yield MEAN_NOTE
     if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}
@@ -460,6 +464,7 @@ def request_cases(
         for name, title in OF_REQUESTS.items()
         if any(row.get(name) is not None for row in rows)
     }
+    columns = mean_titles(columns, sweeps)
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
     notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows)]

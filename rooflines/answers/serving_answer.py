@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rooflines.answers.any_routing import bound_phrase
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, time_on
 from rooflines.answers.chunked_attention import some_contexts
 from rooflines.answers.phrases import (
@@ -33,10 +34,15 @@ from rooflines.theory.resources import MATH
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rooflines.answers.any_routing import AnyRoutingBounds
     from rooflines.answers.engine_answer import EngineAnswer
     from rooflines.answers.levers import Lever
     from rooflines.answers.measured_number import MeasuredNumber
     from rooflines.sweep.exact_times import StepSeconds
+
+
+ROUTED = ("experts", f"{DRAFT}experts")
+"""Kernels whose bound is a mean under uniform routing."""
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -66,6 +72,7 @@ class ServingAnswer(StepAnswer):
         draft: Tokens proposed and `accepted` in a decode step; None without a draft.
         per_sequence_s: Time that every further sequence adds to compute, to memory (by its cache)
             and to the network (by what is sent), by bottleneck [s].
+        any_routing: Bounds under any routing; None: the bounds are no means over routings.
         waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
             flight: `engine`, `p10` and `p90` [1]; None: no run tells.
         engine: Pool of the serving engine that is asked for; None: none is.
@@ -94,6 +101,7 @@ class ServingAnswer(StepAnswer):
     cache_split: str
     draft: Mapping[str, float] | None
     per_sequence_s: Mapping[str, float]
+    any_routing: AnyRoutingBounds | None
     waiting: Mapping[str, Any] | None
     engine: EngineAnswer | None = None
 
@@ -125,6 +133,20 @@ class ServingAnswer(StepAnswer):
             return rates
         per_user = (self.rate("tokens_per_s") or 0.0) / self.sizes["B"]
         return f"{significant(per_user)} tokens/s/user, {rates}"
+
+    @property
+    def is_mean(self) -> bool:
+        """True if the bound is a mean over routings, which another routing may beat."""
+        return self.any_routing is not None and self.any_routing.step < self.bound_s
+
+    def _least(self, behind: str) -> str:
+        """Bound in words; of a mean the bound that holds for any routing, too."""
+        return bound_phrase(self.bound_s, self.any_routing and self.any_routing.step, behind)
+
+    @property
+    def _most(self) -> str:
+        """Words before rates at the bound; none before a mean."""
+        return "" if self.is_mean else super()._most
 
     @property
     def bounded(self) -> str:
@@ -174,7 +196,8 @@ class ServingAnswer(StepAnswer):
             return self._waiting()
         time_s = time_on(self.basis, self.first_token)
         prompt = f"of {self.sizes['S']:,} tokens"
-        least = f"at least {seconds(self.first_token.lower)} for a prompt {prompt}"
+        any_routing_s = self.any_routing and self.any_routing.first_token
+        least = bound_phrase(self.first_token.lower, any_routing_s, f" for a prompt {prompt}")
         if time_s is None:
             return f"{least}; no estimate of prefill"
         if self.basis is BOUND_BASIS:
@@ -195,13 +218,12 @@ class ServingAnswer(StepAnswer):
         """Time per output token after the prompts."""
         if self.next_token is None:
             return ""
-        time_s, least = time_on(self.basis, self.next_token), seconds(self.next_token.lower)
+        time_s, bound = time_on(self.basis, self.next_token), seconds(self.next_token.lower)
+        least = f"at least {bound}" if self.any_routing is None else f"{bound} at the mean routing"
         if time_s is None or self.basis is BOUND_BASIS:
-            return f"at least {least} a token after these prompts"
+            return f"{least} a token after these prompts"
         rate = significant(1 / time_s)
-        return (
-            f"{seconds(time_s)} a token after these prompts, {rate} tokens/s/user; at least {least}"
-        )
+        return f"{seconds(time_s)} a token after these prompts, {rate} tokens/s/user; {least}"
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
@@ -226,7 +248,8 @@ class ServingAnswer(StepAnswer):
         row = self.row
         prompts = "" if self.decodes else " of prompts"
         room = ", if it fitted" if row["fits"] is False else ""
-        most = f"at most {count(row['tokens_per_s'])}"
+        at_bound = count(row["tokens_per_s"])
+        most = f"{at_bound} at the mean bound" if self.is_mean else f"at most {at_bound}"
         if self.basis is BOUND_BASIS:
             return f"{most}{prompts}{room}"
         return f"{count(self.rate('tokens_per_s') or 0.0)}, {most}{prompts}{room}"
@@ -250,11 +273,19 @@ class ServingAnswer(StepAnswer):
         if experts_read == f"{experts['E']}" and experts["touched"] < experts["E"]:
             experts_read = "almost all"
         share = f"{experts_read} of {experts['E']} experts read per layer"
-        return f"{experts['routing']} routing: {share}"
+        text = f"{experts['routing']} routing: {share}"
+        if self.any_routing is None:
+            return text
+        unsaid = (
+            self.is_mean and self.row["fits"] is False
+        )  # of a step that fits, the verdict says it
+        least = f"; at least {seconds(self.any_routing.step)} whatever the routing"
+        return f"{text}, a mean{least if unsaid else ''}"
 
     def _costs(self) -> Iterator[str]:
         """Cost per million tokens and energy per token, on the basis."""
-        row, least = self.row, "at least " if self.basis is BOUND_BASIS else ""
+        is_least = self.basis is BOUND_BASIS and not self.is_mean
+        row, least = self.row, "at least " if is_least else ""
         if (price := self.rate("usd_per_mtok")) is not None:
             yield f"{least}{usd(price)}/Mtok ({self.price_text})"
         elif row["price_provider"] is None:
@@ -290,7 +321,9 @@ class ServingAnswer(StepAnswer):
             group, text = groups.get(term["group"]), ""
             if group is not None:
                 least_s = group["count"] * group["t_serial_s"]
-                text = f", at least {seconds(least_s)}, {group['bound']}-bound{_from_batch(group)}"
+                is_mean = self.any_routing is not None and group["group"] in ROUTED
+                least = "in the mean" if is_mean and group["bound"] != MATH.bound else "at least"
+                text = f", {least} {seconds(least_s)}, {group['bound']}-bound{_from_batch(group)}"
             if str(term["calibration"]).startswith(UNTIMED_PREFIX):
                 text += f"; {UNTIMED_PREFIX}"
             name, time_s = f"{term['group']}{layers}", term["count"] * term["t_estimate_s"]

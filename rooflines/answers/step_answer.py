@@ -100,11 +100,11 @@ class StepAnswer(Answer):
 
         A serialized time is no forecast: it and its rates are those of kernels at their bounds.
         """
-        least = f"at least {seconds(self.bound_s)}"
         if self.basis is BOUND_BASIS:
-            return f"{least} {self._per()}, {self.bound}-bound; at most {self._rates()}"
+            least = self._least(f" {self._per()}, {self.bound}-bound")
+            return f"{least}; {self._most}{self._rates()}"
         time = f"{seconds(self.time_s)} {self._per()}{self._band()}"
-        bound = f"{self.bounded}{least}, {self.bound}-bound"
+        bound = f"{self.bounded}{self._least(f', {self.bound}-bound')}"
         if self.basis is SERIALIZED_BASIS:
             return (
                 f"{time} if every kernel ran at its bound, one after another: "
@@ -112,10 +112,19 @@ class StepAnswer(Answer):
             )
         return f"{time}; {bound}; {self._rates()}"
 
+    def _least(self, behind: str) -> str:
+        """Bound in words, with words behind it."""
+        return f"at least {seconds(self.bound_s)}{behind}"
+
+    @property
+    def _most(self) -> str:
+        """Words before rates at the bound."""
+        return "at most "
+
     @property
     def serial_rates(self) -> str:
         """Words before the rates of kernels one after another."""
-        return "at most "
+        return self._most
 
     def rate(self, name: str) -> float | None:
         """Rate or cost at the time of the basis, by its column without a suffix."""

@@ -23,10 +23,16 @@ const SENTENCES = (() => {
     if (subject !== MODEL) return "80% of the timings";
     return isTraining ? "80% of fitted steps" : "80% of held-out runs";
   }
+  /** True if a bound is a mean over uniform routing, which another routing may beat. */
+  const isMeanBound = ({ subject, isTraining, model }) =>
+    subject !== MATMUL && !isTraining && model.has_experts;
+  /** Bound in words: at least, or a mean. */
+  const boundText = (state, lower) => (isMeanBound(state)
+    ? `${seconds(lower)} at the mean of uniform routing` : `at least ${seconds(lower)}`);
   /** Estimate with its band, and the bound. */
   function estimateText(state, { estimate: { time, band }, times: { lower } }) {
     const bandText = band ? ` (${band.map(seconds).join(" to ")}, ${bandShare(state)})` : "";
-    return `${seconds(time)}${bandText}, at least ${seconds(lower)}`;
+    return `${seconds(time)}${bandText}, ${boundText(state, lower)}`;
   }
   /** Noun for the shown times. */
   function basisNoun({ basis, subject, question }) {
@@ -303,7 +309,8 @@ const SENTENCES = (() => {
 
   /** Rates, cost and time to first token on the shown basis. */
   function ratesText(state, { split, cost, firstToken, firstTokenBound, ...row }, time) {
-    const [most, least] = row.estimate ? ["", ""] : ["at most ", "at least "];
+    const isBare = row.estimate || isMeanBound(state);
+    const [most, least] = isBare ? ["", ""] : ["at most ", "at least "];
     const { B, isTraining, phase } = state;
     const chipRate = `${compact(tokensAt(state, B) / time / split.chips)} tokens/s/chip`;
     const userRate = `${significant(tokensAt(state, 1) / time)} tokens/s/user`;
@@ -324,7 +331,7 @@ const SENTENCES = (() => {
     const time = row.time ?? times.serial;
     const timeText = estimate ? `about ${estimateText(state, row)}`
       : `${seconds(time)} if every kernel ran at its bound, one after another,`
-        + ` at least ${seconds(times.lower)}`;
+        + ` ${boundText(state, times.lower)}`;
     return `${start} ${timeText}, ${times.bound}-bound: ${ratesText(state, row, time)}.`;
   }
 
