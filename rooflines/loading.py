@@ -40,8 +40,10 @@ from rooflines.models.engine_rules import all_engines, validated_engines
 from rooflines.models.library import models_of
 from rooflines.sweep.cases import BaseSweep
 from rooflines.sweep.checks import AnySweep, checked_sweep, contexts_beyond_training
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.config_sweeps import AnyKernelSweep, sweep_of_config
 from rooflines.sweep.every_split import with_every_split
-from rooflines.sweep.kernel_sweep import KernelSweep, sweep_of_config
+from rooflines.sweep.kind_sweep import KindSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
@@ -70,7 +72,7 @@ Those of models are solved one by one, and take a gigabyte then.
 MAX_KERNEL_THRESHOLDS = 100_000
 """Thresholds in a kernel sweep [1]: they are solved in fractions, some hundreds a second."""
 
-SweepT = TypeVar("SweepT", Sweep, KernelSweep, ModelSweep)
+SweepT = TypeVar("SweepT", Sweep, KindSweep, CollectiveSweep, ModelSweep)
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,9 +118,10 @@ class Config:
         return _of_kind(Sweep, self.every)
 
     @cached_property
-    def kernel_sweeps(self) -> dict[str, KernelSweep]:
+    def kernel_sweeps(self) -> dict[str, AnyKernelSweep]:
         """Kernel sweeps by name."""
-        return _of_kind(KernelSweep, self.every)
+        kinds = KindSweep | CollectiveSweep
+        return {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kinds)}
 
     @cached_property
     def model_sweeps(self) -> Mapping[str, ModelSweep]:
@@ -331,7 +334,7 @@ def _sweeps(
                         model_sweep = replace(model_sweep, engines=engines)
                     sweep = checked_sweep(model_sweep)
                 solved = solutions + sweep.max_thresholds()
-                if isinstance(sweep, KernelSweep):
+                if isinstance(sweep, KindSweep):
                     _check_thresholds(sweep.max_thresholds(), MAX_KERNEL_THRESHOLDS)
                 _check_thresholds(solved, most)
                 entry_mistakes.check()

@@ -242,7 +242,12 @@ def test_efficiency_and_measured_numbers_apply():
 
 WRONG = [
     ({"network": "infiniband"}, "s0.network", "has no effect on kernels"),
-    ({"calibration": "vllm"}, "s0.calibration", "has no effect on kernels"),
+    (
+        {"operation": "mla", "grid": {"B": 1, "S": 8}, "calibration": "vllm"},
+        "s0.calibration",
+        "no fit",
+    ),
+    ({"resources": ["math", "exp"]}, "s0.resources", "lacks memory, network"),
     ({"operation": "atention"}, "s0.operation", "attention"),
     ({"grid": {"B": 1, "D": 8, "S": 8, "N": 8, "K": 8, "H": 8}}, "s0.grid.D", "has no D"),
     ({"grid": {"B": 1, "S": 8}}, "s0.grid", "lacks N, K, H"),

@@ -107,7 +107,7 @@ def _columns(
         "t_activation_s": float(times.activation),
         "t_lower_s": float(times.lower),
         "t_overlapped_s": float(times.overlapped),
-        "t_ops_s": float(times.ops),
+        "t_serial_s": float(times.ops),
         "t_upper_s": float(times.upper),
         "bound": max(by_bound, key=lambda bound: by_bound[bound]),
     }

@@ -10,11 +10,11 @@ from rooflines.answers.chain_answer import chain_answer
 from rooflines.answers.collective_answer import collective_answer
 from rooflines.answers.kernel_answer import IN_SWITCH
 from rooflines.answers.kernel_estimate import KernelChip
-from rooflines.answers.kernel_question import PAYLOAD
 from rooflines.answers.kind_answer import kind_answer
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.kinds.collectives import PAYLOAD
 from rooflines.kinds.placed_kernels import EXPONENTIALS
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ AMOUNTS = {
     "network_bytes": "bytes sent",
     IN_SWITCH: "in the switch",
     "busbw_bytes_per_s": "busbw",
-    "t_ops_s": "serialized",
+    "t_serial_s": "serialized",
 }
 """Column titles of amounts that a table has where they are above zero."""
 

@@ -18,21 +18,20 @@ from rooflines.fits.calibration_files import (
 )
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.kinds.formulas import compile_formulas, names_in
-from rooflines.sweep.calibrated_times import calibrated_times, collective_pieces
-from rooflines.theory.kernel import Kernel, Transfer
-from rooflines.theory.network import RING_PASSES
+from rooflines.kinds.timed_kernels import amounts_at, timed_form, timed_kernel
+from rooflines.sweep.calibrated_times import calibrated_collective, calibrated_times
 from rooflines.theory.operation import MATRIX
 from rooflines.theory.poly import constant
-from rooflines.theory.times import Time
+from rooflines.theory.resources import NETWORK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rooflines.fits.calibration_choice import CalibrationFit
     from rooflines.fits.calibration_files import Calibrations
     from rooflines.hardware.entries import Chip
     from rooflines.kinds.collectives import PlacedCollective
     from rooflines.kinds.kernel_forms import KernelForm
+    from rooflines.theory.kernel import Kernel
     from rooflines.theory.times import Band, FitRange
 
 UNTIMED = "no timings of this kernel are fitted: the bound alone"
@@ -172,88 +171,17 @@ def _estimate(  # noqa: PLR0913, PLR0917, the parts of an estimate
     return KernelEstimate(float(time), widest, software, origin, extrapolated)
 
 
-class TimedForm(NamedTuple):
-    """A kernel that calibrations time, with what they read of it as formulas.
-
-    Formulas are in letters, in names of the table of kinds, and in `input_bytes`, `result_bytes`
-    and `memory_bytes`, the kernel's traffic.
-
-    Attributes:
-        fits: Fits that apply, `attention` or `experts`.
-        condition: Holds at sizes that are timed.
-        activation_bytes: Traffic beside the cache or the weights [byte].
-        terms: What fits read besides: sizes and counts [1], or bytes [byte].
-    """
-
-    fits: str
-    condition: str
-    activation_bytes: str
-    terms: Mapping[str, str]
-
-
-TIMED_EXPERTS = {"routing": "uniform", "part": "both", "gate": "gated"}
-"""Options of the experts that calibrations time."""
-
-
-def timed_form(form: KernelForm) -> TimedForm | None:
-    """Formulas for what calibrations read of a kernel; None: they time no such kernel."""
-    options = form.options
-    if options.get("backward"):
-        return None
-    if form.kind.name == "attention" and options.get("mask", "causal") == "causal":
-        is_decode = options.get("phase") == "decode"
-        terms = {"context": "S", "head": "H", "heads": "B*K"}
-        terms["window"] = "window" if "window" in options else "0"
-        condition = "S >= T" if is_decode else "S == T"  # no chunks of prompts are timed
-        return TimedForm("attention", condition, "input_bytes + result_bytes", terms)
-    if form.kind.name == "experts" and all(
-        options.get(name, value) == value for name, value in TIMED_EXPERTS.items()
-    ):
-        terms = {"activated": "touched", "width": "D", "expert_width": "F"}
-        terms["inputs"] = "input_bytes"
-        return TimedForm("experts", "k <= E", "2*k*input_bytes", terms)
-    return None
-
-
 def _timed_kernel(form: KernelForm, complete: Mapping[str, int]) -> Kernel | None:
     """Kernel with constant works as calibrations read it; None: they time no such kernel."""
     timed = timed_form(form)
     if timed is None:
         return None
-    work = form.work(complete)
-    names: dict[str, Any] = {
-        **complete,
-        "touched": work.touched,
-        "input_bytes": Fraction(work.input_bytes),
-        "result_bytes": Fraction(work.result_bytes),
-    }
-
-    def at(formula: str) -> Any:  # noqa: ANN401, a number or a truth value
-        arguments = names_in(formula)
-        return compile_formulas([formula], {}, arguments)(*(names[name] for name in arguments))[0]
-
-    if not at(timed.condition):
+    names = names_in(timed.condition)
+    holds = compile_formulas([timed.condition], {}, names)(*(complete[name] for name in names))[0]
+    if not holds:
         return None
-    traffic = names["input_bytes"] + names["result_bytes"]
-    works = {
-        "flops": constant(Fraction(work.flops)),
-        "memory_bytes": constant(Fraction(work.memory_bytes) - traffic),
-        "activation_bytes": constant(at(timed.activation_bytes)),
-    }
-    moved = {"x": constant(names["input_bytes"]), "out": constant(names["result_bytes"])}
-    moved |= {term: constant(at(formula)) for term, formula in timed.terms.items()}
-    if timed.fits == "experts":
-        return Kernel(form.kind.name, form.compute, works, (), moved, experts=form.dtypes["w"])
-    return Kernel(
-        form.kind.name,
-        form.compute,
-        works,
-        (),
-        moved,
-        attention_phase=form.options.get("phase", "prefill"),
-        cache=form.dtypes["cache"],
-        shares_heads=complete["N"] > complete["K"],
-    )
+    shares_heads = complete.get("N", 0) > complete.get("K", 0)
+    return timed_kernel(form, amounts_at(form, complete), shares_heads=shares_heads)
 
 
 def collective_estimate(
@@ -266,15 +194,15 @@ def collective_estimate(
         payload: The whole tensor, in an all-to-all what one chip holds [byte].
         target: The chip, with its calibrations.
     """
-    if target.calibration is None or placed.kind not in RING_PASSES:
+    if target.calibration is None:
         return None
     choice = target.choice(REFERENCE_DTYPE, placed.names)
-    fit: CalibrationFit[Any] | None = choice.collective(placed.kind)
     match = choice.first_fit("collectives", placed.kind)
-    if fit is None or match is None:
+    times = calibrated_collective(placed.kind, constant(payload), placed.route, choice)
+    if times is None or match is None:
         return None
-    shares = placed.route.bytes_per_payload_byte(placed.kind)
-    transfer = Transfer(placed.kind, constant(payload), placed.route, shares)
-    time = Time((collective_pieces(transfer, Fraction(1), choice),)).at(NO_SIZES)
+    time = times.at(NO_SIZES).lower
+    reach = times.ranges.get(NETWORK.bound)
     sizes = {"bytes": Fraction(payload), "shards": Fraction(prod(placed.route.axes))}
-    return _estimate(time, fit.bands.get("network"), fit.reach, sizes, match[0], target.name, "")
+    band = times.bands.get(NETWORK.bound)
+    return _estimate(time, band, reach and reach.fit_range, sizes, match[0], target.name, "")

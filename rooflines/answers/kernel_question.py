@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.answers import name_search
 from rooflines.answers.model_kernels import MODEL_KINDS, model_sizes
-from rooflines.answers.question_sizes import SUFFIXED, values_of
+from rooflines.answers.question_sizes import values_of
 from rooflines.answers.word_forms import says_nothing
 from rooflines.answers.word_groups import longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
-from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, find_collective
+from rooflines.kinds.collectives import (
+    COLLECTIVE_MEANINGS,
+    PAYLOAD,
+    find_collective,
+    payload_bytes,
+)
 from rooflines.kinds.kind_names import chain_sign, checked_kind, find_kind
 from rooflines.kinds.kind_table import BY_NAME
 from rooflines.models.library import catalogue_id, find_model, is_named
@@ -26,8 +31,8 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
     from rooflines.kinds.kinds import KernelKind
 
-PAYLOAD, PARAMETERS = "bytes", "parameters"
-"""Letters with quantities: the payload of a collective, the parameters of an optimizer."""
+PARAMETERS = "parameters"
+"""Letter with a quantity: the parameters of an optimizer."""
 
 COMMON_WORDS = {
     *("add", "mul", "multiply", "bias", "copy", "cast", "fill", "sum", "transpose", "reduction"),
@@ -441,7 +446,8 @@ class _Words:
         if letter in sizes:
             raise RooflinesError(f"size {letter}", "is given twice", f"write {letter}=64,128")
         if letter == PAYLOAD:
-            sizes[letter] = [_bytes(part) for part in text.split(",")]
+            with at_path(PAYLOAD):
+                sizes[letter] = [*map(payload_bytes, text.split(","))]
         elif letter == PARAMETERS:
             sizes[letter] = [int(quantity(part, "tokens")) for part in text.split(",")]
         else:
@@ -581,19 +587,3 @@ class _Words:
 
 PHASES = ("decode", "prefill")
 """Phases, as words."""
-
-
-def _bytes(text: str) -> int:
-    """Payload [byte]; 64M is binary, as 8k is 8,192, 64MB decimal.
-
-    Raises:
-        RooflinesError: It is no number of bytes.
-    """
-    with at_path(PAYLOAD):
-        if SUFFIXED.fullmatch(text):
-            return values_of(text.removesuffix("i"), PAYLOAD)[0]
-        try:
-            return int(quantity(text, "bytes"))
-        except RooflinesError:
-            problem = f"is {quote(text)}"
-            raise RooflinesError("", problem, "write a number, or 64M, 64MB, 64MiB") from None

@@ -23,6 +23,7 @@ from rooflines.kinds.kernel_forms import kernel_form, kernel_sizes, with_letters
 from rooflines.kinds.kinds import VECTOR
 from rooflines.kinds.placed_kernels import PlacedKernel, kernel_rates
 from rooflines.theory.operation import MATRIX
+from rooflines.theory.routing import UNIFORM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from rooflines.kinds.kernel_forms import KernelForm, Work
     from rooflines.kinds.kinds import KernelKind
     from rooflines.kinds.placed_kernels import Critical, KernelTimes
-
-UNIFORM, SAME = "uniform", "same"
-"""Routing whose work is a mean, and the strict bound for any routing."""
 
 MLA_DEFAULTS = "as in DeepSeek-V3"
 """Origin of the default sizes of latent attention."""
@@ -90,7 +88,9 @@ def kind_answer(  # noqa: PLR0913, the parts of a question
         row=row,
         title=Title(name, subject, form.dtypes_text, "").text(),
         bound_text=_bound_text(form, checked, placed, row),
-        rate_text=rate_words(row, None if peak is None else float(peak), is_mean=_is_uniform(form)),
+        rate_text=rate_words(
+            row, None if peak is None else float(peak), is_mean=form.strict is not None
+        ),
         resources=[*_resources(work, times, placed)],
         facts=[*_facts(form, checked, complete, work, placed)],
         chip_name=chip.name or name,
@@ -141,27 +141,15 @@ def _bound_text(
 ) -> str:
     """Bound in words; under uniform routing the mean, and the strict bound."""
     lower, words = float(row["t_lower_s"]), bound_words(row["bound"])
-    if not _is_uniform(form):
+    strict = form.strict
+    if strict is None:
         return f"at least {seconds(lower)}, {words}"
-    strict = kernel_form(form.kind, _typed_dtypes(form), {**form.options, "routing": SAME})
     least_kernel = replace(placed, form=strict)
     least = max(least_kernel.by_bound(least_kernel.times(strict.complete(sizes))).values())
     return (
         f"at the mean of {UNIFORM} routing {seconds(lower)}, {words}; "
         f"at least {seconds(float(least))} whatever the routing"
     )
-
-
-def _is_uniform(form: KernelForm) -> bool:
-    """Tell whether the work is a mean over routings."""
-    return UNIFORM in form.kind.choices.get("routing", {}) and (
-        form.options.get("routing", UNIFORM) == UNIFORM
-    )
-
-
-def _typed_dtypes(form: KernelForm) -> dict[str, str]:
-    """Formats by role, as they are typed."""
-    return {**form.dtypes, **({"compute": form.compute} if form.kind.unit == MATRIX else {})}
 
 
 def _resources(work: Work, times: KernelTimes, placed: PlacedKernel) -> Iterator[ResourceTime]:
@@ -221,7 +209,7 @@ def _facts(
         yield Line("intensity", "", text)
     if work.vector_flops and placed.rates.vector is None:
         yield Line("vector", "", "untimed: no fp32 peak of the vector unit is published")
-    if _is_uniform(form) and work.touched is not None:
+    if form.strict is not None and work.touched is not None:
         rows = "experts" if form.kind.name == "experts" else "rows"
         yield Line("routing", "", f"{significant(float(work.touched), DIGITS)} {rows} in the mean")
     if work.exponentials and not is_vector and not placed.counts_exp:

@@ -8,7 +8,7 @@ import click
 import polars as pl
 
 from rooflines.cli.output import WithExamples, prints_frame, table
-from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, SYNONYMS
+from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, COLLECTIVE_SYNONYMS
 from rooflines.kinds.kind_table import KINDS
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ def _collective_rows() -> Iterator[dict[str, str]]:
             "roles": "",
             "flops": "0",
             "vector_flops": "0",
-            "synonyms": ", ".join(word for word, kind in SYNONYMS.items() if kind == name),
+            "synonyms": ", ".join(
+                word for word, kind in COLLECTIVE_SYNONYMS.items() if kind == name
+            ),
             "example": f"rooflines explain h100 {name} 64MiB --shards 8",
         }

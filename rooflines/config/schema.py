@@ -16,7 +16,12 @@ from rooflines.basics.errors import RooflinesError, at_path, close_to, quote
 from rooflines.config.axis_sizes import Grid  # noqa: TC001, the same
 from rooflines.config.chart_fields import Charts, Formats  # noqa: TC001, pydantic reads it at run time
 from rooflines.config.grid_shapes import Shapes  # noqa: TC001, pydantic reads it at run time
-from rooflines.config.kernel_fields import KernelSweepConfig
+from rooflines.config.kernel_fields import (
+    ChainSweepConfig,
+    CollectiveSweepConfig,
+    KernelKeys,
+    KernelSweepConfig,
+)
 from rooflines.config.lists import (
     COUNT_SCHEMA,
     SHARDS_SCHEMA,
@@ -30,7 +35,8 @@ from rooflines.config.sweep_fields import SweepKeys
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
-from rooflines.kinds.kind_names import find_kind
+from rooflines.kinds.collectives import COLLECTIVE_MEANINGS, find_collective
+from rooflines.kinds.kind_names import SEQUENCE, chain_sign, find_kind
 from rooflines.kinds.kind_table import BY_NAME
 from rooflines.theory.operation import (  # pydantic reads the types at run time
     NAMED_OPERATIONS,
@@ -157,22 +163,45 @@ class SweepConfig(SweepKeys, OperationKeys):
 
 
 def sweep_config(value: object) -> object:
-    """Sweep config: a kernel where `operation` is a kind, else an einsum."""
-    if isinstance(value, SweepConfig | KernelSweepConfig):
+    """Sweep config by its operation: a kind, a chain of kinds, a collective, else an einsum."""
+    if isinstance(value, SweepConfig | KernelKeys) or not isinstance(value, Mapping):
         return value
-    operation = value.get("operation") if isinstance(value, Mapping) else None
+    operation = value.get("operation")
+    if isinstance(operation, str) and chain_sign(operation) == SEQUENCE:
+        value = {("sequence" if key == "operation" else key): value[key] for key in value}
+        operation = None
+    return _config_type(operation, value).model_validate(value)
+
+
+def _config_type(operation: object, value: Mapping[str, object]) -> type[SweepConfig | KernelKeys]:
+    """Config type for a sweep.
+
+    Args:
+        operation: Its operation.
+        value: All its keys.
+    """
+    if "sequence" in value or isinstance(operation, list):
+        return ChainSweepConfig
     if not isinstance(operation, str):
-        return SweepConfig.model_validate(value)
+        return SweepConfig
+    if chain_sign(operation):
+        return ChainSweepConfig
+    if find_collective(operation) is not None:
+        return CollectiveSweepConfig
     if find_kind(operation) is not None:
-        return KernelSweepConfig.model_validate(value)
-    if close_to(operation, BY_NAME) and not close_to(operation, NAMED_OPERATIONS):
+        return KernelSweepConfig
+    kinds = [*BY_NAME, *COLLECTIVE_MEANINGS]
+    if close_to(operation, kinds) and not close_to(operation, NAMED_OPERATIONS):
         with at_path("operation"):  # a kind misspelt: other keys are no mistakes
-            parse_operation(operation, BY_NAME)
-    return SweepConfig.model_validate(value)
+            parse_operation(operation, kinds)
+    return SweepConfig
 
 
-AnySweepConfig = Annotated[SweepConfig | KernelSweepConfig, BeforeValidator(sweep_config)]
-"""Sweep config: an operation, or a kernel."""
+AnySweepConfig = Annotated[
+    SweepConfig | KernelSweepConfig | ChainSweepConfig | CollectiveSweepConfig,
+    BeforeValidator(sweep_config),
+]
+"""Sweep config: an operation, a kernel, a chain of kernels, or a collective."""
 
 
 SCHEMES = ("https://", "http://")

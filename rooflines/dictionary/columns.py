@@ -158,7 +158,10 @@ def _estimate_column(column: Column, estimate: Column) -> tuple[str, Column]:
 
 CONTENT = read_package_yaml(COLUMNS_FILE)
 SECTIONS = _read_sections(CONTENT)
-LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "fits")
+LOWER_BOUND, LOWER_MEAN, LOWER_RING = LOWER_NAMES = ("bound", "mean", "ring")
+"""What a kernel's t_lower_s is: a bound, a mean over routings, or a ring beside switches."""
+
+LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "t_lower_is", "fits")
 """Columns without unit that hold labels, not names."""
 
 OPERATION_TABLE = "table"
@@ -184,6 +187,7 @@ def columns_of(table: str, dims: tuple[str, ...] = (), /, **has: bool) -> tuple[
     """
     table_entry = CONTENT["tables"][table]
     nulls: dict[str, str] = table_entry.get("if-null", {})
+    meanings: dict[str, str] = table_entry.get("meanings", {})
     lacking = [names.split() for need, names in CONTENT["needs"].items() if not has.get(need)]
     absent = {*table_entry.get("without", "").split(), *chain(*lacking)}
     columns: list[Column] = []
@@ -194,7 +198,11 @@ def columns_of(table: str, dims: tuple[str, ...] = (), /, **has: bool) -> tuple[
         elif section not in absent:
             section_columns = (column for column in _columns(section) if column.name not in absent)
             columns += (
-                replace(column, null=nulls.get(column.name, column.null))
+                replace(
+                    column,
+                    null=nulls.get(column.name, column.null),
+                    meaning=meanings.get(column.name, column.meaning),
+                )
                 for column in section_columns
             )
     return tuple(columns)
@@ -220,7 +228,10 @@ AXES = "axes"
 KERNEL_SWEEP_METRICS, SOLUTION = _columns("metrics"), _columns("solution")
 """Columns besides the keys, from which `columns:` in a sweep selects; and threshold columns."""
 
-KERNEL_COLUMNS = tuple(CONTENT["needs"]["kernels"].split())
+KERNEL_NEEDS = ("kernels", "kinds", "sequences", "collectives")
+"""Prerequisites that tables of kernels meet: kinds, sequences of them, and collectives."""
+
+KERNEL_COLUMNS = tuple(" ".join(CONTENT["needs"][need] for need in KERNEL_NEEDS).split())
 """Columns only in tables of kernels."""
 
 METRICS = tuple(column for column in KERNEL_SWEEP_METRICS if column.name not in KERNEL_COLUMNS)
@@ -347,7 +358,7 @@ def column_records() -> list[dict[str, str]]:
             tokens=True,
             training=True,
             levers=True,
-            kernels=name != OPERATION_TABLE,
+            **dict.fromkeys(KERNEL_NEEDS, name != OPERATION_TABLE),
         )
         for name in CONTENT["tables"]
     }

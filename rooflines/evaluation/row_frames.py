@@ -18,7 +18,7 @@ from rooflines.basics.quantities import measured_value
 from rooflines.dictionary.columns import SKIPPED
 from rooflines.evaluation.blocked import BLOCK_ROWS
 from rooflines.evaluation.compiler import RowCompiler
-from rooflines.evaluation.kind_rows import kind_stages
+from rooflines.evaluation.kind_rows import collective_stages, kind_stages
 from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
 from rooflines.evaluation.pools import pool_parts
@@ -32,7 +32,8 @@ from rooflines.evaluation.step_rows import (
 )
 from rooflines.evaluation.training_rows import training_parts
 from rooflines.sweep.cases import Block
-from rooflines.sweep.kernel_sweep import KernelSweep
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.kind_sweep import KindSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import STEPS_TOGETHER, ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.sweep.cases import BaseSweep
     from rooflines.sweep.checks import AnySweep
+    from rooflines.sweep.collective_sweep import CollectiveCase
+    from rooflines.sweep.kind_sweep import KindCase
+    from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.sweep.step_sweep import StepCase
 
 
@@ -206,8 +210,11 @@ def enum_types(columns: Iterable[Mapping[str, pl.Series]]) -> dict[str, pl.DataT
 # ------------------------------------------------------------ operations
 
 
-class OperationTable(SweepTable[Any]):
-    """Table for a sweep over one operation."""
+TableSweep = TypeVar("TableSweep", Sweep, KindSweep, CollectiveSweep)
+
+
+class OneKernelTable(SweepTable[TableSweep]):
+    """Table for a sweep whose rows are one kernel each."""
 
     def groups(self) -> list[BlockGroup]:
         """Blocks of the sweep, small neighbours as one: a frame of each takes longer than its rows.
@@ -215,41 +222,58 @@ class OperationTable(SweepTable[Any]):
         Up to `BLOCK_ROWS` rows, all that a row is computed from is on the cases' side, so that
         cases of other chips in its block do not change its last digit.
         """
-        groups, rows, has_several = list[list[Block[Any]]](), 0, None
+        groups, rows, last_columns = list[list[Block[Any]]](), 0, None
         for block in self.sweep.blocks:
-            several = self.has_several_transfers(block)
+            columns = self.stage_key(block)
             rows += block.rows
-            if several != has_several or rows > BLOCK_ROWS:
+            if columns != last_columns or rows > BLOCK_ROWS:
                 groups.append([])
-                rows, has_several = block.rows, several
+                rows, last_columns = block.rows, columns
             groups[-1].append(block)
         return [
             BlockGroup([group[0]], [group[0].rows]) if len(group) == 1 else _joined(group)
             for group in groups
         ]
 
-    def has_several_transfers(self, block: Block[Any]) -> bool:
+    def stage_key(self, block: Block[Any]) -> object:
+        """Key that blocks share which are computed as one."""
+        del block
+        return ""
+
+
+class OperationTable(OneKernelTable[Sweep]):
+    """Table for a sweep over one operation."""
+
+    def stage_key(self, block: Block[OperationCase]) -> object:
         """True if a case sends several tensors between chips."""
         return any(len(case.kernels[0].transfers) > 1 for case in block.cases)
 
-    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
+    def compile_block(self, block: Block[OperationCase]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
         compiler = RowCompiler(block)
         return compiler, operation_stages(compiler, block.cases)
 
 
-class KindTable(OperationTable):
-    """Table for a kernel sweep."""
+class KindTable(OneKernelTable[KindSweep]):
+    """Table for a sweep over a kind of kernel, or a chain of kinds."""
 
-    def has_several_transfers(self, block: Block[Any]) -> bool:
-        """True if a case sends several tensors: a kernel on one chip sends none."""
-        del block
-        return False
-
-    def compile_block(self, block: Block[Any]) -> tuple[RowCompiler, Stages]:
+    def compile_block(self, block: Block[KindCase]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
         compiler = RowCompiler(block)
         return compiler, kind_stages(compiler, block.cases)
+
+
+class CollectiveTable(OneKernelTable[CollectiveSweep]):
+    """Table for a sweep over a collective."""
+
+    def stage_key(self, block: Block[CollectiveCase]) -> object:
+        """Number of networks."""
+        return len(block.cases[0].placed.route.levels)
+
+    def compile_block(self, block: Block[CollectiveCase]) -> tuple[RowCompiler, Stages]:
+        """Compile a block: a row compiler, and all columns but keys and sizes."""
+        compiler = RowCompiler(block)
+        return compiler, collective_stages(compiler, block.cases)
 
 
 def _joined(blocks: Sequence[Block[Any]]) -> BlockGroup:
@@ -352,6 +376,8 @@ class KernelTable(StepTable):
 
 def table_of(sweep: AnySweep) -> SweepTable[Any]:
     """Table of a sweep's rows."""
-    if isinstance(sweep, KernelSweep):
+    if isinstance(sweep, Sweep):
+        return OperationTable(sweep)
+    if isinstance(sweep, KindSweep):
         return KindTable(sweep)
-    return OperationTable(sweep) if isinstance(sweep, Sweep) else StepTable(sweep)
+    return CollectiveTable(sweep) if isinstance(sweep, CollectiveSweep) else StepTable(sweep)

@@ -8,19 +8,21 @@ each of gate and up.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.kinds.formulas import names_in, with_names
 from rooflines.kinds.kernel_forms import KernelForm, kernel_form
 from rooflines.kinds.kind_names import FUSED, MATMUL_NAME, chain_sign, checked_kind
-from rooflines.kinds.kinds import KernelKind, Tensor
+from rooflines.kinds.kinds import Check, KernelKind, Tensor
 from rooflines.kinds.placed_kernels import KernelRates, kernel_rates, times_of_work
 from rooflines.theory.operation import MATRIX
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
     from rooflines.kinds.kernel_forms import Work
@@ -45,19 +47,55 @@ HALVING = ("swiglu", "geglu")
 WHOLE_ROWS = ("rmsnorm", "layernorm", "softmax", "sum", "top-k", "cross-entropy")
 """Kinds that need whole rows on the chip, where they are fused."""
 
+CHAIN_LETTERS: Mapping[str, str] = {
+    "B": "rows (tokens)",
+    "D": "width of a row",
+    "F": "columns between two matmuls, of gate and of up",
+    "V": "columns, such as the vocabulary",
+    "k": "columns kept",
+}
+"""Letters of chains, in order."""
+
 CHAIN_ROLES = ("x", "w", "out", "compute")
 """Dtype roles: everything that is not said, weights, the last result, products."""
 
+CHAIN_DEFAULTS = {"x": "", "w": "x", "out": "x"}
+"""Storage roles with the role that each defaults to."""
+
 SPREADING = ("top-k", "cross-entropy", "sum", "linear-cross-entropy", "experts", "embedding")
 """Kinds after which nothing, or a row of another width, follows."""
+
+
+class Width(NamedTuple):
+    """Size of a link as a formula in the chain's letters.
+
+    Attributes:
+        formula: The formula, such as `D`, `2*F` or `4096`.
+        size: Its value [1].
+    """
+
+    formula: str
+    size: int
+
+    @property
+    def twice(self) -> Width:
+        """Twice as many columns."""
+        return Width(f"2*{self.formula}", 2 * self.size)
+
+    @property
+    def half(self) -> Width:
+        """Half as many columns."""
+        factor, _, rest = self.formula.partition("*")
+        formula = rest if factor == "2" else f"half({self.formula})"
+        return Width(formula, self.size // 2)
 
 
 class ChainLink(NamedTuple):
     """Kind in a chain.
 
     Attributes:
-        form: The kernel with its dtypes and flags.
-        sizes: Complete sizes [1].
+        form: The kernel with its dtypes and flags, in the chain's letters.
+        sizes: The chain's sizes [1].
         name: The kind, with its flags and widths.
     """
 
@@ -145,6 +183,38 @@ class Chain:
         """Bytes that kernels hand each other, written and read [byte]; 0 where fused."""
         return Fraction(0) if self.fused else 2 * self.inner_bytes
 
+    @cached_property
+    def fused_kind(self) -> KernelKind:
+        """One kernel in place of all, without the tensors between them."""
+        last = len(self.links) - 1
+        reads, writes, resident = dict[str, Tensor](), dict[str, Tensor](), dict[str, str]()
+        for index, link in enumerate(self.links):
+            kind = link.form.kind
+            read, written = [*kind.reads.items()], [*kind.writes.items()]
+            resident |= {f"{name}{index}": elements for name, elements in kind.resident.items()}
+            for name, tensor in read[1:] if index else read:
+                reads[f"{name}{index}"] = _chain_role(tensor, is_last=index == last)
+            for name, tensor in written if index == last else written[1:]:
+                writes[f"{name}{index}"] = _chain_role(tensor, is_last=index == last)
+        kinds = [link.form.kind for link in self.links]
+        letters = dict.fromkeys(letter for kind in kinds for letter in kind.letters)
+        used = {"x", *(tensor.role for tensor in (*reads.values(), *writes.values()))}
+        roles = {role: default for role, default in CHAIN_DEFAULTS.items() if role in used}
+        return KernelKind(
+            (" + " if self.fused else ", ").join(kind.name for kind in kinds),
+            "kernels fused into one" if self.fused else "kernels one after another",
+            {name: meaning for name, meaning in CHAIN_LETTERS.items() if name in letters},
+            reads,
+            writes,
+            flops=_sum(kind.flops for kind in kinds),
+            vector_flops=_sum(kind.vector_flops for kind in kinds),
+            exponentials=_sum(kind.exponentials for kind in kinds),
+            roles=roles,
+            checks=tuple(check for kind in kinds for check in kind.checks),
+            axes=tuple(name for name in CHAIN_LETTERS if name in letters),
+            resident=resident,
+        )
+
     @property
     def needs_whole_rows(self) -> list[str]:
         """Kinds that need whole rows on the chip, where they are fused with others."""
@@ -195,6 +265,16 @@ class Chain:
         return ChainTimes(math, vector, memory, activation, lower, overlapped, ops, upper)
 
 
+def _chain_role(tensor: Tensor, *, is_last: bool) -> Tensor:
+    """Tensor in the role that it has in the chain: results between kernels are as inputs."""
+    return tensor._replace(role="x") if tensor.role == "out" and not is_last else tensor
+
+
+def _sum(formulas: Iterable[str]) -> str:
+    """Sum of formulas."""
+    return " + ".join(formula for formula in formulas if formula != "0") or "0"
+
+
 def _reads_gate_up(parts: Sequence[str]) -> bool:
     """Tell whether an activation of gate and up comes before the next matmul."""
     names = (part.split(maxsplit=1)[0].lower() for part in parts)
@@ -224,7 +304,7 @@ def parse_chain(
         raise RooflinesError("dtypes", f"of a chain have no {', '.join(unknown)}", fix)
     if "B" not in sizes:
         raise RooflinesError("sizes", "lack B, the rows", "write B=4096")
-    width: int | None = _first_width(parts, sizes)
+    width: Width | None = _first_width(parts, sizes)
     links = []
     for index, part in enumerate(parts):
         rest = parts[index + 1 :]
@@ -238,27 +318,34 @@ def parse_chain(
     return Chain(tuple(links), sign == FUSED)
 
 
-def _first_width(parts: Sequence[str], sizes: Mapping[str, int]) -> int:
-    """First input's width [1]."""
+def _first_width(parts: Sequence[str], sizes: Mapping[str, int]) -> Width:
+    """First input's width."""
     match = STEP.fullmatch(parts[0])
     if match and match[3]:
-        return int(match[3])
+        return _named(int(match[3]), sizes)
     first = checked_kind(match[1]).name if match and match[1].lower() != MATMUL_NAME else ""
     letter = "F" if first in HALVING else "V" if first in ("top-k", "cross-entropy") else "D"
     if letter not in sizes:
         raise RooflinesError("sizes", f"lack {letter}, the width of rows", f"write {letter}=8192")
-    return sizes[letter] * (2 if first in HALVING else 1)
+    width = Width(letter, sizes[letter])
+    return width.twice if first in HALVING else width
+
+
+def _named(size: int, sizes: Mapping[str, int]) -> Width:
+    """Typed width, by its letter where one has that size."""
+    letter = next((letter for letter in ("D", "F") if sizes.get(letter) == size), f"{size}")
+    return Width(letter, size)
 
 
 def _link(  # noqa: PLR0913, the parts of a link
     part: str,
-    width: int | None,
+    width: Width | None,
     sizes: Mapping[str, int],
     dtypes: Mapping[str, str],
     *,
     halved: bool,
     is_last: bool,
-) -> tuple[ChainLink, int | None]:
+) -> tuple[ChainLink, Width | None]:
     """Link, and its result's width; None: no rows."""
     match = STEP.fullmatch(part)
     if match is None or width is None:
@@ -274,53 +361,102 @@ def _link(  # noqa: PLR0913, the parts of a link
     if "compute" in dtypes and kind.unit == MATRIX:
         roles["compute"] = dtypes["compute"]
     form = kernel_form(kind, {"": dtypes.get("x", "bf16"), **roles}, dict.fromkeys(flags, True))
-    own_sizes, after, label = _sizes(kind, match, width, sizes, halved=halved)
-    return ChainLink(form, form.complete(own_sizes), label), after
+    widths, after, label = _widths(kind, match, width, sizes, halved=halved)
+    placed = replace(form, kind=_in_letters(form.kind, widths, " ".join([kind.name, *flags])))
+    return ChainLink(placed, sizes, label), after
 
 
-def _sizes(
+def _in_letters(kind: KernelKind, widths: Mapping[str, Width], name: str) -> KernelKind:
+    """Kind in the letters of a chain.
+
+    Args:
+        kind: The kind, whose formulas have no intermediate names.
+        widths: Size of every letter.
+        name: Its name with flags.
+    """
+    formulas = {letter: width.formula for letter, width in widths.items()}
+
+    def tensors(named: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        return {
+            key: Tensor(role, with_names(elements, formulas))
+            for key, (role, elements) in named.items()
+        }
+
+    def check(checked: Check) -> Check:
+        message = checked.message
+        for letter, formula in formulas.items():
+            message = message.replace(f"{{{letter}}}", f"{{{formula}}}")
+        return checked._replace(formula=with_names(checked.formula, formulas), message=message)
+
+    if kind.name == MATMUL_NAME:
+        ends = (formulas[letter].replace("*", "") for letter in ("D", "F"))
+        name = f"{MATMUL_NAME} {'->'.join(ends)}"
+    halves = (formula for formula in formulas.values() if formula.startswith("half("))
+    even = tuple(
+        Check(f"{width} % 2 == 0", f"{name} reads gate and up, but rows are {{{width}}} wide: odd")
+        for formula in halves
+        for width in names_in(formula)
+    )
+    used = {name for formula in formulas.values() for name in names_in(formula)}
+    return replace(
+        kind,
+        name=name,
+        letters={letter: text for letter, text in CHAIN_LETTERS.items() if letter in used},
+        reads=tensors(kind.reads),
+        writes=tensors(kind.writes),
+        flops=with_names(kind.flops, formulas),
+        vector_flops=with_names(kind.vector_flops, formulas),
+        exponentials=with_names(kind.exponentials, formulas),
+        checks=(*map(check, kind.checks), *even),
+        resident={key: with_names(elements, formulas) for key, elements in kind.resident.items()},
+        flags={},
+    )
+
+
+def _widths(
     kind: KernelKind,
     match: re.Match[str],
-    width: int,
+    width: Width,
     sizes: Mapping[str, int],
     *,
     halved: bool,
-) -> tuple[dict[str, int], int | None, str]:
+) -> tuple[dict[str, Width], Width | None, str]:
     """Link's sizes, its result's width, and its name."""
-    rows, name = sizes["B"], " ".join([kind.name, *match[2].split()])
+    rows, name = Width("B", sizes["B"]), " ".join([kind.name, *match[2].split()])
     if kind.name == MATMUL_NAME:
-        after = int(match[4]) if match[4] else _other_width(width, sizes, halved=halved)
-        if match[3] and int(match[3]) != width:
-            problem = f"matmul {match[3]}->{match[4]} follows rows {width:,} wide"
-            raise RooflinesError("operation", problem, f"write matmul {width}->{match[4]}")
-        return {"B": rows, "D": width, "F": after}, after, f"matmul {width}->{after}"
+        if match[3] and int(match[3]) != width.size:
+            problem = f"matmul {match[3]}->{match[4]} follows rows {width.size:,} wide"
+            raise RooflinesError("operation", problem, f"write matmul {width.size}->{match[4]}")
+        typed = match[4] and int(match[4])
+        after = _named(typed, sizes) if typed else _other_width(width, sizes, halved=halved)
+        label = f"matmul {width.size}->{after.size}"
+        return {"B": rows, "D": width, "F": after}, after, label
     if kind.name in HALVING:
-        if width % 2:
-            problem = f"{kind.name} reads gate and up, but rows are {width:,} wide"
+        if width.size % 2:
+            problem = f"{kind.name} reads gate and up, but rows are {width.size:,} wide"
             raise RooflinesError("operation", problem, "give it an even width")
-        return {"B": rows, "F": width // 2}, width // 2, name
+        return {"B": rows, "F": width.half}, width.half, name
     if kind.name in ("top-k", "cross-entropy"):
         if "k" in kind.letters and "k" not in sizes:
             raise RooflinesError("sizes", "of top-k lack k", "write k=50")
-        return (
-            {"B": rows, "V": width} | ({"k": sizes["k"]} if "k" in kind.letters else {}),
-            None,
-            name,
-        )
+        kept = {"k": Width("k", sizes["k"])} if "k" in kind.letters else {}
+        return {"B": rows, "V": width, **kept}, None, name
     if set(kind.letters) != {"B", "D"}:
         problem = f"{kind.name} does not work on rows alone"
         raise RooflinesError("operation", problem, "ask it alone")
     return {"B": rows, "D": width}, None if kind.name in SPREADING else width, name
 
 
-def _other_width(width: int, sizes: Mapping[str, int], *, halved: bool) -> int:
+def _other_width(width: Width, sizes: Mapping[str, int], *, halved: bool) -> Width:
     """Width that a matmul goes to: the other one of D and F."""
-    widths = {letter: sizes[letter] for letter in ("D", "F") if letter in sizes}
-    if len(widths) < 2:  # noqa: PLR2004, both ends of a matmul
+    ends = {letter: Width(letter, sizes[letter]) for letter in ("D", "F") if letter in sizes}
+    if len(ends) < 2:  # noqa: PLR2004, both ends of a matmul
         raise RooflinesError("sizes", "of a matmul are D and F", "write D=4096 F=14336")
-    if width == widths["D"]:
-        return widths["F"] * (2 if halved else 1)
-    if width == widths["F"]:
-        return widths["D"]
-    problem = f"gets rows {width:,} wide, which are neither D={widths['D']} nor F={widths['F']}"
-    raise RooflinesError("matmul", problem, f"write matmul {width}->{widths['D']}")
+    letter = width.formula if width.formula in ends else _named(width.size, sizes).formula
+    if letter == "D":
+        return ends["F"].twice if halved else ends["F"]
+    if letter == "F":
+        return ends["D"]
+    (rows, columns), size = (end.size for end in ends.values()), width.size
+    problem = f"gets rows {size:,} wide, which are neither D={rows} nor F={columns}"
+    raise RooflinesError("matmul", problem, f"write matmul {size}->{rows}")

@@ -7,11 +7,13 @@ send or receive, whichever is more; links are full duplex.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.quantities import quantity
 from rooflines.hardware.support import default_route, interconnects, missing_route_reason
 from rooflines.theory.network import (
     RING_PASSES,
@@ -27,6 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
+
+PAYLOAD = "bytes"
+"""Letter of the payload."""
+
+BINARY_SUFFIX = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])i?", re.ASCII | re.IGNORECASE)
+"""A number of binary thousands: 64M is 64 * 1024^2, as 8k is 8,192."""
+
+LARGE_PAYLOAD = 1 << 40
+"""Payload at which bandwidth decides which network is the slowest [byte]."""
 
 ALL_REDUCE = "all-reduce"
 
@@ -53,7 +64,7 @@ COLLECTIVE_MEANINGS: Mapping[str, str] = {
 }
 """Meaning by collective."""
 
-SYNONYMS: Mapping[str, str] = {
+COLLECTIVE_SYNONYMS: Mapping[str, str] = {
     **{name.replace("-", ""): name for name in COLLECTIVE_MEANINGS if "-" in name},
     **{name.replace("-", "_"): name for name in COLLECTIVE_MEANINGS if "-" in name},
     "psum": ALL_REDUCE,
@@ -160,6 +171,34 @@ class PlacedCollective:
         return Fraction(group - 1, group), Fraction(1, group)
 
     @property
+    def hops(self) -> int:
+        """Sequential hops over all passes and networks that carry bytes [1]."""
+        passes, levels = RING_PASSES.get(self.kind, 1), self.route.levels
+        carrying = zip(levels, self._shares, strict=True)
+        return passes * sum(self._hops(level) for level, share in carrying if share)
+
+    @property
+    def is_ring_alone(self) -> bool:
+        """True if the network adds up in its switch, so that the ring's time is no bound."""
+        return self.reduces and self.kind == ALL_REDUCE
+
+    @property
+    def switched_share(self) -> Fraction | None:
+        """Bytes per payload byte in the switch, min(ring, (N+1)/N) [1]; None: no addition."""
+        is_joined_outside = any(level.chips > 1 for level in self.route.levels[1:])
+        if not self.is_ring_alone or is_joined_outside:
+            return None
+        return in_switch_share(self._shares[0], self.chips)
+
+    @property
+    def switch_share(self) -> Fraction | None:
+        """Bytes per payload byte that no switch goes below [1]; None where it adds up nothing.
+
+        Of each element a chip sends its summand or, where it adds, the sum.
+        """
+        return None if self.switched_share is None else Fraction(1)
+
+    @property
     def memory_share(self) -> Fraction:
         """Bytes of main memory per payload byte, at least [1]."""
         if self.chips == 1:
@@ -188,22 +227,45 @@ class PlacedCollective:
 
     def in_switch_s(self, payload: int) -> Fraction | None:
         """Time where the switch adds up: min(ring, (N+1)/N V) / rate [s]; None elsewhere."""
-        if not (self.reduces and self.kind == ALL_REDUCE and len(self.route.levels) == 1):
+        if self.switched_share is None:
             return None
-        ((_, _, rate, latency),) = self.levels(payload)
-        return max(latency, in_switch_share(self._shares[0], self.chips) * payload / rate)
+        _, _, rate, latency = self.levels(payload)[0]
+        return max(latency, self.switched_share * payload / rate)
+
+    def exact_payload(self) -> Fraction:
+        """Real payload whose bytes take as long as the hops [byte]; 0 without hops."""
+        level = max(self.levels(LARGE_PAYLOAD), key=lambda level: level.time_s)
+        share = level.sent_bytes / LARGE_PAYLOAD
+        return level.latency_s * level.bytes_per_s / share if share else Fraction(0)
 
     def bandwidth_bound_from(self) -> int:
-        """Smallest payload whose bytes take as long as the hops [byte]."""
-        level = max(self.levels(1 << 40), key=lambda level: level.time_s)
-        share = level.sent_bytes / (1 << 40)
-        return math.ceil(level.latency_s * level.bytes_per_s / share) if share else 0
+        """Smallest payload whose bytes take as long as the hops [byte]; 0 without hops."""
+        return math.ceil(self.exact_payload())
+
+
+def payload_bytes(text: str) -> int:
+    """Payload [byte]: 64M and 64MiB are binary, as 8k is 8,192, 64MB decimal.
+
+    Raises:
+        RooflinesError: It is no whole number of bytes.
+    """
+    if match := BINARY_SUFFIX.fullmatch(text.strip()):
+        amount = Fraction(match[1]) * 1024 ** (1 + "KMGT".index(match[2].upper()))
+    else:
+        try:
+            amount = Fraction(quantity(text, "bytes"))
+        except RooflinesError:
+            problem = f"is {quote(text)}"
+            raise RooflinesError("", problem, "write a number, or 64M, 64MB, 64MiB") from None
+    if amount.denominator != 1 or amount < 1:
+        raise RooflinesError("", f"is {quote(text)}, no whole number of bytes", "write a whole one")
+    return int(amount)
 
 
 def find_collective(name: str) -> str | None:
     """Collective by name or synonym, in any case; None: there is none."""
     text = name.strip().lower()
-    return text if text in COLLECTIVE_MEANINGS else SYNONYMS.get(text)
+    return text if text in COLLECTIVE_MEANINGS else COLLECTIVE_SYNONYMS.get(text)
 
 
 def placed_collective(
@@ -232,10 +294,8 @@ def placed_collective(
         fix = "use fewer chips, or another network: --network nvlink,infiniband"
         raise RooflinesError("network", f"of {name}: {reason}", fix)
     route = Route(links, axes)
-    if len(links) > 1 and math.prod(axes) % route.levels[0].chips:
-        group = route.levels[0].chips
-        problem = f"{math.prod(axes)} chips: no group of {names[0]}'s {group} divides them"
-        raise RooflinesError("chips", problem, f"use a multiple of {group}")
+    if reason := group_reason(names, route):
+        raise RooflinesError("chips", reason, f"use a multiple of {route.levels[0].chips}")
     rates = chip.chip_rates("matrix", "hbm", chip.efficiency)
     return PlacedCollective(
         kind,
@@ -245,6 +305,19 @@ def placed_collective(
         rates.efficiency["network"],
         rates.level.bytes_per_s * rates.efficiency["memory"],
     )
+
+
+def group_reason(names: Sequence[str], route: Route) -> str | None:
+    """Reason why chips fill no groups of an inner network; None where they do.
+
+    Args:
+        names: The interconnects, inner first.
+        route: Their route.
+    """
+    chips, group = math.prod(route.axes), route.levels[0].chips
+    if len(route.levels) == 1 or chips % group == 0:
+        return None
+    return f"{chips} chips: no group of {names[0]}'s {group} divides them"
 
 
 def _fastest(links: tuple[Link, ...], axes: tuple[int, ...], kind: str) -> tuple[int, ...]:

@@ -197,6 +197,22 @@ def names_in(formula: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if name not in FUNCTIONS))
 
 
+def with_names(formula: str, replacements: Mapping[str, str]) -> str:
+    """Formula with formulas in place of names.
+
+    Args:
+        formula: The formula.
+        replacements: Formula by name; other names stay.
+    """
+    import ast  # noqa: PLC0415, few processes need it
+
+    class Replace(ast.NodeTransformer):
+        def visit_Name(self, node: ast.Name) -> ast.expr:
+            return ast.parse(replacements.get(node.id, node.id), mode="eval").body
+
+    return ast.unparse(Replace().visit(ast.parse(formula, mode="eval")))
+
+
 def compile_formulas(
     formulas: Sequence[str], steps: Mapping[str, str], arguments: Iterable[str]
 ) -> Callable[..., tuple[Any, ...]]:

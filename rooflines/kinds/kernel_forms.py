@@ -14,6 +14,7 @@ from rooflines.kinds.formulas import compile_formulas, factors_of, names_in
 from rooflines.kinds.kind_names import checked_kind
 from rooflines.kinds.kinds import WHOLE_BYTE, Check, KernelKind
 from rooflines.theory.operation import MATRIX
+from rooflines.theory.routing import SAME, UNIFORM
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -37,6 +38,9 @@ BYTE_BITS = 8
 
 MESSAGE_VALUES = {"total": "S+T", "padded": "HW+2*pad"}
 """Names in messages of checks that are no letters, with their formulas."""
+
+ROUTING = "routing"
+"""Option with the routing to experts or rows: uniform work is a mean, the same has the least."""
 
 
 def chosen_formulas(kind: KernelKind, options: Mapping[str, Any]) -> dict[str, str]:
@@ -120,9 +124,18 @@ class KernelForm:
 
     @cached_property
     def blocks(self) -> int:
-        """Formats with scales in blocks: 1 where there is one, else 0 [1]."""
+        """Activations with scales in blocks: 1 where there are some, else 0 [1]."""
         formats = dtype_entries().formats
-        return int(any(formats[name].block for name in self.dtypes.values()))
+        names = (name for role, name in self.dtypes.items() if role != "w")
+        return int(any(formats[name].block for name in names))
+
+    @property
+    def strict(self) -> KernelForm | None:
+        """Kernel with the least work whatever the routing; None: the work is no mean."""
+        is_uniform = UNIFORM in self.kind.choices.get(ROUTING, {}) and (
+            self.options.get(ROUTING, UNIFORM) == UNIFORM
+        )
+        return replace(self, options={**self.options, ROUTING: SAME}) if is_uniform else None
 
     @property
     def choice_text(self) -> str:

@@ -41,6 +41,7 @@ def _rows(  # noqa: PLR0913, the parts of an entry
     *,
     backward: Form | None = None,
     exponentials: int = 0,
+    in_place: bool = False,
     synonyms: tuple[str, ...] = (),
     example: str = "4096x8192 bf16",
 ) -> KernelKind:
@@ -56,6 +57,7 @@ def _rows(  # noqa: PLR0913, the parts of an entry
         exponentials=f"{exponentials}*B*D" if exponentials else "0",
         roles=X_OUT,
         flags={"backward": backward} if backward else {},
+        resident={"out": "0"} if in_place else {},
         axes=("B", "D"),
         synonyms=synonyms,
         example=example,
@@ -130,6 +132,7 @@ def _attention() -> KernelKind:
         limits={"S": ("T", None), "K": ("1", "N"), "window": ("1", "S")},
         follows={"T": "S"},
         columns={"pairs": "pairs"},
+        resident=dict.fromkeys(("kv", "grad_kv"), "B*S*K*(H+Hv)"),
         notes=UNCOUNTED_ATTENTION,
         synonyms=("flash-attention", "flashattention", "flash-attn", "sdpa", "fmha", "mha", "gqa"),
         example="B=8 S=8192 N=32 K=8 H=128 bf16 decode",
@@ -256,6 +259,7 @@ def _experts() -> KernelKind:
         largest=("E",),
         limits={"E": ("k", None), "k": ("1", "E")},
         columns={"touched": "touched"},
+        resident=dict.fromkeys(("w", "grad_w"), "E*matrices*D*F"),
         notes=("Not counted: ids and weights of the routing, and rows that fill up tiles.",),
         synonyms=("moe", "fused-moe"),
         example="B=128 D=7168 F=2048 E=256 k=8 fp8",
@@ -381,7 +385,8 @@ def _bytes_of_rows() -> Iterator[KernelKind]:
     yield _rows("copy", "copy of a tensor, or another dtype of it", 1, 1, 0, synonyms=("cast",))
     yield _rows("transpose", "transpose of a tensor", 1, 1, 0, synonyms=("permute-dims",))
     yield _rows("scatter-rows", "rows written to other places", 1, 1, 0)
-    yield _rows("scatter-add", "rows added to others", 2, 1, 1, synonyms=("index-add",))
+    scatter_add = "scatter-add", "rows added to others", 2, 1, 1
+    yield _rows(*scatter_add, in_place=True, synonyms=("index-add",))
     yield _rows("fill", "one value written everywhere", 0, 1, 0, synonyms=("memset",))
     for name in ("quantise", "dequantise"):
         yield KernelKind(
@@ -409,6 +414,7 @@ def _lookups() -> Iterator[KernelKind]:
         {"out": Tensor("out", "B*T*(N+K)*H")},
         vector_flops="3*B*T*(N+K)*H",
         flags={"backward": Form()},
+        resident={"out": "0"},
         axes=("B", "T"),
         synonyms=("rope", "rotary-embedding"),
         example="B=1 T=8192 N=32 K=8 H=128 bf16",
@@ -427,6 +433,7 @@ def _lookups() -> Iterator[KernelKind]:
         flags={"backward": Form({"grad_out": result, "grad": rows}, {"grad_table": rows})},
         axes=("B", "V", "D"),
         columns={"touched": "rows"},
+        resident={**dict.fromkeys(("table", "grad_table"), "V*D"), "grad": "0"},
         synonyms=("gather-rows",),
         example="B=8192 V=128256 D=4096 bf16",
     )
@@ -477,6 +484,7 @@ def _lookups() -> Iterator[KernelKind]:
                 vector_flops="5*B*V",
             )
         },
+        resident={"grad_logits": "0"},
         axes=("B", "V"),
         synonyms=("crossentropy", "softmax-cross-entropy"),
         example="B=8192 V=128256 bf16",
@@ -511,6 +519,7 @@ def _optimizers() -> Iterator[KernelKind]:
                 "gradient_bytes": gradient_bytes,
                 "copy_bytes": "0",
             },
+            resident={"new_states": "0"},
             axes=("parameters",),
             synonyms=synonyms,
             example="parameters=8030261248",
@@ -546,6 +555,7 @@ def _products() -> Iterator[KernelKind]:
         {"new_states": Tensor(WHOLE_BYTE, "8*D*F")},
         flops="5*(3*D*D*F + D*D*D)",
         roles={},
+        resident={"new_states": "0"},
         flags={"usual": Form(flops="5*(4*D*D*F + 2*D*D*D)")},
         checks=(Check("D <= F", "muon needs D <= F: swap them"),),
         axes=("D", "F"),
@@ -617,6 +627,7 @@ def _products() -> Iterator[KernelKind]:
             defaults={"Hv": "H"},
             optional=("chunk",),
             flags={"chunk": Form(flops=f"{base} + B*T*N*((chunk+1)*(H+Hv) + (chunk-1)*(2*H+Hv))")},
+            resident={"new_state": "0"},
             axes=("B", "T", "N"),
             synonyms=("gated-delta-net", "deltanet") if name == "delta-net" else ("mamba-2", "ssd"),
             example="B=64 T=1 N=64 K=16 H=128 bf16",

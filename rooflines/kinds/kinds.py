@@ -86,6 +86,8 @@ class KernelKind:
         limits: Smallest and largest size along an axis, as formulas; None: no end.
         follows: Letter that grows as much as another, along its axis.
         columns: Output columns, `pairs` or `touched`, with their formulas.
+        resident: Elements in memory by tensor, where they are not those moved: all experts, or
+            none for a result that overwrites an input.
         notes: Sentences about what is not counted.
         synonyms: Further names.
         example: Sizes and words of an example question.
@@ -112,6 +114,7 @@ class KernelKind:
     limits: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     follows: Mapping[str, str] = field(default_factory=dict)
     columns: Mapping[str, str] = field(default_factory=dict)
+    resident: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     synonyms: tuple[str, ...] = ()
     example: str = ""
@@ -122,6 +125,14 @@ class KernelKind:
         """Compute unit that `math` stands for: vector, unless the kernel has products."""
         forms = [self.flops, *(form.flops for form in self.flags.values())]
         return MATRIX if any(formula not in (None, "0") for formula in forms) else VECTOR
+
+    @property
+    def resident_tensors(self) -> list[Tensor]:
+        """Tensors in memory, each once."""
+        return [
+            tensor._replace(elements=self.resident.get(name, tensor.elements))
+            for name, tensor in (*self.reads.items(), *self.writes.items())
+        ]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -200,6 +200,16 @@ class PlacedKernel:
         """Exact times at complete sizes [s]."""
         return times_of_work(self.form.work(complete), self.rates, self.form.kind.unit)
 
+    @cached_property
+    def memory_alone(self) -> PlacedKernel:
+        """Kernel whose only resources are math and memory; itself where it has no other."""
+        beside = self.rates.vector is not None and self.form.kind.unit == MATRIX
+        has_vector = beside and self.form.kind.vector_flops != "0"
+        if not (has_vector or self.counts_exp):
+            return self
+        rates = replace(self.rates, vector=None) if has_vector else self.rates
+        return PlacedKernel(self.form, rates)
+
     def is_compute_bound(self, complete: Mapping[str, Any]) -> bool:
         """Tell whether math takes as long as memory, at least."""
         times = self.times(complete)
@@ -213,8 +223,7 @@ class PlacedKernel:
 
     def _rival(self, times: KernelTimes) -> Fraction:
         """Largest time beside math [s]."""
-        memory: Fraction = times.memory
-        return max(memory, times.exp) if self.counts_exp and times.exp else memory
+        return max(time for bound, time in self.by_bound(times).items() if bound != MATH)
 
     def _margin(self, complete: Mapping[str, Any]) -> Fraction:
         """Math less memory time [s]."""

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
 def plan(config: Config) -> Plan:
     """The outputs of a config, and what each depends on; nothing is computed yet."""
-    tables = (config.sweeps | config.kernel_sweeps).values()
-    sweeps: list[AnySweep] = [*tables, *config.model_sweeps.values()]
+    tables: list[AnySweep] = [*config.sweeps.values(), *config.kernel_sweeps.values()]
+    sweeps = [*tables, *config.model_sweeps.values()]
     recipes = [recipe_of(sweep) for sweep in sweeps]
     parts, solved_parts = [*_parts(config)], [*chain(*map(threshold_parts, sweeps))]
     solved = [*_thresholds(sweeps, recipes, solved_parts)]

@@ -10,7 +10,6 @@ import ast
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.kernel_estimate import timed_form
 from rooflines.answers.kernel_question import parse_kernel_words
 from rooflines.basics.errors import RooflinesError
 from rooflines.fits.calibration_choice import CalibrationChoice, auto_softwares
@@ -31,6 +30,7 @@ from rooflines.kinds.kernel_forms import (
 from rooflines.kinds.kind_table import KINDS
 from rooflines.kinds.kinds import VECTOR
 from rooflines.kinds.placed_kernels import find_follower, limit_formulas
+from rooflines.kinds.timed_kernels import timed_form
 from rooflines.site.coefficients import Pool, double
 from rooflines.sweep.calibrated_times import BOUNDS, RANGED_TERMS
 from rooflines.theory.kernel import Kernel

@@ -1,21 +1,24 @@
-"""Kernel thresholds: sizes along a letter at which math takes as long as memory."""
+"""Kernel thresholds: sizes along a letter from which math takes the longest, and payloads."""
 
 from __future__ import annotations
 
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rooflines.dictionary.columns import ALWAYS
+from rooflines.dictionary.columns import ALWAYS, FOUND
 from rooflines.evaluation.compiler import key_columns
-from rooflines.theory.resources import MEMORY
+from rooflines.kinds.collectives import PAYLOAD
+from rooflines.kinds.placed_kernels import LIMIT_SIZE
+from rooflines.sweep.kernel_sweep import grid_points
+from rooflines.theory.resources import MATH, MEMORY, NETWORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from rooflines.sweep.axes import Axis
-    from rooflines.sweep.kernel_sweep import KernelSweep, KindCase
+    from rooflines.kinds.placed_kernels import Critical, PlacedKernel
+    from rooflines.sweep.collective_sweep import CollectiveSweep
+    from rooflines.sweep.kind_sweep import KindCase, KindSweep
 
 Sizes = dict[str, int]
 
@@ -23,7 +26,7 @@ SHARE = 1.0
 """Share of the attainable peak that is solved for [1]."""
 
 
-def kernel_thresholds(sweep: KernelSweep, axis: str) -> Iterator[pl.DataFrame]:
+def kernel_thresholds(sweep: KindSweep, axis: str) -> Iterator[pl.DataFrame]:
     """Yield kernel thresholds along a letter, exact: a row for each case and all other sizes.
 
     Args:
@@ -35,9 +38,9 @@ def kernel_thresholds(sweep: KernelSweep, axis: str) -> Iterator[pl.DataFrame]:
         tokens are before it.
     """
     axes = sweep.sizes_along(axis)
-    points = list(_points(axes))
+    points = list(grid_points(axes))
     given = {name for size_axis in axes for name in size_axis.columns}
-    letters = [name for name in sweep.kind.letters if name in given or _is_set(sweep, name, axis)]
+    letters = [name for name in sweep.letters if name in given or _is_set(sweep, name, axis)]
     sizes = {letter: _column(sweep, letter, points, axis) for letter in letters}
     for case in sweep.cases:
         keys = key_columns([case]).items()
@@ -53,29 +56,46 @@ TYPES: Mapping[str, Any] = {
 """Types of columns that may have nulls alone."""
 
 
-def _points(axes: Sequence[Axis]) -> Iterator[Sizes]:
-    """Sizes at every point in a product of axes, the last axis fastest."""
-    for indices in product(*(range(axis.count) for axis in axes)):
-        yield {
-            name: values[index]
-            for axis, index in zip(axes, indices, strict=True)
-            for name, values in axis.columns.items()
-        }
-
-
-def _is_set(sweep: KernelSweep, letter: str, axis: str) -> bool:
+def _is_set(sweep: KindSweep, letter: str, axis: str) -> bool:
     """True if a letter has a default that does not follow the one that is solved for."""
     defaults = sweep.form.defaults
     is_absent = letter in sweep.kind.optional or letter not in defaults
     return not is_absent and not sweep.form.depends_on(letter, axis)
 
 
-def _column(sweep: KernelSweep, letter: str, points: Sequence[Sizes], axis: str) -> list[int]:
+def _column(sweep: KindSweep, letter: str, points: Sequence[Sizes], axis: str) -> list[int]:
     """One letter's sizes at all points [1]."""
     if letter in points[0]:
         return [point[letter] for point in points]
     start = {axis: sweep.first_sizes[axis]} if axis in sweep.first_sizes else {}
     return [int(sweep.form.complete({**start, **point})[letter]) for point in points]
+
+
+def _against_memory(
+    placed: PlacedKernel, axis: str, sizes: Sizes, critical: int | None
+) -> int | None:
+    """Critical size against memory alone [1].
+
+    Args:
+        placed: The kernel.
+        axis: The letter.
+        sizes: Sizes that are given [1].
+        critical: Critical size against all resources [1].
+    """
+    alone = placed.memory_alone
+    return critical if alone is placed else alone.critical(axis, sizes).critical
+
+
+def _limit(placed: PlacedKernel, axis: str, sizes: Sizes, critical: Critical) -> str:
+    """Bottleneck where the kernel is not compute-bound, beside the crossing."""
+    size = critical.critical
+    if size is None:
+        low, high = placed.limits(axis, sizes)
+        near = low if critical.largest else high or LIMIT_SIZE
+    else:
+        near = size + 1 if critical.largest else size - 1
+    times = placed.by_bound(placed.times(placed.along(axis, sizes, near)))
+    return max((bound for bound in times if bound != MATH.bound), key=lambda bound: times[bound])
 
 
 def _solutions(case: KindCase, axis: str, points: Sequence[Sizes]) -> dict[str, list[Any]]:
@@ -97,9 +117,40 @@ def _solutions(case: KindCase, axis: str, points: Sequence[Sizes]) -> dict[str, 
                 "outcome": critical.outcome,
                 "critical_exact": critical.real,
                 "critical": size,
-                f"critical_{MEMORY.name}": size,
-                "limit": None if is_bound else MEMORY.bound,
+                f"critical_{MEMORY.name}": _against_memory(placed, axis, sizes, size),
+                "limit": None if is_bound else _limit(placed, axis, sizes, critical),
                 "limit_intensity": None if is_bound else critical.limit_intensity,
             }
         rows.append(solved[key])
     return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def collective_thresholds(sweep: CollectiveSweep) -> Iterator[pl.DataFrame]:
+    """Yield payloads of a collective from which its bytes take as long as its hops, exact.
+
+    Args:
+        sweep: The sweep.
+
+    Yields:
+        The columns of thresholds, a row for each case.
+    """
+    payloads = [case.placed.bandwidth_bound_from() for case in sweep.cases]
+    real = [float(case.placed.exact_payload()) for case in sweep.cases]
+    size = pl.Series([payload or None for payload in payloads], dtype=pl.Int64)
+    keys = key_columns(sweep.cases)
+    if sweep.cases:
+        yield pl.DataFrame(
+            {
+                **keys,
+                "critical_exact": pl.Series([value or None for value in real], dtype=pl.Float64),
+                "critical": size,
+                f"critical_{NETWORK.name}": size,
+            }
+        ).with_columns(
+            axis=pl.lit(PAYLOAD),
+            share=SHARE,
+            outcome=pl.when(pl.col("critical").is_null())
+            .then(pl.lit(ALWAYS))
+            .otherwise(pl.lit(FOUND)),
+            limit=pl.when(pl.col("critical").is_not_null()).then(pl.lit(NETWORK.bound)),
+        )

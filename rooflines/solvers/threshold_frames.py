@@ -14,19 +14,21 @@ from rooflines.dictionary.columns import (
     STEP_OUTCOMES,
 )
 from rooflines.evaluation.compiler import key_columns
+from rooflines.kinds.placed_kernels import EXPONENTIALS, VECTOR_BOUND
 from rooflines.models.architecture import DECODE
 from rooflines.solvers.chip_limit import chips_thresholds
 from rooflines.solvers.context_limit import context_ceiling
 from rooflines.solvers.critical_sizes import batch_thresholds, dimension_thresholds
 from rooflines.solvers.fewest_chips import fewest_chips
-from rooflines.solvers.kind_thresholds import kernel_thresholds
+from rooflines.solvers.kind_thresholds import collective_thresholds, kernel_thresholds
 from rooflines.solvers.offload_levers import offload_thresholds
 from rooflines.solvers.plateau import PLATEAU_COLUMN, growth_per_sequence, plateau_sizes
 from rooflines.solvers.required_rates import rate_thresholds
 from rooflines.solvers.serving_levers import lever_thresholds
 from rooflines.solvers.training_limits import training_thresholds
 from rooflines.sweep.axes import Axis
-from rooflines.sweep.kernel_sweep import KernelSweep
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.kind_sweep import KindSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
@@ -52,7 +54,7 @@ FLOAT_TYPES: Mapping[str, type[pl.DataType]] = {
 TEXT_TYPES: Mapping[bool, Mapping[str, pl.Enum]] = {
     False: {
         "outcome": pl.Enum(OUTCOMES),
-        "limit": pl.Enum([resource.bound for resource in NON_MATH]),
+        "limit": pl.Enum([*(resource.bound for resource in NON_MATH), VECTOR_BOUND, EXPONENTIALS]),
     },
     True: {"outcome": pl.Enum(STEP_OUTCOMES), "limit": pl.Enum(STEP_LIMITS)},
 }
@@ -108,7 +110,9 @@ def _frames_of(sweep: AnySweep) -> Iterator[pl.DataFrame]:
     """Frames with a sweep's thresholds."""
     if isinstance(sweep, Sweep):
         return _operation_thresholds(sweep)
-    if isinstance(sweep, KernelSweep):
+    if isinstance(sweep, CollectiveSweep):
+        return chain.from_iterable(collective_thresholds(sweep) for _ in sweep.solved)
+    if isinstance(sweep, KindSweep):
         return chain.from_iterable(kernel_thresholds(sweep, axis) for axis in sweep.solved)
     return _model_thresholds(sweep)
 

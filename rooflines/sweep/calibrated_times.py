@@ -8,8 +8,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from rooflines.fits.time_form import nominal_quantities, ring_steps
+from rooflines.theory.kernel import Transfer
+from rooflines.theory.network import RING_PASSES
 from rooflines.theory.poly import Poly, constant, total
-from rooflines.theory.resources import collective_time
+from rooflines.theory.resources import NETWORK, collective_time
 from rooflines.theory.times import SizedRange, Time, Times
 
 if TYPE_CHECKING:
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
 
     from rooflines.fits.calibration_choice import CalibrationChoice
     from rooflines.fits.time_form import Affine
-    from rooflines.theory.kernel import Kernel, Transfer
+    from rooflines.theory.kernel import Kernel
+    from rooflines.theory.network import Route
     from rooflines.theory.resources import ChipRates
     from rooflines.theory.times import Band, Pieces
 
@@ -127,6 +130,27 @@ def collective_pieces(transfer: Transfer, share: Fraction, choice: CalibrationCh
     (protocols,) = fitted.numbers.pieces
     shifted = (replace(protocol, constant_s=protocol.constant_s + hop_s) for protocol in protocols)
     return (tuple(_affine_time(protocol, {"network": sending}) for protocol in shifted),)
+
+
+def calibrated_collective(
+    kind: str, payload: Poly, route: Route, choice: CalibrationChoice
+) -> Times | None:
+    """Estimate a collective alone; None without a fit.
+
+    Args:
+        kind: The collective.
+        payload: The whole tensor, in an all-to-all what one chip holds [byte].
+        route: The interconnects between the chips.
+        choice: The calibrations that apply.
+    """
+    fit = choice.collective(kind) if kind in RING_PASSES else None
+    if fit is None:
+        return None
+    transfer = Transfer(kind, payload, route, route.bytes_per_payload_byte(kind))
+    sizes = {"bytes": payload, "shards": constant(prod(route.axes))}
+    time = Time((collective_pieces(transfer, NOMINAL, choice),))
+    ranges = {NETWORK.bound: SizedRange(fit.reach, sizes)} if fit.reach else {}
+    return Times({NETWORK.bound: time}, bands={**fit.bands}, ranges=ranges)
 
 
 def _affine_time(affine: Affine, quantities: Mapping[str, Poly]) -> Poly:

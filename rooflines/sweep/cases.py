@@ -476,6 +476,11 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     def computes(self) -> Mapping[str, Sequence[str]]:
         """Compute dtypes, by name of the dtype combination."""
 
+    @property
+    def calibrated_computes(self) -> Collection[Sequence[str]]:
+        """Compute dtypes by case, which choose calibrations."""
+        return self.computes.values()
+
     @abstractmethod
     def find_cases(self) -> tuple[tuple[Block[CaseT_co], ...], tuple[Skipped, ...]]:
         """Find supported cases, in blocks, and skipped rows."""

@@ -26,7 +26,8 @@ from rooflines.basics.text import counted
 from rooflines.dictionary.columns import LEVEL_METRICS
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.sweep.axes import MAX_PARTS, check_dim
-from rooflines.sweep.kernel_sweep import KernelSweep
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.kind_sweep import ChainSweep, KindSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -37,7 +38,9 @@ from rooflines.theory.sharding import SHARDS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-AnySweep = Sweep | KernelSweep | ModelSweep
+    from rooflines.sweep.kernel_sweep import KernelSweep
+
+AnySweep = Sweep | KindSweep | CollectiveSweep | ModelSweep
 """Sweep over one operation, over a kernel, or over whole models."""
 
 SweepT = TypeVar("SweepT", bound=AnySweep)
@@ -198,7 +201,7 @@ def check_sizes(sweep: Sweep) -> None:
             raise RooflinesError("flops", problem, fix)
 
 
-def check_kernel_sizes(sweep: KernelSweep) -> None:
+def check_kernel_sizes(sweep: KindSweep) -> None:
     """Refuse large sizes, and those that break a condition, with the first that do.
 
     Each condition is checked over the letters that it reads, others at their first sizes.
@@ -232,14 +235,14 @@ def _cross(rows: pl.LazyFrame, axis: pl.LazyFrame) -> pl.LazyFrame:
     return rows.join(axis, how="cross", maintain_order="left_right")
 
 
-def check_kernel_thresholds(sweep: KernelSweep) -> None:
+def check_kernel_thresholds(sweep: KernelSweep[Any]) -> None:
     """Refuse to solve for anything but letters that a kernel has thresholds along."""
     solvable = sweep.solvable
     fix = f"solve for one of {', '.join(solvable)}, or for nothing with []"
     with Mistakes() as mistakes:
         for index, axis in enumerate(sweep.solved):
             with mistakes.at("thresholds", index):
-                check_choice(axis, solvable, f"no letter of {sweep.kind.name} to solve for", fix)
+                check_choice(axis, solvable, f"no letter of {sweep.kernel_name} to solve for", fix)
 
 
 def check_step_sizes(sweep: ModelSweep) -> None:
@@ -338,9 +341,14 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
             check_measured,
         ]
     ],
-    KernelSweep: [
+    KindSweep: [
         [attrgetter("grid"), attrgetter("forms")],
         [attrgetter("supported"), check_kernel_sizes],
+        [check_skipped, check_kernel_thresholds, check_rows, check_measured],
+    ],
+    CollectiveSweep: [
+        [attrgetter("grid"), attrgetter("splits")],
+        [attrgetter("supported")],
         [check_skipped, check_kernel_thresholds, check_rows, check_measured],
     ],
     ModelSweep: [
@@ -348,7 +356,7 @@ CHECKS: Mapping[type, Sequence[Sequence[Callable[[Any], object]]]] = {
         [check_rows, check_skipped, check_measured],
     ],
 }
-CHECKS = {**CHECKS, TrainingSweep: CHECKS[ModelSweep]}
+CHECKS = {**CHECKS, TrainingSweep: CHECKS[ModelSweep], ChainSweep: CHECKS[KindSweep]}
 """Checks by kind of sweep, in stages, in the order of their messages."""
 
 

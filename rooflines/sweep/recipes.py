@@ -17,7 +17,9 @@ from rooflines.models.library import ModelEntry
 from rooflines.models.model import Model
 from rooflines.models.tensor_dtypes import StepDtypes
 from rooflines.sweep.checks import AnySweep, checked_sweep
-from rooflines.sweep.kernel_sweep import KernelSweep, sweep_of_config
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.config_sweeps import sweep_of_config
+from rooflines.sweep.kind_sweep import KindSweep
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import sweep_of_models
 
@@ -56,7 +58,7 @@ def recipe_of(
     named_forms, formats = _dtype_entries_of(sweep)
     fits = {}
     if config.calibration:
-        compute = {dtype for dtypes in sweep.computes.values() for dtype in dtypes}
+        compute = {dtype for dtypes in sweep.calibrated_computes for dtype in dtypes}
         softwares = (
             (chip, software)
             for chip in used_chips
@@ -81,7 +83,9 @@ def recipe_of(
 
 def _dtype_entries_of(sweep: AnySweep) -> tuple[list[str], set[str]]:
     """Named dtype combinations in a sweep's config, and the formats in all."""
-    if isinstance(sweep, KernelSweep):
+    if isinstance(sweep, CollectiveSweep):
+        return [], set()
+    if isinstance(sweep, KindSweep):
         return [], {name for form in sweep.forms.values() for name in form.dtypes.values()}
     named = [form for form in sweep.config.dtypes if isinstance(form, str)]
     inline = [form for form in sweep.config.dtypes if not isinstance(form, str)]
@@ -102,7 +106,7 @@ def _softwares(sweep: AnySweep, chip: str, named: Sequence[str]) -> Sequence[str
     if named != [AUTO_CALIBRATION]:
         return named
     calibrations = sweep.calibrations
-    taken = (calibrations.auto_softwares(chip, computes) for computes in sweep.computes.values())
+    taken = (calibrations.auto_softwares(chip, computes) for computes in sweep.calibrated_computes)
     return sorted({*chain(*taken), *calibrations.training_softwares(chip)})
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.config.model_fields import LEVER_AXES
 from rooflines.dictionary.columns import columns_of
+from rooflines.sweep.collective_sweep import CollectiveSweep
 from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.step_sweep import ModelSweep
@@ -35,7 +36,9 @@ def threshold_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tu
         )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]
     kernels = [sweep for sweep in sweeps if isinstance(sweep, KernelSweep)]
+    collectives = [sweep for sweep in sweeps if isinstance(sweep, CollectiveSweep)]
     dims = dict.fromkeys(dim for sweep in operations for dim in sweep.op.dims)
-    letters = dict.fromkeys(letter for sweep in kernels for letter in sweep.kind.letters)
+    letters = dict.fromkeys(letter for sweep in kernels for letter in sweep.letters)
     has_axes = any(sweep.has_axes for sweep in operations)
+    has_axes = has_axes or any(sweep.has_axes for sweep in collectives)
     return columns_of("thresholds", (*(dims | letters),), axes=has_axes, kernels=bool(kernels))
