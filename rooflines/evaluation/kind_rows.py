@@ -200,7 +200,7 @@ class KindRows:
             **works,
             "memory_bytes": self._bytes(tensors),
             "network_bytes": NO_WORK,
-            "footprint_bytes": self._bytes(kind.held_tensors),
+            "footprint_bytes": self._bytes(kind.resident_tensors),
         }
 
     def _values(

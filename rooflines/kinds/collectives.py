@@ -294,8 +294,10 @@ def placed_collective(
         fix = "use fewer chips, or another network: --network nvlink,infiniband"
         raise RooflinesError("network", f"of {name}: {reason}", fix)
     route = Route(links, axes)
-    if reason := group_reason(names, route):
-        raise RooflinesError("chips", reason, f"use a multiple of {route.levels[0].chips}")
+    if len(links) > 1 and math.prod(axes) % route.levels[0].chips:
+        group = route.levels[0].chips
+        problem = f"{math.prod(axes)} chips: no group of {names[0]}'s {group} divides them"
+        raise RooflinesError("chips", problem, f"use a multiple of {group}")
     rates = chip.chip_rates("matrix", "hbm", chip.efficiency)
     return PlacedCollective(
         kind,
@@ -305,19 +307,6 @@ def placed_collective(
         rates.efficiency["network"],
         rates.level.bytes_per_s * rates.efficiency["memory"],
     )
-
-
-def group_reason(names: Sequence[str], route: Route) -> str | None:
-    """Reason why chips fill no groups of an inner network; None where they do.
-
-    Args:
-        names: The interconnects, inner first.
-        route: Their route.
-    """
-    chips, group = math.prod(route.axes), route.levels[0].chips
-    if len(route.levels) == 1 or chips % group == 0:
-        return None
-    return f"{chips} chips: no group of {names[0]}'s {group} divides them"
 
 
 def _fastest(links: tuple[Link, ...], axes: tuple[int, ...], kind: str) -> tuple[int, ...]:

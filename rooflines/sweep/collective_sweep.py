@@ -17,7 +17,6 @@ from rooflines.kinds.collectives import (
     PAYLOAD,
     PlacedCollective,
     find_collective,
-    group_reason,
 )
 from rooflines.sweep.calibrated_times import calibrated_collective
 from rooflines.sweep.cases import Block, Case, Skipped, skipped_rows
@@ -203,21 +202,8 @@ class CollectiveSweep(KernelSweep[CollectiveCase]):
         for supported in self.supported_at({axes: (axes,) for axes in self.splits}, _split_keys):
             for skipped, variants in supported.skipped.items():
                 rows[skipped] += self.points * variants
-            place, cases = supported.place, []
-            for axes in supported.splits if supported.dtypes else ():
-                route = Route(place.links, place.resolve_axes(axes))
-                if reason := group_reason(place.networks, route):
-                    skipped = Skipped(
-                        reason,
-                        chip=place.chip,
-                        memory=place.memory,
-                        network=place.route_name,
-                        shards=math.prod(axes),
-                        axes=axes_text(axes),
-                    )
-                    rows[skipped] += self.points
-                else:
-                    cases.append(CollectiveCase(place, self, axes))
+            place, splits = supported.place, supported.splits if supported.dtypes else []
+            cases = [CollectiveCase(place, self, axes) for axes in splits]
             if cases:
                 blocks.append(Block(before, tuple(cases), after))
         return tuple(blocks), skipped_rows(rows)

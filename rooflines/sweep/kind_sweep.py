@@ -84,10 +84,10 @@ class KindCase(Case):
         kernel = self.sweep.timed_kernel(self.dtypes, shared=shared)
         if kernel is None:
             return None
-        own = self.choice.attention(kernel)
+        fit = self.choice.attention(kernel)
         if kernel.experts:
-            own = self.choice.experts(kernel.experts, kernel.compute)
-        return None if own is None else self.place.estimate(kernel, self.choice)
+            fit = self.choice.experts(kernel.experts, kernel.compute)
+        return None if fit is None else self.place.estimate(kernel, self.choice)
 
     @property
     def peak(self) -> Fraction | None:
@@ -353,8 +353,14 @@ class ChainSweep(KindSweep):
                     root = config.grid.get(written.same_as or letter, written)
                     sizes[letter] = root.values()[0]
         text = (f" {FUSED} " if config.fused else f"{SEQUENCE} ").join(config.links)
-        with at_path(key):
+        try:
             return parse_chain(text, sizes, {}, sign=FUSED if config.fused else SEQUENCE)
+        except RooflinesError as error:
+            place = {"operation": key, "sizes": "grid"}.get(error.where, key)
+            problem = error.problem
+            if error.where not in (place, "operation"):
+                problem = f"is incomplete: {error.where} {problem}"
+            raise RooflinesError(place, problem, error.fix, value=error.value) from None
 
     @cached_property
     def kind(self) -> KernelKind:
@@ -370,6 +376,7 @@ class ChainSweep(KindSweep):
     def grid(self) -> dict[str, Sizes]:
         """Sizes by letter."""
         grid = dict(self.config.grid)
+        assert self.chain  # noqa: S101, its mistakes come before those of sizes
         self._check_letters(grid)
         typed = [part for part in self.config.links if "->" in part]
         several = [letter for letter in ("D", "F") if letter in grid and grid[letter].count > 1]
