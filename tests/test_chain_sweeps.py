@@ -24,12 +24,14 @@ def rows_of(sweep, *, thresholds=False):
     return rooflines.rows(config, "s").collect().to_dicts()
 
 
-COLLECTIVES = [  # byte a chip, us and bandwidth-bound from: H100, B200, MI300X, v5p in a ring of 8
+COLLECTIVES: list[
+    tuple[str, int, list[float]]
+] = [  # byte a chip, us and bandwidth-bound from: H100, B200, MI300X, v5p in a ring of 8
     ("all-reduce", 117_440_512, [260.979, 130.489, 262.144, 652.447]),
     ("all-gather", 58_720_256, [130.489, 65.245, 131.072, 326.224]),
     ("broadcast", 67_108_864, [149.131, 74.565, 149.797, 372.827]),
 ]
-BOUND_FROM = {
+BOUND_FROM: dict[str, list[int]] = {
     "all-reduce": [308_572, 617_143, 409_600, 822_858],
     "broadcast": [270_000, 540_000, 358_400, 720_000],
 }
@@ -38,7 +40,12 @@ FOUR = ["h100-sxm", "b200", "mi300x", "tpu-v5p"]
 
 @pytest.mark.parametrize(("name", "sent", "micros"), COLLECTIVES)
 def test_collectives_have_the_worked_values(name, sent, micros):
-    sweep = {"operation": name, "grid": {"bytes": "64MiB"}, "shards": 8, "chips": FOUR}
+    sweep: dict[str, Any] = {
+        "operation": name,
+        "grid": {"bytes": "64MiB"},
+        "shards": 8,
+        "chips": FOUR,
+    }
     rows = rows_of(sweep)
     assert [row["chip"] for row in rows] == FOUR
     assert [row["network_bytes"] for row in rows] == [sent] * 4
@@ -51,14 +58,24 @@ def test_collectives_have_the_worked_values(name, sent, micros):
 
 
 def test_fewer_chips_of_a_mesh_use_fewer_links():
-    sweep = {"operation": "all-reduce", "grid": {"bytes": "64MiB"}, "shards": 4, "chips": "mi300x"}
+    sweep: dict[str, Any] = {
+        "operation": "all-reduce",
+        "grid": {"bytes": "64MiB"},
+        "shards": 4,
+        "chips": "mi300x",
+    }
     (row,) = rows_of(sweep)
     assert (row["network_bytes"], row["hops"]) == (100_663_296, 2)
     assert round(row["t_lower_s"] * 1e6, 3) == 524.288
 
 
 def test_an_all_reduce_in_the_switch_has_its_time_beside_the_ring():
-    sweep = {"operation": "psum", "grid": {"bytes": "1GiB"}, "shards": 8, "chips": "h100-sxm"}
+    sweep: dict[str, Any] = {
+        "operation": "psum",
+        "grid": {"bytes": "1GiB"},
+        "shards": 8,
+        "chips": "h100-sxm",
+    }
     (row,) = rows_of(sweep)
     micros = [round(row[key] * 1e6, 2) for key in ("t_lower_s", "t_in_switch_s", "t_strict_s")]
     assert micros == [4175.66, 2684.35, 2386.09]
@@ -70,7 +87,11 @@ def test_an_all_reduce_in_the_switch_has_its_time_beside_the_ring():
 
 
 def test_two_networks_have_the_bytes_of_each():
-    sweep = {"operation": "all-reduce", "grid": {"bytes": "64MiB"}, "chips": "h100-sxm"}
+    sweep: dict[str, Any] = {
+        "operation": "all-reduce",
+        "grid": {"bytes": "64MiB"},
+        "chips": "h100-sxm",
+    }
     sweep |= {"shards": [8, 16, 13], "network": [["nvlink", "infiniband"]]}
     eight, sixteen = rows_of(sweep)
     assert (sixteen["network_inner_bytes"], sixteen["network_outer_bytes"]) == (
@@ -93,7 +114,12 @@ def test_two_networks_have_the_bytes_of_each():
     st.integers(1, 2**34),
 )
 def test_every_collective_equals_its_answer(name, shards, chip, payload):
-    sweep = {"operation": name, "grid": {"bytes": payload}, "shards": shards, "chips": chip}
+    sweep: dict[str, Any] = {
+        "operation": name,
+        "grid": {"bytes": payload},
+        "shards": shards,
+        "chips": chip,
+    }
     (row,) = rows_of(sweep)
     placed = placed_collective(CHIPS[chip], chip, name, f"{shards}")
     assert row["t_network_s"] == pytest.approx(float(placed.network_s(payload)), rel=1e-12)
@@ -107,7 +133,7 @@ def test_every_collective_equals_its_answer(name, shards, chip, payload):
         assert {key: row[key] for key in values} == pytest.approx(values, rel=1e-12)
 
 
-FUSED = [
+FUSED: list[tuple[dict[str, Any], int, dict[str, float]]] = [
     (
         {
             "operation": ["add", "rmsnorm", "quantise"],
@@ -152,7 +178,7 @@ SEQUENCE_TIMES = ("t_lower_s", "t_overlapped_s", "t_serial_s")
 
 
 def test_sequences_have_the_worked_values():
-    sweep = {**MLP, "grid": {"B": [128, 4096], "D": 4096, "F": 14336}}
+    sweep: dict[str, Any] = {**MLP, "grid": {"B": [128, 4096], "D": 4096, "F": 14336}}
     rows = rows_of({**sweep, "chips": ["h100-sxm", "b200"]})
     found = {
         (row["chip"], row["B"]): [round(row[key] * 1e6, 3) for key in SEQUENCE_TIMES]
@@ -170,9 +196,14 @@ def test_sequences_have_the_worked_values():
 @given(st.integers(1, 300), st.integers(1, 200), st.integers(1, 200), st.sampled_from("+,"))
 def test_a_chain_of_a_sweep_equals_its_answer(rows, width, columns, sign):
     text = sign.join(["rmsnorm residual", "matmul", "swiglu", "matmul", "add"])
-    sizes = {"B": rows, "D": 8 * width, "F": 8 * columns}
+    sizes: dict[str, Any] = {"B": rows, "D": 8 * width, "F": 8 * columns}
     dtypes = {"x": "bf16", "w": "fp8", "out": "fp32"}
-    sweep = {"operation": text, "grid": sizes, "dtypes": dtypes, "chips": ["h100-sxm", "mi300x"]}
+    sweep: dict[str, Any] = {
+        "operation": text,
+        "grid": sizes,
+        "dtypes": dtypes,
+        "chips": ["h100-sxm", "mi300x"],
+    }
     for row in rows_of(sweep):
         chain = parse_chain(text, sizes, dtypes)
         times = chain.times(chain.rates(CHIPS[row["chip"]], row["chip"]))
@@ -193,7 +224,10 @@ def test_a_chain_of_a_sweep_equals_its_answer(rows, width, columns, sign):
 
 
 def test_a_chain_is_solved_along_its_letters():
-    sweep = {"operation": ["matmul", "bias", "swiglu"], "thresholds": ["B", "D", "F"]}
+    sweep: dict[str, Any] = {
+        "operation": ["matmul", "bias", "swiglu"],
+        "thresholds": ["B", "D", "F"],
+    }
     sweep |= {"grid": {"B": 4096, "D": 4096, "F": 14336}, "chips": "h100-sxm"}
     solved = {row["axis"]: row["critical"] for row in rows_of(sweep, thresholds=True)}
     rate, bandwidth, vector = (
@@ -210,7 +244,7 @@ def test_a_chain_is_solved_along_its_letters():
             assert (4 * b * d * f / rate >= slowest) is holds, (axis, size)
 
 
-WRONG = [
+WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"operation": ["add", "rmsnorms"], "grid": {"B": 1, "D": 8}}, "s.operation", "rmsnorm"),
     (
         {"operation": ["top-k", "softmax"], "grid": {"B": 1, "V": 9, "k": 2}},
@@ -257,7 +291,10 @@ def test_mistakes_of_chains_and_collectives_name_their_place(sweep, place, said)
 
 
 def test_exponentials_bound_where_they_are_asked_for():
-    sweep = {"operation": "attention", "grid": {"B": 1, "S": 8192, "N": 32, "K": 8, "H": 128}}
+    sweep: dict[str, Any] = {
+        "operation": "attention",
+        "grid": {"B": 1, "S": 8192, "N": 32, "K": 8, "H": 128},
+    }
     sweep |= {"dtypes": "fp8", "chips": ["h100-sxm", "mi300x"]}
     resources = ["math", "memory", "network", "exp"]
     plain = [row for row in rows_of(sweep) if row["chip"] == "h100-sxm"]
@@ -271,8 +308,13 @@ def test_exponentials_bound_where_they_are_asked_for():
 
 
 def test_a_mean_is_called_one_with_the_bound_beside():
-    sizes = {"B": [1, 128], "D": 7168, "F": 2048, "E": 256, "k": 8}
-    sweep = {"operation": "experts", "grid": sizes, "dtypes": "fp8", "chips": "h100-sxm"}
+    sizes: dict[str, Any] = {"B": [1, 128], "D": 7168, "F": 2048, "E": 256, "k": 8}
+    sweep: dict[str, Any] = {
+        "operation": "experts",
+        "grid": sizes,
+        "dtypes": "fp8",
+        "chips": "h100-sxm",
+    }
     same = rows_of({**sweep, "options": {"routing": "same"}})
     for row, strict in zip(rows_of(sweep), same, strict=True):
         assert (row["t_lower_is"], strict["t_lower_is"]) == ("mean", "bound")
@@ -280,7 +322,7 @@ def test_a_mean_is_called_one_with_the_bound_beside():
         assert row["t_strict_s"] <= row["t_lower_s"]
 
 
-ESTIMATED = [
+ESTIMATED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("attention", {"phase": "decode"}, {"B": [1, 8], "S": 8192, "N": 32, "K": [8, 32], "H": 128}),
     ("attention", {}, {"B": 1, "S": [512, 8192], "N": 32, "K": 8, "H": [64, 128]}),
     ("attention", {}, {"B": 1, "S": 8192, "T": 512, "N": 32, "K": 8, "H": 128}),
@@ -310,21 +352,36 @@ def test_estimates_of_sweeps_equal_those_of_answers(name, options, grid):
 
 
 def test_operands_of_a_kernel_fit_in_memory_or_not():
-    experts = {"operation": "experts", "grid": {"B": 1, "D": 7168, "F": 2048, "E": 256, "k": 8}}
+    experts: dict[str, Any] = {
+        "operation": "experts",
+        "grid": {"B": 1, "D": 7168, "F": 2048, "E": 256, "k": 8},
+    }
     (row,) = rows_of({**experts, "chips": "h100-sxm"})
     assert row["footprint_bytes"] == 2 * (3 * 7168 * 2048 * 256) + 2 * 2 * 7168
     assert row["fits"] is True
-    adam = {"operation": "adam", "grid": {"parameters": [10**9, 10**10]}, "chips": "h100-sxm"}
+    adam: dict[str, Any] = {
+        "operation": "adam",
+        "grid": {"parameters": [10**9, 10**10]},
+        "chips": "h100-sxm",
+    }
     assert [row["footprint_bytes"] for row in rows_of(adam)] == [16e9, 16e10]
     assert [row["fits"] for row in rows_of(adam)] == [True, False]
-    windowed = {"operation": "attention", "options": {"phase": "decode", "window": 128}}
+    windowed: dict[str, Any] = {
+        "operation": "attention",
+        "options": {"phase": "decode", "window": 128},
+    }
     windowed |= {"grid": {"B": 1, "S": 4096, "N": 8, "K": 8, "H": 64}, "chips": "h100-sxm"}
     (row,) = rows_of(windowed)
     assert row["footprint_bytes"] == 2 * (8 * 64 + 4096 * 8 * 128 + 8 * 64)
 
 
 def test_an_unfitting_sweep_of_collectives_is_refused_like_others():
-    sweep = {"operation": "all-reduce", "grid": {"bytes": 8}, "shards": 1024, "chips": "h100-sxm"}
+    sweep: dict[str, Any] = {
+        "operation": "all-reduce",
+        "grid": {"bytes": 8},
+        "shards": 1024,
+        "chips": "h100-sxm",
+    }
     with pytest.raises(rooflines.RooflinesError, match="is left with no rows"):
         rows_of(sweep)
 
@@ -333,7 +390,11 @@ def test_columns_that_a_sweep_lacks_are_not_in_its_table():
     fused = rooflines.load_config({"sweeps": {"s": {**FUSED[0][0], "chips": "h100-sxm"}}})
     names = {*rooflines.rows(fused, "s").collect_schema()}
     assert not names & {"t_serial_s", "busbw_bytes_per_s", "hops"}
-    matmul = {"operation": "matmul", "grid": {"B": 8, "D": 8, "F": 8}, "dtypes": "bf16"}
+    matmul: dict[str, Any] = {
+        "operation": "matmul",
+        "grid": {"B": 8, "D": 8, "F": 8},
+        "dtypes": "bf16",
+    }
     plain = rooflines.load_config({"sweeps": {"s": {**matmul, "chips": "h100-sxm"}}})
     assert not {*rooflines.rows(plain, "s").collect_schema()} & {"t_lower_is", "t_strict_s"}
     assert pl.Schema(rooflines.rows(fused, "s").collect_schema())["bound"] == pl.Enum(

@@ -203,10 +203,11 @@ class KindSweep(KernelSweep[KindCase]):
 
     def _check_letters(self, grid: Mapping[str, Sizes]) -> None:
         """Refuse letters that the kernel lacks, and a grid that lacks some."""
+        letters = self.letters
         with Mistakes() as mistakes:
             for letter in grid:
                 with mistakes.at("grid", letter):
-                    if letter not in self.letters:
+                    if letter not in letters:
                         check_letters(self._plain_form, [letter])
                     self._check_same(letter, grid)
             mistakes.check()
@@ -376,7 +377,6 @@ class ChainSweep(KindSweep):
     def grid(self) -> dict[str, Sizes]:
         """Sizes by letter."""
         grid = dict(self.config.grid)
-        assert self.chain  # noqa: S101, its mistakes come before those of sizes
         self._check_letters(grid)
         typed = [part for part in self.config.links if "->" in part]
         several = [letter for letter in ("D", "F") if letter in grid and grid[letter].count > 1]
