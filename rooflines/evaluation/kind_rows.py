@@ -51,8 +51,8 @@ GROUPED = "#grouped_"
 def kind_stages(compiler: RowCompiler, cases: Sequence[KindCase]) -> Stages:
     """Columns for kernel rows, without keys and sizes that are given.
 
-    t_lower_s is the largest time of a resource, t_upper_s their sum. Without products, flops are
-    those of the vector unit.
+    t_lower_s is the largest resource time, t_upper_s the sum. Without products, flops are the
+    vector unit's.
 
     Args:
         compiler: Row compiler for the cases.
@@ -212,7 +212,7 @@ class KindRows:
         return self._compute(formulas, steps, {**self._sizes, "blocks": blocks})
 
     def _bytes(self, tensors: Iterable[Tensor], steps: Mapping[str, str] | None = None) -> pl.Expr:
-        """Bytes of tensors in rows [byte]."""
+        """Tensor bytes in rows [byte]."""
         listed = [*tensors]
         counts = self._values([tensor.elements for tensor in listed], steps)
         amounts = (
@@ -257,7 +257,7 @@ class KindRows:
     def sequence_stages(
         self, memory_rates: pl.Expr, vector_rates: Sequence[Fraction | None]
     ) -> tuple[Stages, list[pl.Expr]]:
-        """Stages with times of a sequence, and their part of the upper bound; none of one kernel.
+        """Sequence stages with their part in the upper bound; none for one kernel.
 
         Args:
             memory_rates: Bandwidth by case [byte/s].
@@ -290,7 +290,7 @@ class KindRows:
     def _alone(
         self, kind: KernelKind, memory_rates: pl.Expr, vector_rates: Sequence[Fraction | None]
     ) -> pl.Expr:
-        """Time of one kernel in a sequence: the largest time of a resource [s]."""
+        """Kernel time in a sequence: the largest resource time [s]."""
         compiler = self._compiler
         role = {"out": "out" if kind is self._cases[0].sweep.sequence_kinds[-1] else "x"}
         tensors = (
@@ -311,9 +311,9 @@ class KindRows:
 
 
 def collective_stages(compiler: RowCompiler, cases: Sequence[CollectiveCase]) -> Stages:
-    """Columns for rows of a collective, without keys and the payload.
+    """Columns for collective rows, without keys and the payload.
 
-    t_network_s = max over networks of max(hops, bytes / bandwidth); see `kinds.collectives`.
+    t_network_s = max(hops, bytes / bandwidth), the largest over networks; see `kinds.collectives`.
 
     Args:
         compiler: Row compiler for the cases.

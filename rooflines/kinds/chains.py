@@ -54,20 +54,20 @@ CHAIN_LETTERS: Mapping[str, str] = {
     "V": "columns, such as the vocabulary",
     "k": "columns kept",
 }
-"""Letters of chains, in order."""
+"""Chain letters, in order."""
 
 CHAIN_ROLES = ("x", "w", "out", "compute")
 """Dtype roles: everything that is not said, weights, the last result, products."""
 
 CHAIN_DEFAULTS = {"x": "", "w": "x", "out": "x"}
-"""Storage roles with the role that each defaults to."""
+"""Storage roles with their defaults."""
 
 SPREADING = ("top-k", "cross-entropy", "sum", "linear-cross-entropy", "experts", "embedding")
 """Kinds after which nothing, or a row of another width, follows."""
 
 
 class Width(NamedTuple):
-    """Size of a link as a formula in the chain's letters.
+    """Link size as a formula in the chain's letters.
 
     Attributes:
         formula: The formula, such as `D`, `2*F` or `4096`.
@@ -271,7 +271,7 @@ def _chain_role(tensor: Tensor, *, is_last: bool) -> Tensor:
 
 
 def _sum(formulas: Iterable[str]) -> str:
-    """Sum of formulas."""
+    """Formulas added."""
     return " + ".join(formula for formula in formulas if formula != "0") or "0"
 
 
@@ -367,11 +367,11 @@ def _link(  # noqa: PLR0913, the parts of a link
 
 
 def _in_letters(kind: KernelKind, widths: Mapping[str, Width], name: str) -> KernelKind:
-    """Kind in the letters of a chain.
+    """Kind in a chain's letters.
 
     Args:
         kind: The kind, whose formulas have no intermediate names.
-        widths: Size of every letter.
+        widths: Size by letter.
         name: Its name with flags.
     """
     formulas = {letter: width.formula for letter, width in widths.items()}
@@ -439,8 +439,8 @@ def _widths(
     if kind.name in ("top-k", "cross-entropy"):
         if "k" in kind.letters and "k" not in sizes:
             raise RooflinesError("sizes", "of top-k lack k", "write k=50")
-        kept = {"k": Width("k", sizes["k"])} if "k" in kind.letters else {}
-        return {"B": rows, "V": width, **kept}, None, name
+        columns = {"k": Width("k", sizes["k"])} if "k" in kind.letters else {}
+        return {"B": rows, "V": width, **columns}, None, name
     if set(kind.letters) != {"B", "D"}:
         problem = f"{kind.name} does not work on rows alone"
         raise RooflinesError("operation", problem, "ask it alone")

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from rooflines.hardware.entries import Chip
 
 PAYLOAD = "bytes"
-"""Letter of the payload."""
+"""Payload letter."""
 
 BINARY_SUFFIX = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGT])i?", re.ASCII | re.IGNORECASE)
-"""A number of binary thousands: 64M is 64 * 1024^2, as 8k is 8,192."""
+"""Binary thousands: 64M is 64 * 1024^2, as 8k is 8,192."""
 
 LARGE_PAYLOAD = 1 << 40
 """Payload at which bandwidth decides which network is the slowest [byte]."""
@@ -194,7 +194,7 @@ class PlacedCollective:
     def switch_share(self) -> Fraction | None:
         """Bytes per payload byte that no switch goes below [1]; None where it adds up nothing.
 
-        Of each element a chip sends its summand or, where it adds, the sum.
+        A chip sends its summand or, where it adds, the sum.
         """
         return None if self.switched_share is None else Fraction(1)
 

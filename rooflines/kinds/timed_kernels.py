@@ -1,4 +1,4 @@
-"""Kernels of a kind as calibrations read them: grouped-query attention, and routed experts."""
+"""Kernels as calibrations read them: grouped-query attention, and routed experts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Formula(NamedTuple):
 
 
 class FormulaExtent(Extent):
-    """Value of a formula in letters: `2*B*K*S`.
+    """Formula value in letters: `2*B*K*S`.
 
     Attributes:
         formula: The formula.
@@ -125,7 +125,7 @@ def _names_behind(text: str, steps: Mapping[str, str]) -> set[str]:
 
 
 def amounts_in(form: KernelForm, given: Collection[str]) -> Callable[[str], Poly]:
-    """Values of formulas as polynomials in the letters that are given.
+    """Formula values as polynomials in the given letters.
 
     Args:
         form: The kernel.
@@ -146,7 +146,7 @@ def amounts_in(form: KernelForm, given: Collection[str]) -> Callable[[str], Poly
 
 
 def amounts_at(form: KernelForm, complete: Mapping[str, Any]) -> Callable[[str], Poly]:
-    """Values of formulas at complete sizes, as constants."""
+    """Formula values at complete sizes, as constants."""
     letters = tuple(complete)
     steps = {**form.steps, **_traffic(form)}
 
@@ -163,7 +163,7 @@ def timed_kernel(
 
     Args:
         form: The kernel.
-        amount: Values of its formulas, from `amounts_in` or `amounts_at`.
+        amount: Formula values, from `amounts_in` or `amounts_at`.
         shares_heads: Whether query heads share a KV head, N > K; for attention.
     """
     timed = timed_form(form)
@@ -184,7 +184,7 @@ def timed_kernel(
 
 
 def is_chunk(form: KernelForm, given: Mapping[str, Any]) -> bool:
-    """True for a prefill of fewer tokens than the context, which no fit times.
+    """True for a prefill that is shorter than the context, which no fit times.
 
     Args:
         form: The kernel.
@@ -195,7 +195,7 @@ def is_chunk(form: KernelForm, given: Mapping[str, Any]) -> bool:
 
 
 def _traffic(form: KernelForm) -> dict[str, str]:
-    """Formulas for the bytes of input, result and all tensors, by name."""
+    """Formulas for input, result and all bytes, by name."""
 
     def moved(tensor: Tensor) -> str:
         share = Fraction(form.bits[tensor.role]) / BYTE_BITS

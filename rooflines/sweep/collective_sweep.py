@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Times
 
 UNSPLIT = "none"
-"""Sharding of a collective, which splits no operation."""
+"""Sharding: a collective splits no operation."""
 
 PAYLOAD_POLY = Poly({(Size(PAYLOAD),): Fraction(1)})
 """The payload [byte]."""
@@ -49,7 +49,7 @@ class CollectiveCase(Case):
 
     Attributes:
         sweep: The sweep.
-        axes: Chips along each axis [1].
+        axes: Chips by axis [1].
     """
 
     sweep: CollectiveSweep

@@ -1,4 +1,4 @@
-"""Kernel sweeps: sizes by letter on chips, for a kind, a chain of kinds, or a collective."""
+"""Kernel sweeps: sizes by letter on chips, for a kind, a chain, or a collective."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ CaseT_co = TypeVar("CaseT_co", bound=Case, covariant=True)
 
 @dataclass(frozen=True, repr=False)
 class KernelSweep(BaseSweep[CaseT_co]):
-    """Kernel sweep: sizes by letter on chips; a kind, a chain of kinds, or a collective.
+    """Kernel sweep: sizes by letter on chips; a kind, a chain, or a collective.
 
     Check it with `checks.checked_sweep`. The order of rows is fixed, slowest first: chip, memory,
-    the first letter, dtypes or numbers of chips, the other letters.
+    the first letter, dtypes or chip counts, the other letters.
     """
 
     config: Any
@@ -147,7 +147,7 @@ class KernelSweep(BaseSweep[CaseT_co]):
 
 
 def grid_points(axes: Sequence[Axis]) -> Iterator[dict[str, int]]:
-    """Sizes at every point in a product of axes, the last axis fastest."""
+    """Sizes at every grid point, the last axis fastest."""
     for indices in product(*(range(axis.count) for axis in axes)):
         yield {
             name: values[index]

@@ -1,4 +1,4 @@
-"""Sweeps over kinds of kernels and chains of them, and their cases: dtypes on one chip."""
+"""Sweeps over kernel kinds and chains, and their cases: dtypes on one chip."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rooflines.theory.times import Times
 
 UNSPLIT = "none"
-"""Sharding of a kernel on one chip."""
+"""Sharding on one chip."""
 
 NO_EXP_RATE = Reason("peak", "no sourced rate of exponentials")
 """Reason to skip a chip where exponentials enter the bound."""
@@ -47,7 +47,7 @@ class KindCase(Case):
 
     Attributes:
         sweep: The sweep.
-        dtypes: Name of the dtypes.
+        dtypes: Their name.
     """
 
     sweep: KindSweep
@@ -128,7 +128,7 @@ class KindSweep(KernelSweep[KindCase]):
 
     @cached_property
     def kind(self) -> KernelKind:
-        """Kind of kernel."""
+        """Kernel kind."""
         return checked_kind(self.config.operation)
 
     @property
