@@ -436,6 +436,10 @@ def test_fits_says_what_it_compares():
         ({"optimizer": -1}, "optimizer is -1 bytes per parameter"),
         ({"stack": "deepspeed"}, "stack is 'deepspeed', a training stack without a fitted factor."),
         ({"stack": 0.5}, "stack is 0.5, but a peak is at least what is held."),
+        (
+            {"optimizer": "adam-bf16", "dtypes": {"weights": "bf16", "gradients": "fp8"}},
+            "adam-bf16 does not have gradients in fp8",
+        ),
         ({"gradients": "freed", "B": 2}, "B is not 1, dp * micro_batch, and freed gradients"),
     ],
 )
@@ -456,6 +460,7 @@ def test_adapters_are_not_of_serving():
     [
         {"lora": 16, "base": "nf4-single", "loss": "fused", "dp": 4},
         {"lora": {"rank": 8, "on": ["gate-up", "q"]}, "offload": ["saved", "states"]},
+        {"lora": {"rank": 8, True: "q,v"}},  # as YAML reads it
         {"optimizer": "adam-8bit", "gradients": "freed", "loss": {"chunks": 8}, "stack": 1.1},
         {"optimizer": 7.5, "stack": "megatron", "shard": "weights", "recompute": "full"},
     ],

@@ -30,11 +30,12 @@ Need = Literal[
     "host",
     "once",
     "adapters",
+    "optimizer",
 ]
 """Missing prerequisite: a peak of the unit, a memory level, a network that joins the chips, axes
 for several parallelisms, groups that a parallelism fills, sequences for every replica, a size that
-chips share evenly, a model whose step is known, a link to the host, one micro-batch in a step, or
-projections for adapters.
+chips share evenly, a model whose step is known, a link to the host, one micro-batch in a step,
+projections for adapters, or an optimizer with these dtypes.
 """
 
 

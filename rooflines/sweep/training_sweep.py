@@ -17,11 +17,14 @@ from rooflines.hardware.support import Reason, host_link, need_of
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import Sharing
+from rooflines.models.tensor_dtypes import STATE_DTYPE, bits_of
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import ModelSweep, StepCase, skipped_split, step_axis
+from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
+from rooflines.training.optimizers import optimizer_of
 from rooflines.training.training_kernels import (
     MICRO_BATCH,
     MICRO_BATCHES,
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
     from rooflines.models.split import Parallelism
+    from rooflines.models.tensor_dtypes import StepDtypes
     from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.network import Link
@@ -314,8 +318,11 @@ class TrainingSweep(ModelSweep):
                         skipped_plan, reason=hostless, chip=supported.place.chip
                     )
                 for label in supported.dtypes if supported.splits else ():
-                    if obstacle is not None:
-                        rows[obstacle] += whole
+                    unmet = obstacle
+                    if contradiction := _contradiction(plan, self.combinations[label]):
+                        unmet = unmet or replace(skipped_plan, reason=contradiction)
+                    if unmet is not None:
+                        rows[unmet] += whole
                         continue
                     for reason, number in uneven.items():
                         rows[replace(skipped_plan, reason=reason)] += number
@@ -323,6 +330,16 @@ class TrainingSweep(ModelSweep):
                         model, dtypes = self.models[name], self.combinations[label]
                         case = TrainingCase(supported.place, name, model, dtypes, workloads[label])
                         yield (batches, contexts), case
+
+
+def _contradiction(plan: TrainingPlan, dtypes: StepDtypes) -> Reason | None:
+    """Reason why an optimizer and dtypes contradict each other; None: they do not."""
+    for tensors, size in optimizer_of(plan.optimizer).sizes.items():
+        dtype = getattr(dtypes, tensors)
+        if dtype not in (None, STATE_DTYPE) and bits_of(dtype) != size * BITS_PER_BYTE:
+            problem = f"{plan.optimizer} does not have {tensors} in {dtype}"
+            return Reason("optimizer", problem)
+    return None
 
 
 def sweep_of_models(  # noqa: PLR0913, PLR0917, the fields of a sweep

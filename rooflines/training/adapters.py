@@ -93,7 +93,9 @@ class Lora(Entry):
         if isinstance(value, str) and "+" in value:
             rank, *targets = value.replace("_", "-").split("+")
             return {"rank": rank, "on": targets}
-        return value if isinstance(value, Mapping) else {"rank": value}
+        if isinstance(value, Mapping):  # YAML reads the key `on` as true
+            return {"on" if key is True else key: member for key, member in value.items()}
+        return {"rank": value}
 
     @model_validator(mode="after")
     def _check_rank(self) -> Lora:
