@@ -22,9 +22,11 @@ from random_sweeps import check
 
 from rooflines import RooflinesError, models
 from rooflines.hardware.entry_forms import validate_entry
-from rooflines.models.architecture import Shape
-from rooflines.models.library import CONVENTIONS, NAME, model_entries, models_of
+from rooflines.models.architecture import DECODE, Shape
+from rooflines.models.library import CONVENTIONS, NAME, load, model_entries, models_of
+from rooflines.models.memory import weights_on_chip
 from rooflines.models.split import Split
+from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.theory.attention_window import AttentionWindow
 from rooflines.theory.extents import DraftPairs, Entries, Pairs
 from rooflines.theory.routing import rank_hit_probability
@@ -234,3 +236,22 @@ def test_a_model_is_listed_once():
     assert all(model.name == name for name, model in listed.items())
     with pytest.raises(RooflinesError, match=r"\[1\] is 'llama-3.1-8b', which is listed twice"):
         models_of(["llama-3.1-8b", "Llama 3.1 8B"])
+
+
+WEIGHT_BITS = {"weights": 8, "experts": 4, "head": 16, "lm_head": 12, "rest": 32}
+OTHER_BITS = dict.fromkeys(("activations", "cache", "combine", "input"), 16)
+
+
+@pytest.mark.parametrize("split", ["tp1", "tp16", "tp4-dp2", "tp8-ep8", "tp2-dp4-ep8"])
+@pytest.mark.parametrize(
+    "name", ["llama-3.1-70b", "deepseek-v3", "qwen3.5-35b-a3b", "mixtral-8x7b"]
+)
+def test_a_step_that_reads_every_expert_reads_the_weights_on_a_chip(name, split):
+    shape, chips = load(name).shape, Split.model_validate(split)
+    bits = {key: Fraction(size) for key, size in (WEIGHT_BITS | OTHER_BITS).items()}
+    sharing = Sharing(chips, bits, ("bf16", "bf16"), "heads", "all")
+    read = StepKernels(shape, DECODE, sharing).works["weight_bytes"].at({})
+    counts = load(name).parameters()
+    unread_bits = counts.embedding * bits["head"] + (counts.norms + counts.biases) * bits["rest"]
+    unread = unread_bits / chips.shards / 8
+    assert read == weights_on_chip(shape, bits, chips) - unread

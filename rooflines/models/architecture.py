@@ -19,6 +19,8 @@ from rooflines.hardware.entry_forms import Entry, Text
 from rooflines.models.compressed_attention import Compression, SharedKv
 from rooflines.models.kind_costs import LATENT_BESIDE_HEADS, KindLetters, scores_of
 from rooflines.models.matrix import (
+    HEADS_LAYOUT,
+    ROW_LAYOUT,
     Matrix,
     ModelSize,
     NonNegativeSize,
@@ -112,7 +114,7 @@ class Gqa(Entry):
         out = {"o": into.pop("o")}
         qkv = fused_matrix("qkv", into, shards={"k": self.K, "v": self.K})
         head_parts = tuple(part._replace(heads=True) for part in qkv.copied_parts)
-        return replace(qkv, copied_parts=head_parts), fused_matrix("o", out, "row")
+        return replace(qkv, copied_parts=head_parts), fused_matrix("o", out, ROW_LAYOUT)
 
     def kernel(self, phase: Phase) -> KindLetters:
         """Fused attention; keys and values count as KV cache traffic, also from registers."""
@@ -188,8 +190,8 @@ class Mla(Entry):
         up = fused_matrix("kv-up", entries)
         if phase == DECODE:
             reads, writes = (self.N * (size + self.kv_rank) for size in (self.nope, self.v))
-            up = Matrix("kv-up", up.weights, reads, writes, "heads")
-        return (*kernels, up, fused_matrix("o", out, "row"))
+            up = Matrix("kv-up", up.weights, reads, writes, HEADS_LAYOUT)
+        return (*kernels, up, fused_matrix("o", out, ROW_LAYOUT))
 
     def kernel(self, phase: Phase) -> KindLetters:
         """Attention over latents in decode, over every head's keys and values in prefill."""
@@ -319,7 +321,7 @@ class Mlp(Entry):
         into = dict(self.projections(width))
         down = {"down": into.pop("down")}
         up = Matrix("gate-up", fused_matrix("gate-up", into).weights, width, self.F)
-        return up, fused_matrix("down", down, "row")
+        return up, fused_matrix("down", down, ROW_LAYOUT)
 
     def weights(self, width: int) -> int:
         """Matrix parameters per layer: 3 D F gated, else 2 D F [1]."""
@@ -653,7 +655,7 @@ class Shape(Entry):
     @property
     def linear_matrix(self) -> Matrix:
         """Matrix D x D in place of attention or an MLP."""
-        return Matrix("linear", self.D * self.D, self.D, self.D, "row")
+        return Matrix("linear", self.D * self.D, self.D, self.D, ROW_LAYOUT)
 
     @property
     def norm_count(self) -> int:

@@ -20,7 +20,15 @@ from pydantic import Field, model_validator
 from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.models.kind_costs import KindLetters, scores_of
-from rooflines.models.matrix import Matrix, ModelSize, Widths, fused_matrix, replicated_matrix
+from rooflines.models.matrix import (
+    HEADS_LAYOUT,
+    ROW_LAYOUT,
+    Matrix,
+    ModelSize,
+    Widths,
+    fused_matrix,
+    replicated_matrix,
+)
 from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 
 ROTARY_BITS = 16
@@ -99,8 +107,8 @@ class SharedKv(Entry):
         return (
             fused_matrix("qkv-down", down, shards={"q-a": 1, "kv": 1}),
             fused_matrix("q-up", {"q-b": sizes["q-b"]}),
-            Matrix("o-down", group_width * low, heads, low, "heads"),
-            fused_matrix("o", {"o": sizes["o-b"]}, "row"),
+            Matrix("o-down", group_width * low, heads, low, HEADS_LAYOUT),
+            fused_matrix("o", {"o": sizes["o-b"]}, ROW_LAYOUT),
         )
 
     def kernel(self, phase: str) -> KindLetters:

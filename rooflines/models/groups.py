@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
-from rooflines.models.architecture import DECODE, Gqa, check_phase
-from rooflines.models.compressed_attention import SharedKv, stream_matrices
+from rooflines.models.architecture import DECODE, ROUTER, Gqa, check_phase
+from rooflines.models.compressed_attention import STREAMS, SharedKv, stream_matrices
 from rooflines.models.kind_costs import (
     OUTPUT_ALONE,
     PER_EXPERT_ROWS,
@@ -24,10 +24,21 @@ from rooflines.models.kind_costs import (
     bound_costs,
     kind_costs,
 )
-from rooflines.models.matrix import CopiedPart, Matrix, replicated_matrix
+from rooflines.models.matrix import (
+    COLUMN_LAYOUT,
+    FUSED_LAYOUT,
+    HEADS_LAYOUT,
+    ROW_LAYOUT,
+    WHOLE_LAYOUT,
+    CopiedPart,
+    Matrix,
+    replicated_matrix,
+)
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.state_layers import SHORT_CONV
+from rooflines.models.tensor_dtypes import LM_HEAD, REST
 from rooflines.theory.attention_window import FULL_ATTENTION
+from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import (
     SEQUENCES,
     TOKENS,
@@ -46,7 +57,7 @@ from rooflines.theory.poly import Poly
 from rooflines.theory.routing import ROUTINGS, UNIFORM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.models.architecture import (
         Attention,
@@ -59,6 +70,7 @@ if TYPE_CHECKING:
     )
     from rooflines.models.compressed_attention import Compression
     from rooflines.models.matrix import Layout
+    from rooflines.models.split import Parallelism
     from rooflines.models.state_layers import State
     from rooflines.theory.attention_window import AttentionWindow, Number
 
@@ -67,8 +79,11 @@ NO_EXTENT: Product = ()
 DRAFT = "draft-"
 """Prefix in names of MTP kernels, which draft tokens."""
 
-MATMUL_LAYOUTS = ("column", "row")
+MATMUL_LAYOUTS = (COLUMN_LAYOUT, ROW_LAYOUT)
 """Layouts where a group is one matmul with weights."""
+
+UNQUANTIZED = (ROUTER, *STREAMS)
+"""Kernels whose weights have the dtype of norms, biases and routers."""
 
 COSTS = ("weights", "flops", "cache", "reads", "writes")
 """Costs: fields of `Group`."""
@@ -147,7 +162,7 @@ class Group:
     reads: Terms = field(default_factory=dict)
     writes: Terms = field(default_factory=dict)
     moe: Moe | None = None
-    layout: Layout = "whole"
+    layout: Layout = WHOLE_LAYOUT
     copied_parts: tuple[CopiedPart, ...] = ()
     heads: int = 1
     by_query: Terms = field(default_factory=dict)
@@ -167,6 +182,32 @@ class Group:
         (elements,) = self.reads.values()
         return elements
 
+    @property
+    def tensor_class(self) -> str:
+        """Tensor class whose dtype its weights have."""
+        if self.name.removeprefix(DRAFT) in UNQUANTIZED:
+            return REST
+        return LM_HEAD if self.tensors == "head" else self.tensors or "weights"
+
+    @property
+    def resident_weights(self) -> Fraction:
+        """Weight elements in memory per layer, all experts included [1]."""
+        elements = sum(self.weights.values(), Fraction(0))
+        return elements if self.moe is None else elements * self.moe.choices
+
+    def chip_weight_bytes(self, split: Parallelism, bits: Mapping[str, Fraction]) -> Fraction:
+        """Bytes on one chip per weight element, copies included, in footprint and traffic [byte].
+
+        Args:
+            split: Split over chips.
+            bits: Bits per element by tensor class [bit].
+        """
+        is_expert_parallel = self.moe is not None and split.parts > 1
+        share = (
+            split.share("experts") if is_expert_parallel else self.share("weights", split.shards)
+        )
+        return share * Fraction(bits[self.tensor_class]) / BITS_PER_BYTE
+
     def share(self, cost: str, tp: int, *, sequences: bool = False) -> Fraction:
         """Share of a cost on one chip in a tensor-parallel group, copies included [1].
 
@@ -175,7 +216,7 @@ class Group:
             tp: Chips in the group [1].
             sequences: Whether chips split the tokens of fully copied parts, as training FLOPs do.
         """
-        if self.layout == "whole":
+        if not self.layout.splits_weights:
             return Fraction(1)
         even, terms = Fraction(1, tp), getattr(self, cost)
         parts = (
@@ -242,7 +283,7 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
         flops={scored_tokens: 2 * head},
         reads={scored_tokens: Fraction(width)},
         writes={scored_tokens: Fraction(shape.outputs)},
-        layout="column",
+        layout=COLUMN_LAYOUT,
     )
     embedding = KindLetters("embedding", {"D": width}, tensors=OUTPUT_ALONE)
     streams = stream_matrices(shape.streams, shape.layers, shape.D)
@@ -373,7 +414,7 @@ def _by_window(attention: Attention, part: AttentionLayers, phase: Phase) -> Gro
         _attention_name(part.window),
         part.layers,
         **_attended_costs(attention.kernel(phase), part.window),
-        layout="heads",
+        layout=HEADS_LAYOUT,
         heads=attention.cache_heads,
         attends=phase if isinstance(attention, Gqa) else None,
         context={(entries,): Fraction(1)},
@@ -506,7 +547,7 @@ def _states(state: State, width: int, phase: Phase) -> Iterator[Group]:
         "state",
         state.layers,
         **_state_costs(state, decode=phase == DECODE),
-        layout="heads",
+        layout=HEADS_LAYOUT,
         copied_parts=(CopiedPart("", state.groups, reads=state.qk_elements),),
         heads=state.heads,
         bits=state.bits,
@@ -554,7 +595,7 @@ def _experts(shape: Shape) -> Iterator[Group]:
         "experts",
         **bound_costs(experts, {"B": tokens, "touched": touched}),
         moe=moe,
-        layout="fused",
+        layout=FUSED_LAYOUT,
     )
     if out is not None:
         yield _linear(out, layers)
@@ -562,4 +603,4 @@ def _experts(shape: Shape) -> Iterator[Group]:
         letters = {"D": width, "F": moe.Fe, "E": moe.shared, "k": moe.shared}
         shared = KindLetters("experts", letters, {**gate, "routing": "all"})
         costs = kind_costs(shared, {"B": TOKENS})
-        yield Group("shared", layers, "weights", **costs, layout="fused")
+        yield Group("shared", layers, "weights", **costs, layout=FUSED_LAYOUT)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator
 
@@ -16,9 +16,29 @@ from rooflines.hardware.entry_forms import PositiveInt
 MAX_MATRIX_SIZE = 2**40
 """Largest size that a model may have [1]."""
 
-Layout = Literal["column", "row", "heads", "fused", "whole"]
-"""Tensor-parallel layout: column takes the whole input and splits the output; row splits the input
-and sums the outputs; heads splits both; fused is column, then row; whole is the same everywhere."""
+
+class Layout(NamedTuple):
+    """Tensor-parallel layout: what every chip in a group has whole, and what chips share.
+
+    Attributes:
+        reads_whole: Every chip reads the whole input.
+        writes_whole: Every chip writes the whole output.
+        sums: Outputs are partial sums, for an all-reduce.
+        splits_weights: Chips share weights and FLOPs.
+    """
+
+    reads_whole: bool
+    writes_whole: bool
+    sums: bool
+    splits_weights: bool = True
+
+
+COLUMN_LAYOUT = Layout(reads_whole=True, writes_whole=False, sums=False)
+ROW_LAYOUT = Layout(reads_whole=False, writes_whole=True, sums=True)
+HEADS_LAYOUT = Layout(reads_whole=False, writes_whole=False, sums=False)
+FUSED_LAYOUT = Layout(reads_whole=True, writes_whole=True, sums=True)
+WHOLE_LAYOUT = Layout(reads_whole=True, writes_whole=True, sums=False, splits_weights=False)
+"""Matmul that splits its output; its input; both by heads; the first, then the second; nothing."""
 
 
 class CopiedPart(NamedTuple):
@@ -63,7 +83,7 @@ class Matrix:
     weights: int
     reads: int
     writes: int
-    layout: Layout = "column"
+    layout: Layout = COLUMN_LAYOUT
     copied_parts: tuple[CopiedPart, ...] = ()
 
 
@@ -79,7 +99,10 @@ Widths = Mapping[str, tuple[int, int]]
 
 
 def fused_matrix(
-    name: str, widths: Widths, layout: Layout = "column", shards: Mapping[str, int] | None = None
+    name: str,
+    widths: Widths,
+    layout: Layout = COLUMN_LAYOUT,
+    shards: Mapping[str, int] | None = None,
 ) -> Matrix:
     """Fuse projections with the same input into one matrix.
 

@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.errors import RooflinesError, at_path, check_choice
 from rooflines.basics.numbers import whole
+from rooflines.models.architecture import DECODE
 from rooflines.models.compressed_attention import SharedKv, rotary_bits
-from rooflines.models.parameter_counts import (
-    copied_router_weights,
-    copied_stream_weights,
-    copied_weights,
-    parameters_of,
+from rooflines.models.groups import groups_of
+from rooflines.models.parameter_counts import parameters_of
+from rooflines.models.split import (
+    BY_BATCH,
+    BY_HEADS,
+    CACHE_SPLITS,
+    Parallelism,
+    check_shares,
 )
-from rooflines.models.split import BY_BATCH, BY_HEADS, CACHE_SPLITS, Parallelism, check_shares
 from rooflines.models.state_layers import CONV_INPUT_BITS
 from rooflines.theory.attention_window import FULL_ATTENTION, AttentionWindow
 from rooflines.theory.costs import BITS_PER_BYTE
@@ -130,20 +133,24 @@ def cache_shards(heads: int, tp: int, cache_split: str = BY_HEADS) -> int:
 def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Parallelism) -> Fraction:
     """Weights per chip, copies included [byte], exact.
 
-    Tied token tables count once.
+    They are those of the groups, as steps read them, and what no group has: the embedding table,
+    norms, biases, layers that steps skip. Tied token tables count once.
 
     Args:
         shape: The model.
         bits: Bits per element by tensor class, from `ModelDtypes.bits` [bit].
         split: Split over chips.
     """
-    classes = parameters_of(shape).by_class
-    shares = (count * bits[name] * split.share(name) for name, count in classes.items())
-    copies = copied_weights(shape, split.shards) * bits["weights"]
-    routers = shape.moe_layers * copied_router_weights(shape, split.shards)
-    copies += routers * (bits["rest"] - bits["weights"])
-    copies += copied_stream_weights(shape, split.shards) * bits["rest"]
-    return sum(shares, copies) / BITS_PER_BYTE
+    further = {name: Fraction(count) for name, count in parameters_of(shape).by_class.items()}
+    resident_bytes = Fraction(0)
+    for group in groups_of(shape, DECODE):
+        if group.tensors is None or (group.tensors == "head" and not shape.unembedding):
+            continue  # a tied table counts as the embedding
+        elements = group.count * group.resident_weights
+        further[group.tensor_class] -= elements
+        resident_bytes += elements * group.chip_weight_bytes(split, bits)
+    shares = (count * bits[name] * split.share(name) for name, count in further.items())
+    return resident_bytes + sum(shares, Fraction(0)) / BITS_PER_BYTE
 
 
 def cache_on_chip(

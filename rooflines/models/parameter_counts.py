@@ -137,19 +137,6 @@ def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
     return sum((excess_weights(matrix, tp) for matrix in routing_matrices(shape)), Fraction(0))
 
 
-def copied_router_weights(shape: Shape, tp: int) -> Fraction:
-    """Weights per chip beyond an even share in one layer's router [1]."""
-    return Fraction(0) if shape.moe is None else excess_weights(shape.moe.router(shape.D), tp)
-
-
-def copied_stream_weights(shape: Shape, tp: int) -> Fraction:
-    """Weights per chip beyond an even share in all hyper-connections [1]."""
-    return sum(
-        (count * excess_weights(matrix, tp) for count, matrix in all_stream_matrices(shape)),
-        Fraction(0),
-    )
-
-
 def all_stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
     """Matmuls in hyper-connections, with counts."""
     return stream_matrices(shape.streams, shape.layers, shape.D)

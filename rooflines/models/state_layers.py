@@ -11,7 +11,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.entry_forms import Entry
 from rooflines.kinds.kinds import Tensor
 from rooflines.models.kind_costs import KindLetters
-from rooflines.models.matrix import CopiedPart, Matrix, ModelSize
+from rooflines.models.matrix import HEADS_LAYOUT, ROW_LAYOUT, CopiedPart, Matrix, ModelSize
 
 CONV_INPUT_BITS = 16
 """Bits per short-convolution input, which engines keep in bf16 for any state dtype [bit]."""
@@ -130,13 +130,15 @@ class State(Entry):
         steps and keys between them, by channel; their small sum over chips is not counted.
         """
         out = self.heads * self.value
-        last = Matrix("state-out", out * width, out, width, "row")
+        last = Matrix("state-out", out * width, out, width, ROW_LAYOUT)
         if self.kind == SHORT_CONV:
             return Matrix("state-in", width * 3 * out, width, 3 * out), last
         if self.rank is not None:
             steps = out * (2 * self.rank + self.qk_elements)
             copied = (CopiedPart("keys", 1, writes=self.qk_elements),)
-            between = Matrix("state-steps", steps, out, self.qk_elements + out, "heads", copied)
+            between = Matrix(
+                "state-steps", steps, out, self.qk_elements + out, HEADS_LAYOUT, copied
+            )
             return Matrix("state-in", width * 2 * out, width, 2 * out), between, last
         into, ranks, low = self.conv_channels + out, 0, 0
         if self.kind != LIGHTNING:

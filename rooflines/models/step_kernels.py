@@ -12,18 +12,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.memo import Memo
-from rooflines.models.architecture import DECODE, PREFILL, ROUTER
-from rooflines.models.compressed_attention import STREAMS, rotary_bits
+from rooflines.models.architecture import DECODE, PREFILL
+from rooflines.models.compressed_attention import rotary_bits
 from rooflines.models.groups import (
     DRAFT,
     MATMUL_LAYOUTS,
     draft_groups,
     groups_of,
 )
+from rooflines.models.matrix import HEADS_LAYOUT
 from rooflines.models.memory import cache_shards
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
-from rooflines.models.tensor_dtypes import INPUT, LM_HEAD, REST
+from rooflines.models.tensor_dtypes import INPUT
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import SEQUENCES, ActivatedExperts
 from rooflines.theory.kernel import NETWORK_BYTES, ExpertRouting, Kernel, Transfer, sent_bytes
@@ -33,12 +34,11 @@ from rooflines.theory.resources import collective_time
 from rooflines.theory.routing import UNIFORM, activated_experts, rank_hit_probability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.models.architecture import Phase, Shape
     from rooflines.models.groups import Group
     from rooflines.models.kind_costs import Terms
-    from rooflines.models.matrix import Layout
     from rooflines.models.split import Parallelism
     from rooflines.theory.extents import Extent
     from rooflines.theory.network import Link
@@ -97,7 +97,7 @@ def copies_of(groups: Iterable[Group], sharing: Sharing) -> Iterator[Copies]:
         if group.cache and sharing.cache_split == BY_BATCH:
             continue
         for part in group.copied_parts:
-            if part.shards < tp and (part.weights or group.layout == "whole"):
+            if part.shards < tp and (part.weights or not group.layout.splits_weights):
                 yield Copies(group.name, part.part, part.shards, tp / part.shards)
 
 
@@ -106,23 +106,11 @@ def token_share(split: Parallelism) -> Fraction:
     return Fraction(1) if split.parts > 1 else Fraction(1, split.dp)
 
 
-UNQUANTIZED = (ROUTER, *STREAMS)
-"""Kernels whose weights have the dtype of norms, biases and routers."""
-
 SHARED_EXPERTS = ("shared", f"{DRAFT}shared")
 """Kernels of shared experts; one all-reduce sums their outputs with routed experts'."""
 
 STATE_OUT = "state-out"
 """Kernel for a state's output; where it runs beside attention, one all-reduce sums both."""
-
-WHOLE_INPUT: frozenset[Layout] = frozenset(("column", "fused", "whole"))
-"""Layouts whose whole input every tensor-parallel chip reads."""
-
-WHOLE_OUTPUT: frozenset[Layout] = frozenset(("row", "fused", "whole"))
-"""Layouts whose whole output every tensor-parallel chip writes."""
-
-PARTIAL_SUMS: frozenset[Layout] = frozenset(("row", "fused"))
-"""Layouts whose outputs are partial sums, for an all-reduce."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,13 +249,11 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         return Poly(scaled) if scaled else ZERO
 
     if group.cache and sharing.cache_split == BY_BATCH:
-        group = replace(group, layout="heads", copied_parts=())  # chips have sequences of their own
+        group = replace(
+            group, layout=HEADS_LAYOUT, copied_parts=()
+        )  # chips have sequences of their own
     share = group.share("weights", split.shards)
-    weights = split.share("experts") if is_expert_parallel else share
-    tensors = LM_HEAD if group.tensors == "head" else group.tensors or "weights"
-    if group.name.removeprefix(DRAFT) in UNQUANTIZED:
-        tensors = REST
-    weight_bytes = amount(group.weights, weights * sharing.bytes_of(tensors))
+    weight_bytes = amount(group.weights, group.chip_weight_bytes(split, sharing.bits))
     if group.moe is not None and (sharing.routing != UNIFORM or group.moe.k == group.moe.choices):
         activated = activated_experts(group.moe.choices, group.moe.k, 1, sharing.routing)
         weight_bytes = constant(activated * next(iter(weight_bytes.terms.values())))
@@ -281,17 +267,17 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
         shared = Fraction(1, split.dp * split.shards) - Fraction(1, parts)
         cached = total((cached, amount(group.by_query, element_bytes * shared)))
 
-    def activation_traffic(cost: str, terms: Terms, whole_layouts: Collection[Layout]) -> Poly:
-        """Activation traffic [byte]; `whole_layouts` repeat it per chip, but not under ep."""
-        part = Fraction(1) if group.layout in whole_layouts else group.share(cost, split.shards)
+    def activation_traffic(cost: str, terms: Terms, *, whole: bool) -> Poly:
+        """Activation traffic [byte]; where every chip has it whole, but not under ep."""
+        part = Fraction(1) if whole else group.share(cost, split.shards)
         replica = Fraction(1, split.chips if is_expert_parallel else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
 
-    x = activation_traffic("reads", group.reads, WHOLE_INPUT)
-    out = activation_traffic("writes", group.writes, WHOLE_OUTPUT)
+    x = activation_traffic("reads", group.reads, whole=group.layout.reads_whole)
+    out = activation_traffic("writes", group.writes, whole=group.layout.writes_whole)
     moved = {"x": x, "out": out}
     if group.depth is not None:
-        depth = group.depth if group.layout in WHOLE_INPUT else group.depth / split.shards
+        depth = group.depth if group.layout.reads_whole else group.depth / split.shards
         moved |= {
             "x": x * (sharing.bits[INPUT] / sharing.bits["activations"]),
             "depth": constant(depth),
@@ -460,7 +446,7 @@ def _transfers(
     def transfer(kind: str, payload: Terms) -> Transfer:
         return Transfer(kind, Poly(payload), route, route.bytes_per_payload_byte(kind))
 
-    if group.layout == "heads" and group.cache and sharing.cache_split == BY_BATCH:
+    if group.layout == HEADS_LAYOUT and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
             sequence_terms: Terms = {
                 product: coefficient * size / split.chips for product, coefficient in terms.items()
@@ -472,5 +458,5 @@ def _transfers(
         return
     with_experts = group.name in SHARED_EXPERTS and (sums or split.parts == 1)  # one sum for both
     beside = shape.state is not None and shape.state.beside and group.name == STATE_OUT  # the same
-    if group.layout in PARTIAL_SUMS and not (with_experts or beside):
+    if group.layout.sums and not (with_experts or beside):
         yield transfer("all-reduce", outputs)
