@@ -120,8 +120,7 @@ class Config:
     @cached_property
     def kernel_sweeps(self) -> dict[str, AnyKernelSweep]:
         """Kernel sweeps by name."""
-        kinds = KindSweep | CollectiveSweep
-        return {name: sweep for name, sweep in self.every.items() if isinstance(sweep, kinds)}
+        return _kernel_sweeps(self.every)
 
     @cached_property
     def model_sweeps(self) -> Mapping[str, ModelSweep]:
@@ -164,6 +163,12 @@ class Config:
 def _of_kind(kind: type[SweepT], every: Mapping[str, AnySweep]) -> dict[str, SweepT]:
     """Sweeps with one kind by name."""
     return {name: sweep for name, sweep in every.items() if isinstance(sweep, kind)}
+
+
+def _kernel_sweeps(every: Mapping[str, AnySweep]) -> dict[str, AnyKernelSweep]:
+    """Kernel sweeps by name."""
+    kinds = KindSweep | CollectiveSweep
+    return {name: sweep for name, sweep in every.items() if isinstance(sweep, kinds)}
 
 
 def load_config(
@@ -239,12 +244,13 @@ def _checked(
         fitted = calibrations or shipped_calibrations()
         every = _sweeps(top, chips, calibrations, folder, mistakes)
         sweeps, model_sweeps = _of_kind(Sweep, every), _of_kind(ModelSweep, every)
+        kernel_sweeps = _kernel_sweeps(every)
         with mistakes.at("measurements") as part:
             measurements = _measurements(top, chips, fitted, folder, part)
         with mistakes.at("charts"):
             named = {*top.sweeps, *top.model_sweeps, *top.measurements}
             refused = named - {*every, *measurements}
-            specs = choose(top.charts, sweeps, model_sweeps, measurements, refused)
+            specs = choose(top.charts, sweeps, kernel_sweeps, model_sweeps, measurements, refused)
     for name, sweep in model_sweeps.items():
         unlikely += [
             doubt.within("model-sweeps", name) for doubt in contexts_beyond_training(sweep)

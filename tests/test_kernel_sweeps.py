@@ -13,6 +13,7 @@ from outputs_made import make_outputs
 from polars.testing import assert_frame_equal
 
 import rooflines
+from rooflines import charts
 from rooflines.config.schema import ConfigFile
 from rooflines.evaluation.row_frames import table_of
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -325,13 +326,31 @@ def test_a_run_has_tables_thresholds_a_summary_a_workbook_and_a_site(tmp_path):
     assert "attention" in (tmp_path / "bundle" / "method.html").read_text(encoding="utf-8")
 
 
-def test_a_chart_of_a_kernel_is_refused_with_the_reason():
-    sweeps = {"s0": ATTENTION}
+def test_charts_of_kernels_answer_each_sweep():
+    sweeps = {"s0": {**ATTENTION, "grid": {**ATTENTION["grid"], "S": [64, 1000, 4096]}}}
+    sweeps["s1"] = {"operation": "all-reduce", "grid": {"bytes": [1024, 2**20, 2**30]}}
+    sweeps["s1"] |= {"shards": [2, 8], "chips": "h100-sxm"}
     with pytest.raises(
         rooflines.RooflinesError, match="no sweep of operations, which critical needs"
     ):
         rooflines.load_config({"sweeps": sweeps, "charts": [{"chart": "critical", "sweep": "s0"}]})
-    assert rooflines.load_config({"sweeps": sweeps}).charts == ()
+    config = rooflines.load_config({"sweeps": sweeps})
+    assert [chart.id for chart in config.charts] == ["kernel-s0", "kernel-s1"]
+    results = charts.of_config(config)
+    attention = charts.view("kernel", results, "s0", chips=CHIPS)
+    assert attention.title == "Attention prefill is compute-bound from S = 415 to 738, by chip"
+    (alone,) = charts.view("kernel", results, "s0", chips=["h100-sxm"]).data["knees"].rows()
+    assert (alone[0], alone[1]) == ("h100-sxm", 738)
+    roof = charts.view("kernel", results, "s0", by="roofline", chip="h100-sxm")
+    assert roof.title == "H100 SXM, bf16 matrix unit: ridge 295 FLOP/byte"
+    rows = rooflines.rows(config, "s0").filter(chip="h100-sxm", B=4, K=8).collect()
+    attained = dict(rows.select("S", "attained_flops_per_s").rows())
+    assert roof.data["point"].select("size", "y").rows() == [(s, attained[s]) for s in (64, 4096)]
+    sent = charts.view("kernel", results, "s1")
+    sizes = "from 308,572 bytes on H100 SXM, by hops below"
+    assert sent.title == f"All-reduce is bound by bandwidth {sizes}"
+    assert "ring" in sent.subtitle
+    assert sent.data["curves"]["estimate_s"].null_count() == 0
 
 
 def test_the_schema_takes_kernels_and_refuses_other_kinds():

@@ -1,4 +1,4 @@
-"""Charts as Altair objects: nine kinds, one chart for each choice in their menus.
+"""Charts as Altair objects: ten kinds, one chart for each choice in their menus.
 
     >>> from rooflines import charts
     >>> results = charts.on_disk("results")      # or charts.of_config(rooflines.load_config())
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rooflines.charts.functions import chips as chips
     from rooflines.charts.functions import critical as critical
     from rooflines.charts.functions import front as front
+    from rooflines.charts.functions import kernel as kernel
     from rooflines.charts.functions import kernels as kernels
     from rooflines.charts.functions import levers as levers
     from rooflines.charts.functions import measured as measured
@@ -46,6 +47,7 @@ HOMES = {
         "chips",
         "critical",
         "front",
+        "kernel",
         "kernels",
         "levers",
         "measured",

@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     from rooflines.charts.views import Kind
     from rooflines.config.chart_fields import ChartConfig
     from rooflines.measured.timing_sets import MeasuredSet
+    from rooflines.sweep.config_sweeps import AnyKernelSweep
     from rooflines.sweep.operation_sweep import Sweep
     from rooflines.sweep.step_sweep import ModelSweep
 
 MAX_NAMED_CHIPS = 12
 """Chips of the largest sweep whose list counts as naming chips [1]; larger ones list catalogues."""
+
+MAX_KERNEL_CHARTS = 8
+"""Kernel sweeps that `auto` draws a chart of [1]."""
 
 MAX_MODELS = 4
 """Models that the gallery offers [1]."""
@@ -34,15 +38,17 @@ ADD_TIMINGS = (
 
 SOURCE_NAMES = {
     "sweeps": "no sweep of operations",
+    "kernel_sweeps": "no sweep of kernels",
     "model_sweeps": "no sweep of whole models",
     "measurements": "no set of timings of this config",
 }
 """Names of missing sources in messages."""
 
 
-def choose(
+def choose(  # noqa: PLR0913, PLR0917, the sources of charts
     charts: Sequence[ChartConfig] | None,
     sweeps: Mapping[str, Sweep],
+    kernel_sweeps: Mapping[str, AnyKernelSweep],
     model_sweeps: Mapping[str, ModelSweep],
     measurements: Mapping[str, MeasuredSet],
     refused: Collection[str] = (),
@@ -52,6 +58,7 @@ def choose(
     Args:
         charts: The config's list; None: `auto`.
         sweeps: The config's operation sweeps.
+        kernel_sweeps: Its sweeps over kernels.
         model_sweeps: Its sweeps over whole models.
         measurements: Its timing sets.
         refused: Refused sweeps and sets by name; their charts are left out.
@@ -64,6 +71,7 @@ def choose(
     """
     sources: dict[str, Mapping[str, Any]] = {
         "sweeps": sweeps,
+        "kernel_sweeps": kernel_sweeps,
         "model_sweeps": model_sweeps,
         "measurements": measurements,
     }
@@ -115,6 +123,8 @@ def _defaults(
     options: dict[str, tuple[Option, ...]] = {}
     if kind.source == "model_sweeps":
         options["model"] = tuple(sorted(source.models, key=rarity)[:MAX_MODELS])
+    elif kind.source == "kernel_sweeps":
+        options = {}
     elif models := layers_by_model(source.config.shapes or ()):
         order = sorted(models, key=lambda name: (not name, rarity(name)))[:MAX_MODELS]
         shapes = tuple(typical_layer(models[name]) for name in order)
@@ -123,15 +133,15 @@ def _defaults(
 
 
 def _auto_specs(sources: Mapping[str, Mapping[str, Any]], counts: Counter[str]) -> Iterator[Spec]:
-    """Specs of `auto`: for each kind that fits, its preferred sweep."""
+    """Specs of `auto`: for each kind that fits, its preferred sweep, or each."""
     for kind in kinds().values():
         fitting = [
             source
             for source in sources[kind.source].values()
             if not kind.unmet_need(source, auto=True) and not absent(kind, source)
         ]
-        if fitting:
-            source = min(fitting, key=kind.preferred)
+        fitting.sort(key=kind.preferred)
+        for source in fitting[: MAX_KERNEL_CHARTS if kind.each_sweep else 1]:
             chips, dtypes, options = _defaults(kind, source, counts)
             name = f"{kind.name}-{source.name}"
             yield Spec(

@@ -21,6 +21,7 @@ from rooflines.measured.timing_summary import measured_frame
 from rooflines.results.folders import MEASURED_FOLDER, MODEL_THRESHOLDS_FILE, THRESHOLDS_FILE
 from rooflines.results.tables import metadata_of, scan, scan_sweeps
 from rooflines.solvers.threshold_frames import sweep_thresholds
+from rooflines.sweep.kernel_sweep import KernelSweep
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.recipes import chips_of, sweep_of
 from rooflines.sweep.step_sweep import ModelSweep
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rooflines.basics.yaml_file import JSON
     from rooflines.hardware.entries import Chip
     from rooflines.sweep.cases import Block
+    from rooflines.sweep.config_sweeps import AnyKernelSweep
     from rooflines.sweep.operation_sweep import OperationCase
 
 
@@ -58,6 +60,7 @@ class Results:
         rows: The table from a sweep over operations or whole models, for some chips.
         thresholds: The thresholds from an operation sweep, for some chips.
         sweep: An operation sweep: its rates, costs and axes.
+        kernel_sweep: A sweep over a kernel.
         model_sweep: A sweep of whole models.
         joined: A set of timings joined with the model.
         place: The folder or the config that they are from.
@@ -67,6 +70,7 @@ class Results:
     rows: Callable[..., pl.LazyFrame]
     thresholds: Callable[..., pl.LazyFrame]
     sweep: Callable[[str], Sweep]
+    kernel_sweep: Callable[[str], AnyKernelSweep]
     model_sweep: Callable[[str], ModelSweep]
     joined: Callable[[str], MeasuredRows]
     place: str
@@ -104,11 +108,11 @@ class Results:
         """Compute the kernels of a model's steps on a chip."""
         return _kernels(self, sweep, model, chip)
 
-    def source(self, kind: str, name: str) -> Sweep | ModelSweep | MeasuredRows:
+    def source(self, kind: str, name: str) -> Sweep | AnyKernelSweep | ModelSweep | MeasuredRows:
         """Source for a kind's charts: a sweep, or a timing set.
 
         Args:
-            kind: `sweeps`, `model_sweeps` or `measurements`.
+            kind: `sweeps`, `kernel_sweeps`, `model_sweeps` or `measurements`.
             name: Its name.
 
         Raises:
@@ -116,6 +120,8 @@ class Results:
         """
         if kind == "measurements":
             return self.joined(name)
+        if kind == "kernel_sweeps":
+            return self.kernel_sweep(name)
         return self.model_sweep(name) if kind == "model_sweeps" else self.sweep(name)
 
     def __repr__(self) -> str:
@@ -254,6 +260,7 @@ def on_disk(results: str | Path) -> Results:
         rows=lambda sweep, chips=(): normalized(scan(results, sweep), chips),
         thresholds=lambda sweep, chips=(): normalized(solved()[sweep], chips),
         sweep=sweep_on_disk,
+        kernel_sweep=sweep_on_disk,
         model_sweep=sweep_on_disk,
         joined=lambda name: joined_on_disk(results, name),
         place=str(results),
@@ -285,10 +292,11 @@ def of_config(config: Any) -> Results:  # noqa: ANN401, a Config, which is above
             sweep_thresholds(config.sweep(sweep)).lazy(), chips
         ),
         sweep=lambda name: config.sweep(name, Sweep),
+        kernel_sweep=lambda name: config.sweep(name, KernelSweep),
         model_sweep=lambda name: config.sweep(name, ModelSweep),
         joined=joined,
         place=config.file,
-        names=(*config.sweeps, *config.model_sweeps),
+        names=(*config.sweeps, *config.kernel_sweeps, *config.model_sweeps),
     )
 
 

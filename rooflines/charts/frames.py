@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rooflines.basics.errors import Mistakes, RooflinesError, check_choices
 from rooflines.basics.lazy import pl
 from rooflines.hardware.entries import MAIN_MEMORY
+from rooflines.sweep.collective_sweep import CollectiveSweep
+from rooflines.sweep.kind_sweep import KindCase, KindSweep
 from rooflines.theory.network import axes_text
 from rooflines.theory.resources import RESOURCES
 
@@ -174,7 +176,13 @@ def dtypes_by_chip(source: Any) -> dict[str, set[str]]:  # noqa: ANN401, of any 
     """
     if hasattr(source, "op"):
         return dict(source.dtypes_by_chip)
-    if hasattr(source, "blocks"):
+    if isinstance(source, KindSweep | CollectiveSweep):
+        pairs = [
+            (case.chip, name)
+            for case in source.cases
+            for name in ([case.dtypes] if isinstance(case, KindCase) else source.combinations)
+        ]
+    elif hasattr(source, "blocks"):
         cases = (case for block in source.blocks for case in block.cases)
         with_capacity = (case for case in cases if case.machine.level.capacity_bytes is not None)
         pairs = list(dict.fromkeys((case.chip, case.dtypes.label) for case in with_capacity))

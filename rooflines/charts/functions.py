@@ -125,6 +125,9 @@ def levers(
     return chart_of(lever_view(thresholds, axis, time=time, chips=chips, title=title).spec())
 
 
+kernel = _drawing("kernel")
+
+
 def kernels(
     kernels: pl.DataFrame,
     chip: str,

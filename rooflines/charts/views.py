@@ -155,7 +155,7 @@ class Kind:
         name: Its name in configs.
         heading: Its heading on the site, from `kinds.json`.
         caption: Reading guide, from `kinds.json` too.
-        source: Source kind: `sweeps`, `model_sweeps` or `measurements`.
+        source: Source kind: `sweeps`, `kernel_sweeps`, `model_sweeps` or `measurements`.
         menus: Menus for a sweep, given the options already chosen.
         view: Draws one choice, from the results, the sweep or set of timings, the chips to compare,
             and an option for each menu.
@@ -163,6 +163,7 @@ class Kind:
         reads: Columns that it reads in the sweep's table; empty if thresholds are enough.
         preferred: Sort key of sweeps, best first, for `auto`.
         multi_chip: Several chips share one picture.
+        each_sweep: `auto` draws every sweep that fits, each a question, not the preferred one.
         most_chips: Maximum number of chips compared [1].
     """
 
@@ -176,6 +177,7 @@ class Kind:
     reads: tuple[str, ...] = ()
     preferred: Callable[[Any], tuple[int, ...]] = lambda _: ()
     multi_chip: bool = False
+    each_sweep: bool = False
     max_chips: int = 6
 
     def unmet_need(self, sweep: Any, *, auto: bool = False) -> str | None:  # noqa: ANN401, of any kind

@@ -307,8 +307,6 @@ def _names() -> str:
 
 def _recipe_of(config: Config, chart: Spec) -> JSON:
     """The recipe of what a chart shows."""
-    source = registry.kinds()[chart.chart].source
-    if source == "measurements":
+    if registry.kinds()[chart.chart].source == "measurements":
         return config.measurements[chart.sweep].recipe()
-    sweeps = config.model_sweeps if source == "model_sweeps" else config.sweeps
-    return recipe_of(sweeps[chart.sweep], chips=chart.chips)
+    return recipe_of(config.every[chart.sweep], chips=chart.chips)

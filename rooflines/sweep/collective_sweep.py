@@ -181,8 +181,8 @@ class CollectiveSweep(KernelSweep[CollectiveCase]):
 
     @property
     def combinations(self) -> dict[str, str]:
-        """No dtypes: a payload is counted in bytes."""
-        return {}
+        """In place of dtypes: a payload is counted in bytes."""
+        return {PAYLOAD: self.kernel_name}
 
     @property
     def solved(self) -> tuple[str, ...]:
