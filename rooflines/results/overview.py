@@ -157,7 +157,8 @@ def _summary_rows(
         for name, resource in zip(bounds, RESOURCES, strict=True)
     )
     shared = [name for name in sizes.columns if name in rows.columns]
-    frame = rows.join(sizes, on=shared, how="left", maintain_order="left").with_columns(
+    frame = rows.join(sizes, on=shared, how="left", maintain_order="left", nulls_equal=True)
+    frame = frame.with_columns(
         sweep=pl.lit(sweep["sweep"]),
         axis=pl.lit(sweep["axis"], pl.String),
         compute_bound=pl.col(f"{MATH.bound}-bound") / pl.col("rows"),

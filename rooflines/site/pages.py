@@ -104,6 +104,14 @@ def pages(  # noqa: PLR0913, what the pages show
         yield page, TEMPLATES.get_template(page).render(**shared, **page_values.get(page, {}))
 
 
+def _operation_text(config: JSON) -> str:
+    """Operation, kind, chain or collective in a sweep's config."""
+    operation = config.get("operation")
+    if isinstance(operation, str):
+        return operation
+    return " + ".join(operation) if operation else ", ".join(config["sequence"])
+
+
 def _sweep(recipe: JSON, thresholds: Mapping[str, int]) -> JSON:
     """Sweep as a table row: operation, and counts: chips, dtypes and thresholds."""
     config = recipe["config"]
@@ -111,9 +119,9 @@ def _sweep(recipe: JSON, thresholds: Mapping[str, int]) -> JSON:
     named = [sharding if isinstance(sharding, str) else "custom" for sharding in shardings]
     return {
         "name": recipe["sweep"],
-        "operation": config["operation"],
+        "operation": _operation_text(config),
         "chips": len(recipe["chips"]),
-        "dtypes": len(config["dtypes"]),
+        "dtypes": len(config.get("dtypes") or "") or "–",
         "shardings": shardings if isinstance(shardings, str) else ", ".join(dict.fromkeys(named)),
         "thresholds": thresholds.get(recipe["sweep"], 0),
     }

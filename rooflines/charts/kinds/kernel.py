@@ -310,10 +310,10 @@ def _sentences(
     where = f" on {chip_label(chips[0])}" if len(chips) == 1 else ""
     if not isinstance(sweep, KindSweep):
         sizes = [row["critical"] for row in solved if row["critical"]]
-        if sizes and len(solved) == 1:
-            text = (
-                f"{name} is bound by bandwidth from {count(sizes[0])} bytes{where}, by hops below"
-            )
+        if sizes and len(sizes) == len(solved):
+            span = count(min(sizes))
+            span += "" if len({*sizes}) == 1 else f" to {count(max(sizes))}"
+            text = f"{name} is bound by bandwidth from {span} bytes{where}, by hops below"
             yield Sentence(text=text, rows=solved, every=every)
         yield Sentence(text=f"{name}: time over its payload{where}")
         return
