@@ -25,14 +25,14 @@ const SENTENCES = (() => {
   }
   /** True if a bound is a mean over uniform routing, which another routing may beat. */
   const isMeanBound = ({ subject, isTraining, model }) =>
-    subject !== MATMUL && !isTraining && model.has_experts;
+    subject !== MATMUL && !isTraining && Boolean(model?.has_experts);
   /** Bound in words: at least, or a mean. */
-  const boundText = (state, lower) => (isMeanBound(state)
+  const stepBoundText = (state, lower) => (isMeanBound(state)
     ? `${seconds(lower)} at the mean of uniform routing` : `at least ${seconds(lower)}`);
   /** Estimate with its band, and the bound. */
   function estimateText(state, { estimate: { time, band }, times: { lower } }) {
     const bandText = band ? ` (${band.map(seconds).join(" to ")}, ${bandShare(state)})` : "";
-    return `${seconds(time)}${bandText}, ${boundText(state, lower)}`;
+    return `${seconds(time)}${bandText}, ${stepBoundText(state, lower)}`;
   }
   /** Noun for the shown times. */
   function basisNoun({ basis, subject, question }) {
@@ -331,7 +331,7 @@ const SENTENCES = (() => {
     const time = row.time ?? times.serial;
     const timeText = estimate ? `about ${estimateText(state, row)}`
       : `${seconds(time)} if every kernel ran at its bound, one after another,`
-        + ` ${boundText(state, times.lower)}`;
+        + ` ${stepBoundText(state, times.lower)}`;
     return `${start} ${timeText}, ${times.bound}-bound: ${ratesText(state, row, time)}.`;
   }
 
