@@ -188,7 +188,8 @@ def columns_of(table: str, dims: tuple[str, ...] = (), /, **has: bool) -> tuple[
     table_entry = CONTENT["tables"][table]
     nulls: dict[str, str] = table_entry.get("if-null", {})
     meanings: dict[str, str] = table_entry.get("meanings", {})
-    lacking = [names.split() for need, names in CONTENT["needs"].items() if not has.get(need)]
+    met = {*table_entry.get("meets", "").split(), *(need for need in has if has[need])}
+    lacking = [names.split() for need, names in CONTENT["needs"].items() if need not in met]
     absent = {*table_entry.get("without", "").split(), *chain(*lacking)}
     columns: list[Column] = []
     for section in table_entry["sections"].split():
