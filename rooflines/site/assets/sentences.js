@@ -188,7 +188,7 @@ const SENTENCES = (() => {
   // ------------------------------------------------------------------------------------- kernels
 
   /** A bottleneck in words. */
-  const boundText = (bound) =>
+  const bottleneckText = (bound) =>
     (bound === KERNELS.VECTOR ? "bound by the vector unit" : `${bound}-bound`);
 
   /** Rate in a time: FLOP/s with the peak share, else the traffic. */
@@ -207,10 +207,10 @@ const SENTENCES = (() => {
       ? `${seconds(lower)} at the mean of uniform routing, at least ${seconds(strict)} whatever`
         + " the routing"
       : `at least ${seconds(lower)}`;
-    if (!estimate) return `${least}, ${boundText(bound)}`;
+    if (!estimate) return `${least}, ${bottleneckText(bound)}`;
     const { time, band } = estimate;
     const bandText = band ? ` (${band.map(seconds).join(" to ")}, ${bandShare(state)})` : "";
-    return `about ${seconds(time)}${bandText}, ${least}, ${boundText(bound)}`;
+    return `about ${seconds(time)}${bandText}, ${least}, ${bottleneckText(bound)}`;
   }
 
   /** Kernel's lead: time, bottleneck and rate. */
