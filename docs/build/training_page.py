@@ -16,7 +16,7 @@ from documents import DOCS
 import rooflines
 from rooflines import models
 from rooflines.basics.text import seconds, significant
-from rooflines.evaluation.row_frames import KernelTable
+from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.fits.calibration_files import Errors, FittedTraining
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.models.architecture import Shape
@@ -79,9 +79,19 @@ def row_of(  # noqa: PLR0913, PLR0917, a question
     plan: Mapping[str, object],
     dtypes: str = "bf16",
 ) -> dict[str, Any]:
-    """The row of a step of training."""
-    answer = rooflines.train(chip, model, B=sequences, S=tokens, dtypes=dtypes, split=plan)
-    return dict(answer.row)
+    """The row of a step of training, without the rest of an answer."""
+    form = model.shape.model_dump(include={*Shape.model_fields}, exclude_none=True)
+    sweep = sweep_on(
+        {"name": "one", **form},
+        chip,
+        dtypes,
+        phase="train",
+        splits=[plan],
+        grid={"B": sequences, "S": tokens},
+        thresholds=[],
+    )
+    (row,) = table_of(sweep).stored_frame().collect().to_dicts()
+    return row
 
 
 def measured_steps() -> Iterator[MeasuredStep]:
