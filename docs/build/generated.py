@@ -15,6 +15,7 @@ from docstring_tables import MAP, with_guarantees, with_rooms
 from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
 from excerpts import with_excerpts
 from held_out import FAQ, with_held_out_errors
+from memory_page import MEMORY, with_starts
 from outputs import with_outputs
 from performance import (
     CONFIG,
@@ -48,6 +49,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     JUDGED_RUNS: (judged_text,),
     ACCURACY: (with_errors,),
     SERVE: (with_output, with_serving_values),
+    MEMORY: (with_output, with_starts),
     TRAIN: (with_output, with_step),
     CONFIG: (with_rows,),
     CONFIG_REFERENCE: (with_reference,),

@@ -359,6 +359,7 @@ def column_records() -> list[dict[str, str]]:
             tokens=True,
             training=True,
             levers=True,
+            engine=True,
             **dict.fromkeys(KERNEL_NEEDS, name != OPERATION_TABLE),
         )
         for name in CONTENT["tables"]
