@@ -14,7 +14,7 @@ from rooflines.basics.numbers import MAX_SIZE
 from rooflines.kinds.formulas import compile_expressions, compile_quick
 from rooflines.kinds.kernel_forms import BYTE_BITS, kernel_sizes
 from rooflines.kinds.kinds import VECTOR
-from rooflines.kinds.placed_kernels import EXPONENTIALS, VECTOR_BOUND, PlacedKernel
+from rooflines.kinds.placed_kernels import EXPONENTIALS, VECTOR_BOUND, PlacedKernel, unit_times
 from rooflines.theory.resources import MATH, MEMORY
 from rooflines.theory.times import TIE_SHARE
 
@@ -237,13 +237,15 @@ class PreparedKernel:
             given = dict(zip(self.letters, values, strict=True))
             self.form.check(self.form.complete(given))
         memory_bytes = _quotient(units, self.units_per_byte)
-        matrix, vector, memory, exp = self._rates
-        t_vector = vector_flops / vector if vector_flops and vector else None
-        t_exp = exponentials / exp if exponentials and exp else None
-        t_math = flops / matrix if matrix else None
-        if self.is_vector:
-            t_math, t_vector = t_vector, None
-        t_memory = memory_bytes / memory
+        t_math, t_memory, t_vector, t_exp = unit_times(
+            flops,
+            vector_flops,
+            memory_bytes,
+            exponentials,
+            self._rates,
+            _time,
+            is_vector=self.is_vector,
+        )
         t_lower, t_upper, bound = self._bound(t_math, t_vector, t_memory, t_exp)
         return KernelResult(
             flops, memory_bytes, vector_flops, exponentials, pairs, touched,
@@ -278,20 +280,18 @@ class PreparedKernel:
         names = ("flops", "vector_flops", "exponentials", "pairs", "touched", "units", "holds")
         columns = dict(zip(names, values, strict=True))
         columns["memory_bytes"] = columns.pop("units") / self.units_per_byte
-        matrix, vector, memory, exp = self._rates
-
-        def time(work: str, rate: float | None) -> pl.Expr:
-            """Time of work; null: none."""
-            if rate is None:
-                return _expression(None)
-            return pl.when(columns[work] > 0).then(columns[work] / rate)
-
-        vector_time = time("vector_flops", vector)
-        columns["t_math_s"] = vector_time if self.is_vector else columns["flops"] / matrix
-        columns["t_memory_s"] = columns["memory_bytes"] / memory
-        columns["t_vector_s"] = _expression(None) if self.is_vector else vector_time
-        columns["t_exp_s"] = time("exponentials", exp)
-        return columns
+        times = unit_times(
+            columns["flops"],
+            columns["vector_flops"],
+            columns["memory_bytes"],
+            columns["exponentials"],
+            self._rates,
+            _time_expression,
+            is_vector=self.is_vector,
+        )
+        return columns | {
+            f"t_{resource}_s": _expression(time) for resource, time in times._asdict().items()
+        }
 
 
 def plain_sizes(sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,6 +300,20 @@ def plain_sizes(sizes: Mapping[str, Any]) -> dict[str, Any]:
         letter: index(size) if hasattr(size, "__index__") and size.__class__ is not bool else size
         for letter, size in sizes.items()
     }
+
+
+def _time(work: float, rate: float | None, *, is_optional: bool = True) -> float | None:
+    """Work over rate [s]; None without a rate, or optional work."""
+    return work / rate if rate and (work or not is_optional) else None
+
+
+def _time_expression(
+    work: pl.Expr, rate: float | None, *, is_optional: bool = True
+) -> pl.Expr | None:
+    """Work over rate in rows [s]; null without a rate, or optional work."""
+    if rate is None:
+        return None
+    return pl.when(work > 0).then(work / rate) if is_optional else work / rate
 
 
 def _expression(value: Any) -> pl.Expr:  # noqa: ANN401, a number, an expression or None

@@ -18,7 +18,7 @@ from rooflines.theory.operation import MATRIX
 from rooflines.theory.resources import math_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rooflines.hardware.entries import Chip, Efficiency
     from rooflines.kinds.kernel_forms import KernelForm, Work
@@ -50,6 +50,15 @@ class KernelTimes(NamedTuple):
     exp: Any
 
 
+class RateNumbers(NamedTuple):
+    """Rates as numbers, as `KernelRates` has them."""
+
+    matrix: Any
+    vector: Any
+    memory: Any
+    exp: Any
+
+
 @dataclass(frozen=True)
 class KernelRates:
     """Rates of a chip for one kernel.
@@ -67,14 +76,10 @@ class KernelRates:
     exp: Fraction | None
 
     @cached_property
-    def floats(self) -> tuple[float | None, float | None, float, float | None]:
-        """Rates as floats, in the order of the attributes."""
-        matrix, vector, memory, exp = (
-            None if rate is None else float(rate)
-            for rate in (self.matrix, self.vector, self.memory, self.exp)
-        )
-        assert memory is not None  # noqa: S101, a kernel without memory has no bound
-        return matrix, vector, memory, exp
+    def floats(self) -> RateNumbers:
+        """Rates as floats."""
+        rates = (self.matrix, self.vector, self.memory, self.exp)
+        return RateNumbers(*(None if rate is None else float(rate) for rate in rates))
 
 
 def kernel_rates(
@@ -120,6 +125,44 @@ def _rate(
     return math_rate(rates, dtype) if dtype in rates.peaks else None
 
 
+def unit_times(  # noqa: PLR0913, PLR0917, the works of a kernel
+    flops: Any,  # noqa: ANN401, numbers or expressions
+    vector_flops: Any,  # noqa: ANN401, the same
+    memory_bytes: Any,  # noqa: ANN401, the same
+    exponentials: Any,  # noqa: ANN401, the same
+    rates: KernelRates | RateNumbers,
+    time: Callable[..., Any],
+    *,
+    is_vector: bool,
+) -> KernelTimes:
+    """Resource times: each work over its unit's rate [s].
+
+    Args:
+        flops: Matrix-unit work [FLOP].
+        vector_flops: Vector-unit work [FLOP].
+        memory_bytes: Bytes read and written [byte].
+        exponentials: Exponentials [1].
+        rates: The rates.
+        time: Function from work and rate to their quotient; None without a rate, or without work
+            that is optional.
+        is_vector: Whether `math` is the vector unit's, as in kernels without products.
+    """
+    vector = time(vector_flops, rates.vector)
+    return KernelTimes(
+        vector if is_vector else time(flops, rates.matrix, is_optional=False),
+        time(memory_bytes, rates.memory, is_optional=False),
+        None if is_vector else vector,
+        time(exponentials, rates.exp),
+    )
+
+
+def exact_time(
+    work: int | Fraction, rate: Fraction | None, *, is_optional: bool = True
+) -> Fraction | None:
+    """Work over rate, exact [s]; None without a rate, or optional work."""
+    return Fraction(work) / rate if rate and (work or not is_optional) else None
+
+
 def times_of_work(work: Work, rates: KernelRates, unit: str) -> KernelTimes:
     """Resource times for work, exact [s].
 
@@ -128,15 +171,14 @@ def times_of_work(work: Work, rates: KernelRates, unit: str) -> KernelTimes:
         rates: The rates.
         unit: The unit that `math` stands for.
     """
-    vector = None
-    if work.vector_flops and rates.vector is not None:
-        vector = Fraction(work.vector_flops) / rates.vector
-    math = vector if unit == VECTOR else Fraction(work.flops) / (rates.matrix or 1)
-    exp = None
-    if work.exponentials and rates.exp:
-        exp = Fraction(work.exponentials) / rates.exp
-    return KernelTimes(
-        math, Fraction(work.memory_bytes) / rates.memory, None if unit == VECTOR else vector, exp
+    return unit_times(
+        work.flops,
+        work.vector_flops,
+        work.memory_bytes,
+        work.exponentials,
+        rates,
+        exact_time,
+        is_vector=unit == VECTOR,
     )
 
 
