@@ -170,9 +170,9 @@ class KindSweep(KernelSweep[KindCase]):
         if (dtypes, shared) not in self._timed:
             form, grid = self.forms[dtypes], self.grid
             roots = {name: grid[name].same_as or name for name in grid}
-            is_untimed = form.kind.name not in TIMED_KINDS or is_chunk(form, roots)
-            amount = amounts_in(form, [*grid])
-            kernel = None if is_untimed else timed_kernel(form, amount, shares_heads=shared)
+            kernel = None
+            if form.kind.name in TIMED_KINDS and not is_chunk(form, roots):
+                kernel = timed_kernel(form, amounts_in(form, [*grid]), shares_heads=shared)
             self._timed[dtypes, shared] = kernel
         return self._timed[dtypes, shared]
 
