@@ -164,8 +164,10 @@ class SweepConfig(SweepKeys, OperationKeys):
 
 def sweep_config(value: object) -> object:
     """Sweep config by its operation: a kind, a chain of kinds, a collective, else an einsum."""
-    if isinstance(value, SweepConfig | KernelKeys) or not isinstance(value, Mapping):
+    if isinstance(value, SweepConfig | KernelKeys):
         return value
+    if not isinstance(value, Mapping):
+        return SweepConfig.model_validate(value)
     operation = value.get("operation")
     if isinstance(operation, str) and chain_sign(operation) == SEQUENCE:
         value = {("sequence" if key == "operation" else key): value[key] for key in value}
@@ -180,7 +182,8 @@ def _config_type(operation: object, value: Mapping[str, object]) -> type[SweepCo
         operation: Its operation.
         value: All its keys.
     """
-    if "sequence" in value or isinstance(operation, list):
+    is_chain = isinstance(operation, list) and not {"sharding", "shapes"} & {*value}
+    if "sequence" in value or is_chain:
         return ChainSweepConfig
     if not isinstance(operation, str):
         return SweepConfig
