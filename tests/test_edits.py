@@ -125,28 +125,41 @@ def test_without_thresholds_files_have_the_columns_alone(tmp_path):
         assert ("B" in frame.columns) == ("T" not in frame.columns)
 
 
-@pytest.mark.parametrize("rows", [1, 700, 10**6])
-@pytest.mark.parametrize("rows_per_part", [1000, 40])  # 40: parts end between rows of a chip
-def test_tables_are_the_same_in_any_parts(rows, rows_per_part, monkeypatch, tmp_path):
+@pytest.fixture(scope="module")
+def whole_tables():
+    sweeps = map(rooflines.load_config(CONFIG).sweep, CONFIG["model-sweeps"])
+    tables = {
+        (sweep.name, folder): table
+        for sweep in sweeps
+        for folder, table in (("models", table_of(sweep)), ("layers", KernelTable(sweep)))
+    }
+    return {key: (table.sweep, table.stored_frame().collect()) for key, table in tables.items()}
+
+
+@pytest.mark.parametrize(
+    ("rows", "rows_per_part"),
+    [
+        (1, {"models": 1000, "layers": 1000}),
+        (700, {"models": 1000, "layers": 1000}),
+        (10**6, {"models": 1000, "layers": 1000}),
+        (10**6, {"models": 10, "layers": 170}),  # parts end between rows of a chip
+    ],
+)
+def test_tables_are_the_same_in_any_parts(rows, rows_per_part, whole_tables, monkeypatch, tmp_path):
     together(monkeypatch, rows)
-    config = copy.deepcopy(CONFIG)
-    for sweep in config["model-sweeps"].values():
-        sweep["rows_per_part"] = rows_per_part
-    loaded = rooflines.load_config(config)
-    for name in config["model-sweeps"]:
-        sweep = loaded.sweep(name)
-        for folder, table in (("models", table_of(sweep)), ("layers", KernelTable(sweep))):
-            paths = []
-            for part in planned_parts(config, folder):
-                if part.sweep == name:
-                    write_part(part.spec, tmp_path / part.path)
-                    paths.append(tmp_path / part.path)
-            frame, whole = pl.read_parquet(paths), table.stored_frame().collect()
-            assert_frame_equal(frame, whole, check_exact=True, categorical_as_str=True)
-            chips = whole["chip"].cast(pl.String)
-            kernels = folder == "layers"
-            assert dict(chips.value_counts().iter_rows()) == sweep.rows_by_chip(kernels=kernels)
-            assert chips.rle().len() == chips.n_unique(), "rows of a chip are neighbours"
+    for (name, folder), (sweep, whole) in whole_tables.items():
+        config = copy.deepcopy(CONFIG)
+        config["model-sweeps"][name]["rows_per_part"] = rows_per_part[folder]
+        parts = [part for part in planned_parts(config, folder) if part.sweep == name]
+        for part in parts:
+            write_part(part.spec, tmp_path / part.path)
+        frame = pl.read_parquet([tmp_path / part.path for part in parts])
+        assert_frame_equal(frame, whole, check_exact=True, categorical_as_str=True)
+        chips = whole["chip"].cast(pl.String)
+        by_chip = sweep.rows_by_chip(kernels=folder == "layers")
+        assert dict(chips.value_counts().iter_rows()) == by_chip
+        assert chips.rle().len() == chips.n_unique(), "rows of a chip are neighbours"
+        assert (len(parts) > len(by_chip)) == (rows_per_part[folder] < max(by_chip.values()))
 
 
 def test_slices_of_several_chips_are_those_of_the_table(monkeypatch):
