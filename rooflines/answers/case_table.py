@@ -376,8 +376,11 @@ def basis_notes(
     ):
         lacking = [row for row in rows if row.get(ESTIMATE_BASIS.column) is None]
         names = dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking)
-        if basis is SERIALIZED_BASIS and any(sweep.config.calibration for sweep in sweeps):
+        calibrated = any(sweep.config.calibration for sweep in sweeps)
+        if basis is SERIALIZED_BASIS and calibrated:
             yield f"Kernels one after another: no calibration of {', '.join(names)}."
+        elif calibrated and len(lacking) < len(rows):
+            yield f"Bounds alone, which no run reaches: no calibration of {', '.join(names)}."
 
 
 def waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:

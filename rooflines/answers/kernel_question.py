@@ -11,7 +11,7 @@ from rooflines.answers import name_search
 from rooflines.answers.model_kernels import MODEL_KINDS, model_sizes
 from rooflines.answers.question_sizes import values_of
 from rooflines.answers.word_forms import says_nothing
-from rooflines.answers.word_groups import longest_words
+from rooflines.answers.word_groups import chip_match, longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
 from rooflines.basics.quantities import quantity
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -45,7 +45,7 @@ LETTER_NAMES = {
     **dict.fromkeys(("seq", "seq_len", "seqlen", "ctx", "context", "isl", "kv_len"), "S"),
     **dict.fromkeys(("heads", "num_heads", "q_heads", "query_heads"), "N"),
     **dict.fromkeys(("kv_heads", "num_kv_heads", "key_heads"), "K"),
-    **dict.fromkeys(("head_dim", "head_size", "d_head"), "H"),
+    **dict.fromkeys(("head_dim", "head_size", "d_head", "hd", "headdim", "dim_head"), "H"),
     **dict.fromkeys(("hidden", "width", "d_model", "hidden_size"), "D"),
     **dict.fromkeys(("ffn", "intermediate", "intermediate_size", "d_ff"), "F"),
     **dict.fromkeys(("num_experts",), "E"),
@@ -364,6 +364,7 @@ class _Words:
 
     def __init__(self, question: KernelQuestion, chips: Mapping[str, Chip]) -> None:
         self.question, self.chips = question, chips
+        self.head_dim: str | None = None
         self.model_sizes: Mapping[str, int] = {}
 
     def read(self, token: str) -> None:
@@ -372,7 +373,7 @@ class _Words:
         Raises:
             RooflinesError: It is nothing known.
         """
-        if not token or token.lower() in SAID_NOTHING:
+        if not token or token.lower() in SAID_NOTHING or self._repeats_kind(token):
             return
         readers = (
             self._key,
@@ -389,6 +390,11 @@ class _Words:
             fix = f"close to it: {', '.join(close)}" if close else "leave it out, or correct it"
             problem = f"has {quote(token)}, which is no part of {self.question.subject}"
             raise RooflinesError("the question", problem, fix)
+
+    def _repeats_kind(self, token: str) -> bool:
+        """Check for another name of the question's kind: gqa attention."""
+        kind = find_kind(token)
+        return kind is not None and kind is self.question.kind
 
     def _letters(self) -> tuple[str, ...]:
         question = self.question
@@ -411,6 +417,8 @@ class _Words:
         letter = self._letter(key)
         if letter:
             self._keep(letter, value)
+        elif key == "D" and {"N", "H"} <= {*self._letters()}:
+            self.head_dim = value
         elif name in ROLE_NAMES and name_search.find_dtypes(value):
             question.roles[ROLE_NAMES[name]] = str(name_search.find_dtypes(value))
         elif question.kind and name in question.kind.choices:
@@ -460,8 +468,8 @@ class _Words:
             self.question.shards.append(counted[1] or counted[4])
             return True
         parts = token.split(",")
-        matches = [name_search.find_chip(part, self.chips) for part in parts]
-        if not all(matches):
+        matches = [chip_match(part, self.chips) for part in parts if part[:1].isalpha()]
+        if len(matches) < len(parts) or not all(matches):
             return False
         for match in matches:
             if match:
@@ -560,6 +568,7 @@ class _Words:
         question = self.question
         for letter, size in self.model_sizes.items():
             question.sizes.setdefault(letter, [size])
+        self._take_heads_and_dim()
         self._add_kv_heads()
         if not question.chips:
             raise RooflinesError("chip", "is missing", "name one, such as h100")
@@ -575,6 +584,24 @@ class _Words:
             problem = f"is one chip's kernel, but {question.shards[0]} chips are named"
             fix = "ask one chip's part, such as N and K divided by tp"
             raise RooflinesError(question.subject, problem, fix)
+
+    def _take_heads_and_dim(self) -> None:
+        """Take H and D without N as heads and their dimension, as in B, H, S, D; a note says so.
+
+        Raises:
+            RooflinesError: D stands beside N, or without H.
+        """
+        if self.head_dim is None:
+            return
+        sizes, subject = self.question.sizes, self.question.subject
+        if "N" in sizes or "H" not in sizes:
+            letters = ", ".join(self._letters())
+            problem = f"has no D: its letters are {letters}"
+            raise RooflinesError(subject, problem, "write H, the dimension of a head")
+        sizes["N"], sizes["H"] = sizes["H"], values_of(self.head_dim, "D")
+        heads, dims = ",".join(map(str, sizes["N"])), ",".join(map(str, sizes["H"]))
+        note = f"H={heads} and D={dims} are taken as N={heads} heads of H={dims}"
+        self.question.notes.append(note)
 
     def _add_kv_heads(self) -> None:
         """Add as many KV heads as query heads, where none are typed; a note says so."""

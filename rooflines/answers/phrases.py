@@ -30,6 +30,9 @@ MAX_DTYPES = 3
 UNITS = {"flops": "FLOP", "vector_flops": "FLOP", "exponentials": ""}
 """Units of works that are not of bytes, by column."""
 
+ONE_REPLICA = "dp1"
+"""Parallelism of a training plan for one chip."""
+
 BEYOND = {
     "sizes": "beyond the timed sizes",
     "engine": "timed with another engine",
@@ -94,6 +97,8 @@ def step_title(
     if row["chips"] > 1:
         shared = "every split of" if every_split else f"{row['split']} on"
         split = f"{shared} {row['chips']} chips{_network(row)}"
+    elif row["split"].startswith(f"{ONE_REPLICA}-"):  # a plan of one chip, such as dp1-lora16
+        split = row["split"]
     subject = _subject(f"{row['model']} {row['phase']}", sizes)
     return Title(row["chip"], subject, row["dtypes"], split)
 

@@ -55,6 +55,7 @@ from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.architecture import TRAIN
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
+from rooflines.training.optimizers import OPTIMIZERS
 from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan
 
 if TYPE_CHECKING:
@@ -104,6 +105,9 @@ OPEN_SPLIT = re.compile(
 BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, such as fp8"
 
 FIX = "leave it out, or correct it; write sizes as 128x8192x8192, those of a model as B=64 S=8192"
+
+OPTIMIZER_NAMES = {"adamw": "adam", "adamw-8bit": "adam-8bit", "adam8bit": "adam-8bit"}
+"""Optimizers by other names."""
 
 DRAFT_WORDS = ("speculative", "speculation", "spec", "eagle", "eagle3", "mtp", "draft", "drafting")
 """Words of speculative decoding."""
@@ -325,6 +329,7 @@ class _Reader:
             self._model,
             self._engine,
             self._speculative,
+            self._optimizer,
             self._group,
             self._spoken,
             self._part_of_a_chip,
@@ -590,6 +595,14 @@ class _Reader:
         if word.lower() in DRAFT_WORDS:
             self.draft_word = word
         return word.lower() in DRAFT_WORDS
+
+    def _optimizer(self, word: str) -> bool:
+        """Take an optimizer by name in training: adamw, muon."""
+        name = OPTIMIZER_NAMES.get(word.lower(), word.lower())
+        is_optimizer = self.command == TRAIN_COMMAND and name in OPTIMIZERS
+        if is_optimizer:
+            self.question.keep("options", "optimizer", name)
+        return is_optimizer
 
     def _group(self, word: str) -> bool:
         """Take a maker or a generation as all of its chips."""

@@ -178,8 +178,8 @@ SIZE_KEYS: Mapping[str, str] = {
 """Size letters by key."""
 
 REQUEST_KEYS: Mapping[str, str] = {
-    **dict.fromkeys(("isl", "input", "input_len", "input_tokens", "prompt"), "input"),
-    **dict.fromkeys(("osl", "output", "output_len", "output_tokens"), "output"),
+    **dict.fromkeys(("isl", "in", "input", "input_len", "input_tokens", "prompt"), "input"),
+    **dict.fromkeys(("osl", "out", "output", "output_len", "output_tokens"), "output"),
 }
 """Tokens of a request by key."""
 
@@ -222,7 +222,7 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("optimizer", "loss", "lora", "lora_on", "base", "offload", "stack")},
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
     **dict.fromkeys(ACCUMULATION_KEYS, ACCUMULATION),
-    **dict.fromkeys(("took", "takes", "measured_at"), "measured"),
+    **dict.fromkeys(("took", "takes", "measured_at", "step_time", "step", "iteration"), "measured"),
 }
 """Options by key."""
 
@@ -265,7 +265,7 @@ NETWORK_SOFTWARE = "nccl"
 VERSUS = ("vs", "vs.", "versus", "compare", "compared")
 """Words between chips that are compared."""
 
-UNIT_NOUNS = ("million", "hour", "token", "second", "user")
+UNIT_NOUNS = ("million", "hour", "token", "second", "user", "mtok", "gpu", "chip")
 """Nouns after `per`: cost per million tokens."""
 
 NAME_OPTIONS = ("model", "gpu", "chip", "device", "hardware", "accelerator", "gpu_type")
@@ -300,7 +300,7 @@ RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge days kv cache kv-cache max-batch max_batch itl tbt tps million
+utilization ridge days mtok kv cache kv-cache max-batch max_batch itl tbt tps million
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())

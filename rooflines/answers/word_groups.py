@@ -59,6 +59,20 @@ WHOLE = re.compile(r"\d+")
 LIKE_A_NUMBER = re.compile(r"[\d$.][\w.,/%$+-]*")
 """A word that follows a key: batch 32, within 50ms, ctx 8k."""
 
+GLUED = re.compile(r"(bs|batch|ctx|seq|isl|osl)(\d+[kKmM]?)", re.IGNORECASE)
+"""A key with its number: bs64, ctx8k."""
+
+GLUED_AFTER = re.compile(r"(\d+[kK]?)(ctx|isl|osl|seq)", re.IGNORECASE)
+"""A number with its key behind: 8192ctx."""
+
+PRICE = re.compile(
+    r"\$?(\d+(?:\.\d+)?)\$?(?:/|per)(?:h|hr|hour|gpu-?h|gpuh|gpu-?hour)", re.IGNORECASE
+)
+"""A price of one chip: 2.5$/h."""
+
+LIMIT = re.compile(r"(tpot|itl|ttft|latency)(?:<=?|≤)(.+)", re.IGNORECASE)
+"""A limit: TPOT<30ms."""
+
 KV_WORDS = ("kv", "kv-cache", "kvcache")
 """Words after a dtype of the KV cache: fp8 kv cache."""
 
@@ -103,8 +117,22 @@ def joined_words(words: Iterable[str], chips: Mapping[str, Chip]) -> list[str]:
         words: As typed.
         chips: Entries by id.
     """
-    texts = [text for word in words for text in _words(word, chips)]
+    texts = [rewritten_word(text) for word in words for text in _words(word, chips)]
     return [text for text in _joined(texts, chips) if text not in (*STOPS,)]
+
+
+def rewritten_word(text: str) -> str:
+    """A word with its key and value apart: bs64, TPOT<30ms, 2.5$/h."""
+    if match := GLUED.fullmatch(text):
+        return f"{match[1].lower()}={match[2]}"
+    if match := GLUED_AFTER.fullmatch(text):
+        return f"{match[2].lower()}={match[1]}"
+    if match := PRICE.fullmatch(text):
+        return f"price={match[1]}"
+    if match := LIMIT.fullmatch(text):
+        key = "within" if match[1].lower() == "latency" else match[1].lower()
+        return f"{key}={match[2]}"
+    return text
 
 
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
@@ -224,6 +252,9 @@ class SpokenPhrase(NamedTuple):
 SPOKEN_PHRASES = tuple(
     SpokenPhrase(*phrase)
     for phrase in (
+        ("/h", r"\$?(\d+(?:\.\d+)?) ?(?:usd|dollars?|\$)?/(?:h|hr|hour)", r"price=\1"),
+        ("lora", r"lora(?: rank| r)?[ =](\d+)", r"lora\1"),
+        ("lora", r"lora r(?:ank)?=(\d+)", r"lora\1"),
         ("time to", r"time to first token\b", "prefill"),
         ("spec", r"spec(?:ulative)? decod(?:e|ing)", "speculative"),
         ("token", r"(\d+) (?:draft(?:ed)?|speculative) tokens?", r"drafted=\1"),

@@ -101,6 +101,9 @@ ANSWERED_BY = {
 }
 """Fixes for words that people type as commands."""
 
+ANOTHER_NAME = {"plan": "serve", "deploy": "serve", "serving": "serve"}
+"""Commands by other words that people type."""
+
 ASKING = ("explain", "train", "serve")
 """Commands whose words are a question."""
 
@@ -235,7 +238,13 @@ def _with_command(words: list[str]) -> list[str]:
             SPOKEN,
         )
 
-        misspelt = first.lower() not in {*PHASE_WORDS, *SPOKEN} and close_to(first, commands.known)
+        is_word = first.lower() in {*PHASE_WORDS, *SPOKEN}
+        misspelt = [] if is_word else close_to(first, commands.known)
+        asked = [name for name in misspelt if name in ASKING]
+        meant = ANOTHER_NAME.get(first.lower()) or (asked[0] if len(asked) == 1 else None)
+        if meant is not None and rest and first.isalpha():
+            click.echo(f"{first} is taken as {meant}", err=True)
+            return [meant, *rest]
         command_line = None if misspelt else with_command(words)
     if command_line is None:
         return words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from rooflines.answers.serve_answer import (
 )
 from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
+from rooflines.answers.word_groups import rewritten_word
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path
 from rooflines.basics.numbers import whole
 from rooflines.basics.quantities import quantity
@@ -36,6 +38,7 @@ from rooflines.cli.explain import (
 )
 from rooflines.cli.output import catalogues_of, config_option, prints_frame, table
 from rooflines.models.architecture import DECODE
+from rooflines.serving.deployments import COST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -65,6 +68,9 @@ OPTIONS = {
 
 SWEEP_OPTIONS = ("calibration", "routing", "as", "engine", *ENGINE_OPTIONS)
 """Options that reach the sweep as they are."""
+
+RATE = re.compile(r"\b(\d+(?:\.\d+)?) ?(?:req(?:uests)?/s(?:ec)?|rps|qps)\b", re.IGNORECASE)
+"""Requests a second: 20 req/s, 10rps."""
 
 LIMIT_KEYS = ("ttft", "tpot", "load", "users")
 """Options that may be typed as words with `=`."""
@@ -120,8 +126,13 @@ def command(
 def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Words without `ttft=2s` and others of these, which are options here."""
     rest, limits = [], {}
-    for word in " ".join(words).split():
+    text = RATE.sub(r"load=\1", " ".join(words))
+    for typed in text.split():
+        word = rewritten_word(typed)
         key, equals, value = word.partition("=")
+        if word.lower() == "cheapest":
+            limits["goal"] = COST
+            continue
         if equals and key_name(key) in LIMIT_KEYS:
             limits[key_name(key)] = value
         else:
