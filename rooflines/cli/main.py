@@ -240,8 +240,8 @@ def _with_command(words: list[str]) -> list[str]:
 
         is_word = first.lower() in {*PHASE_WORDS, *SPOKEN}
         misspelt = [] if is_word else close_to(first, commands.known)
-        asked = [name for name in misspelt if name in ASKING]
-        meant = ANOTHER_NAME.get(first.lower()) or (asked[0] if len(asked) == 1 else None)
+        questions = [name for name in misspelt if name in ASKING]
+        meant = ANOTHER_NAME.get(first.lower()) or (questions[0] if len(questions) == 1 else None)
         if meant is not None and rest and first.isalpha():
             click.echo(f"{first} is taken as {meant}", err=True)
             return [meant, *rest]
