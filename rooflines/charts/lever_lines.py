@@ -15,8 +15,9 @@ from rooflines.charts.kit.chart_text import chip_label, with_value
 from rooflines.charts.kit.label_placement import Plane
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
+from rooflines.dictionary.columns import FOUND, FROM, TO
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.solvers.serving_levers import LOWER_TIME
+from rooflines.solvers.serving_levers import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,20 +38,29 @@ class LeverText(NamedTuple):
         quantity: Title of the vertical axis.
         claim: Title, with the range of the thresholds in braces.
         linear: Whether the vertical axis starts at zero.
+        side: Side on which the lever pays, `from` or `to` the threshold.
     """
 
     quantity: str
     claim: str
     linear: bool = False
+    side: str = FROM
 
 
 LEVERS: Mapping[str, LeverText] = {
-    "B_draft": LeverText("Largest batch at which a draft pays", "A draft pays up to batches of {}"),
+    "B_draft": LeverText(
+        "Largest batch at which a draft pays", "A draft pays up to batches of {}", side=TO
+    ),
     "accepted_draft": LeverText(
         "Accepted tokens", "A draft pays above {} accepted tokens", linear=True
     ),
     "B_pools": LeverText("Batch of a mixed server", "Separate servers pay beyond batches of {}"),
-    "chunk": LeverText("Tokens of a prompt", "A decode step takes {} tokens of a prompt along"),
+    "chunk": LeverText(
+        "Tokens of a prompt",
+        "A decode step takes {} tokens of a prompt along",
+        linear=True,
+        side=TO,
+    ),
 }
 """Levers whose thresholds are along sizes of a grid."""
 
@@ -60,6 +70,13 @@ SIZES = {
     "target_s": ("Step time", kit.TIME_LABEL),
 }
 """Title and labels of the horizontal axis, by column."""
+
+TIMES = {
+    LOWER_TIME: "bounds",
+    SERIAL_TIME: "kernels one after another",
+    ESTIMATED_TIME: "estimates",
+}
+"""Times in the subtitle."""
 
 KEYS, CHIP_KEYS = ("model", "split", "dtypes", "T"), ("memory", "network")
 """Columns with one value in a chart, and with one for each chip."""
@@ -79,11 +96,14 @@ def lever_view(
     size = _size(rows, axis)
     rows = rows.sort("chip", size, maintain_order=True)
     _check_keys(rows, size)
+    _check_ends(rows, axis, size)
     points = rows.select(
         "chip",
         size=pl.col(size).cast(pl.Float64),
         threshold="critical_exact",
         pays="side",
+        said=pl.col("critical" if LEVERS[axis].side == TO else "critical_exact").cast(pl.Float64),
+        outcome=pl.col("outcome").cast(pl.String),
     )
     plane = _plane(points, linear=LEVERS[axis].linear)
     names = points["chip"].unique(maintain_order=True).to_list()
@@ -109,6 +129,17 @@ def _size(rows: pl.DataFrame, axis: str) -> str:
         problem = f"has {rows.height} numbers of {axis} along B, S and target_s, too few for a line"
         raise RooflinesError("thresholds", problem, f"list several sizes, and {axis} in thresholds")
     return size
+
+
+def _check_ends(rows: pl.DataFrame, axis: str, size: str) -> None:
+    """Refuse thresholds that a line and its title would show wrongly."""
+    several = rows.select("chip", size).is_duplicated().any()
+    if several or not rows["side"].drop_nulls().is_in([LEVERS[axis].side]).all():
+        problem = f"has several thresholds of {axis} at one {size}, or ones from its other side"
+        raise RooflinesError("thresholds", problem, "read them in the table, or keep one")
+    if FOUND not in rows["outcome"].cast(pl.String):
+        problem = f"has no {axis} at which the lever starts or ceases to pay: always or never"
+        raise RooflinesError("thresholds", problem, "list other sizes")
 
 
 def _check_keys(rows: pl.DataFrame, size: str) -> None:
@@ -149,9 +180,10 @@ def _plane_params(plane: Plane, size: str) -> dict[str, Any]:
 
 def _names(points: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """Chip names right of the plot, with the threshold at the largest size."""
-    last = points.group_by("chip", maintain_order=True).agg(pl.col("threshold").last())
+    last = points.group_by("chip", maintain_order=True).agg(pl.col("threshold", "said").last())
     texts = [
-        with_value(chip_label(chip), significant(value), NAME_ROOM) for chip, value in last.rows()
+        with_value(chip_label(chip), significant(value), NAME_ROOM)
+        for chip, value in last.select("chip", "said").iter_rows()
     ]
     heights = last["threshold"].clip(*plane.y).to_list()
     named = last.select("chip", threshold=pl.Series(heights), text=pl.Series(texts))
@@ -181,9 +213,10 @@ def _layers(axis: str, size: str, vendors: Mapping[str, str | None]) -> list[Lay
 
 
 def _claim(points: pl.DataFrame, axis: str, title: str | None) -> Sentence:
-    """Range of the thresholds that are drawn."""
-    low, high = (significant(end(points, "threshold")) for end in (frames.lowest, frames.highest))
-    rows = points.select("chip").unique(maintain_order=True).to_dicts()
+    """Range of the thresholds at which the lever starts or ceases to pay; `to` has whole sizes."""
+    found = points.filter(outcome=FOUND)
+    low, high = (significant(end(found, "said")) for end in (frames.lowest, frames.highest))
+    rows = found.select("chip").unique(maintain_order=True).to_dicts()
     text = LEVERS[axis].claim.format(f"{low} to {high}" if low != high else low)
     return Sentence(text=title or text, rows=rows, every=[row["chip"] for row in rows])
 
@@ -196,6 +229,15 @@ def _subtitle(rows: pl.DataFrame, size: str, time: str) -> str:
         for name in ("B", "S", "T")
         if name != size and row.get(name) is not None
     ]
-    by = "bounds" if time == LOWER_TIME else time
+    target = row.get("target_s")
+    if size != "target_s" and target is not None:
+        fixed.append(f"a step of {target * 1e3:g} ms")
+    elif row["axis"] == "chunk" and target is None:
+        fixed.append("no longer than decode alone")
+    by = TIMES.get(time, time)
+    slowdowns = rows["slowdown"].unique().to_list()
+    if time == ESTIMATED_TIME and len(slowdowns) == 1 and slowdowns[0] is not None:
+        by = f"{significant(slowdowns[0])} times the bounds"
+    missing = "always, never or no estimate" if by == TIMES[ESTIMATED_TIME] else "always or never"
     setting = [chip_label(str(row["model"])), str(row["dtypes"]), str(row["split"]), *fixed]
-    return f"{', '.join(setting)}; by {by}. Chips without a line: always or never."
+    return f"{', '.join(setting)}; by {by}. No point: {missing}."
