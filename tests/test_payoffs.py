@@ -6,17 +6,23 @@ Worked values are those of a peak of 989.4 TFLOP/s, the whitepaper's.
 import json
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from outputs_made import make_outputs
+from scenes import misfits
 
 import rooflines
 from rooflines import charts
+from rooflines.answers.claims import broken
 from rooflines.answers.lever_options import take_lever_keys
+from rooflines.basics.text import significant
+from rooflines.charts.chart_files import views_file, views_of
 from rooflines.charts.lever_lines import lever_view
+from rooflines.charts.views import View
 from rooflines.cli.main import run
 from rooflines.config.model_fields import PullLink
 from rooflines.solvers.payoffs import ends_of
@@ -439,6 +445,102 @@ def test_a_chart_has_a_line_for_each_chip_with_the_thresholds_of_the_table():
     with pytest.raises(rooflines.RooflinesError, match="several model") as refusal:
         charts.levers(pl.concat([rows.cast({"model": pl.String}), other]), "accepted_draft")
     assert ".filter(model=..)" in str(refusal.value)
+
+
+DRAWN: dict[str, Any] = {
+    "models": "llama-3.1-70b",
+    "chips": ["h100-sxm", "h200-sxm"],
+    "dtypes": "bf16",
+    "splits": [{"tp": 8}],
+    "layers": False,
+    "grid": {"B": [1, 128, 512], "S": [1024, 1536]},
+    "draft": {"tokens": 3, "accepted": 1.8},
+    "targets": {"t_step_s": [0.02]},
+    "levers": {"slowdown": 2},
+    "thresholds": ["accepted_draft", "B_draft", "chunk"],
+}
+
+
+def test_auto_draws_levers_along_sizes_with_the_thresholds_of_the_table(tmp_path):
+    config = {"model-sweeps": {"s": DRAWN}}
+    loaded = rooflines.load_config(config)
+    (chart,) = (chart for chart in loaded.charts if chart.chart == "levers")
+    assert chart.auto
+    make_outputs(config, tmp_path, "model-thresholds.parquet")
+    solved, views = rooflines.thresholds(loaded), [*views_of(charts.on_disk(tmp_path), chart)]
+    assert {case["lever"] for case, _ in views} == {*DRAWN["thresholds"]}
+    for case, view in views:
+        assert isinstance(view, View)
+        assert broken(view.claim) is None
+        time = "t_lower_s" if case["basis"] == "nominal" else "t_estimate_s"
+        expected = solved.filter(axis=case["lever"], time=time).drop_nulls("critical_exact")
+        expected = expected.filter(**{name: case[name] for name in ("S", "T") if name in case})
+        if "target" in case:
+            limit = {"free": None, "20 ms": 0.02}[str(case["target"])]
+            expected = expected.filter(pl.col("target_s").eq_missing(limit))
+        drawn = view.data["points"]
+        assert sorted(drawn["threshold"]) == sorted(expected["critical_exact"])
+        turning = expected.filter(outcome="found")
+        ends = turning["critical_exact" if case["lever"] == "accepted_draft" else "critical"]
+        for end in (min(ends), max(ends)):
+            assert significant(end) in view.title
+    specs = {str(case): view.spec() for case, view in views if isinstance(view, View)}
+    for size in ("slide", "paper"):
+        assert misfits(specs, size) == {}
+    choice: dict[str, Any] = {"lever": "chunk", "basis": "nominal", "S": 1536, "target": "20 ms"}
+    view = charts.view("levers", charts.of_config(loaded), "s", **choice)
+    titles = [
+        drawn["title"]
+        for drawn in views_file(views)["views"]
+        if choice.items() <= drawn["values"].items()
+    ]
+    assert titles == [view.title]
+
+
+@pytest.mark.parametrize(
+    ("keys", "problem"),
+    [
+        ({"thresholds": ["B"], "levers": None}, "among its thresholds; s lacks that"),
+        ({"grid": {"B": 1, "S": 1024}}, "several sizes along which a lever's thresholds differ"),
+    ],
+)
+def test_levers_without_a_size_are_not_drawn(keys, problem):
+    sweep = {**DRAWN, "thresholds": ["B_draft"], "targets": None, **keys}
+    config = {"model-sweeps": {"s": sweep}}
+    assert "levers" not in [chart.chart for chart in rooflines.load_config(config).charts]
+    with pytest.raises(rooflines.RooflinesError, match=problem):
+        rooflines.load_config({**config, "charts": [{"chart": "levers", "sweep": "s"}]})
+
+
+def test_separate_servers_are_drawn_over_targets_by_kernels_one_after_another():
+    sweep = {
+        **DRAWN,
+        "grid": {"B": [1, 64]},
+        "requests": [{"input": 8192, "output": 512}],
+        "targets": {"t_step_s": [0.02, 0.03]},
+        "thresholds": ["B_pools"],
+    }
+    config = rooflines.load_config({"model-sweeps": {"s": {**sweep, "draft": None}}})
+    view = charts.view("levers", charts.of_config(config), "s", basis="nominal")
+    expected = rooflines.thresholds(config).filter(time="t_serial_s").drop_nulls("critical_exact")
+    assert sorted(view.data["points"]["threshold"]) == sorted(expected["critical_exact"])
+    assert "by kernels one after another" in view.subtitle
+
+
+def test_a_name_has_the_threshold_at_the_largest_size_or_none():
+    config = rooflines.load_config({"model-sweeps": {"s": DRAWN}})
+    rows = rooflines.thresholds(config).filter(axis="B_draft")
+    cut = rows.filter(~((pl.col("chip") == "h200-sxm") & (pl.col("S") == 1536)))
+    texts = lever_view(cut, "B_draft").data["names"]["text"].to_list()
+    last = rows.filter(chip="h100-sxm", S=1536, time="t_lower_s")["critical"].item()
+    assert texts == [f"H100 SXM · {last:,}", "H200 SXM"]
+
+
+def test_a_lever_with_several_thresholds_at_a_size_is_no_line():
+    config = rooflines.load_config({"model-sweeps": {"s": DRAWN}})
+    rows = rooflines.thresholds(config).filter(axis="B_draft")
+    with pytest.raises(rooflines.RooflinesError, match="several thresholds of B_draft at one S"):
+        lever_view(pl.concat([rows, rows]), "B_draft")
 
 
 def test_a_summary_counts_thresholds_of_levers_by_the_bound(tmp_path):

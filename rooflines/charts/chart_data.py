@@ -58,7 +58,7 @@ class Results:
 
     Attributes:
         rows: The table from a sweep over operations or whole models, for some chips.
-        thresholds: The thresholds from an operation sweep, for some chips.
+        thresholds: The thresholds from an operation or model sweep, for some chips.
         sweep: An operation sweep: its rates, costs and axes.
         kernel_sweep: A sweep over a kernel.
         model_sweep: A sweep of whole models.
@@ -244,8 +244,13 @@ def on_disk(results: str | Path) -> Results:
     recipes = recipes_on_disk(results)
 
     @cache
-    def solved() -> Mapping[str, pl.LazyFrame]:
-        return scan_sweeps(Path(results) / THRESHOLDS_FILE)
+    def solved(file: str) -> Mapping[str, pl.LazyFrame]:
+        return scan_sweeps(Path(results) / file)
+
+    def thresholds(sweep: str, chips: Sequence[str] = ()) -> pl.LazyFrame:
+        of_models = isinstance(sweep_on_disk(sweep), ModelSweep)
+        file = MODEL_THRESHOLDS_FILE if of_models else THRESHOLDS_FILE
+        return normalized(solved(file)[sweep], chips)
 
     def recipe(sweep: str) -> JSON:
         with at_path(file=str(results)):
@@ -258,7 +263,7 @@ def on_disk(results: str | Path) -> Results:
 
     return Results(
         rows=lambda sweep, chips=(): normalized(scan(results, sweep), chips),
-        thresholds=lambda sweep, chips=(): normalized(solved()[sweep], chips),
+        thresholds=thresholds,
         sweep=sweep_on_disk,
         kernel_sweep=sweep_on_disk,
         model_sweep=sweep_on_disk,

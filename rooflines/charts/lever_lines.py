@@ -102,7 +102,7 @@ def lever_view(
         size=pl.col(size).cast(pl.Float64),
         threshold="critical_exact",
         pays="side",
-        said=pl.col("critical" if LEVERS[axis].side == TO else "critical_exact").cast(pl.Float64),
+        shown=pl.col("critical" if LEVERS[axis].side == TO else "critical_exact").cast(pl.Float64),
         outcome=pl.col("outcome").cast(pl.String),
     )
     plane = _plane(points, linear=LEVERS[axis].linear)
@@ -179,11 +179,15 @@ def _plane_params(plane: Plane, size: str) -> dict[str, Any]:
 
 
 def _names(points: pl.DataFrame, plane: Plane) -> pl.DataFrame:
-    """Chip names right of the plot, with the threshold at the largest size."""
-    last = points.group_by("chip", maintain_order=True).agg(pl.col("threshold", "said").last())
+    """Chip names right of the plot, with the threshold at the largest size if there is one."""
+    ends = points.group_by("chip", maintain_order=True).last()
+    reaches = (pl.col("size") == points["size"].max()) & (pl.col("outcome") == FOUND)
+    last = ends.with_columns(shown=pl.when(reaches).then("shown"))
     texts = [
-        with_value(chip_label(chip), significant(value), NAME_ROOM)
-        for chip, value in last.select("chip", "said").iter_rows()
+        chip_label(chip)
+        if value is None
+        else with_value(chip_label(chip), significant(value), NAME_ROOM)
+        for chip, value in last.select("chip", "shown").iter_rows()
     ]
     heights = last["threshold"].clip(*plane.y).to_list()
     named = last.select("chip", threshold=pl.Series(heights), text=pl.Series(texts))
@@ -214,9 +218,9 @@ def _layers(axis: str, size: str, vendors: Mapping[str, str | None]) -> list[Lay
 
 def _claim(points: pl.DataFrame, axis: str, title: str | None) -> Sentence:
     """Range of the thresholds at which the lever starts or ceases to pay; `to` has whole sizes."""
-    found = points.filter(outcome=FOUND)
-    low, high = (significant(end(found, "said")) for end in (frames.lowest, frames.highest))
-    rows = found.select("chip").unique(maintain_order=True).to_dicts()
+    turning = points.filter(outcome=FOUND)
+    low, high = (significant(end(turning, "shown")) for end in (frames.lowest, frames.highest))
+    rows = turning.select("chip").unique(maintain_order=True).to_dicts()
     text = LEVERS[axis].claim.format(f"{low} to {high}" if low != high else low)
     return Sentence(text=title or text, rows=rows, every=[row["chip"] for row in rows])
 

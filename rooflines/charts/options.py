@@ -30,8 +30,19 @@ TITLES = {
     "S": "Context",
     "shards": "Chips",
     "by": "By",
+    "lever": "Lever",
+    "T": "New tokens",
+    "target": "Step time",
 }
 """Titles of menus on pages."""
+
+LABELS = {
+    "B_draft": "Draft: batch",
+    "accepted_draft": "Draft: accepted tokens",
+    "B_pools": "Separate servers: batch",
+    "chunk": "Chunk of a prompt",
+}
+"""Labels of options on pages that differ from their names."""
 
 MAX_VIEWS = 20
 """Maximum views of a chart in the gallery [1]."""
@@ -63,6 +74,8 @@ def label(menu: str, option: Option) -> str:
     """Label of an option on pages."""
     if menu in ("chip", "model"):
         return chip_label(str(option))
+    if menu == "lever":
+        return LABELS.get(str(option), str(option))
     return option.replace(" x ", " × ") if isinstance(option, str) else f"{option:,}"
 
 
@@ -131,7 +144,7 @@ def _gallery_options(
     """Options of a menu in the gallery; the first stays first."""
     listed = offered.get(menu.name, menu.options)
     options = [option for option in listed if option in menu.options]
-    if menu.name in {"by", "basis"}:
+    if menu.name in {"by", "basis", "lever"}:
         return options
     options = options[: {"chip": caps[0], "dtypes": caps[1]}.get(menu.name, caps[2])]
     return [*options, ALL] if ALL in menu.options and ALL not in options else options
