@@ -11,7 +11,7 @@ from rooflines.basics.text import significant
 from rooflines.charts import frames
 from rooflines.charts.kit import label_placement
 from rooflines.charts.kit import layers as kit
-from rooflines.charts.kit.chart_text import chip_label, with_value
+from rooflines.charts.kit.chart_text import chip_label, shorten, with_value
 from rooflines.charts.kit.label_placement import Plane
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
@@ -184,7 +184,7 @@ def _names(points: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     reaches = (pl.col("size") == points["size"].max()) & (pl.col("outcome") == FOUND)
     last = ends.with_columns(shown=pl.when(reaches).then("shown"))
     texts = [
-        chip_label(chip)
+        shorten(chip_label(chip), NAME_ROOM, bold=True)
         if value is None
         else with_value(chip_label(chip), significant(value), NAME_ROOM)
         for chip, value in last.select("chip", "shown").iter_rows()
