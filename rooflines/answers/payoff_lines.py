@@ -9,7 +9,7 @@ from rooflines.answers.phrases import Line, Section
 from rooflines.basics.text import seconds, si, significant
 from rooflines.dictionary.columns import ALWAYS, CONTEXT, FROM, NEVER
 from rooflines.solvers.offload_levers import INPUTS, SAVED
-from rooflines.solvers.serving_levers import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME, UPPER_TIME
+from rooflines.solvers.payoffs import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME, UPPER_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

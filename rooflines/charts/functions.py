@@ -13,7 +13,7 @@ from rooflines.charts.lever_lines import lever_view
 from rooflines.charts.options import ALL
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled
-from rooflines.solvers.serving_levers import LOWER_TIME
+from rooflines.solvers.payoffs import LOWER_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -17,7 +17,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
 from rooflines.dictionary.columns import FOUND, FROM, TO
 from rooflines.hardware.chip_catalogue import chip_entries
-from rooflines.solvers.serving_levers import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
+from rooflines.solvers.payoffs import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

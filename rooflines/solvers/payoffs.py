@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Span = tuple[int, int]
 """First and last size of a range in which a lever pays [1]."""
 
+LOWER_TIME, SERIAL_TIME, UPPER_TIME, ESTIMATED_TIME = (
+    "t_lower_s",
+    "t_serial_s",
+    "t_upper_s",
+    "t_estimate_s",
+)
+"""Times that thresholds of levers are by."""
+
 
 class End(NamedTuple):
     """End of a range in which a lever pays.

@@ -22,7 +22,16 @@ from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.memory import cache_on_chip
 from rooflines.models.split import Split
-from rooflines.solvers.payoffs import End, doubled_ends, ends_of, server_pools
+from rooflines.solvers.payoffs import (
+    ESTIMATED_TIME,
+    LOWER_TIME,
+    SERIAL_TIME,
+    UPPER_TIME,
+    End,
+    doubled_ends,
+    ends_of,
+    server_pools,
+)
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.step_sweep import mean_entries
 from rooflines.theory.extents import ActivatedExperts, Entries, Pairs
@@ -34,14 +43,6 @@ if TYPE_CHECKING:
     from rooflines.config.model_fields import PullLink, Request
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
     from rooflines.theory.times import Seconds, Times
-
-LOWER_TIME, SERIAL_TIME, UPPER_TIME, ESTIMATED_TIME = (
-    "t_lower_s",
-    "t_serial_s",
-    "t_upper_s",
-    "t_estimate_s",
-)
-"""Times that thresholds of levers are by."""
 
 ONE_CHIP = Split.model_validate({})
 """Split over one chip, without copies of the KV cache."""

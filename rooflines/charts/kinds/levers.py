@@ -11,7 +11,7 @@ from rooflines.charts.lever_lines import LEVERS, lever_view
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
 from rooflines.models.architecture import DECODE
-from rooflines.solvers.serving_levers import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
+from rooflines.solvers.payoffs import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
