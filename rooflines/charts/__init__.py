@@ -1,4 +1,4 @@
-"""Charts as Altair objects: ten kinds, one chart for each choice in their menus.
+"""Charts as Altair objects: eleven kinds, one chart for each choice in their menus.
 
     >>> from rooflines import charts
     >>> results = charts.on_disk("results")      # or charts.of_config(rooflines.load_config())
