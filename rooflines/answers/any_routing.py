@@ -18,7 +18,7 @@ from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.routing import SAME, UNIFORM
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.models.groups import Step
     from rooflines.models.model import Model
@@ -29,6 +29,12 @@ MEAN_NOTE = (
     "that hold for any."
 )
 """Note below a table with such bounds."""
+
+TRAINING_NOTE = "Bounds of models with experts are at the mean over uniform routing."
+"""Note below a table of training, whose routing is always uniform."""
+
+AT_THE_MEAN = "at the mean of uniform routing "
+"""Words before a bound that is a mean."""
 
 
 class AnyRoutingBounds(NamedTuple):
@@ -50,14 +56,20 @@ def is_routed_unevenly(model: Model) -> bool:
 
 
 def has_mean(sweeps: Iterable[Sweep | ModelSweep]) -> bool:
-    """Tell whether any serving step has a bound at a mean over uniform routing."""
+    """Tell whether any step has a bound at a mean over uniform routing; training always has."""
     return any(
         isinstance(sweep, ModelSweep)
-        and not isinstance(sweep, TrainingSweep)
-        and sweep.config.routing == UNIFORM
+        and (sweep.config.routing == UNIFORM or isinstance(sweep, TrainingSweep))
         and any(is_routed_unevenly(case.model) for block in sweep.blocks for case in block.cases)
         for sweep in sweeps
     )
+
+
+def mean_notes(sweeps: Sequence[Sweep | ModelSweep]) -> Iterator[str]:
+    """Yield what bounds of models with experts are, where they are means."""
+    for note, is_training in ((MEAN_NOTE, False), (TRAINING_NOTE, True)):
+        if has_mean(sweep for sweep in sweeps if isinstance(sweep, TrainingSweep) == is_training):
+            yield note
 
 
 def mean_titles(columns: Mapping[str, str], sweeps: Iterable[Sweep | ModelSweep]) -> dict[str, str]:
@@ -74,7 +86,7 @@ def any_routing_bounds(sweep: ModelSweep, step: Step) -> AnyRoutingBounds | None
         sweep: Sweep with one case.
         step: Its step.
     """
-    if not has_mean([sweep]):
+    if isinstance(sweep, TrainingSweep) or not has_mean([sweep]):
         return None
     config = sweep.config.model_copy(update={"routing": SAME, "thresholds": []})
     (case,) = (case for block in replace(sweep, config=config).blocks for case in block.cases)
@@ -95,6 +107,6 @@ def bound_phrase(bound_s: float, any_routing_s: float | None, behind: str = "") 
     if any_routing_s is None or any_routing_s >= bound_s:
         return f"at least {seconds(bound_s)}{behind}"
     return (
-        f"at the mean of uniform routing {seconds(bound_s)}{behind}, "
+        f"{AT_THE_MEAN}{seconds(bound_s)}{behind}, "
         f"at least {seconds(any_routing_s)} whatever the routing"
     )

@@ -394,6 +394,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
     suffix = basis.suffix if basis is ESTIMATE_BASIS else ""
     based = {RATE: rate, DAYS: f"{DAYS}{suffix}"}
+    based |= {MFU: f"{MFU}{basis.suffix}"} if "bubble" in frame.columns else {}
     titles = {based.get(name, name): title.format(basis.title) for name, title in COLUMNS.items()}
     paces = {DAYS: "serialized", f"{DAYS}{ESTIMATE_BASIS.suffix}": "estimate"}
     titles |= {name: f"{DAYS} ({pace})" for name, pace in paces.items() if name in titles}
@@ -405,6 +406,8 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     }
     notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
     notes += basis_notes([all_splits], rows, basis)
+    if "bubble" in frame.columns and basis is not BOUND_BASIS:
+        notes.append("Ranked by the time without overlap.")
     if DAYS in titles and basis is SERIALIZED_BASIS:
         notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
@@ -512,6 +515,9 @@ RATE = "tokens_per_s_per_chip"
 DAYS = "days"
 """Days of a whole training, with `tokens`."""
 
+MFU = "mfu"
+"""Model FLOPs utilization of a step of training."""
+
 COLUMNS = {
     "split": "split",
     "B": "B",
@@ -523,6 +529,7 @@ COLUMNS = {
     "bubble": "bubble",
     USER_RATE: "tokens/s/user",
     RATE: "tokens/s/chip ({})",
+    MFU: "MFU ({})",
     DAYS: "days",
     "footprint_bytes": "memory",
     "bottleneck_vs_best": "slower by",

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.answer_values import RequiredRate, ResourceTime
-from rooflines.answers.any_routing import any_routing_bounds
+from rooflines.answers.any_routing import any_routing_bounds, has_mean
 from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
 from rooflines.answers.engine_answer import engine_answer
@@ -548,6 +548,7 @@ def _training_answer(
     fits = {f"{name} {LEFT_OUT}": fit for name in common["softwares"] if fit}
     return TrainingAnswer(
         memory=training_memory(case, case.step(common["sizes"]["B"], common["sizes"]["S"])),
+        mean_routing=has_mean([sweep]),
         groups=groups,
         fits=_held_out(fits),
         products=_products(case, groups),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.any_routing import MEAN_NOTE, has_mean, mean_titles
+from rooflines.answers.any_routing import mean_notes, mean_titles
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.case_answer import (
@@ -354,8 +354,7 @@ def basis_notes(
         rows: Rows with `chip` and `dtypes`.
         basis: Time that the table leads with.
     """
-    if has_mean(sweeps := [*sweeps]):
-        yield MEAN_NOTE
+    yield from mean_notes(sweeps := [*sweeps])
     if basis is ESTIMATE_BASIS:
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
         origins: dict[str, list[str]] = {}

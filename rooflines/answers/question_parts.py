@@ -65,12 +65,24 @@ def parts_cases(
     named = [chip for chip in question.chips if chip in catalogues.chips]
     if is_limited and not _has_batch(question) and len(named) == len(question.chips) > 1:
         return _by_count(question, catalogues, bound=bound, **options)
+    number = str({**question.options, **options}.get("chips", ""))
+    several = question.model is not None and len(named) == len(question.chips) > 1
+    if several and number.isdigit() and question.count is None and _any_split(question):
+        counted = replace(question, count=int(number), options={**question.options})
+        counted.options.pop("chips", None)
+        rest = {key: value for key, value in options.items() if key != "chips"}
+        return _by_count(counted, catalogues, bound=bound, **rest)
     if question.ask_split and question.model is not None and not question.splits:
         trains = TRAIN in (options.get("phase"), question.options.get("phase"))
         if question.count is None and not trains and len(question.chips) < 2:  # noqa: PLR2004, one chip, or a missing one
             return _by_tp(question, catalogues, bound=bound, **options)
         question.splits = [EVERY_SPLIT]
     return None
+
+
+def _any_split(question: Question) -> bool:
+    """Check for a question that leaves the split open."""
+    return not question.splits or question.splits == [EVERY_SPLIT]
 
 
 def _by_count(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rooflines.answers.any_routing import AT_THE_MEAN
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS
 from rooflines.answers.phrases import Part, Section, longest_parts
 from rooflines.answers.step_answer import StepAnswer
@@ -33,12 +34,14 @@ class TrainingAnswer(StepAnswer):
 
     Attributes:
         memory: Parts of the memory, from `training_memory`.
+        mean_routing: True if the bound is a mean over uniform routing of tokens to experts.
 
     `sizes` are B and S; `thresholds` are along S, tp, the mix of dp and tp, and chips. `count` in
     `groups` is how often a kernel runs on a chip, in the mean over all stages.
     """
 
     memory: Mapping[str, Any]
+    mean_routing: bool
 
     kind: ClassVar[str] = "training"
     footprint: ClassVar[str] = "states and activations"
@@ -67,6 +70,17 @@ class TrainingAnswer(StepAnswer):
             changes.append(f"with more replicas from {fewest['critical']:,} chips")
         return f"fits {' or '.join(changes)}" if changes else "the states alone do not fit"
 
+    def _least(self, behind: str) -> str:
+        """Bound in words; with experts it is a mean."""
+        if not self.mean_routing:
+            return super()._least(behind)
+        return f"{AT_THE_MEAN}{seconds(self.bound_s)}{behind}"
+
+    @property
+    def _most(self) -> str:
+        """Words before rates at the bound; with experts it is a mean."""
+        return "" if self.mean_routing else super()._most
+
     @property
     def serial_rates(self) -> str:
         """No words: the most tokens/s have a line, too."""
@@ -74,12 +88,13 @@ class TrainingAnswer(StepAnswer):
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
-        rates = f"at most {count(row['tokens_per_s'])}"
+        bound = count(row["tokens_per_s"])
+        rates = f"{bound} at the mean routing" if self.mean_routing else f"at most {bound}"
         if self.basis is not BOUND_BASIS:
             rates = f"{count(self.rate('tokens_per_s') or 0.0)}, {rates}"
         yield "tokens/s", rates
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
-        most = "at most " if self.basis is BOUND_BASIS else ""
+        most = self._most if self.basis is BOUND_BASIS else ""
         yield (
             "MFU",
             f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation",
