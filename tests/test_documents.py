@@ -31,9 +31,9 @@ CHART_FUNCTIONS = {
     name
     for name in charts.__all__
     if inspect.signature(getattr(charts, name)).return_annotation == "alt.LayerChart"
-    and name != "measured"
+    and name not in ("measured", "kernel", "requests")
 }
-"""Functions that draw a chart; the default config has no timings to draw."""
+"""Functions that draw a chart; the default config has no timings, kernels or engines to draw."""
 
 DIGESTS = json.loads((PICTURES / gallery.DIGESTS).read_text(encoding="utf-8"))
 

@@ -11,7 +11,22 @@ from rooflines import RooflinesError, charts
 WRONG = case("wrong-questions")
 
 UNITS = {
-    *("", "1", "%", "s", "d", "1/s", "MHz", "byte", "FLOP", "FLOP/s", "FLOP/byte", "USD", "J"),
+    *(
+        "",
+        "1",
+        "%",
+        "s",
+        "d",
+        "1/s",
+        "MHz",
+        "byte",
+        "byte/s",
+        "FLOP",
+        "FLOP/s",
+        "FLOP/byte",
+        "USD",
+        "J",
+    ),
 }
 SHORT = 1_500
 """The most characters of a `repr` [1]."""

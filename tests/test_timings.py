@@ -127,7 +127,7 @@ def test_tuned_matmuls_of_aiter_are_read_with_the_chip_of_their_compute_units(tm
 
 def test_the_recipe_reads_tuned_matmuls_as_timings_of_their_collection():
     found = [*groups(LAYOUTS / "aiter-tuned-gemm.csv", "2026-01-01")]
-    assert [(key, name) for key, name, _ in found] == [
+    assert [(str(key), name) for key, name, _ in found] == [
         ("mi300x/aiter", "bf16"),
         ("mi355x/aiter", "bf16"),
     ]

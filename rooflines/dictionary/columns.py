@@ -161,7 +161,7 @@ SECTIONS = _read_sections(CONTENT)
 LOWER_BOUND, LOWER_MEAN, LOWER_RING = LOWER_NAMES = ("bound", "mean", "ring")
 """What a kernel's t_lower_s is: a bound, a mean over routings, or a ring beside switches."""
 
-LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "t_lower_is", "fits")
+LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "t_lower_is", "fits", "fits_by")
 """Columns without unit that hold labels, not names."""
 
 OPERATION_TABLE = "table"
