@@ -65,8 +65,8 @@ LOOKS = pytest.mark.parametrize(
 """Each theme, width and browser; Firefox takes no theme from its driver."""
 
 
-NOT_IN_DEFAULT = {"kernel", "requests"}
-"""Kinds of charts of sweeps that the default config has none of: kernels, engines."""
+NOT_IN_DEFAULT = {"kernel", "levers", "requests"}
+"""Kinds of charts of sweeps that the default config has none of: kernels, levers, engines."""
 
 
 @LOOKS

@@ -425,7 +425,7 @@ class _Words:
             question.options[name] = value.lower()
         elif name in ("measured", "took", "time"):
             question.measured = value
-        elif name in ("shards", "chips", "gpus", "n", "world", "ranks", "tp") and (
+        elif name in ("shards", "chips", "gpus", "n", "world", "ranks", "tp", "ep", "dp") and (
             question.collective
         ):
             question.shards.append(value)

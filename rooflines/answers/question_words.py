@@ -37,6 +37,7 @@ from rooflines.answers.word_forms import (
     SIZE_KEYS,
     SPLIT_WORDS,
     TRAIN_COMMAND,
+    UTILIZATIONS,
     key_name,
     says_nothing,
 )
@@ -76,6 +77,9 @@ OPEN_PRODUCT = re.compile(
 OPEN = "?"
 """Size that is asked for: M=?."""
 
+MAX_SIZES = ("max", "maximum")
+"""Sizes that are asked for, the largest: B=max."""
+
 WRITTEN_OUT = re.compile(r"([\w-]+),([\w-]+)->([\w-]+)@([\w-]+)")
 """A dtype combination that has no name: x,w->out@compute."""
 
@@ -90,6 +94,15 @@ TPU_SLICE = re.compile(r"(v\d+[a-z]*)-(\d+)", re.IGNORECASE)
 
 TENSOR_CORES = {"v2": 2, "v3": 2, "v4": 2, "v5p": 2}
 """TensorCores of a chip, which the number in a slice's name counts [1]."""
+
+GGUF = re.compile(r"q([48])_[0k1](?:_[sml])?", re.IGNORECASE)
+"""A quantization of llama.cpp: q4_k_m, q8_0."""
+
+GGUF_WEIGHTS = {"4": "w4a16-g128", "8": "w8a16"}
+"""Dtypes in place of such a quantization, by its bits."""
+
+GEMV = "gemv"
+"""A matrix times one vector."""
 
 MATMUL_ROWS = "64"
 """B of a matmul whose D and F are typed alone."""
@@ -361,11 +374,20 @@ class _Reader:
 
     def _dtypes(self, word: str) -> bool:
         dtypes = word if WRITTEN_OUT.fullmatch(word) else name_search.find_dtypes(word)
+        if match := GGUF.fullmatch(word):
+            dtypes = name_search.find_dtypes(GGUF_WEIGHTS[match[1]])
+            note = f"{word} is taken as {dtypes}, though its blocks are of another size"
+            self.question.notes.append(note)
         if dtypes:
             self.question.add("dtypes", dtypes)
         return bool(dtypes)
 
     def _operation(self, word: str) -> bool:
+        if word.lower() == GEMV:
+            self.question.take("operation", "matmul")
+            self._keep_size("B", "1")
+            self.question.notes.append(f"{word} is taken as a matmul with B=1")
+            return True
         operation = name_search.find_operation(word)
         if operation:
             self.question.take("operation", operation)
@@ -391,7 +413,7 @@ class _Reader:
         return match is not None
 
     def _keep_size(self, letter: str, size: str) -> None:
-        if size.strip() in (OPEN, ""):
+        if size.strip().lower() in (OPEN, "", *MAX_SIZES):
             self.question.add("open_sizes", letter.upper())
             return
         check_once(letter, size, self.question.sizes)
@@ -403,7 +425,9 @@ class _Reader:
         name = key_name(key)
         if not equals:
             return False
-        if self._draft_key(name, value.strip()) or (name in DTYPE_KEYS and self._dtypes(value)):
+        if self._measured_or_draft(name, value.strip()) or (
+            name in DTYPE_KEYS and self._dtypes(value)
+        ):
             pass
         elif name in SIZE_KEYS:
             self._keep_size(SIZE_KEYS[name], value.strip())
@@ -431,8 +455,11 @@ class _Reader:
             self.mistake(RooflinesError("the question", problem, BY_LETTER), word, *instead)
         return True
 
-    def _draft_key(self, name: str, value: str) -> bool:
-        """Take drafted or accepted tokens of speculative decoding."""
+    def _measured_or_draft(self, name: str, value: str) -> bool:
+        """Take drafted or accepted tokens of speculative decoding, or a measured utilization."""
+        if name in UTILIZATIONS:
+            self.question.keep("options", "measured", f"{value}{name}")
+            return True
         key = "tokens" if name == "draft" and value.isdigit() else DRAFT_KEYS.get(name)
         if key is not None:
             self.draft[key] = value

@@ -66,6 +66,13 @@ ENDS = {
 }
 """Reasons for a batch, in words."""
 
+BY_BASIS = {
+    ESTIMATE_BASIS.key: "by the estimate",
+    SERIALIZED_BASIS.key: "if every kernel ran at its bound, one after another, as no run does",
+    BOUND_BASIS.key: "by the bound",
+}
+"""Words for what a rank rests on, by basis."""
+
 TTFT_TITLE = "prompt alone"
 
 COLUMNS = {
@@ -476,7 +483,7 @@ def _best_sentence(
     cost = f", ${best['usd_per_request']:.3g} a request" if request.goal == COST else ""
     at_least = "at least " if strict else ""
     text = (
-        f"Best{within} by the {basis.noun}: {best['deployment']} on {best['chip']}: "
+        f"Best{within} {BY_BASIS[basis.key]}: {best['deployment']} on {best['chip']}: "
         f"{at_most}{rate} output tokens/s/chip, TPOT {at_least}{seconds(best['tpot_s'])}{band}, "
         f"{at_most}{significant(best['tokens_per_s_per_user'], 3)} tokens/s/user{cost}."
     )

@@ -202,7 +202,7 @@ def _splits(question: Question, option: object) -> list[Any]:
     if question.model is not None and (keys := _keyed(option)) is not None:
         return [keys]
     names = option.split(",")
-    if len(names) > 1 and all(TrainingPlan.keys_of(name) for name in names):
+    if question.model is not None and all(TrainingPlan.keys_of(name) for name in names):
         return [TrainingPlan.keys_of(name) for name in names]
     return [option]
 

@@ -300,7 +300,7 @@ RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge days mtok kv cache kv-cache max-batch max_batch itl tbt tps million
+utilization ridge days mtok $/mtok kv cache kv-cache max-batch max_batch itl tbt tps million
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())

@@ -76,7 +76,27 @@ LIMIT_KEYS = ("ttft", "tpot", "load", "users")
 """Options that may be typed as words with `=`."""
 
 
-@click.command("serve", cls=QuestionCommand)
+OTHER_NAMES = {
+    **dict.fromkeys(("--qps", "--rps"), "--load"),
+    **dict.fromkeys(("--concurrency", "--in-flight"), "--users"),
+    **dict.fromkeys(("--gpus", "--num-gpus"), "--chips"),
+}
+"""Options by other names."""
+
+
+class ServeCommand(QuestionCommand):
+    """Command with options by other names, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse arguments, `--qps 50` as `--load 50`."""
+        renamed = [
+            "=".join([OTHER_NAMES.get(name, name), *value])
+            for name, *value in (arg.split("=", 1) for arg in args)
+        ]
+        return super().parse_args(ctx, renamed)
+
+
+@click.command("serve", cls=ServeCommand)
 @click.argument("words", nargs=-1, required=True, metavar="MODEL CHIPS ISL= OSL= [DTYPE]")
 @options_of(OPTIONS)
 @bound_option
@@ -176,7 +196,8 @@ def _check_chips(question: Question, options: Mapping[str, Any]) -> None:
     if not question.chips:
         raise RooflinesError("chip", "is missing", "add --on h100, or several: --on h100,b200")
     if "chips" not in options and question.count is None:
-        raise RooflinesError("chips", "are missing", "add --chips 16, or write 16xh100")
+        chip = question.chips[0] if question.chips else "h100"
+        raise RooflinesError("chips", "are missing", f"add --chips 16, or write 16x{chip}")
 
 
 def _check_lengths(question: Question, options: Mapping[str, Any]) -> None:
