@@ -347,6 +347,25 @@ def test_too_few_chips_are_answered_with_enough(capsys):
     assert "use at least 2 h100-sxm (tp2)" in message
 
 
+def test_without_chips_the_fewest_that_keep_the_limits(capsys):
+    words = (
+        "serve",
+        "llama-3.1-70b",
+        "h100-sxm",
+        "isl=8192",
+        "osl=1024",
+        "bf16",
+        "--only",
+        "mixed",
+    )
+    rows = table(capsys, *words, "--tpot", "20ms", "--ttft", "400ms")
+    assert [row["deployment"] for row in rows] == ["1 x tp4"]
+    assert {row["keeps_ttft"] for row in rows} == {"false"}
+    text = said(capsys, *words, "--tpot", "20ms", "--ttft", "400ms")
+    assert "kept by the bound of a prompt alone, not by its estimate: 1 x tp4" in text
+    assert "which no deployment keeps" in refused(capsys, *words, "--tpot", "1ms")
+
+
 def test_a_plan_has_no_cost_without_a_price(capsys):
     words = ("serve", "llama-3.1-8b", "8xgaudi3", "isl=512", "osl=64", "bf16")
     assert "gaudi3 has no dated price" in refused(capsys, *words, "--goal", "cost")

@@ -57,6 +57,12 @@ SHOWN_LOST = 6
 MAX_GROWTH = 6
 """Chip doublings that are tried where no server fits [1]."""
 
+MAX_FEWEST = 128
+"""Largest number of chips that is tried where none is typed [1]."""
+
+LIMITED = ("chips", "tpot", "ttft")
+"""Places of mistakes that more chips may mend."""
+
 ENDS = {
     "memory": "memory",
     "pool": "engine's pool",
@@ -191,6 +197,50 @@ def serve(  # noqa: PLR0913, the parts of a question
     import polars as pl  # noqa: PLC0415, loaded on use
 
     return pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
+
+
+def fewest_chips_cases(
+    question: Question,
+    catalogues: QuestionCatalogues,
+    request: ServeRequest,
+    *,
+    split: object = None,
+    bound: bool = False,
+    **options: object,
+) -> Cases:
+    """Deployments on the fewest chips of 1, 2, 4 and so on that keep the latencies.
+
+    Args:
+        question: As for `serve_cases`; a note says the number.
+        catalogues: Likewise.
+        request: Likewise; its chips are not read.
+        split: Likewise.
+        bound: Likewise.
+        **options: Likewise.
+
+    Raises:
+        RooflinesError: As `serve`, for the largest number that is tried.
+    """
+    chips = 1
+    while True:
+        single = replace(question, notes=[])
+        try:
+            cases = serve_cases(
+                single,
+                catalogues,
+                replace(request, chips=chips),
+                split=split,
+                bound=bound,
+                **options,
+            )
+        except RooflinesError as error:
+            if error.where not in LIMITED or chips >= MAX_FEWEST:
+                raise
+            chips *= 2
+        else:
+            text = f"{chips} is the fewest chips of 1, 2, 4, ... that keep what is typed"
+            question.notes += [*single.notes, text]
+            return cases
 
 
 def serve_cases(
@@ -402,6 +452,7 @@ def _row(
         "prompt_share": deployment.prompt_share,
         "prefill_busy": deployment.prefill_busy,
         "memory_bytes": deployment.memory_bytes,
+        "keeps_ttft": request.ttft_s is None or deployment.ttft_s <= request.ttft_s,
         "limit": deployment.limit,
         "usd_per_hour": None,
         "usd_per_request": None,
@@ -574,11 +625,14 @@ def _notes(
     for search in searches[: len(tables)]:
         if search.lost:
             yield _lost_note(search, basis)
-    prompts = (
-        "a prompt"
-        if all(s.split.dp == 1 for t in tables for s in t.servers.values())
-        else ("a prompt on every replica")
-    )
+    replicated = any(server.split.dp > 1 for table in tables for server in table.servers.values())
+    prompts = "a prompt on every replica" if replicated else "a prompt"
+    late = [row["deployment"] for row in shown_rows(rows) if not row["keeps_ttft"]]
+    if late and request.ttft_s is not None:
+        names = ", ".join(dict.fromkeys(late))
+        limit = seconds(request.ttft_s)
+        kept_by = f"kept by the bound of a prompt alone, not by its {basis.noun}"
+        yield f"TTFT {limit} is {kept_by}: {names}."
     yield f"Prompt alone: {prompts} on an idle server; waiting is not in it."
     for sweep in sweeps:
         yield from waiting_notes(sweep, basis)

@@ -16,6 +16,7 @@ from rooflines.answers.serve_answer import (
     DEPLOYMENT_KINDS,
     TEXTS,
     ServeRequest,
+    fewest_chips_cases,
     load_of,
     serve_cases,
     shown_rows,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 
 OPTIONS = {
     "on": "CHIPS: Chips, each an answer of its own, such as h100,b200; also as words, 16xh100.",
-    "chips": "N: Chips of each kind; idle ones count.",
+    "chips": "N: Chips of each kind, idle ones too; by default the fewest that keep the limits.",
     "tpot": "TIME: Limit on the mean time of a token, such as 30ms; several with a comma.",
     "ttft": "TIME: Limit on the time of a prompt on an idle server, held against its bound.",
     "load": "N: Requests a second, such as 50: how many chips they need.",
@@ -174,13 +175,13 @@ def _answer(
                 with mistakes.at():
                     check(question, options)
         catalogues = with_overrides(question, catalogues, settings, options.pop("price", None))
+        is_open = "chips" not in options and question.count is None
         request = _request(question, options)
         split = options.pop("split", None) or (question.splits[0] if question.splits else None)
         question.splits, question.count, question.request = [], None, {}
         sweep_options = {key: value for key, value in options.items() if key in SWEEP_OPTIONS}
-        cases = serve_cases(
-            question, catalogues, request, split=split, bound=bound, **sweep_options
-        )
+        plan = fewest_chips_cases if is_open else serve_cases
+        cases = plan(question, catalogues, request, split=split, bound=bound, **sweep_options)
         return question, cases
 
 
@@ -192,12 +193,10 @@ def _check_model(question: Question, options: Mapping[str, Any]) -> None:
 
 
 def _check_chips(question: Question, options: Mapping[str, Any]) -> None:
-    """Refuse a question without chips, or without their number."""
+    """Refuse a question without chips."""
+    del options
     if not question.chips:
         raise RooflinesError("chip", "is missing", "add --on h100, or several: --on h100,b200")
-    if "chips" not in options and question.count is None:
-        chip = question.chips[0] if question.chips else "h100"
-        raise RooflinesError("chips", "are missing", f"add --chips 16, or write 16x{chip}")
 
 
 def _check_lengths(question: Question, options: Mapping[str, Any]) -> None:
