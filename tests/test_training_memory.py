@@ -1,9 +1,6 @@
 """Memory of training: optimizers, adapters, loss and offload, against public numbers and laws."""
 
-import csv
-import os
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -497,46 +494,6 @@ def test_a_lora_step_of_mlperf_has_its_bound(chip, form, seconds):
     row = bound_of(chip, form)
     assert f"{row['flops']:.5e}" == "2.51770e+15"
     assert f"{row['t_math_s']:.4f}" == seconds
-
-
-CHIPS = {
-    "H100": ("h100", "fp8"),
-    "H200": ("h200", "fp8"),
-    "GB200": ("gb200", "nvfp4"),
-    "GB300": ("gb300", "nvfp4"),
-    "B200": ("b200", "nvfp4"),
-    "B300": ("b300", "nvfp4"),
-    "MI300X": ("mi300x", "fp8"),
-    "MI325X": ("mi325x", "fp8"),
-    "MI350X": ("mi350x", "mxfp4"),
-    "MI355X": ("mi355x", "mxfp4"),
-}
-DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
-
-
-@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA names no folder")
-def test_no_public_lora_run_is_below_its_bound():
-    with (Path(DATA or "") / "training" / "mlperf-v5.1.csv").open(encoding="utf-8") as file:
-        runs = [row for row in csv.DictReader(file) if row["benchmark"] == "llama2_70b_lora"]
-    ratios = []
-    for run in runs:
-        name = next(name for name in CHIPS if name in run["accelerator"])
-        chip, form = CHIPS[name]
-        flops_per_s = max(
-            rate.flops_per_s for rate in chip_entries()[_full(chip)].units["matrix"].values()
-        )
-        chips = int(run["nodes"]) * int(run["per_node"])
-        flops = bound_of(chip, form)["flops"] * int(run["global_batch"])
-        seconds = float(run["step_s"] or int(run["global_batch"]) / float(run["samples_per_s"]))
-        ratios.append(seconds / (flops / chips / flops_per_s))
-    assert len(ratios) == 26
-    assert min(ratios) > 1
-    assert f"{min(ratios):.2f} {max(ratios):.2f}" == "2.46 8.75"
-
-
-def _full(chip):
-    """Id of a chip's usual entry."""
-    return {"h100": "h100-sxm", "h200": "h200-sxm"}.get(chip, chip)
 
 
 @pytest.mark.parametrize(("recompute", "inputs"), [("none", 2 * 4096 + 14_336), ("selective", 0)])

@@ -1,0 +1,52 @@
+"""No public LoRA step lies below its bound.
+
+`ROOFLINES_PUBLIC_DATA` names a folder with `training/mlperf-v5.1.csv`, results of MLPerf Training.
+"""
+
+import csv
+import os
+from pathlib import Path
+
+import pytest
+from test_training_memory import bound_of
+
+from rooflines.hardware.chip_catalogue import chip_entries
+
+CHIPS = {
+    "H100": ("h100", "fp8"),
+    "H200": ("h200", "fp8"),
+    "GB200": ("gb200", "nvfp4"),
+    "GB300": ("gb300", "nvfp4"),
+    "B200": ("b200", "nvfp4"),
+    "B300": ("b300", "nvfp4"),
+    "MI300X": ("mi300x", "fp8"),
+    "MI325X": ("mi325x", "fp8"),
+    "MI350X": ("mi350x", "mxfp4"),
+    "MI355X": ("mi355x", "mxfp4"),
+}
+DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
+
+
+@pytest.mark.skipif(DATA is None, reason="ROOFLINES_PUBLIC_DATA names no folder")
+def test_no_public_lora_run_is_below_its_bound():
+    with (Path(DATA or "") / "training" / "mlperf-v5.1.csv").open(encoding="utf-8") as file:
+        runs = [row for row in csv.DictReader(file) if row["benchmark"] == "llama2_70b_lora"]
+    ratios = []
+    for run in runs:
+        name = next(name for name in CHIPS if name in run["accelerator"])
+        chip, form = CHIPS[name]
+        flops_per_s = max(
+            rate.flops_per_s for rate in chip_entries()[_full(chip)].units["matrix"].values()
+        )
+        chips = int(run["nodes"]) * int(run["per_node"])
+        flops = bound_of(chip, form)["flops"] * int(run["global_batch"])
+        seconds = float(run["step_s"] or int(run["global_batch"]) / float(run["samples_per_s"]))
+        ratios.append(seconds / (flops / chips / flops_per_s))
+    assert len(ratios) == 26
+    assert min(ratios) > 1
+    assert f"{min(ratios):.2f} {max(ratios):.2f}" == "2.46 8.75"
+
+
+def _full(chip):
+    """Id of a chip's usual entry."""
+    return {"h100": "h100-sxm", "h200": "h200-sxm"}.get(chip, chip)
