@@ -327,6 +327,7 @@ def test_rows_of_a_plan_agree_with_python(capsys):
         (("--only", "both"), "only is 'both'", "mixed, pools"),
         (("B=4",), "a plan searches the batch", "leave them out"),
         (("--split", "tp8-pp2"), "pp", ""),
+        (("--split", "tp32"), "takes 32 chips, but 16 are given", "--chips 32"),
         (("measured=3ms",), "which a plan does not take", "leave it out"),
     ],
 )

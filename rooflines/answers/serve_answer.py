@@ -57,6 +57,8 @@ SHOWN_LOST = 6
 MAX_GROWTH = 6
 """Chip doublings that are tried where no server fits [1]."""
 
+SECONDS_PER_HOUR, TOKENS_PER_MTOK = 3600.0, 1e6
+
 MAX_FEWEST = 128
 """Largest number of chips that is tried where none is typed [1]."""
 
@@ -268,6 +270,9 @@ def serve_cases(
     _check(request)
     options |= engine_keys(options)
     only = None if split is None else validate_entry(Split, split)
+    if only is not None and only.chips > request.chips:
+        problem = f"takes {only.chips} chips, but {request.chips} are given"
+        raise RooflinesError("split", problem, f"add --chips {only.chips}, or leave the split out")
     tables = [
         ServerTable(
             _sweep(
@@ -465,11 +470,12 @@ def _row(
     row["handover_busy"] = sent and sent.busy
     if price is not None:
         usd_per_hour = price.usd_per_hour * deployment.chips
-        usd_per_s, share = usd_per_hour / 3600, deployment.prompt_share
+        usd_per_s, share = usd_per_hour / SECONDS_PER_HOUR, deployment.prompt_share
         row["usd_per_hour"] = usd_per_hour
         row["usd_per_request"] = usd_per_s / req_per_s
-        row["usd_per_mtok_output"] = usd_per_s * (1 - share) / outputs * 1e6
-        row["usd_per_mtok_input"] = usd_per_s * share / (req_per_s * request.prompt) * 1e6
+        prompts = req_per_s * request.prompt
+        row["usd_per_mtok_output"] = usd_per_s * (1 - share) / outputs * TOKENS_PER_MTOK
+        row["usd_per_mtok_input"] = usd_per_s * share / prompts * TOKENS_PER_MTOK
         if basis is BOUND_BASIS:  # a bound does not say whose time it is
             row["usd_per_mtok_input"] = row["usd_per_mtok_output"] = None
     return row | _texts(row, deployment)
@@ -715,7 +721,10 @@ def _nothing(
             f"at least {seconds(prompt[0])} on {prompt[1]}"
         )
         return RooflinesError("ttft", problem, "allow that, or use more or other chips")
-    limit = max(request.tpot_s, default=math.inf)
+    if not request.tpot_s:
+        problem = f"are {request.chips}, on which two pools do not fit"
+        return RooflinesError("chips", problem, "add chips, or leave out --only pools")
+    limit = max(request.tpot_s)
     problem = (
         f"is {seconds(limit)}, which no deployment keeps by the {basis.noun}: the quickest token "
         f"takes {seconds(quickest[0])}, {quickest[1]} at its smallest batch"

@@ -56,8 +56,6 @@ TILES = (8, 16, 32, 64, 128, 256)
 SLACK = 1e-12
 """Share by which a rate may exceed another: both are rounded [1]."""
 
-SECONDS_PER_HOUR, TOKENS_PER_MTOK = 3600.0, 1e6
-
 
 class Limits(NamedTuple):
     """Latencies to keep.
