@@ -259,7 +259,7 @@ const SENTENCES = (() => {
     const timed = rates.exp
       ? `${seconds(exponentials / rates.exp)} at ${si(rates.exp, "/s")}, not in the bound`
       : "untimed, no sourced rate";
-    return `${si(exponentials, "")} exponentials: ${timed}.`;
+    return `${si(exponentials, "").trim()} exponentials: ${timed}.`;
   }
 
   /** Sentences about a kernel's thresholds, routing and what is not counted. */
