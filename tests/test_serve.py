@@ -373,6 +373,12 @@ def test_a_plan_has_no_cost_without_a_price(capsys):
     assert "a request" in said(capsys, *words, "--goal", "cost", "--price", "2.5")
 
 
+def test_a_price_and_an_engine_are_words(capsys):
+    words = ("serve", "llama-3.1-8b", "2xh100-sxm", "isl=512", "osl=64", "bf16", "--only", "mixed")
+    (*_, row) = table(capsys, *words, "2.5$/h", "vllm")
+    assert float(row["usd_per_hour"]) == 2 * 2.5
+
+
 def test_a_split_alone_is_planned(capsys):
     rows = table(capsys, *QUESTION, "--split", "tp8", "--only", "mixed", "--tpot", "30ms")
     assert [row["deployment"] for row in rows] == ["2 x tp8"]

@@ -75,8 +75,8 @@ WORD_CHOICES = {
 
 SAID_NOTHING = {
     *("forward", "fwd", "kernel", "fused", "chips", "gpus", "flash", "paged", "op", "nccl"),
-    *("layer", "step", "optimizer", "update", "latency", "network", "nvlink"),
-    *("over", "across", "among", "between", "elements", "length", "len", "per", "each"),
+    *("layer", "step", "optimizer", "update", "latency", "network"),
+    *("over", "across", "among", "between", "elements", "length", "len"),
 }
 """Words that ask for nothing in particular."""
 

@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rooflines.answers.any_routing import has_mean
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis
 from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import catalogues_in, model_question, question_sweep
-from rooflines.answers.typed_options import engine_keys
+from rooflines.answers.typed_options import split_names
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
@@ -34,7 +35,6 @@ from rooflines.serving.deployments import (
 )
 from rooflines.serving.servers import ServerTable
 from rooflines.sweep.step_sweep import ModelSweep
-from rooflines.theory.routing import UNIFORM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -240,7 +240,7 @@ def fewest_chips_cases(
                 raise
             chips *= 2
         else:
-            text = f"{chips} is the fewest chips of 1, 2, 4, ... that keep what is typed"
+            text = f"{counted(chips, 'chip')}: the fewest of 1, 2, 4, ... that keep the limits"
             question.notes += [*single.notes, text]
             return cases
 
@@ -268,7 +268,7 @@ def serve_cases(
         RooflinesError: As `serve`.
     """
     _check(request)
-    options |= engine_keys(options)
+    split_names(options)
     only = None if split is None else validate_entry(Split, split)
     if only is not None and only.chips > request.chips:
         problem = f"takes {only.chips} chips, but {request.chips} are given"
@@ -301,7 +301,7 @@ def serve_cases(
     if best is None:
         raise _nothing(question, tables, searches, request, basis)
     head = _head(question, tables[0].sweep, request)
-    mean_routing = _has_mean_routing(tables[0].sweep)
+    mean_routing = has_mean([tables[0].sweep])
     answer = _best_sentence(rows, request, basis, mean_routing=mean_routing)
     columns = _columns(rows, basis, mean_routing=mean_routing)
     notes = [*_notes(tables, searches, rows, request, basis)]
@@ -519,12 +519,6 @@ def _head(question: Question, sweep: ModelSweep, request: ServeRequest) -> str:
     limits = [f"TPOT {' or '.join(map(seconds, request.tpot_s))}"] if request.tpot_s else []
     limits += [f"TTFT {seconds(request.ttft_s)}"] if request.ttft_s is not None else []
     return " · ".join([*parts, *([", ".join(limits)] if limits else [])])
-
-
-def _has_mean_routing(sweep: ModelSweep) -> bool:
-    """Check for routed experts whose bound is a mean over routings."""
-    (model,) = sweep.models.values()
-    return model.shape.moe is not None and sweep.config.routing == UNIFORM
 
 
 def _best_sentence(

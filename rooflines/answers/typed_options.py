@@ -57,11 +57,10 @@ def typed_options(
     if "measured" in merged:
         with at_path("--measured"):
             merged["measured"] = measured_value(merged["measured"])
-    merged |= engine_keys(merged)
-    if isinstance(merged.get("calibration"), str):
-        merged["calibration"] = merged["calibration"].split(",")
+    split_names(merged)
     splits = _splits(question, merged.pop("split", None))
     if question.model is None:
+        _refuse_request(question)
         if question.count is not None and not splits:
             splits = [{"tp": str(question.count)}]
         _check_one(splits)
@@ -83,6 +82,19 @@ def typed_options(
     if splits or question.count:
         merged["split"] = filled if len(filled) > 1 else filled[0]
     return merged
+
+
+def _refuse_request(question: Question) -> None:
+    """Refuse tokens of a request in a question about an operation.
+
+    Raises:
+        RooflinesError: There are some.
+    """
+    if question.request:
+        typed = " ".join(_typed(question.request))
+        problem = f"has tokens of a request, {typed}, and no model is named"
+        fix = "leave it out; dtypes of a matmul are written x,w->out@compute: fp8,fp8->bf16@fp8"
+        raise RooflinesError("the question", problem, fix)
 
 
 def _merged(question: Question, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +124,21 @@ YES, NO = ("yes", "true", "on", "1", ""), ("no", "false", "off", "0")
 """Words for an option that is on, or off."""
 
 
-def engine_keys(merged: dict[str, Any]) -> dict[str, Any]:
+def split_names(merged: dict[str, Any]) -> None:
+    """Replace names of calibrations and engines as typed by those that a sweep has.
+
+    Args:
+        merged: Options by key, changed in place.
+
+    Raises:
+        RooflinesError: An option of an engine is given without one.
+    """
+    if isinstance(merged.get("calibration"), str):
+        merged["calibration"] = merged["calibration"].split(",")
+    merged |= _engine_keys(merged)
+
+
+def _engine_keys(merged: dict[str, Any]) -> dict[str, Any]:
     """Engines of a sweep, from an engine's options, which are taken out.
 
     Raises:

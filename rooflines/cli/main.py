@@ -101,7 +101,7 @@ ANSWERED_BY = {
 }
 """Fixes for words that people type as commands."""
 
-ANOTHER_NAME = {"plan": "serve", "deploy": "serve", "serving": "serve"}
+ANOTHER_NAME = {"plan": "serve"}
 """Commands by other words that people type."""
 
 ASKING = ("explain", "train", "serve")

@@ -61,9 +61,7 @@ OPTIONS = {
     "split": "SPLIT: The only split of servers, such as tp8; by default all.",
     "calibration": OF_BOTH["calibration"],
     **{name: OF_MODELS[name] for name in ("engine", *ENGINE_OPTIONS) if name in OF_MODELS},
-    "routing": "HOW: Expert routing: uniform, the default, same or all.",
-    "price": "USD: Dollars an hour of one chip.",
-    "as": "FAMILY: Of a config.json: the family that it is read as, whatever its model_type.",
+    **{name: OF_MODELS[name] for name in ("routing", "price", "as")},
 }
 """Options of a plan."""
 
@@ -170,6 +168,9 @@ def _answer(
     words = [*line.words, *(on.split(",") if on else ())]
     question = parse_words(words, catalogues.chips, SERVE_COMMAND)
     with all_mistakes(question):
+        for key in (*SWEEP_OPTIONS, "price"):  # typed as words
+            if key in question.options:
+                options.setdefault(key, question.options.pop(key))
         with Mistakes() as mistakes:
             for check in (_check_model, _check_chips, _check_lengths, _check_parts):
                 with mistakes.at():

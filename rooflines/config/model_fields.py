@@ -55,7 +55,7 @@ SERVING_LEVERS = ("S_pull", "B_draft", "accepted_draft", "B_pools", "chunk")
 TRAINING_LEVERS = ("S_offload", "X_offload")
 LEVER_AXES = (*SERVING_LEVERS, *TRAINING_LEVERS)
 MODEL_AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
-"""What thresholds of whole models can be solved for; of levers, from where on they pay."""
+"""Axes of thresholds of whole models; those of levers say from where on they pay."""
 
 EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
 """What `columns:` can name; metrics of kernels are in their table only."""

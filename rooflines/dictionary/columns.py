@@ -159,7 +159,7 @@ def _estimate_column(column: Column, estimate: Column) -> tuple[str, Column]:
 CONTENT = read_package_yaml(COLUMNS_FILE)
 SECTIONS = _read_sections(CONTENT)
 LOWER_BOUND, LOWER_MEAN, LOWER_RING = LOWER_NAMES = ("bound", "mean", "ring")
-"""What a kernel's t_lower_s is: a bound, a mean over routings, or a ring beside switches."""
+"""Kinds of a kernel's t_lower_s: a bound, a mean over routings, or a ring beside switches."""
 
 LABELS = ("bound", "estimate_bound", "estimate_extrapolated", "t_lower_is", "fits", "fits_by")
 """Columns without unit that hold labels, not names."""

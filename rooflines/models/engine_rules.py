@@ -158,7 +158,7 @@ class EngineRules(Entry):
     )
     date: Text = Field(description="month of the rules")
     share: Literal["capacity", "free"] = Field(
-        description="what utilization is a share of: the capacity, or what is free beside the peak"
+        description="memory that utilization divides: the capacity, or all but the peak"
     )
     utilization: Share | None = Field(None, description="default share; null: as `reserve` has it")
     reserve: Reserve | None = Field(None, description="default of what is not the pool")

@@ -35,20 +35,22 @@ GOALS = (THROUGHPUT, COST)
 TIE_BY_DIVISION = 1.5
 """Ratio below which estimates cannot order servers that divide as many chips otherwise [1].
 
-56 measured pairs are ordered right less often than not."""
+56 pairs of published served runs are ordered right less often than not."""
 
 TIE_BY_CHIPS = 1.1
 """Ratio below which estimates cannot order servers of other numbers of chips [1].
 
-From 52 measured pairs that are 10% to 15% apart 92% are ordered right, 98% beyond."""
+From 52 pairs of published served runs that are 10% to 15% apart 92% are ordered right, 98% beyond.
+"""
 
 TIE_BY_KIND = 2.0
 """Ratio below which estimates cannot order mixed servers and pools [1].
 
-12 / 18 measured pairs closer than that are ordered right, 19 / 21 beyond."""
+12 / 18 closer pairs of published runs, DeepSeek-V3, are ordered right, 19 / 21 beyond."""
 
 POOL_BAND = 0.75, 1.45
-"""Measured over estimated TPOT with two pools: p10 and p90 over 236 runs in no fit [1]."""
+"""Measured over estimated TPOT with two pools: p10 and p90 over 236 published
+disaggregated runs in no fit [1]."""
 
 TILES = (8, 16, 32, 64, 128, 256)
 """Kernel tiles: just past a multiple an estimate's throughput falls [1]."""
