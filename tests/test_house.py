@@ -28,6 +28,7 @@ FLOORS = (
         "answers",
         "results",
         "measured",
+        "traces",
         "charts",
         "site",
     ),
