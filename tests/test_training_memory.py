@@ -110,6 +110,70 @@ def test_adapters_have_published_numbers_of_parameters(model, lora, number):
     assert held.model.trained_parameters(held.plan.lora) == number
 
 
+MOE = "qwen3-30b-a3b"
+EXPERT_ADAPTERS = 48 * 16 * 3 * (2048 + 768)
+"""Parameters of rank 16 on gate, up and down of one expert in each of 48 layers."""
+
+
+@pytest.mark.parametrize(
+    ("on", "number"),
+    [
+        ("experts", 128 * EXPERT_ADAPTERS),
+        ("experts-down", 128 * EXPERT_ADAPTERS // 3),
+        (["attention", "experts"], 128 * EXPERT_ADAPTERS + 13_369_344),
+        ("all", 13_369_344),
+    ],
+)
+def test_every_routed_expert_has_an_adapter_of_its_own_where_it_is_named(on, number):
+    held = planned(MOE, lora={"rank": 16, "on": on})
+    assert held.model.trained_parameters(held.plan.lora) == number
+
+
+def test_adapters_of_experts_are_computed_for_those_that_a_token_uses_and_split_over_ep():
+    sizes: dict[str, Any] = {"B": 8, "S": 2048, "split": "dp8", "shard": "none"}
+    plain, added, shared_out = (
+        rooflines.train("h100", MOE, lora={"rank": 16, "on": on}, **{**sizes, **more})
+        for on, more in (
+            ("attention", {}),
+            (["attention", "experts"], {}),
+            (["attention", "experts"], {"split": "ep8-dp8"}),
+        )
+    )
+    tokens = 8 * 2048
+    assert added.row["flops"] - plain.row["flops"] == tokens // 8 * 6 * 8 * EXPERT_ADAPTERS
+    states = 18 * 128 * EXPERT_ADAPTERS
+    assert added.row["state_bytes"] - plain.row["state_bytes"] == pytest.approx(states)
+    trained = [part.memory["trained_state_bytes"] for part in (plain, added, shared_out)]
+    assert trained[2] - trained[0] == pytest.approx((trained[1] - trained[0]) / 8)
+    assert plain.memory["has_plain_experts"]
+    assert not added.memory["has_plain_experts"]
+
+
+@pytest.mark.parametrize(
+    ("on", "elements"),
+    [
+        ("attention", 0),
+        ("experts-gate", 8 * (2048 + 16)),
+        ("experts-down", 8 * (768 + 16)),
+        ("experts", 8 * (2048 + 768 + 3 * 16)),
+    ],
+)
+def test_experts_save_the_inputs_that_their_adapters_need(on, elements):
+    on = on if on == "attention" else ["attention", on]
+    plain = a_layer(MOE, lora={"rank": 16, "on": "attention"})
+    assert a_layer(MOE, lora={"rank": 16, "on": on}) - plain == elements
+
+
+def test_shared_experts_have_one_adapter_for_all_of_them():
+    """DeepSeek V3: one shared expert of 2,048; its tokens are the router's, saved once."""
+    held = planned("deepseek-v3", lora={"rank": 16, "on": "shared"})
+    assert held.model.trained_parameters(held.plan.lora) == 58 * 16 * 3 * (7168 + 2048)
+    saved = held.saved
+    assert (saved["router"].recomputable, saved["shared"].recomputable) == (7168, 2048)
+    plain = planned("deepseek-v3", lora={"rank": 16, "on": "attention"}).saved
+    assert (plain["router"].recomputable, plain["shared"].recomputable) == (0, 0)
+
+
 @pytest.mark.parametrize(
     ("base", "gigabytes"),
     [("bf16", "16.0605"), ("fp8", "9.0812"), ("int8", "9.0812"), ("nf4", "5.7023")],
@@ -426,6 +490,7 @@ def test_fits_says_what_it_compares():
         ({"lora": 4, "base": "nf5"}, "base is 'nf5', which is no format of frozen weights."),
         ({"lora": {"rank": 4, "on": "q-b"}}, "has q-b, but the model's projections are q, k, v, o"),
         ({"lora": {"rank": 4, "on": ["qkv", "q"]}}, "has q, and q a second time"),
+        ({"lora": {"rank": 4, "on": "experts"}}, "has experts, but the model's projections are q"),
         ({"loss": "chunked=0"}, "loss is '0', which is less than 1."),
         ({"loss": "softmax"}, "loss is 'softmax', which is no loss."),
         ({"offload": "weights"}, "offload is 'weights', which is nothing that is offloaded."),

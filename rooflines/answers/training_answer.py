@@ -157,6 +157,8 @@ class TrainingAnswer(StepAnswer):
         if "model_flops_share" in memory:
             share = f"{memory['model_flops_share']:.3f} of full training"
             yield "flop", f"{share}, without recomputation: frozen weights have no wgrad"
+        if memory.get("has_plain_experts"):
+            yield "experts", "frozen, without adapters; --lora-on all,experts gives each one"
         if memory["optimizer"] != "adam":
             yield "optimizer", f"{memory['optimizer']}: {memory['summary']}"
         if memory["gradients"] == "freed":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.hardware.support import host_link
 from rooflines.training.optimizers import optimizer_of
 from rooflines.training.parallel_plan import UNKNOWN_WORKING
+from rooflines.training.plan_parts import ROUTED
 from rooflines.training.stage_memory import PlannedModel
 from rooflines.training.training_kernels import MICRO_BATCHES, MODEL
 
@@ -32,7 +33,8 @@ def training_memory(case: TrainingCase, step: Step) -> dict[str, Any]:
         `optimizer`, `summary` in words; `gradients`, `loss`, `stack`; `working`, the factors of a
         peak on what is held [1]. With adapters `base`, `base_bytes`, `base_16_bit_bytes` and
         `trained_state_bytes` [byte]; `full_state_bytes`, `full_saved_bytes` and `full_fits` of a
-        training of all weights; `model_flops_share`, FLOP over those of it, none repeated [1].
+        training of all weights; `model_flops_share`, FLOP over those of it, none repeated [1];
+        `has_plain_experts`, whether there are routed experts, all without an adapter.
         With offload `offload`, `host_link` and `host_bytes_per_s` [byte/s].
     """
     plan, working = case.plan, case.plan.working_factor
@@ -81,7 +83,16 @@ def _with_adapters(case: TrainingCase, step: Step) -> Mapping[str, Any]:
         "full_saved_bytes": float(full_saved),
         "full_fits": None if capacity is None else full_memory.states + full_saved <= capacity,
         "model_flops_share": float(flops[0] / flops[1]),
+        "has_plain_experts": _has_plain_experts(case),
     }
+
+
+def _has_plain_experts(case: TrainingCase) -> bool:
+    """True if a model has routed experts, and none an adapter."""
+    shape, lora = case.model.shape, case.plan.lora
+    if shape.moe is None or lora is None:
+        return False
+    return all(adapter.kernel != ROUTED for adapter in lora.adapters(shape).experts)
 
 
 def _fullest(case: TrainingCase, plan: TrainingPlan, step: Step) -> tuple[Stage, StageMemory]:

@@ -76,7 +76,7 @@ OF_TRAINING = {
     "gradients": "HOW: In training: kept (the default), or freed, the optimizer in backward.",
     "loss": "HOW: In training: logits (the default), fused, or chunked=8, one chunk at a time.",
     "lora": "RANK: In training: adapters with this rank, on frozen weights.",
-    "lora_on": "NAMES: Their projections: all (the default), attention, mlp, or q,v.",
+    "lora_on": "NAMES: Their projections: all (the default), attention, mlp, experts, q,v.",
     "base": "FORMAT: With --lora: format of frozen weights, bf16, fp8, int8, nf4 or nf4-single.",
     "offload": "WHAT: In training: saved, states or saved,states in the memory of the host.",
     "stack": "NAME: In training: megatron, or a factor; its working memory counts in fits.",

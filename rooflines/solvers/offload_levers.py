@@ -161,8 +161,9 @@ def saved_ends(
 def states_end(case: TrainingCase, rate: Fraction, slowdown: Fraction = Fraction(1)) -> End:
     """Tokens of a chip and step from which an optimizer off the chip hides.
 
-    6 P X / C >= b P / rate: gradients go down and weights up at once, b is the wider [byte]. With
-    adapters A on frozen weights W: (4 W + 6 A) X / C >= b A / rate.
+    6 P' X / C >= b P / rate: gradients go down and weights up at once, b is the wider [byte]; P'
+    are the parameters that a token uses, fewer than P with experts. With adapters A on frozen
+    weights W: (4 W + 6 A') X / C >= b A / rate.
 
     Args:
         case: The case.
@@ -171,11 +172,14 @@ def states_end(case: TrainingCase, rate: Fraction, slowdown: Fraction = Fraction
     """
     bytes_moved = max(case.sharing.bytes_of(tensors) for tensors in ("gradients", "weights"))
     peak = math_rate(case.machine, case.sharing.compute[0])
-    flops = Fraction(FLOPS_PER_PARAMETER)
-    if case.plan.lora is not None:
-        trained = case.trained_parameters
-        groups = groups_of(case.model.shape, PREFILL, scores_all=True)
+    shape, lora, trained = case.model.shape, case.plan.lora, case.trained_parameters
+    if lora is None:
+        counts = case.workload.kernels.model.counts
+        flops = FLOPS_PER_PARAMETER * Fraction(counts.active_with_embedding, trained)
+    else:
+        groups = groups_of(shape, PREFILL, scores_all=True)
         works = (group.count * group.flops.get(TOKENS, Fraction(0)) for group in groups)
-        flops += 2 * sum(works, Fraction(0)) / trained
+        used = FLOPS_PER_PARAMETER * lora.active_parameters(shape)
+        flops = (used + 2 * sum(works, Fraction(0))) / trained
     tokens = bytes_moved * peak / (flops * slowdown * rate)
     return End(FOUND, FROM, -(-tokens.numerator // tokens.denominator), float(tokens))

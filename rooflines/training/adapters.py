@@ -21,19 +21,32 @@ if TYPE_CHECKING:
 
 ATTENTION_TARGETS = ("q", "k", "v", "q-a", "q-b", "kv-a", "kv-b", "o")
 MLP_TARGETS = ("gate", "up", "down")
+SHARED_TARGETS = tuple(f"shared-{name}" for name in MLP_TARGETS)
+EXPERT_TARGETS = tuple(f"experts-{name}" for name in MLP_TARGETS)
+"""Projections in shared experts, and in routed ones, each with its own adapter."""
 
 FUSED_TARGETS: Mapping[str, tuple[str, ...]] = {"qkv": ("q", "k", "v"), "gate-up": ("gate", "up")}
 """Projections that one adapter covers together, as where they are one matrix (Megatron-LM)."""
 
 NAMED_TARGETS: Mapping[str, tuple[str, ...]] = {
-    "all": (*ATTENTION_TARGETS, *MLP_TARGETS),
-    "all-linear": (*ATTENTION_TARGETS, *MLP_TARGETS),
+    "all": (*ATTENTION_TARGETS, *MLP_TARGETS, *SHARED_TARGETS),
+    "all-linear": (*ATTENTION_TARGETS, *MLP_TARGETS, *SHARED_TARGETS),
     "attention": ATTENTION_TARGETS,
     "mlp": MLP_TARGETS,
+    "shared": SHARED_TARGETS,
+    "experts": EXPERT_TARGETS,
 }
-"""Names for targets: those that the model has."""
+"""Names for targets: those that the model has. `all` has linear layers; routed experts are packed
+tensors (transformers 5), which adapters take by name alone."""
 
-TARGETS = (*ATTENTION_TARGETS, *MLP_TARGETS, *FUSED_TARGETS, *NAMED_TARGETS)
+TARGETS = (
+    *ATTENTION_TARGETS,
+    *MLP_TARGETS,
+    *SHARED_TARGETS,
+    *EXPERT_TARGETS,
+    *FUSED_TARGETS,
+    *NAMED_TARGETS,
+)
 
 KERNELS: Mapping[str, str] = {
     "o": "o",
@@ -42,8 +55,13 @@ KERNELS: Mapping[str, str] = {
     "down": "down",
     "q-b": "q-up",
     "kv-b": "kv-up",
+    **dict.fromkeys(SHARED_TARGETS, "shared"),
+    **dict.fromkeys(EXPERT_TARGETS, "experts"),
 }
 """Kernel by projection; all others are in the layer's first."""
+
+DOWN_TARGETS = ("down", "shared-down", "experts-down")
+"""Projections whose input is an activation."""
 
 MAX_RANK = 2**16
 """Largest rank [1]."""
@@ -55,11 +73,36 @@ class Adapter(NamedTuple):
     Attributes:
         kernel: Kernel that computes the projection.
         width, out: Elements in its input and output [1].
+        copies: Adapters in a layer: one per routed expert, else one [1].
+        active: Adapters that a token uses [1].
+        is_down: Whether its input is an activation.
     """
 
     kernel: str
     width: int
     out: int
+    copies: int = 1
+    active: int = 1
+    is_down: bool = False
+
+
+class LayerAdapters(NamedTuple):
+    """Adapters in one layer.
+
+    Attributes:
+        attention: In attention, so in every layer.
+        mlp: In an MLP.
+        experts: In routed and shared experts.
+    """
+
+    attention: tuple[Adapter, ...]
+    mlp: tuple[Adapter, ...]
+    experts: tuple[Adapter, ...]
+
+    @property
+    def every(self) -> tuple[Adapter, ...]:
+        """All adapters."""
+        return (*self.attention, *self.mlp, *self.experts)
 
 
 def _targets(value: object) -> object:
@@ -82,7 +125,8 @@ class Lora(Entry):
         ("all",),
         description=(
             "projections with an adapter: q, k, v, o, gate, up, down; qkv or gate-up, with one for "
-            "the fused matrix; attention, mlp or all"
+            "the fused matrix; attention, mlp, shared, or all of these; experts, or experts-down "
+            "and so on: one in every routed expert"
         ),
     )
 
@@ -110,27 +154,31 @@ class Lora(Entry):
         targets = () if self.on == ("all",) else (target.replace("-", "_") for target in self.on)
         return "+".join([f"lora{self.rank}", *targets])
 
-    def adapters(self, shape: Shape) -> tuple[tuple[Adapter, ...], tuple[Adapter, ...]]:
-        """Adapters in one layer: in attention, and in an MLP.
+    def adapters(self, shape: Shape) -> LayerAdapters:
+        """Adapters in one layer.
 
         Raises:
             RooflinesError: The model lacks a projection that is named.
         """
         attention = _projections(shape.attention.projections(shape.D))
         mlp = _projections(shape.mlp.projections(shape.D)) if shape.mlp is not None else {}
-        parts = [*_chosen(self.on, attention, mlp)]
+        experts = _expert_projections(shape)
+        has = {**attention, **mlp, **experts}
         first = "qkv" if "q-a" not in attention else "qkv-down"
-        adapters = [
-            (names[0] in attention, _adapter(names, {**attention, **mlp}, first)) for names in parts
-        ]
-        return (
-            tuple(adapter for is_attention, adapter in adapters if is_attention),
-            tuple(adapter for is_attention, adapter in adapters if not is_attention),
-        )
+        by_part: tuple[list[Adapter], ...] = [], [], []
+        for names in _chosen(self.on, has):
+            part = 0 if names[0] in attention else 1 if names[0] in mlp else 2
+            by_part[part].append(_adapter(names, has, first, shape))
+        return LayerAdapters(*map(tuple, by_part))
 
-    def parameters(self, adapters: tuple[Adapter, ...]) -> int:
-        """Adapter parameters: r * (in + out) each [1]."""
-        return sum(self.rank * (adapter.width + adapter.out) for adapter in adapters)
+    def active_parameters(self, shape: Shape) -> int:
+        """Adapter parameters that a token uses: r (in + out) each, in k experts [1]."""
+        layers = (shape.layers, shape.mlp_layers, shape.moe_layers)
+        return sum(
+            count * self.rank * adapter.active * (adapter.width + adapter.out)
+            for count, adapters in zip(layers, self.adapters(shape), strict=True)
+            for adapter in adapters
+        )
 
 
 def _projections(widths: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
@@ -138,34 +186,52 @@ def _projections(widths: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, 
     return {name: sizes for name, sizes in widths.items() if sizes[1] and name != "gates"}
 
 
+def _expert_projections(shape: Shape) -> dict[str, tuple[int, int]]:
+    """Projections in one routed expert, and in all shared ones as one MLP [1]."""
+    if (moe := shape.moe) is None:
+        return {}
+    routed = moe.expert.projections(moe.width(shape.D))
+    widths = {f"experts-{name}": sizes for name, sizes in _projections(routed).items()}
+    if moe.shared:
+        width = moe.shared * moe.Fe
+        shared = moe.expert.model_copy(update={"F": width}).projections(shape.D)
+        widths |= {f"shared-{name}": sizes for name, sizes in _projections(shared).items()}
+    return widths
+
+
 def _adapter(
-    parts: tuple[str, ...], widths: Mapping[str, tuple[int, int]], first_kernel: str
+    parts: tuple[str, ...],
+    widths: Mapping[str, tuple[int, int]],
+    first_kernel: str,
+    shape: Shape,
 ) -> Adapter:
     """Adapter for projections with one input."""
+    kernel = KERNELS.get(parts[0], first_kernel)
+    moe = shape.moe if parts[0] in EXPERT_TARGETS else None
     return Adapter(
-        KERNELS.get(parts[0], first_kernel),
+        kernel,
         widths[parts[0]][0],
         sum(widths[part][1] for part in parts),
+        1 if moe is None else moe.E,
+        1 if moe is None else moe.k,
+        parts[0] in DOWN_TARGETS,
     )
 
 
 def _chosen(
-    targets: tuple[str, ...],
-    attention: Mapping[str, tuple[int, int]],
-    mlp: Mapping[str, tuple[int, int]],
+    targets: tuple[str, ...], has: Mapping[str, tuple[int, int]]
 ) -> Iterator[tuple[str, ...]]:
     """Projections by adapter, none twice.
 
     Raises:
         RooflinesError: The model lacks a target.
     """
-    has, seen = {**attention, **mlp}, set[str]()
+    seen = set[str]()
     for target in targets:
         members = NAMED_TARGETS.get(target) or FUSED_TARGETS.get(target) or (target,)
         present = tuple(member for member in members if member in has)
         if not present or (target not in NAMED_TARGETS and present != members):
-            experts = "" if mlp else "; adapters of experts are not modelled"
-            problem = f"has {target}, but the model's projections are {', '.join(has)}{experts}"
+            problem = f"has {target}, but the model's projections are {', '.join(has)}"
             raise RooflinesError("lora.on", problem, "name some of these, attention or all")
         if twice := seen & {*present}:
             problem = f"has {target}, and {', '.join(sorted(twice))} a second time"

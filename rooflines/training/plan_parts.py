@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from rooflines.models.architecture import ROUTER
 from rooflines.training.optimizers import optimizer_of
 from rooflines.training.parallel_plan import ALONE, ChipGroup
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
         TrainingPlan,
     )
 
-ROUTED = "experts"
-EXPERT_KERNELS = ("router", ROUTED, "shared")
+ROUTED, SHARED = "experts", "shared"
+EXPERT_KERNELS = (ROUTER, ROUTED, SHARED)
 """Kernels in a layer with experts; `ROUTED` is the routed ones'."""
 
 SHARED_IN_MICRO_BATCH = ("gradients", "weights")

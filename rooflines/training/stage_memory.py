@@ -9,17 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflines.basics.memo import Memo
-from rooflines.models.architecture import Gqa
+from rooflines.models.architecture import ROUTER, Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
 from rooflines.models.tensor_dtypes import LM_HEAD, bits_of
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.training.optimizers import Elements, optimizer_of, orthogonalization_flops
 from rooflines.training.parallel_plan import BASE_FORMATS, FUSED_LOSS, LOGITS, trained_attention
-from rooflines.training.plan_parts import EXPERT_KERNELS, ROUTED, StatePlan
+from rooflines.training.plan_parts import EXPERT_KERNELS, ROUTED, SHARED, StatePlan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -165,18 +164,33 @@ def saved_tensors(  # noqa: PLR0913, all that decides them
 def _saved_with_adapters(
     shape: Shape, lora: Lora, saved: Mapping[str, SavedElements], input_share: Fraction
 ) -> Iterator[tuple[str, SavedElements]]:
-    """Saved elements by kernel, in a layer with frozen weights."""
-    ranks: dict[str, int] = {}
-    for adapter in chain.from_iterable(lora.adapters(shape)):
-        ranks[adapter.kernel] = ranks.get(adapter.kernel, 0) + lora.rank
+    """Saved elements by kernel, in a layer with frozen weights.
+
+    Experts are one kernel with two inputs: tokens, for gate and up, and their activations, for
+    down. The shared ones' tokens are the router's input.
+    """
+    ranks, moe = dict[str, int](), shape.moe
+    with_input = set[tuple[str, bool]]()
+    for adapter in lora.adapters(shape).every:
+        ranks[adapter.kernel] = ranks.get(adapter.kernel, 0) + lora.rank * adapter.active
+        with_input.add((adapter.kernel, adapter.is_down))
     for name, tensors in saved.items():
         if name in END_KERNELS or name == "attention":
             continue
-        if name in ranks:
-            yield name, tensors._replace(required=tensors.required + ranks[name])
-            continue
-        inputs = _routed_inputs(shape, name) * input_share
-        yield name, tensors._replace(required=tensors.required - inputs, recomputable=0)
+        is_mlp_of_experts = moe is not None and name in (ROUTED, SHARED)
+        input_kernel = SHARED if name == ROUTER else name
+        keeps_tokens = any(kernel == input_kernel for kernel, _ in with_input)
+        if is_mlp_of_experts or name == ROUTER:
+            keeps_tokens = (input_kernel, False) in with_input
+        keeps_last = (name, True) in with_input if is_mlp_of_experts else keeps_tokens
+        inputs = 0 if keeps_tokens else _routed_inputs(shape, name) * input_share
+        yield (
+            name,
+            tensors._replace(
+                required=tensors.required - inputs + ranks.get(name, 0),
+                recomputable=tensors.recomputable if keeps_last else 0,
+            ),
+        )
 
 
 def _saved_in_formats(
@@ -414,7 +428,8 @@ class TrainedModel:
     sizes: Mapping[str, Fraction]
 
     @cached_property
-    def _parameters(self) -> Parameters:
+    def counts(self) -> Parameters:
+        """Parameters by part."""
         return parameters_of(self.shape)
 
     @property
@@ -434,7 +449,7 @@ class TrainedModel:
 
     def _count_parameters(self, stage: Stage) -> StageParameters:
         """Count the parameters for `parameters_on`."""
-        shape, counts, vectors = self.shape, self._parameters, self.vectors
+        shape, counts, vectors = self.shape, self.counts, self.vectors
         routed = counts.experts // max(shape.moe_layers, 1)
         dense = counts.mlp // max(shape.mlp_layers, 1)
         routing = (counts.shared + counts.router) // max(shape.moe_layers, 1)
@@ -468,17 +483,17 @@ class TrainedModel:
 
     def adapters_on(self, stage: Stage, lora: Lora) -> Iterator[Matrices]:
         """Adapter matrices on a stage: down to the rank, and up from it."""
-        for adapters, layers in zip(
-            lora.adapters(self.shape), (stage.layers, stage.dense_layers), strict=True
-        ):
+        part_layers = (stage.layers, stage.dense_layers, stage.moe_layers)
+        for adapters, layers in zip(lora.adapters(self.shape), part_layers, strict=True):
             for adapter in adapters:
-                yield Matrices(adapter.width, lora.rank, layers)
-                yield Matrices(lora.rank, adapter.out, layers)
+                is_expert, count = adapter.kernel == ROUTED, layers * adapter.copies
+                yield Matrices(adapter.width, lora.rank, count, is_expert)
+                yield Matrices(lora.rank, adapter.out, count, is_expert)
 
     def trained_parameters(self, lora: Lora | None) -> int:
         """Parameters that a training changes: all, or the adapters' [1]."""
         if lora is None:
-            return self._parameters.total
+            return self.counts.total
         whole = Stage(
             0, self.shape.mlp_layers, self.shape.moe_layers, has_embedding=True, has_head=True
         )
@@ -601,17 +616,25 @@ class PlannedStates:
             norms = Elements(vectors=weights.vectors)
             weights = weights._replace(vectors=Fraction(0))
             adapters = [*self.model.adapters_on(stage, lora)]
-            adapter_elements = Elements(
-                matrices=Fraction(sum(matrix.elements for matrix in adapters), tp),
-                lines=Fraction(sum(matrix.lines for matrix in adapters), tp),
+            trained, in_experts = (
+                Elements(
+                    matrices=Fraction(sum(matrix.elements for matrix in part), chips),
+                    lines=Fraction(sum(matrix.lines for matrix in part), chips),
+                )
+                for part, chips in (
+                    ([matrix for matrix in adapters if not matrix.is_expert], tp),
+                    ([matrix for matrix in adapters if matrix.is_expert], expert_shards),
+                )
             )
             shares = [
                 ParameterShare(weights, frozen["weights"], plan.weights, is_trained),
                 ParameterShare(norms, sizes["activations"], plan.weights, is_trained),
                 shares[1],
                 ParameterShare(experts, frozen["experts"], plan.experts, is_trained),
-                ParameterShare(adapter_elements, sizes["activations"], plan.weights),
+                ParameterShare(trained, sizes["activations"], plan.weights),
             ]
+            if in_experts.total:
+                shares.append(ParameterShare(in_experts, sizes["activations"], plan.experts))
         return tuple(shares)
 
     def trained_matrices(self, stage: Stage) -> Iterator[Matrices]:

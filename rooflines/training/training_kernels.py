@@ -465,7 +465,7 @@ class LayerBuilder(KernelBuilder):
         """Adapters beside each kernel, by its name."""
         by_kernel: dict[str, tuple[Adapter, ...]] = {}
         if self.plan.lora is not None:
-            for adapter in chain.from_iterable(self.plan.lora.adapters(self.shape)):
+            for adapter in self.plan.lora.adapters(self.shape).every:
                 by_kernel[adapter.kernel] = (*by_kernel.get(adapter.kernel, ()), adapter)
         return by_kernel
 
@@ -686,7 +686,7 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
             EVERY_MICRO_BATCH,
         )
         if adapters := builder.adapters.get(name):
-            yield from _adapter_passes(builder, group.name, adapters, collectives.inputs)
+            yield from _adapter_passes(builder, group, adapters, collectives.inputs)
         return
     yield KernelRun(
         kernel("dgrad", gather + collectives.backward, weights.read, ZERO, activation_traffic),
@@ -709,7 +709,7 @@ def _passes(builder: LayerBuilder, group: Group, name: str) -> Iterator[KernelRu
 
 def _adapter_passes(
     builder: LayerBuilder,
-    group_name: str,
+    group: Group,
     adapters: tuple[Adapter, ...],
     inputs: tuple[Transfer, ...],
 ) -> Iterator[KernelRun]:
@@ -717,20 +717,26 @@ def _adapter_passes(
 
     Args:
         builder: Builder with adapters.
-        group_name: Name that the kernel's group has.
+        group: The frozen kernel's group.
         adapters: The adapters.
         inputs: All-gather for saved inputs, before weight gradients.
     """
     plan, sizes, lora = builder.plan, builder.sizes, builder.plan.lora
     if lora is None:
         return
-    parameters = sum(lora.rank * (adapter.width + adapter.out) for adapter in adapters)
-    stored = Fraction(parameters, plan.tp)
-    flops = Poly({MICRO_BATCH_TOKENS: 2 * parameters * plan.token_share})
+    sizes_of = [(adapter, adapter.width + adapter.out) for adapter in adapters]
+    used = lora.rank * sum(adapter.active * width for adapter, width in sizes_of)
+    parameters = lora.rank * sum(adapter.copies * width for adapter, width in sizes_of)
+    stored = Fraction(parameters, plan.tp if group.moe is None else plan.expert_shards)
+    flops = Poly({MICRO_BATCH_TOKENS: 2 * used * plan.token_share})
     traffic = builder.activation_bytes(
-        sum(adapter.width + 2 * lora.rank + adapter.out for adapter in adapters)
+        sum(adapter.active * (width + 2 * lora.rank) for adapter, width in sizes_of)
     )
     weights = constant(stored * sizes["activations"])
+    read = weights
+    if (activated := _activated(builder, group)) is not None:
+        per_expert = Fraction(lora.rank * sum(width for _, width in sizes_of), plan.expert_shards)
+        read = Poly({(activated,): per_expert * sizes["activations"]})
     gradients = constant(stored * sizes["gradients"])
     gather = builder.weight_gathers(weights)
 
@@ -746,13 +752,13 @@ def _adapter_passes(
             "memory_bytes": moved,
             "activation_bytes": traffic,
         }
-        name = f"{group_name}-{ADAPTER}-{pass_name}"
+        name = f"{group.name}-{ADAPTER}-{pass_name}"
         return KernelRun(builder.chip_kernel(name, transfers, works), runs)
 
-    yield run("fwd", gather, weights)
+    yield run("fwd", gather, read)
     if plan.recompute == "full":
-        yield run(REPEATED_FORWARD, (), weights)
-    yield run("dgrad", gather, weights)
+        yield run(REPEATED_FORWARD, (), read)
+    yield run("dgrad", gather, read)
     transfers = inputs + builder.gradient_scatters(gradients)
     yield run("wgrad", transfers, gradients, ONCE_PER_STEP)
     yield run("wgrad-add", transfers, gradients * 2, LATER_MICRO_BATCHES)
@@ -806,12 +812,11 @@ def _weights(builder: LayerBuilder, group: Group, name: str) -> WeightBytes:
         count = elements * group.share("weights", plan.tp)
         read = constant(count * size)
     else:
-        moe, shards = group.moe, plan.expert_shards
-        tokens = shards * plan.token_share
-        activated = ActivatedExperts(moe.E, moe.k, tokens, MICRO_BATCH_TOKENS)
-        count = elements * moe.E / shards
-        activated_weights = Poly({(activated,): elements / shards * size})
-        read = constant(count * size) if moe.k == moe.E else activated_weights
+        shards, activated = plan.expert_shards, _activated(builder, group)
+        count = elements * group.moe.E / shards
+        read = constant(count * size)
+        if activated is not None:
+            read = Poly({(activated,): elements / shards * size})
     vectors = Fraction(builder.model.vectors.get(name, 0), plan.tp)
     if plan.lora is not None:
         gathered = constant(count * size + vectors * sizes["activations"])
@@ -822,6 +827,15 @@ def _weights(builder: LayerBuilder, group: Group, name: str) -> WeightBytes:
         constant(count * size + vectors * sizes["weights"]),
         constant((count + vectors) * sizes["gradients"]),
     )
+
+
+def _activated(builder: LayerBuilder, group: Group) -> ActivatedExperts | None:
+    """Routed experts that a micro-batch reads; None: every expert, or none."""
+    moe, plan = group.moe, builder.plan
+    if moe is None or moe.k == moe.E:
+        return None
+    tokens = plan.expert_shards * plan.token_share
+    return ActivatedExperts(moe.E, moe.k, tokens, MICRO_BATCH_TOKENS)
 
 
 class LayerCollectives(NamedTuple):
