@@ -579,10 +579,14 @@ def _products() -> Iterator[KernelKind]:
         },
         {"x": Tensor("x", "B*C*HW*HW"), "w": Tensor("w", "F*ratio(C, groups)*k*k")},
         {"out": Tensor("out", "B*F*side*side")},
-        flops="2*B*F*ratio(C, groups)*inside*inside",
+        flops="2*B*F*ratio(C, groups)*positions",
         roles=X_W_OUT,
         defaults={"stride": "1", "pad": "0", "groups": "1"},
-        steps={"side": "windows(HW, k, stride, pad)", "inside": "taps(HW, k, stride, pad)"},
+        steps={
+            "side": "windows(HW, k, stride, pad)",
+            "inside": "taps(HW, k, stride, pad)",
+            "positions": "inside*inside",
+        },
         checks=(
             Check(
                 "k <= HW+2*pad",

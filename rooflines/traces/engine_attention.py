@@ -1,0 +1,70 @@
+"""Attention of an engine: queries from shapes, contexts from the annotation of the step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rooflines.traces.kernel_works import kernel_work
+from rooflines.traces.operator_rules import operator_table
+from rooflines.traces.tensors import recorded_arguments
+from rooflines.traces.trace_records import OperatorCost
+
+if TYPE_CHECKING:
+    from rooflines.traces.trace_records import Arguments, StepTokens, TokenSums
+
+ENGINE_ATTENTION = "engine-attention"
+
+HEADS_AND_SIZE = 3
+"""Least dims of keys that tell KV heads: tokens, heads, size [1]."""
+
+
+def attended_pairs(sums: TokenSums) -> float:
+    """Pairs (new token, token at or before it): sum of q s - (q^2 - q) / 2 [1]."""
+    return sums.pairs - (sums.squared_queries - sums.queries) / 2
+
+
+def is_engine_attention(name: str) -> bool:
+    """True for an operator that is an engine's attention over its cache."""
+    rule, _ = operator_table().get(name, ("", {}))
+    return rule == ENGINE_ATTENTION
+
+
+def engine_attention_cost(
+    name: str, arguments: Arguments, tokens: StepTokens
+) -> OperatorCost | None:
+    """Work of an engine's attention in a step, all sequences together; assumed.
+
+    Args:
+        name: The operator.
+        arguments: Its arguments: queries, keys or their cache.
+        tokens: Sums over the step's sequences.
+
+    Returns:
+        None: it is another operator, or contexts or shapes are not recorded.
+    """
+    if not is_engine_attention(name):
+        return None
+    _, places = operator_table()[name]
+    recorded = recorded_arguments(arguments)
+    q, k = recorded.find(places["q"]), recorded.find(places["k"])
+    sums = (tokens.prompts, tokens.decodes)
+    context = sum(part.keys for part in sums)
+    if q is None or k is None or not context or len(q.dims) < HEADS_AND_SIZE - 1:
+        return None
+    heads, size = q.dims[-2], q.dims[-1]
+    kv_heads = k.dims[-2] if len(k.dims) >= HEADS_AND_SIZE else 1
+    new, sequences = (sum(getattr(part, key) for part in sums) for key in ("queries", "sequences"))
+    pairs = sum(map(attended_pairs, sums))
+    letters = {"B": 1, "T": new, "S": context, "N": heads, "K": kv_heads, "H": size, "Hv": size}
+    letters |= {"entries": context}
+    flops = kernel_work("attention", letters | {"pairs": 1}, {"q": [], "kv": [], "out": []}).flops
+    rows = kernel_work("attention", letters | {"pairs": 0}, {"kv": []}, q.element_bytes)
+    cached = kernel_work("attention", letters | {"pairs": 0}, {"q": [], "out": []}, k.element_bytes)
+    return OperatorCost(
+        "attention",
+        flops * pairs,
+        q.format,
+        rows.memory_bytes + cached.memory_bytes,
+        exact=False,
+        sizes={"B": sequences, "N": heads, "K": kv_heads, "H": size, "S": context},
+    )
