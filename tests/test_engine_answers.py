@@ -58,18 +58,35 @@ def test_python_has_the_pool_of_an_engine_in_numbers():
     assert rooflines.explain_model("h100", "gemma-3-27b", B=4, S=8192).engine is None
 
 
-def test_an_engine_that_is_not_asked_for_changes_no_row():
+BY_POOL = ("fits", "max_B")
+"""Columns that the pool of an engine decides."""
+
+
+def test_an_engine_changes_what_fits_and_no_other_column():
     plain, vllm = rows_of(), rows_of(engine="vllm")
     both = rows_of(engine=["vllm", {"name": "sglang", "utilization": "80%"}], columns="all")
-    assert vllm.select(plain.columns).equals(plain)
+    costs = ["usd_per_mtok", "usd_per_mtok_serial", "usd_per_mtok_estimate"]
+    costs += [name.replace("usd", "j").replace("mtok", "token") for name in costs]
+    kept = [name for name in plain.columns if name not in (*BY_POOL, *costs)]
+    assert vllm.select(kept).equals(plain.select(kept))
+    assert vllm["max_B_exact"].equals(plain["max_B"])
     added = [name for name in vllm.columns if name not in plain.columns]
     assert added == [
         *("engine", "engine_version", "pool_bytes", "engine_reserved_bytes", "block_tokens"),
-        *("groups", "page_bytes", "blocks", "pool_tokens", "concurrency"),
+        *("groups", "page_bytes", "blocks", "pool_tokens", "concurrency", "max_B_exact"),
     ]
     assert both["engine"].unique().sort().to_list() == ["sglang utilization=0.8", "vllm"]
     assert both.filter(pl.col("engine") == "vllm").select(vllm.columns).equals(vllm)
-    assert both.filter(pl.col("engine") != "vllm").select(plain.columns).equals(plain)
+    assert both.filter(pl.col("engine") != "vllm").select(kept).equals(plain.select(kept))
+
+
+def test_what_fits_is_by_the_pool_where_an_engine_is_given():
+    vllm = rows_of(engine="vllm", splits=[{"tp": 2}, {"dp": 2, "tp": 1}], grid={"B": 8, "S": 8192})
+    for row in vllm.to_dicts():
+        assert row["max_B"] == int(row["concurrency"]) * row["dp"] <= row["max_B_exact"]
+        assert row["fits"] == (row["max_B"] >= 8)
+        assert (row["usd_per_mtok"] is None) == (not row["fits"])
+    assert {False, True} == {*vllm["fits"]}
 
 
 def test_rows_have_the_pool_of_their_context():
@@ -85,17 +102,30 @@ def test_rows_have_the_pool_of_their_context():
     assert asked["concurrency"].to_list() == vllm.filter(B=1)["concurrency"].to_list()
 
 
-def test_thresholds_and_kernels_are_those_without_an_engine():
+def test_thresholds_have_the_batch_of_each_pool_and_kernels_no_engine():
+    thresholds = {"thresholds": ["B", "S", "chips"], "models": "gemma-3-27b"}
     sweeps = {
-        name: rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **keys}}})
+        name: rooflines.load_config({"model-sweeps": {"a": {**SWEEP, **thresholds, **keys}}})
         for name, keys in (("plain", {}), ("engines", {"engine": ["vllm", "sglang"]}))
     }
     kernels = {
         name: rooflines.model_layers(config, "a").collect() for name, config in sweeps.items()
     }
-    solved = {name: rooflines.thresholds(config) for name, config in sweeps.items()}
     assert kernels["plain"].equals(kernels["engines"])
-    assert solved["plain"].equals(solved["engines"])
+    plain, solved = (rooflines.thresholds(sweeps[name], "a") for name in ("plain", "engines"))
+    assert solved.height <= sweeps["engines"].sweep("a").max_thresholds()
+    same = [name for name in plain.columns if name != "max_B_fit"]
+    for axis, rows in (("B", 2), ("S", 1)):
+        part = solved.filter(axis=axis)
+        assert part.select(same).unique().height == plain.filter(axis=axis).height
+        assert part.height == rows * plain.filter(axis=axis).height
+    pools = rooflines.rows(sweeps["engines"], "a").collect().filter(B=1)
+    batches = solved.filter(axis="B").join(pools, on=["engine", "S"], validate="1:1")
+    assert batches["max_B_fit"].to_list() == batches["max_B"].to_list()
+    fewest = solved.filter(axis="chips", B=4, S=32768, engine="vllm").row(0, named=True)
+    exact = plain.filter(axis="chips", B=4, S=32768).row(0, named=True)
+    assert (exact["critical"], fewest["critical"]) == (1, 2)
+    assert fewest["max_B_fit"] >= 4
 
 
 def test_an_engine_picks_its_fit_where_no_calibration_is_named():
@@ -139,6 +169,23 @@ def test_an_engine_of_a_config_stands_beside_those_of_the_package():
                 "model-sweeps": {"a": sweep},
             }
         )
+
+
+def test_searches_take_the_pool_of_the_engine(explained):
+    question = "h100-sxm gemma-3-27b bf16 S=8192"
+    assert "decode B=27 " in explained(f"{question} --within 1")
+    for words in ("--within 1", "max batch"):
+        assert "decode B=3 " in explained(f"{question} {words} --engine vllm")
+    misfit = explained(f"{question} B=8 --engine vllm")
+    assert "does not fit: vllm 0.19 holds 3 of 8 requests of 8,192 tokens; fits from" in misfit
+    splits = rooflines.best_splits(
+        "h100-sxm", "gemma-3-27b", S=8192, B=16, dtypes="bf16", chips=4, engine="vllm"
+    )
+    held = dict(splits.select("split", "max_B").iter_rows())
+    assert [split for split, fits in splits.select("split", "fits").iter_rows() if not fits] == [
+        split for split, most in held.items() if most < 16
+    ]
+    assert held["tp1-dp4"] == 4 * 3
 
 
 BAD = {
@@ -186,7 +233,7 @@ def test_a_chart_has_the_requests_of_tables_by_context():
     rows = rooflines.rows(config, "a").collect().filter(B=1)
     drawn = charts.view("requests", charts.of_config(config), "a").data["lines"]
     exact = drawn.filter(series="exact need")["requests"].to_list()
-    assert exact == rows.filter(engine="vllm")["max_B"].to_list()
+    assert exact == rows.filter(engine="vllm")["max_B_exact"].to_list()
     for name in ("vllm", "vllm utilization=0.95"):
         series = drawn.filter(series=name.replace("vllm", "vllm 0.19"))
         assert series["requests"].to_list() == rows.filter(engine=name)["concurrency"].to_list()

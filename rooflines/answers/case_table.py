@@ -108,7 +108,7 @@ def engine_notes(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     )
     if engines:
         meaning = f"requests in the pool of one replica ({', '.join(engines)})"
-        yield f"{HELD_TITLE.capitalize()}: {meaning}; largest B is the exact need alone."
+        yield f"{HELD_TITLE.capitalize()}: {meaning}; fits and largest B are by it."
 
 
 def operation_titles(basis: Basis) -> dict[str, str]:

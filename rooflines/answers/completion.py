@@ -13,7 +13,7 @@ from rooflines.answers.explain import answered
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_sizes import values_of
 from rooflines.answers.question_words import EVERY_SPLIT, FSDP
-from rooflines.answers.typed_options import typed_options
+from rooflines.answers.typed_options import ENGINE_OPTIONS, typed_options
 from rooflines.answers.word_forms import ACCUMULATION, key_name
 from rooflines.basics.errors import RooflinesError, quote
 from rooflines.basics.quantities import PER_USER, measured_value
@@ -174,6 +174,9 @@ def complete(
         options: Options of the command, besides those typed as words.
     """
     keys = {**question.options, **(options or {})}
+    engine: Mapping[str, Any] = {
+        key: value for key, value in (options or {}).items() if key in POOL_OPTIONS
+    }
     sizes = missing_sizes(question, keys)
     is_step = not question.request and keys.get("phase") != PREFILL and "within" not in keys
     limit = _limit(question) if is_step else None
@@ -196,38 +199,49 @@ def complete(
     shared = question.splits or question.count or question.counts or question.ask_split
     if not shared and "split" not in keys:
         within = {**question.options, **(options or {})}.get("within")
-        asks_batch |= _fitted(question, catalogues, within, default_batch="B" in stated)
+        default = "B" in stated
+        asks_batch |= _fitted(question, catalogues, within, engine, default_batch=default)
     elif "B" in stated and len(question.chips) == 1 and not question.ask_split:
-        asks_batch |= _misfits(question, catalogues)
+        asks_batch |= _misfits(question, catalogues, engine)
     if asks_batch:
-        _take_max_batch(question, catalogues)
+        _take_max_batch(question, catalogues, engine)
     elif seeks_context:
-        _take_max_context(question, catalogues)
+        _take_max_context(question, catalogues, engine)
 
 
 def _fitted(
-    question: Question, catalogues: QuestionCatalogues, within: object, *, default_batch: bool
+    question: Question,
+    catalogues: QuestionCatalogues,
+    within: object,
+    engine: Mapping[str, Any],
+    *,
+    default_batch: bool,
 ) -> bool:
     """Add a split; True: none fits the usual batch, so that the largest one is sought."""
-    if _split(question, catalogues, within) or not default_batch or len(question.chips) > 1:
+    is_added = _split(question, catalogues, engine, within)
+    if is_added or not default_batch or len(question.chips) > 1:
         return False
     usual = question.sizes["B"]
     question.sizes["B"] = PROMPTS
-    if usual == PROMPTS or not _split(question, catalogues):
+    if usual == PROMPTS or not _split(question, catalogues, engine):
         question.sizes["B"] = usual
         return False
     question.notes.append(f"B={usual} fits on no split that was tried")
     return True
 
 
-def _misfits(question: Question, catalogues: QuestionCatalogues) -> bool:
+POOL_OPTIONS = ("engine", *ENGINE_OPTIONS)
+"""Options that decide what fits."""
+
+
+def _misfits(question: Question, catalogues: QuestionCatalogues, engine: Mapping[str, Any]) -> bool:
     """Check that the usual batch does not fit on the typed split, but a smaller one does."""
     usual = question.sizes["B"]
     if usual == PROMPTS or len(question.splits) > 1 or EVERY_SPLIT in question.splits:
         return False
     tried = replace(question, sizes={**question.sizes}, notes=[])
     try:
-        answer = answered(tried, catalogues)
+        answer = answered(tried, catalogues, **engine)
     except RooflinesError:  # said later, at its place
         return False
     if isinstance(answer, Cases) or answer.row.get("fits") is not False:
@@ -262,21 +276,26 @@ def asks_max_context(question: Question) -> bool:
     return named or "S" in question.open_sizes
 
 
-def _take_max_batch(question: Question, catalogues: QuestionCatalogues) -> None:
+def _take_max_batch(
+    question: Question, catalogues: QuestionCatalogues, engine: Mapping[str, Any]
+) -> None:
     """Take the largest batch that fits as B, where one does."""
-    answer = answered(replace(question, sizes={**question.sizes}, notes=[]), catalogues)
+    tried = replace(question, sizes={**question.sizes}, notes=[])
+    answer = answered(tried, catalogues, **engine)
     if not isinstance(answer, Cases) and (largest := answer.row.get("max_B")):
         question.sizes["B"] = str(largest)
         question.notes.append(f"B={largest:,} is the largest batch that fits")
 
 
-def _take_max_context(question: Question, catalogues: QuestionCatalogues) -> None:
+def _take_max_context(
+    question: Question, catalogues: QuestionCatalogues, engine: Mapping[str, Any]
+) -> None:
     """Take the longest context that fits as S, up to the one that the model is made for."""
     longest = _made_for(question) or MAX_CONTEXT
 
     def misfits(sizes: Sequence[int]) -> list[float]:
         tried = replace(question, sizes={**question.sizes, "S": [*sizes]}, notes=[])
-        keys = typed_options(tried, catalogues.chips, {})
+        keys = typed_options(tried, catalogues.chips, engine)
         rows = rows_of(question_sweep(tried, catalogues, **keys))
         fits = {row["S"]: row["fits"] is not False for row in rows}
         return [float(not fits[size]) for size in sizes]
@@ -290,15 +309,21 @@ def _take_max_context(question: Question, catalogues: QuestionCatalogues) -> Non
     question.notes.append(f"S={size:,} is {bounds}")
 
 
-def _split(question: Question, catalogues: QuestionCatalogues, limit: object = None) -> bool:
+def _split(
+    question: Question,
+    catalogues: QuestionCatalogues,
+    engine: Mapping[str, Any],
+    limit: object = None,
+) -> bool:
     """Add the first of a few splits that fits on all chips, and keeps a limit on the step time.
 
     Args:
         question: A model and its chips.
         catalogues: What can be named.
+        engine: Options of an engine, whose pool decides; empty: the exact need.
         limit: Limit on the step time, as typed; None: none.
     """
-    searched: dict[str, Any] = {} if limit is None else {"within": limit}
+    searched: dict[str, Any] = {**engine} if limit is None else {**engine, "within": limit}
     batch = {"B": "1"} if limit is None else {}
     for split in SPLITS:
         tried = replace(question, sizes={**batch, **question.sizes}, splits=[split], notes=[])
@@ -310,7 +335,7 @@ def _split(question: Question, catalogues: QuestionCatalogues, limit: object = N
         try:
             answer = answered(tried, catalogues, **searched)
         except RooflinesError as error:  # no experts, no network for as many chips, or too slow
-            if split in SPLITS[:1] and error.where != "within":
+            if split in SPLITS[:1] and error.where not in ("within", "engine"):
                 raise
             continue
         rows = answer.rows if isinstance(answer, Cases) else [answer.row]

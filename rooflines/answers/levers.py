@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.basis import ESTIMATE_BASIS, Basis, time_on
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.question import dtypes_on_chips, formats_on, with_roles
+from rooflines.evaluation.engine_columns import pool_or_none
 from rooflines.evaluation.footprints import Footprint
 from rooflines.evaluation.step_rows import HOUR_S
 from rooflines.hardware.support import default_route
@@ -208,7 +209,9 @@ def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -
 
 
 def _fits(case: StepCase, step: Step) -> bool | None:
-    """True if weights and KV cache fit; None: the capacity is unknown."""
+    """True if weights and KV cache fit, with an engine in its pool; None: unknown capacity."""
+    if (pool := pool_or_none(case, step.S)) is not None:
+        return pool.requests * case.split.dp >= step.B
     shape = case.workload.resident_shape
     full, local = (kv_cache_elements(shape, step.S, local=is_local) for is_local in (False, True))
     max_batch = Footprint.from_case(case, case.split).max_batch(full, local)

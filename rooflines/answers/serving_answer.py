@@ -19,6 +19,7 @@ from rooflines.answers.step_answer import MIN_TERM_SHARE, StepAnswer
 from rooflines.basics.text import count, counted, percent, seconds, si, significant, usd
 from rooflines.dictionary.columns import (
     ALWAYS,
+    EXACT_BATCH,
     FOUND,
     HEADS,
     NEVER,
@@ -236,12 +237,27 @@ class ServingAnswer(StepAnswer):
         room = ""
         if self.capacity_bytes is not None:
             alone = "" if self.engine is None else "exact need alone "
-            room = f"; {alone}B up to {row['max_B']:,}" if row["max_B"] else "; no batch fits"
+            exact = row["max_B"] if self.engine is None else row[EXACT_BATCH]
+            room = f"; {alone}B up to {exact:,}" if exact else "; no batch fits"
             room += f"; {self._fitting()}" if row["fits"] and row["chips"] > 1 else ""
-        yield "fits", self._fit(f"{weights} of weights, {caches} of KV cache") + room
+        shortage = self._pool_shortage()
+        fit = self._fit(f"{weights} of weights, {caches} of KV cache")
+        yield "fits", (fit if shortage is None else f"{fit}; {shortage}") + room
         if self.engine is not None:
             yield from self.engine.lines(row["dp"])
         yield "cost", "; ".join(self._costs())
+
+    def _pool_shortage(self) -> str | None:
+        engine, row = self.engine, self.row
+        if engine is None or row["fits"] is not False or not row[EXACT_BATCH]:
+            return None
+        if row[EXACT_BATCH] < row["B"]:
+            return None
+        replica = " a replica" if row["dp"] > 1 else ""
+        sequences = f"{engine.name} {engine.version} holds {row['max_B']:,}"
+        requests = f"{row['B']:,} requests of {engine.context:,} tokens"
+        share = f", {significant(engine.concurrency, 3)}{replica}" if replica else ""
+        return f"{sequences} of {requests}{share}"
 
     def _throughput(self) -> str:
         """Tokens/s on the basis, and at most."""

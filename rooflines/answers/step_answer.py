@@ -90,10 +90,16 @@ class StepAnswer(Answer):
         """Time on the basis, its band and rates, bound and bottleneck; or that it does not fit."""
         row, capacity = self.row, self.capacity_bytes
         if row["fits"] is False and capacity is not None:
+            if (shortage := self._pool_shortage()) is not None:
+                return f"does not fit: {shortage}; {self._fitting()}"
             needs = f"{si(row['footprint_bytes'], 'B')} of {self.footprint}{self.per_chip}"
             room = f"{si(capacity, 'B')} of {row['memory']}"
             return f"does not fit: {needs}, {room}; {self._fitting()}"
         return self._timed_verdict()
+
+    def _pool_shortage(self) -> str | None:
+        """Requests in an engine's pool, where it is too small; None: the exact need decides."""
+        return None
 
     def _timed_verdict(self) -> str:
         """Time of a step that fits, its band, its bound, and its rates.

@@ -104,7 +104,7 @@ OF_MODELS = {
     "pools": "TIME: With isl and osl: when separate prefill servers keep a TPOT, such as 20ms.",
     "slowdown": "FACTOR: Of levers: estimate over bound; default: by the calibration.",
     "engine": (
-        "NAME: Serving engine whose pool of caches stands beside the exact need: vllm, sglang or "
+        "NAME: Serving engine whose pool of caches decides what fits: vllm, sglang or "
         "trtllm; vllm:0.21 for a version. Alone it also picks the engine's fit."
     ),
     "utilization": "SHARE: Of an engine: memory that it takes, such as 0.95.",

@@ -300,7 +300,7 @@ class WorkloadKeys(Entry):
     engine: Annotated[list[EngineStart] | None, Listed(), AfterValidator(_engines)] = Field(
         None,
         description=(
-            "serving engines whose pools of caches stand beside the exact need: vllm, sglang or "
+            "serving engines whose pools of caches decide what fits: vllm, sglang or "
             "trtllm, or {name: , version: , utilization: , max_batched_tokens: , max_seqs: , "
             "block: , engine_reserve: , peak: , prefix_caching: , full_windows: }; alone it also "
             "picks the calibration. Several make a row each"

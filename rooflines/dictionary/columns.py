@@ -72,6 +72,9 @@ RESOURCE_GROUPS = {
 """Resources for which an entry with this word in its name gives one column each."""
 
 
+EXACT_BATCH = "max_B_exact"
+"""Column with the largest batch by the exact need, beside that of an engine's pool."""
+
 NON_SECTIONS = ("words", "tables", "needs")
 """Keys in the file that are no sections."""
 

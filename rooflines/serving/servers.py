@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.config.axis_sizes import Sizes
-from rooflines.dictionary.columns import ESTIMATE_SUFFIX
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, EXACT_BATCH
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.architecture import PREFILL
@@ -168,7 +168,7 @@ class ServerTable:
             name, batch = row["split"], row["B"]
             if name not in self.servers and name in prompts:
                 split = self._splits[name]
-                most, pool_limits = _max_batch(row, split)
+                most, pool_limits = _max_batch(row)
                 if row.get("engine"):
                     self.engine = f"{row['engine']} {row['engine_version']}"
                 capacity[name] = most
@@ -312,12 +312,11 @@ class ServerTable:
         return prompts
 
 
-def _max_batch(row: Mapping[str, Any], split: Split) -> tuple[int, bool]:
-    """Largest batch by the exact need or the engine's pool [1]; True: it is the pool's."""
-    exact = MAX_BATCH if row["max_B"] is None else min(row["max_B"], MAX_BATCH)
-    concurrency = row.get("concurrency")
-    pool = exact if concurrency is None else int(concurrency) * split.dp
-    return min(exact, pool), pool < exact
+def _max_batch(row: Mapping[str, Any]) -> tuple[int, bool]:
+    """Largest batch by the exact need or the engine's pool [1]; True: the pool holds fewer."""
+    most = MAX_BATCH if row["max_B"] is None else min(row["max_B"], MAX_BATCH)
+    exact = row.get(EXACT_BATCH)
+    return most, exact is not None and most < min(exact, MAX_BATCH)
 
 
 def _on(by_basis: Mapping[str, float | None], basis: str) -> float:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.expressions import quotient
+from rooflines.evaluation.engine_columns import held_sequences, requests_held
 from rooflines.evaluation.footprints import footprint_columns, max_sequences
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers
@@ -176,8 +177,12 @@ def batch_thresholds(
         for case in cases
     ]
     thresholds.axis_lines.compiler.put(TIMED, pl.Series(timed))
+    largest = max_sequences()
+    if cases[0].started is not None:
+        contexts = [*dict.fromkeys(points.columns["S"])]
+        largest = held_sequences(requests_held(cases, contexts), largest)
     for lines in thresholds.frames():
-        frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=max_sequences())
+        frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=largest)
         if targets is None:
             yield frame
             continue

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_COUNT
 from rooflines.dictionary.columns import CAPACITY_UNKNOWN, FOUND, HEADS, NEVER, UNKNOWN
+from rooflines.evaluation.engine_columns import pool_or_none
 from rooflines.evaluation.footprints import Footprint
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import missing_route_reason
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 def fewest_chips(
     cases: Iterable[StepCase], batches: Sequence[int], contexts: Sequence[int]
 ) -> Iterator[tuple[StepCase, dict[str, object]]]:
-    """Minimum chips over all splits, at every batch and context.
+    """Minimum chips over all splits, at every batch and context; with an engine by its pool.
 
     Args:
         cases: The cases; those that differ in their split alone count once.
@@ -39,7 +40,9 @@ def fewest_chips(
     """
     distinct_cases: dict[tuple[str | None, ...], StepCase] = {}
     for case in cases:
-        keys = (case.name, case.phase, case.chip, case.memory, case.network, case.dtypes.label)
+        engine = None if case.started is None else case.started.label
+        place = (case.chip, case.memory, case.network)
+        keys = (case.name, case.phase, *place, case.dtypes.label, engine)
         distinct_cases.setdefault(keys, case)
     for case in distinct_cases.values():
         splits, beyond = tp_splits(case)
@@ -50,8 +53,11 @@ def fewest_chips(
             full, local = (
                 kv_cache_elements(shape, context, local=is_local) for is_local in (False, True)
             )
+            exact = [(chips, footprint.max_batch(full, local)) for chips, footprint in footprints]
+            pools = [pool_or_none(case, context, split) for split in splits]
             fits[context] = [
-                (chips, footprint.max_batch(full, local)) for chips, footprint in footprints
+                (chips, sequences if pool is None else pool.requests)
+                for (chips, sequences), pool in zip(exact, pools, strict=True)
             ]
         for batch, context in product(batches, contexts):
             solution, max_batch = _first_fit(batch, fits[context], beyond)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain, groupby, product
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ from rooflines.theory.resources import NON_MATH, RATES
 from rooflines.theory.sharding import SHARDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.dictionary.columns import Column
     from rooflines.sweep.cases import Block
@@ -89,8 +90,6 @@ def sweep_thresholds(sweep: AnySweep) -> pl.DataFrame:
         column that an axis lacks is null.
     """
     models = isinstance(sweep, ModelSweep)
-    if isinstance(sweep, ModelSweep):
-        sweep = sweep.without_engines
     types = column_types(threshold_columns([sweep], models=models), models=models)
     frames = [pl.DataFrame(schema=types)]
     for frame in _frames_of(sweep):
@@ -138,7 +137,10 @@ Row = tuple["StepCase", "dict[str, object]"]
 
 
 def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
-    """Yield the thresholds of whole models along every axis."""
+    """Yield the thresholds of whole models along every axis.
+
+    Batches and chips are also limited by the pool of an engine, so that each has rows.
+    """
     axes = sweep.config.thresholds
     if isinstance(sweep, TrainingSweep):
         if rows := [*training_thresholds(sweep), *offload_thresholds(sweep)]:
@@ -153,12 +155,24 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
             points = sweep.steps_of(cases[0].model, cases[0].phase)
             yield from batch_thresholds(cases, points, sweep.config.targets)
     if "S" in axes:
-        yield _keyed_frame([row for cases in groups for row in _context_rows(sweep, cases)])
+        alike = [[*_once(cases)] for cases in groups]
+        yield _keyed_frame([row for cases in alike for row in _context_rows(sweep, cases)])
     if "chips" in axes:
         solutions = fewest_chips(sweep.cases, sweep.batches, sweep.contexts)
         yield _keyed_frame(list(solutions)).drop(SPLIT_KEYS, strict=False)
-    if levers := [*lever_thresholds(sweep)]:
+    if levers := [*lever_thresholds(sweep.without_engines)]:
         yield _keyed_frame(levers)
+
+
+def _once(cases: Iterable[StepCase]) -> Iterator[StepCase]:
+    """Cases without engines, each once."""
+    started = None
+    for case in cases:
+        started = started or case.started
+        if started is None:
+            yield case
+        elif case.started is started:
+            yield replace(case, started=None)
 
 
 def _model_and_phase(block: Block[StepCase]) -> tuple[str, str]:

@@ -386,7 +386,9 @@ class ModelSweep(BaseSweep[StepCase]):
             **self._max_lever_rows(),
         }
         axes = {*thresholds, "B"} if targets else {*thresholds}
-        return cases * sum(by_axis[axis] for axis in axes)
+        engines = max(len(self.started), 1)
+        repeats = {"B": engines, "chips": engines}
+        return cases * sum(by_axis[axis] * repeats.get(axis, 1) for axis in axes)
 
     def _max_lever_rows(self) -> dict[str, int]:
         """Threshold rows of a case at most, by lever [1]."""

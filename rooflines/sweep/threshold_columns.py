@@ -32,6 +32,7 @@ def threshold_columns(sweeps: Sequence[AnySweep], *, models: bool = False) -> tu
             "model-thresholds",
             new_tokens=any(step_sweep.new_tokens is not None for step_sweep in steps),
             training=any(isinstance(step_sweep, TrainingSweep) for step_sweep in steps),
+            engine=any(step_sweep.config.engine is not None for step_sweep in steps),
             levers=any({*step_sweep.config.thresholds} & {*LEVER_AXES} for step_sweep in steps),
         )
     operations = [sweep for sweep in sweeps if isinstance(sweep, Sweep)]

@@ -18,6 +18,7 @@ from rooflines.charts.kit.themes import Margins
 from rooflines.charts.kit.titles import title_fits
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
+from rooflines.dictionary.columns import EXACT_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -86,7 +87,7 @@ def view(results: Results, sweep: str, _: Sequence[str], choice: Mapping[str, An
 def _rows(rows: pl.LazyFrame) -> pl.DataFrame:
     """Pools by engine and context; batches and further axes once."""
     keys = ("engine", "engine_version", "S")
-    columns = ("chip", "model", "dtypes", "split", "dp", "max_B", "pool_bytes", "concurrency")
+    columns = ("chip", "model", "dtypes", "split", "dp", EXACT_BATCH, "pool_bytes", "concurrency")
     chosen = rows.select(*keys, *columns).unique(keys, keep="first", maintain_order=True)
     return chosen.collect().sort("S", maintain_order=True)
 
@@ -94,7 +95,7 @@ def _rows(rows: pl.LazyFrame) -> pl.DataFrame:
 def _lines(rows: pl.DataFrame) -> pl.DataFrame:
     """Requests above zero by series and context, the exact need first [1]."""
     exact = rows.unique("S", keep="first", maintain_order=True).select(
-        "S", series=pl.lit(EXACT), requests=pl.col("max_B") / pl.col("dp")
+        "S", series=pl.lit(EXACT), requests=pl.col(EXACT_BATCH) / pl.col("dp")
     )
     label, version = (pl.col(key).cast(pl.String) for key in ("engine", "engine_version"))
     words = label.str.splitn(" ", 2).struct
@@ -138,11 +139,11 @@ def _layers(series: Sequence[str]) -> list[Layer]:
 def _sentences(rows: pl.DataFrame, chip: str, model: str) -> Iterator[Sentence]:
     """Candidate titles, the strongest first."""
     about: dict[str, Any] = {"rows": [{"chip": chip}], "chosen": chip}
-    fitting = rows.filter(pl.col("concurrency") > 0, pl.col("max_B") > 0)
+    fitting = rows.filter(pl.col("concurrency") > 0, pl.col(EXACT_BATCH) > 0)
     if fitting.height:
-        share = pl.col("concurrency") * pl.col("dp") / pl.col("max_B")
+        share = pl.col("concurrency") * pl.col("dp") / pl.col(EXACT_BATCH)
         least = fitting.with_columns(share=share).sort("share").row(0, named=True)
-        exact = least["max_B"] / least["dp"]
+        exact = least[EXACT_BATCH] / least["dp"]
         if least["share"] < 1:
             pool = f"{least['engine']} holds {significant(least['concurrency'])} requests"
             for text in (
@@ -166,5 +167,5 @@ KIND = Kind(
         Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
         Need(f"{MIN_CONTEXTS} contexts", lambda s: len(s.contexts) >= MIN_CONTEXTS, auto=True),
     ),
-    reads=("max_B", "pool_bytes", "concurrency"),
+    reads=(EXACT_BATCH, "pool_bytes", "concurrency"),
 )
