@@ -8,4 +8,13 @@ Read: `trace_files` tells a file's kind. `chrome_events` reads Chrome's JSON in 
 
 Account: `host_tree` leads from a kernel to its launch and operator, `step_annotations` to its step.
 `device_accounts` gives each nanosecond its owner.
+
+Work: `tensors` are an operator's arguments. `operator_rules` binds them to kernels of the package
+(`kernel_works`), by the table `operators.yaml`; `convolutions`, `engine_attention`,
+`collective_rules` and `copy_rules` have the rest. `bound_times` divides work by a chip's rates, and
+says why a call beats its bound.
+
+Without shapes: `captures` takes operators from a graph's capture. `kernel_names` tells kinds of
+kernels, `model_step` has the work of a model's groups, `model_layers` lays kernels on them, and
+`model_calls` makes calls of that. `trace_timings` are matmuls for calibrations.
 """

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HOST = "host link"
 """Bound of copies between host and device."""
 
-ROUNDING = 1e-9
+ROUNDING_SHARE = 1e-9
 """Share by which a time may be below its bound by rounding alone [1]."""
 
 
@@ -191,7 +191,7 @@ def faster_reason(cost: OperatorCost, rates: TraceRates, kernel_s: float) -> str
         kernel_s: Sum of its kernels' durations [s].
     """
     seconds = rates.seconds(cost)
-    if seconds is None or kernel_s >= seconds.lower * (1 - ROUNDING):
+    if seconds is None or kernel_s >= seconds.lower * (1 - ROUNDING_SHARE):
         return None
     checks = (
         (ASSUMED, not cost.exact),
@@ -234,4 +234,4 @@ def _once_is_enough(cost: OperatorCost, rates: TraceRates, kernel_s: float) -> b
 def _in_switch(cost: OperatorCost, rates: TraceRates, kernel_s: float) -> bool:
     """True for an all-reduce that the network's switch can add up in the time."""
     least_s = rates.in_switch_s(cost)
-    return least_s is not None and kernel_s >= least_s * (1 - ROUNDING)
+    return least_s is not None and kernel_s >= least_s * (1 - ROUNDING_SHARE)

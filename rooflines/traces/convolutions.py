@@ -1,4 +1,4 @@
-"""Work of convolutions: any number of dimensions, strides, dilations, groups, transposed ones."""
+"""Convolution work: any number of dimensions, strides, dilations, groups, transposed ones."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class ConvolutionSizes(NamedTuple):
-    """Sizes of a convolution.
+    """Convolution sizes.
 
     Attributes:
-        letters: Letters of kind conv2d, with the pairs of positions in place of square sides.
-        out_dims: Dims of the result [1].
+        letters: Letters in kind conv2d, with position pairs in place of square sides.
+        out_dims: Result dims [1].
     """
 
     letters: Mapping[str, int]
@@ -31,12 +31,12 @@ def pairs_inside(  # noqa: PLR0913, PLR0917, the sizes along a side
     """Pairs (output, kernel position) inside the image, along one side: padding costs nothing [1].
 
     Args:
-        size: Elements of the image [1].
-        outputs: Elements of the result [1].
-        kernel: Elements of the kernel [1].
+        size: Image elements [1].
+        outputs: Result elements [1].
+        kernel: Kernel elements [1].
         stride: Step between outputs [1].
         padding: Zeros before the image [1].
-        dilation: Step between elements of the kernel [1].
+        dilation: Step between kernel elements [1].
     """
     pairs = 0
     for position in range(kernel):
@@ -53,13 +53,13 @@ def convolution_sizes(
     recorded: RecordedArguments,
     places: Mapping[str, int],
 ) -> ConvolutionSizes:
-    """Sizes of a convolution, or of a transposed one: then x is what another one would make.
+    """Convolution sizes; in a transposed one x is what a plain one would make.
 
     Args:
         x: The image: B, channels, sides.
         w: The kernel: channels out, channels in by group, sides; transposed the other way round.
         recorded: The operator's arguments.
-        places: Places of stride, padding, dilation, output_padding, transposed and groups.
+        places: Places for stride, padding, dilation, output_padding, transposed and groups.
     """
     axes = len(x.dims) - 2
     stride = _along(recorded.numbers(places.get("stride")), axes, 1)
@@ -86,7 +86,7 @@ def convolution_sizes(
 
 
 def _along(values: Sequence[int], axes: int, otherwise: int) -> tuple[int, ...]:
-    """One value an axis, from a list of as many, or of one for all."""
+    """One value an axis, from a list as long, or with one for all."""
     if len(values) == 1:
         return tuple(values) * axes
     return tuple(values) if len(values) == axes else (otherwise,) * axes

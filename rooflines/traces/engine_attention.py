@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.traces.kernel_works import kernel_work
@@ -10,6 +11,7 @@ from rooflines.traces.tensors import recorded_arguments
 from rooflines.traces.trace_records import OperatorCost
 
 if TYPE_CHECKING:
+    from rooflines.traces.operator_rules import Places
     from rooflines.traces.trace_records import Arguments, StepTokens, TokenSums
 
 ENGINE_ATTENTION = "engine-attention"
@@ -23,10 +25,25 @@ def attended_pairs(sums: TokenSums) -> float:
     return sums.pairs - (sums.squared_queries - sums.queries) / 2
 
 
+@cache
+def _places(name: str) -> Places | None:
+    """Places of an engine's attention, also by the beginning of its name; None: it is another."""
+    entry = operator_table().get(name)
+    if entry is not None:
+        return entry[1] if entry[0] == ENGINE_ATTENTION else None
+    return next(
+        (
+            places
+            for start, (rule, places) in operator_table().items()
+            if rule == ENGINE_ATTENTION and start.endswith("*") and name.startswith(start[:-1])
+        ),
+        None,
+    )
+
+
 def is_engine_attention(name: str) -> bool:
     """True for an operator that is an engine's attention over its cache."""
-    rule, _ = operator_table().get(name, ("", {}))
-    return rule == ENGINE_ATTENTION
+    return _places(name) is not None
 
 
 def engine_attention_cost(
@@ -42,9 +59,9 @@ def engine_attention_cost(
     Returns:
         None: it is another operator, or contexts or shapes are not recorded.
     """
-    if not is_engine_attention(name):
+    places = _places(name)
+    if places is None:
         return None
-    _, places = operator_table()[name]
     recorded = recorded_arguments(arguments)
     q, k = recorded.find(places["q"]), recorded.find(places["k"])
     sums = (tokens.prompts, tokens.decodes)

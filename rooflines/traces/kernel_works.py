@@ -1,4 +1,4 @@
-"""Work of an operator by a kernel of the package, whose formulas it takes.
+"""Operator work by a kernel in the package, whose formulas it takes.
 
 The table of kinds, and for matmuls the operation, say FLOP and the elements that each tensor moves.
 Where an operator was given a tensor, its stored bytes count in their place: an expanded one is
@@ -29,7 +29,7 @@ BATCHED_MATMUL = "GBD,GDF->GBF"
 
 
 class KernelWork(NamedTuple):
-    """Work of a kernel.
+    """Kernel work.
 
     Attributes:
         flops: Products [FLOP].
@@ -49,14 +49,14 @@ def kernel_work(  # noqa: PLR0913, the parts of a kernel
     options: Mapping[str, str] | None = None,
     flag: str | None = None,
 ) -> KernelWork:
-    """Work of a kernel from the table of kinds.
+    """Kernel work from the table of kinds.
 
     Args:
         kind: The kind's name.
         letters: Size by letter, or by the kind's intermediate names [1].
         arguments: Tensors that stand for a tensor of the kernel; none: it is absent. Tensors that
             are not named are results.
-        result_bytes: Bytes per element of results [byte].
+        result_bytes: Bytes per result element [byte].
         options: The kind's choices by name; the rest have their first value.
         flag: A flag whose costs replace the kind's, such as `backward`.
     """
@@ -83,7 +83,7 @@ def matmul_work(
     Args:
         sizes: Size by letter [1].
         arguments: As for `kernel_work`; others than operands are read besides.
-        result_bytes: Bytes per element of the result [byte].
+        result_bytes: Bytes per result element [byte].
     """
     flops, operands = _batched_matmul()
     results = (elements for name, elements in operands.items() if name not in arguments)
@@ -93,7 +93,7 @@ def matmul_work(
 
 @cache
 def _batched_matmul() -> tuple[Poly, Mapping[str, Poly]]:
-    """FLOP of a batched matmul, and elements by operand."""
+    """FLOP in a batched matmul, and elements by operand."""
     operation = parse_operation(BATCHED_MATMUL)
     sharding, bits = parse_sharding("none", operation), dict.fromkeys(OPERANDS, Fraction(0))
     workload = Workload(operation, bits, sharding, 1, (), {}, operation.flops)
@@ -102,5 +102,5 @@ def _batched_matmul() -> tuple[Poly, Mapping[str, Poly]]:
 
 
 def _moved(arguments: Mapping[str, Iterable[TensorArgument]]) -> float:
-    """Stored bytes of arguments [byte]."""
+    """Stored bytes in arguments [byte]."""
     return float(sum(tensor.stored_bytes for part in arguments.values() for tensor in part))

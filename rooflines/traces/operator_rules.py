@@ -1,4 +1,4 @@
-"""Least work of an operator from its arguments: FLOP, bytes, and the dtype of products.
+"""Least operator work from its arguments: FLOP, bytes, and the dtype of products.
 
 Each rule binds arguments to a kernel of the package; `operators.yaml` says which operator has which
 rule, and where its arguments are. Bytes are compulsory traffic: every argument read once, every
@@ -76,7 +76,7 @@ HALF_TENSOR_BYTES = 2
 
 
 def unit_of_fp32(compute: str | None, kernels: Sequence[str]) -> str | None:
-    """Compute dtype, of fp32 products with the unit that kernel names tell."""
+    """Compute dtype; for fp32 products with the unit that kernel names tell."""
     if compute != FP32:
         return compute
     if any(TF32.search(name) for name in kernels):
@@ -113,7 +113,7 @@ def _matmul(recorded: RecordedArguments, places: Places) -> OperatorCost:
 
 
 def _result_bytes(x: TensorArgument, recorded: RecordedArguments, places: Places) -> int:
-    """Bytes per element of a product's result [byte]."""
+    """Bytes per element in a product's result [byte]."""
     if recorded.value(places.get("out_type")) == SCALAR_FLOAT:
         return 4
     return HALF_TENSOR_BYTES if x.element_bytes == 1 else x.element_bytes
@@ -177,7 +177,7 @@ def _attention_backward(recorded: RecordedArguments, places: Places) -> Operator
 
 
 def _attention_cost(recorded: RecordedArguments, places: Places, flag: str | None) -> OperatorCost:
-    """Work of attention on queries, keys and values as one kernel."""
+    """Attention work on queries, keys and values as one kernel."""
     q, k, v = recorded.tensors(range(places["q"], places["q"] + 3))
     batch: int = q.dims[0]
     new: int | Fraction
@@ -213,13 +213,13 @@ def _attention_cost(recorded: RecordedArguments, places: Places, flag: str | Non
 
 
 def _width_of(x: TensorArgument, recorded: RecordedArguments) -> int:
-    """Columns that a norm's weight has; of one without, those of x [1]."""
+    """Columns that a norm's weight has; without a weight, those in x [1]."""
     vectors = [tensor for tensor in recorded.flat(1) if len(tensor.dims) == 1]
     return vectors[0].elements if vectors else x.dims[-1]
 
 
 def _rows(elements: int, width: int) -> dict[str, int | Fraction]:
-    """Letters of rows."""
+    """Row letters."""
     return {"B": Fraction(elements, max(width, 1)), "D": width}
 
 
@@ -346,7 +346,7 @@ def _axes(text: str) -> list[int]:
 
 
 def _optimizer(recorded: RecordedArguments) -> OperatorCost | None:
-    """Step of Adam: all is read, and all but the gradients written."""
+    """Adam step: all is read, and all but the gradients written."""
     if len(recorded.lists) < ADAM_LISTS:
         return None
     states, gradients, *moments = (
@@ -360,7 +360,7 @@ def _optimizer(recorded: RecordedArguments) -> OperatorCost | None:
 
 
 def _bytes_alone(kind: str, work: KernelWork) -> OperatorCost:
-    """Cost of a kernel without products."""
+    """Cost without products."""
     return OperatorCost(kind, memory_bytes=work.memory_bytes)
 
 
@@ -387,7 +387,7 @@ def _result_like_first(recorded: RecordedArguments, places: Places) -> OperatorC
 
 
 def _upsample(recorded: RecordedArguments) -> OperatorCost | None:
-    """Image of another size, which is a number list; else the image is scaled, and read alone."""
+    """Image with another size, which is a number list; else the image is scaled, and read alone."""
     x = recorded.tensor(0)
     lists = (recorded.numbers(place) for place in range(1, len(recorded.values)))
     sides = next((sizes for sizes in lists if len(sizes) == len(x.dims) - 2), None)
@@ -409,7 +409,7 @@ def _elementwise(recorded: RecordedArguments, places: Places) -> OperatorCost | 
 
 
 def _promoted_bytes(name: str, tensors: Sequence[TensorArgument], *, boolean: bool) -> int:
-    """Bytes per element of a result [byte]: the wider dtype, of tensors with dims if any."""
+    """Bytes per result element [byte]: the wider dtype, among tensors with dims if any."""
     if boolean:
         return 1
     joined = [tensor for tensor in tensors if name != "where" or tensor.dtype != "bool"] or tensors
@@ -428,7 +428,7 @@ def _broadcast(tensors: Sequence[TensorArgument]) -> list[int]:
 
 
 def _foreach(recorded: RecordedArguments, places: Places) -> OperatorCost | None:
-    """Lists of tensors, of which the first is written; a copy writes what it has listed."""
+    """Lists with tensors, the first is written; a copy writes what it has listed."""
     lists = recorded.lists
     tensors = [tensor for part in lists for tensor in part]
     written = lists[0] if lists and places["name"] != "_foreach_copy_" else ()
@@ -436,7 +436,7 @@ def _foreach(recorded: RecordedArguments, places: Places) -> OperatorCost | None
 
 
 def _triton(recorded: RecordedArguments, places: Places) -> OperatorCost | None:
-    """Kernel of Inductor: its last numbers say how many elements it goes over."""
+    """Inductor kernel: its last numbers say how many elements it goes over."""
     numbers = [int(value) for value in recorded.values if re.fullmatch(r"\d+", value)]
     used = 2 if places["name"].startswith(TRITON_REDUCTIONS) else 1
     if len(numbers) < used:
@@ -515,7 +515,7 @@ def _entries(content: Mapping[str, Any]) -> Iterator[tuple[str, tuple[str, Place
 
 
 def _entry(name: str) -> tuple[str, Places] | None:
-    """Rule and places of an operator; None: it has none."""
+    """Rule and places for an operator; None: it has none."""
     if name.startswith(FOREACH):
         return "foreach", {"name": name.removeprefix(ATEN)}
     if name.startswith(TRITON):
@@ -532,12 +532,12 @@ def has_rule(name: str) -> bool:
 def operator_cost(
     name: str, arguments: Arguments, kernels: Sequence[str] = ()
 ) -> OperatorCost | None:
-    """Least work of a call; None: its operator has no rule, or its shapes are not recorded.
+    """Least work in a call; None: its operator has no rule, or its shapes are not recorded.
 
     Args:
         name: The operator.
         arguments: Its arguments.
-        kernels: Names of the kernels that it launched, which tell dtypes of lists, and the unit of
+        kernels: Names of the kernels that it launched, which tell dtypes in lists, and the unit for
             fp32 products.
     """
     if not arguments.input_dims:
@@ -567,7 +567,7 @@ def _cached_cost(name: str, arguments: Arguments, kernels: tuple[str, ...]) -> O
 
 
 def _repeated_bytes(recorded: RecordedArguments) -> int:
-    """Bytes of tensors that have dims and dtype of another argument: they may be the same."""
+    """Bytes in tensors with the dims and dtype of another argument: they may be the same."""
     seen, repeated = set[tuple[tuple[int, ...], str]](), 0
     for tensor in recorded.flat():
         key = (tensor.dims, tensor.dtype)
