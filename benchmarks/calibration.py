@@ -51,7 +51,7 @@ from rooflines.measured.catalogues import Catalogues
 from rooflines.measured.join import join_timings
 from rooflines.measured.judgement import ordering, pairs_of, wrong_pairs
 from rooflines.measured.machine import timings_source
-from rooflines.models.library import model_entries
+from rooflines.measured.unseen_models import fitted_runs
 from rooflines.results.tables import metadata_of
 
 if TYPE_CHECKING:
@@ -250,23 +250,7 @@ def served_runs(table: Path, fits: Calibrations) -> pl.DataFrame:
         fits: Of matmuls, attention and collectives, without those of steps.
     """
     catalogues = Catalogues(chip_entries(), dtype_entries(), fits)
-    runs = join_timings(read_timings(table), catalogues).frame.drop_nulls("t_estimate_s")
-    shapes = {name: model_entries()[name] for name in runs["model"].unique()}
-
-    def count(name: str) -> pl.Expr:
-        counts = {model: float(getattr(shape, name)) for model, shape in shapes.items()}
-        return pl.col("model").replace_strict(counts, return_dtype=pl.Float64)
-
-    return runs.with_columns(
-        engine="software",
-        key=pl.format("{}/{}", "chip", "software"),
-        kernels_s="t_estimate_s",
-        layers=count("layers"),
-        routed=pl.col("model").is_in([n for n, shape in shapes.items() if shape.moe is not None]),
-        sequences=pl.col("estimate_B") / pl.col("dp"),
-    ).with_columns(
-        prompts_s=pl.col("prefill_estimate_s") * pl.col("sequences") / pl.col("output_tokens")
-    )
+    return fitted_runs(join_timings(read_timings(table), catalogues).frame)
 
 
 def public_tables() -> list[Path]:

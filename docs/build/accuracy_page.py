@@ -208,10 +208,50 @@ def judged_text(text: str) -> str:
     folder = os.environ.get("ROOFLINES_PUBLIC_DATA")
     if folder is None:
         return text
-    runs = Path(folder) / "models" / "served.csv"
-    with redirect_stdout(StringIO()) as printed:
-        run(["measured", "judge", str(runs)])
-    return printed.getvalue().replace(str(runs), runs.name).rstrip() + "\n"
+    parts = []
+    for name in ("served.csv", "served-pools-half.csv"):
+        runs = Path(folder) / "models" / name
+        with redirect_stdout(StringIO()) as printed:
+            run(["measured", "judge", str(runs)])
+        parts.append(printed.getvalue().replace(str(runs), runs.name).rstrip() + "\n")
+    return "\n".join(parts)
+
+
+CHOICES = re.compile(
+    r"^(mixed|pools) +(\S.*?) {2,}([\d,]+) +([\d.]+) +([\d.]+%) +([\d.]+|-) +([\d.]+%|-) +"
+    r"([\d.]+%|-) +([\d.]+%|-) +([\d.]+%|-) +([\d.]+%|-)$",
+    re.MULTILINE,
+)
+"""A line of choices in the judgement: kind, basis or rule, choices, reach, and errors."""
+
+MODEL_CHOICES = re.compile(
+    r"^(mixed|pools) +(\S+) +([\d,]+) +([\d.]+) +([\d.]+) +([\d.]+%)$", re.MULTILINE
+)
+"""A line of choices by model in the judgement."""
+
+SERVER_KINDS = {"mixed": "mixed servers", "pools": "two pools"}
+
+
+def chosen_deployments(text: str) -> Iterator[Sequence[str]]:
+    """Cells of choices by each basis and rule: reach, ties, limits kept, errors at the choice."""
+    for kind, by, n, reach, _, ties, kept, tpot, tpot_p90, out, out_p90 in CHOICES.findall(text):
+        errors = [f"{middle}, p90 {worst}" for middle, worst in ((tpot, tpot_p90), (out, out_p90))]
+        cells = [
+            reach,
+            ties,
+            kept,
+            *(
+                error if middle != "-" else "-"
+                for error, middle in zip(errors, (tpot, out), strict=True)
+            ),
+        ]
+        yield SERVER_KINDS[kind], by, n, *cells
+
+
+def chosen_by_model(text: str) -> Iterator[Sequence[str]]:
+    """Cells of choices by the estimate, for each model."""
+    for kind, model, *cells in MODEL_CHOICES.findall(text):
+        yield SERVER_KINDS[kind], model, *cells
 
 
 PAIRS = re.compile(
@@ -223,7 +263,8 @@ PAIRS = re.compile(
 def ordered_pairs(text: str) -> Iterator[Sequence[str]]:
     """Cells of each kind of pairs in the judgement, and by fits that have not seen the model."""
     wrong = dict(WRONG_PAIRS.findall(HELD_OUT_RUNS.read_text(encoding="utf-8")))
-    for name, _, apart, bound, estimate, _, tau in PAIRS.findall(text):
+    mixed, _, _ = text.partition("served-pools-half.csv")
+    for name, _, apart, bound, estimate, _, tau in PAIRS.findall(mixed):
         yield name, apart, bound, f"{100 - float(wrong[name]):.1f}%", estimate, tau
 
 
@@ -271,10 +312,21 @@ def values_of(text: str) -> dict[str, str]:
         "bounded": counts[1],
         "estimated": counts[2],
         "below": counts[3],
+        **dict(zip(("above", "planned"), _runs_above(text), strict=True)),
         "nominal": f"{NOMINAL_TOKENS:,}",
         "cut": f"{NOMINAL_TOKENS * shorter // nominal:,}",
         **own_timings(),
     }
+
+
+def _runs_above(text: str) -> tuple[str, str]:
+    """Runs above the bound in output tokens/s/chip, and all, over both tables."""
+    counts = re.findall(r"([\d,]+) of ([\d,]+) runs above the bound", text)
+    above, planned = (
+        sum(int(number.replace(",", "")) for number in numbers)
+        for numbers in zip(*counts, strict=True)
+    )
+    return f"{above:,}", f"{planned:,}"
 
 
 def with_errors(page: str) -> str:
@@ -306,6 +358,17 @@ def with_errors(page: str) -> str:
                 *("right by estimate, model left out", "model fitted", "tau, model fitted"),
             ),
             ordered_pairs(text),
+        ),
+        "choices": (
+            (
+                *("servers", "chosen by", "choices", "reach", "ties tried", "TPOT kept"),
+                *("TPOT error", "output/chip error"),
+            ),
+            chosen_deployments(text),
+        ),
+        "choices_by_model": (
+            ("servers", "model", "choices", "reach", "ties tried", "TPOT kept"),
+            chosen_by_model(text),
         ),
         "bounds": (("chip", "matmuls", "short matmuls", "decode steps"), over_bound()),
     }

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import click
 import polars as pl
 
-from rooflines.basics.text import significant
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.text import counted, significant
 from rooflines.cli.join import counts, joined_table, timings_options
 from rooflines.cli.output import WithExamples, prints_frame, table
+from rooflines.measured.judged_plans import LIMITS_S, choice_errors
 from rooflines.measured.judgement import judge_set
+from rooflines.serving.servers import ESTIMATE_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,21 +66,55 @@ WRONG = {
     "reason": "reason",
     "same": "the same",
 }
-"""Column titles on a screen for errors, order of pairs, and single pairs."""
+CHOICES = {
+    "kind": "servers",
+    "by": "chosen by",
+    "choices": "choices",
+    "reach": "reach",
+    "nearly_best_share": "0.95 or more",
+    "reach_ties": "ties tried",
+    "kept_share": "TPOT kept",
+    "tpot_median": "TPOT: median error",
+    "tpot_p90": "p90",
+    "output_median": "output/chip: median error",
+    "output_p90": "its p90",
+}
+MODELS = {
+    "kind": "servers",
+    "model": "model",
+    **{name: CHOICES[name] for name in ("choices", "reach", "reach_ties", "kept_share")},
+}
+"""Column titles on a screen: errors, order of pairs, single pairs, choices of deployments."""
+
+CHOICE = {
+    "model": "model",
+    "chip": "chip",
+    "software": "engine",
+    "dtypes": "weights",
+    "lengths": "in, out",
+    "tpot_limit_s": "TPOT within",
+    "chosen": "chosen",
+    "best": "best",
+    "reach": "reach",
+    "kept": "kept",
+}
+"""Column titles on a screen for single choices."""
 
 
 @click.command("judge", cls=WithExamples)
 @click.argument("table")
 @timings_options
 @click.option("--wrong", is_flag=True, help="List the pairs that the estimate orders wrongly.")
+@click.option("--choices", is_flag=True, help="List the deployments that the estimate chooses.")
 @prints_frame
-def command(
+def command(  # noqa: PLR0913, the options
     *,
     table: str,
     where: Sequence[str],
     calibrations: Sequence[str],
     config: str | None,
     wrong: bool,
+    choices: bool,
 ) -> Printed:
     """Judge the bound and the estimate by the timings of TABLE: errors, bands, order of pairs.
 
@@ -86,20 +123,32 @@ def command(
     `in band` is the share of timings between p10 and p90 of the estimate. A pair differs in one
     thing, such as the chip; it counts as ordered right where the faster one is also estimated to be
     faster, of pairs whose measured times differ by more than 25 %. Kendall's tau is of all pairs.
-    Runs of served models are compared by the time of a token on one chip. CSV has the errors by
-    region, or the pairs of --wrong; JSON has all.
+    Runs of served models are compared by the time of a token on one chip.
+
+    Where runs of a model, chip, engine, formats and lengths have several splits, each basis chooses
+    among them within TPOT of 20, 30, 50 and 100 ms, as `rooflines serve` would with the requests in
+    flight of each run. Reach is the best measured output tokens/s/chip of the chosen deployment
+    over the best of all; a choice keeps TPOT where the chosen run does, within 5 %. CSV has the
+    errors by region, or the pairs of --wrong, or the choices of --choices; JSON has all.
 
     Examples:
         rooflines measured judge served.csv
         rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm
         rooflines measured judge timings.csv --calibrations mine.yaml --json
         rooflines measured judge served.csv --wrong --csv > wrong.csv
+        rooflines measured judge served.csv --choices
     """
     timing_set, joined = joined_table(table, where, calibrations, config)
     judgement = judge_set(timing_set, joined)
-    shown = _wrong(judgement.wrong) if wrong else _text(judgement)
+    if wrong and choices:
+        raise RooflinesError("--choices", "and --wrong are two lists", "ask for one of them")
+    shown, frame = _text(judgement), judgement.errors
+    if wrong:
+        shown, frame = _wrong(judgement.wrong), judgement.wrong
+    elif choices:
+        shown, frame = _choices(judgement.choices), judgement.choices
     text = "\n".join([*counts(timing_set, joined), "", *shown])
-    return judgement.wrong if wrong else judgement.errors, text, judgement.plain
+    return frame, text, judgement.plain
 
 
 def _text(judgement: Judgement) -> list[str]:
@@ -117,7 +166,43 @@ def _text(judgement: Judgement) -> list[str]:
         lines += ["", head, table(GROUPED, judgement.grouped.to_dicts())]
     if not judgement.pairs.is_empty():
         lines += ["", table(PAIRS, judgement.pairs.to_dicts())]
+    return [*lines, *_choice_summary(judgement)]
+
+
+def _choice_summary(judgement: Judgement) -> list[str]:
+    """Reach and errors of choices among deployments, by basis and by model."""
+    lines = []
+    if not judgement.choices.is_empty():
+        limits = ", ".join(f"{limit * 1e3:g}" for limit in LIMITS_S)
+        head = f"Choices of a deployment within TPOT of {limits} ms; estimates by step fits that "
+        head += "have not seen the model" if _is_held_out(judgement) else "have seen the model"
+        errors = choice_errors(judgement.choices).to_dicts()
+        models = choice_errors(judgement.choices.filter(by=ESTIMATE_KEY), ["model"]).to_dicts()
+        lines += ["", head, table(CHOICES, errors), "", "By the estimate", table(MODELS, models)]
+    if judgement.planned:
+        text = f"{judgement.above_bound:,} of {counted(judgement.planned, 'run')} above the bound"
+        lines += ["", f"{text} in output tokens/s/chip, with the requests in flight of the run"]
     return lines
+
+
+def _is_held_out(judgement: Judgement) -> bool:
+    """True if no step fit behind a choice has seen the model in runs of its kind."""
+    return not bool(judgement.choices["in_sample"].any())
+
+
+def _choices(choices: pl.DataFrame) -> list[str]:
+    """Choices by the estimate, the smallest reach first."""
+    rows = [
+        {
+            **row,
+            "dtypes": "/".join(dict.fromkeys(filter(None, (row["linear"], row["experts"])))),
+            "lengths": f"{row['input_tokens']:,}, {row['output_tokens']:,}",
+        }
+        for row in choices.filter(by=ESTIMATE_KEY).sort("reach", maintain_order=True).to_dicts()
+    ]
+    more = [f"... {len(rows) - MAX_WRONG_PAIRS:,} more: --csv"] * (len(rows) > MAX_WRONG_PAIRS)
+    none = "no runs of one model, chip, engine and lengths leave a choice between splits"
+    return [table(CHOICE, rows[:MAX_WRONG_PAIRS]), *more] if rows else [none]
 
 
 def _held_out(errors: pl.DataFrame) -> list[str]:

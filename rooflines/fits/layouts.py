@@ -310,6 +310,24 @@ def inferencex(frame: pl.DataFrame) -> Tidy:
     return runs, {reason: count for reason, count in left_out.items() if count}
 
 
+DECODE_PARALLEL = tuple(f"decode_{name}" for name in PARALLEL)
+"""Parallelism in a decode server, in tables with two pools."""
+
+
+def two_pools(frame: pl.DataFrame) -> Tidy:
+    """Runs with servers for prefill and for decode, times in seconds.
+
+    Source: ai-dynamo/aiconfigurator, `systems/silicon_sample.csv`, columns renamed.
+    """
+    decode = dict(zip(PARALLEL, DECODE_PARALLEL, strict=True))
+    return frame.with_columns(
+        **decode,
+        software="engine",
+        servers="decode_servers",
+        disaggregated=pl.lit(1, pl.Int64),
+    ), {}
+
+
 class PublicLayout(NamedTuple):
     """Public layout: its columns, and its conversion to the tidy form.
 
@@ -415,6 +433,11 @@ def tracelens(frame: pl.DataFrame) -> Tidy:
 
 
 LAYOUTS = (
+    PublicLayout(
+        frozenset({*SAME_RUN, *DECODE_PARALLEL, "decode_servers", "prefill_servers"}),
+        dict.fromkeys(("model", "chip", "engine"), pl.String()),
+        two_pools,
+    ),
     PublicLayout(
         frozenset({*SAME_RUN, *PARALLEL, "concurrency"}),
         dict.fromkeys(("model", "chip", "engine"), pl.String()),

@@ -131,13 +131,19 @@ COLLECTIVE = TimedKind(
 )
 """Collectives; `bytes` is the whole tensor, over all chips."""
 
+POOL_COLUMNS = ("servers", "prefill_servers", *(f"prefill_{name}" for name in PARALLEL))
+"""Two pools in a run: decode servers, prefill servers, and parallelism in one of these [1]."""
+
 SERVED = TimedKind(
     _types("model", "chip", "input_tokens", "output_tokens", "concurrency", "ttft_s", "tpot_s"),
     ("tpot_s", "concurrency"),
-    _types("software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated"),
+    _types(
+        "software", "source", "linear", "experts", "note", *PARALLEL, "disaggregated", *POOL_COLUMNS
+    ),
 )
 """Served models, a row per run. Optional: weight formats, else bf16; chips, else one;
-`disaggregated`, else the same servers read prompts."""
+`disaggregated`, else the same servers read prompts; `POOL_COLUMNS`, where `PARALLEL` is of one
+decode server, and `concurrency` of all."""
 
 GRAPH, EAGER = "graph", "eager"
 """Values in the column `launch`: a decode step takes collectives from CUDA graphs."""

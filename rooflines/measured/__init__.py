@@ -5,8 +5,9 @@ Compare:
 - `join` puts a timing beside its row: from `kernel_rows`, or from `served` and `served_estimates`
   for served models. `timing_summary` makes both tables of a set.
 
-Judge: `judgement` has errors, band coverage and the order within pairs; `below` lists timings below
-the bound by collection.
+Judge: `judgement` has errors, band coverage and the order within pairs; `judged_plans` has choices
+among deployments, by step fits from `unseen_models`; `below` lists timings below the bound by
+collection.
 
 Profile: `profiled_kernels` puts counters of a profiler on a chip's roofline.
 

@@ -11,7 +11,13 @@ import polars as pl
 from rooflines.fits.calibration_files import ALL_ENGINES, Calibrations
 from rooflines.fits.fit_errors import BAND_QUANTILES, with_errors
 from rooflines.fits.fit_keys import FitKey
-from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, MATMUL_SIZES, PARALLEL
+from rooflines.fits.timings import ATTENTION_SIZES, DTYPES, MATMUL_SIZES, PARALLEL, POOL_COLUMNS
+from rooflines.measured.judged_plans import (
+    above_bound,
+    choice_errors,
+    measured_deployments,
+    plan_choices,
+)
 from rooflines.measured.timing_summary import error_columns, summaries
 
 if TYPE_CHECKING:
@@ -31,7 +37,10 @@ VARIED = {
 }
 """Columns in which the timings of a pair differ, all else equal, by kind of pair."""
 
-SAME = ("model", "linear", "experts", "input_tokens", "output_tokens", "collective", "bytes")
+SAME = (
+    *("model", "linear", "experts", "input_tokens", "output_tokens", "collective", "bytes"),
+    *POOL_COLUMNS,
+)
 """Columns besides `VARIED` and the sizes in which the timings of a pair agree."""
 
 COUNTED = ("seconds", "t_lower_s", "t_estimate_s")
@@ -50,6 +59,9 @@ class Judgement:
         grouped: For served models, errors by model, chip, engine and source, from `group_errors`.
         pairs: Shares of pairs ordered right, from `ordering`.
         wrong: The pairs that the estimate orders wrongly, from `wrong_pairs`.
+        choices: For served models, choices among deployments, from `plan_choices`.
+        planned: Runs beside which a plan was made [1].
+        above_bound: Those of them with more output than the bound [1].
         skipped: Timings without a row or an estimate, counted, from `MeasuredSet.skipped`.
     """
 
@@ -59,6 +71,9 @@ class Judgement:
     grouped: pl.DataFrame
     pairs: pl.DataFrame
     wrong: pl.DataFrame
+    choices: pl.DataFrame
+    planned: int
+    above_bound: int
     skipped: list[dict[str, Any]]
 
     @property
@@ -70,9 +85,13 @@ class Judgement:
             "errors": self.errors,
             "pairs": self.pairs,
             "wrong": self.wrong,
+            "choices": choice_errors(self.choices),
+            "choices_by_model": choice_errors(self.choices, ["model"]),
+            "choices_by_limit": choice_errors(self.choices, ["tpot_limit_s"]),
         }
         tables = {name: frame.to_dicts() for name, frame in frames.items()}
-        return {"whole": self.whole, **tables, "skipped": self.skipped}
+        counts = {"planned": self.planned, "above_bound": self.above_bound}
+        return {"whole": self.whole, **tables, **counts, "skipped": self.skipped}
 
 
 def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
@@ -92,7 +111,19 @@ def judge_set(timing_set: MeasuredSet, joined: JoinedTimings) -> Judgement:
     grouped = group_errors(joined.frame, timing_set.catalogues.fits)
     ordered, wrong = ordering(pairs), wrong_pairs(pairs)
     skipped = timing_set.skipped(joined)
-    return Judgement(whole, errors, held_out, grouped, ordered, wrong, skipped)
+    runs = measured_deployments(joined.frame, timing_set.catalogues)
+    return Judgement(
+        whole,
+        errors,
+        held_out,
+        grouped,
+        ordered,
+        wrong,
+        plan_choices(runs),
+        len(runs),
+        above_bound(runs),
+        skipped,
+    )
 
 
 HELD_OUT_TYPES = {

@@ -20,7 +20,7 @@ from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.sweep.one_chip import sweep_on
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from rooflines.basics.yaml_file import JSON
     from rooflines.hardware.entries import Chip
@@ -40,14 +40,16 @@ SYSTEM = ("model", "chip", "linear", "experts")
 """Keys for a case: model, chip, and weight formats."""
 
 
-def in_decode(answer: pl.Expr) -> pl.Expr:
-    """Sequences in decode, by Little's law, before rounding [1].
+def in_decode(answer: pl.Expr, columns: Collection[str]) -> pl.Expr:
+    """Sequences in decode on a server, by Little's law, before rounding [1].
 
     Args:
         answer: Tokens per answer [1].
+        columns: The runs' columns; without `servers`, a run has one.
     """
     decoding = answer * pl.col("tpot_s")
-    return pl.col("concurrency") * decoding / (pl.col("ttft_s") + decoding)
+    servers = pl.max_horizontal("servers", 1) if "servers" in columns else 1
+    return pl.col("concurrency") / servers * decoding / (pl.col("ttft_s") + decoding)
 
 
 def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
@@ -72,7 +74,7 @@ def with_steps(frame: pl.DataFrame) -> pl.DataFrame:
             prompt=pl.max_horizontal(pl.col("input_tokens") * shorter // nominal, 1),
             answer=pl.max_horizontal(pl.col("output_tokens") * shorter // nominal, 1),
         )
-        .with_columns(mean_B=in_decode(pl.col("answer")))
+        .with_columns(mean_B=in_decode(pl.col("answer"), frame.columns))
         .with_columns(
             B=pl.max_horizontal(pl.col("mean_B").floor().cast(pl.Int64), 1),
             S=pl.col("prompt") + (pl.col("answer") + 1) // 2,

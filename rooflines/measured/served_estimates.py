@@ -16,6 +16,7 @@ from rooflines.evaluation.row_frames import StepTable
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.fits.fit_keys import Software
 from rooflines.fits.timings import PARALLEL
+from rooflines.hardware.support import default_route
 from rooflines.measured.catalogues import UNQUANTIZED, WEIGHT_FORMATS, compute_of
 from rooflines.measured.served import ONE_BYTE, in_decode
 from rooflines.models.library import model_entries, models_of
@@ -85,7 +86,7 @@ def with_splits(frame: pl.DataFrame) -> pl.DataFrame:
         .when(~dense & (by_width > 1) & ((by_expert > 1) | (replicas > 1)))
         .then(pl.lit(NOT_MODELLED))
     )
-    nearest = in_decode(pl.col("output_tokens")).round().cast(pl.Int64)
+    nearest = in_decode(pl.col("output_tokens"), frame.columns).round().cast(pl.Int64)
     return frame.with_columns(
         tp=tp,
         dp=replicas,
@@ -119,6 +120,8 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
     unfitted = {dtype for dtype in computed if fits.matmul(chip, softwares, dtype) is None}
     if unfitted and chip_calibration.keys() >= computed:
         softwares = []
+    chips = system["tp"] * system["dp"]
+    route = default_route(catalogues.chips[chip], chips)
     config = ModelSweepConfig.model_validate(
         {
             "models": [system["model"]],
@@ -130,6 +133,7 @@ def system_sweep(part: pl.DataFrame, catalogues: Catalogues) -> ModelSweep:
             .unique(maintain_order=True)
             .to_dicts(),
             "calibration": softwares or [AUTO_CALIBRATION],
+            "network": [list(route)] if chips > 1 else None,
         }
     )
     models = models_of(config.models)

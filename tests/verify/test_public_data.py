@@ -24,6 +24,12 @@ from rooflines.fits.engine_overhead import step_fits
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.timing_errors import BOUND, STEP, measured_quantiles
 from rooflines.measured.join import join_timings
+from rooflines.measured.judged_plans import (
+    above_bound,
+    choice_errors,
+    measured_deployments,
+    plan_choices,
+)
 
 DATA = os.environ.get("ROOFLINES_PUBLIC_DATA")
 CONFIGS = next(
@@ -123,3 +129,18 @@ def test_shipped_quantiles_follow_from_public_timings():
         for frame in (computed, stored.with_columns(date=stored["date"][0]))
     ]
     assert_frame_equal(*kept)
+
+
+@timings
+def test_choices_among_public_runs_reach_what_accuracy_says():
+    """By the estimate with the model left out; no run is above the bound at its requests."""
+    limits = {"served.csv": (0.93, 0.9), "served-pools-half.csv": (0.82, 0.8)}
+    for name, (reach, kept) in limits.items():
+        frame = join_timings(read_timings(f"{DATA}/models/{name}"), shipped()).frame
+        runs = measured_deployments(frame, shipped())
+        assert above_bound(runs) == 0
+        by_basis = {row["by"]: row for row in choice_errors(plan_choices(runs)).to_dicts()}
+        assert by_basis["estimate"]["reach"] > reach
+        assert by_basis["estimate"]["kept_share"] > kept
+        assert by_basis["estimate"]["reach"] > by_basis["bound"]["reach"]
+        assert by_basis["estimate"]["reach"] > by_basis["a split at random"]["reach"]
