@@ -65,6 +65,7 @@ GROUPS = {
         "below": "List timings below the bound by collection.",
         "judge": "Judge the bound and the estimate by timings.",
         "kernels": "Put profiled kernels on the roofline of a chip.",
+        "trace": "Show where the time of a run went, by a profiler's trace.",
     },
 }
 """Commands with commands below them, each of these a module of this package."""

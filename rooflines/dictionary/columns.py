@@ -344,6 +344,7 @@ RECORDED = _columns("recorded")
 MEASURED_SUMMARY = _columns("measured-summary")
 MEASURED_SKIPPED = _columns("measured-skipped")
 KERNELS = _columns("kernels")
+TRACE_CALLS = _columns("trace-calls")
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
@@ -376,6 +377,7 @@ def column_records() -> list[dict[str, str]]:
         "measured-summary": MEASURED_SUMMARY,
         "measured-skipped": MEASURED_SKIPPED,
         "kernels": KERNELS,
+        "trace-calls": TRACE_CALLS,
     }
     return [
         {

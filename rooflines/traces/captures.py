@@ -110,6 +110,7 @@ def join_capture(trace: Trace, capture: Trace) -> CaptureMatch:
             pairs = [(place, place) for place in range(len(names))] if index >= 0 else []
         for place, captured in pairs:
             activities[place].operator = graphs[index][captured].parent
+            activities[place].captured = True
             matched += 1
     return CaptureMatch(matched, total, equal_share)
 

@@ -76,7 +76,7 @@ def refusal(path: str, problem: str, fix: str = PROFILER_FIX) -> RooflinesError:
 
 
 def unpacked(path: str, notes: list[str]) -> Iterator[bytes]:
-    """Content in pieces, plain or unpacked; gzip files of several members are one.
+    """Content in pieces, plain or unpacked; several gzip members are one file.
 
     Args:
         path: The file.
@@ -103,7 +103,7 @@ def unpacked(path: str, notes: list[str]) -> Iterator[bytes]:
 
 
 class ChromeFile:
-    """A file of Chrome's trace format, an object or a bare list.
+    """A file in Chrome's trace format, an object or a bare list.
 
     Attributes:
         path: Path as given.
@@ -145,7 +145,7 @@ class ChromeFile:
             self.cut = self._damage[0]
 
     def _events(self) -> Iterator[list[ChromeEvent]]:
-        """Events of the list at the top, or under traceEvents."""
+        """Events in the list at the top, or under traceEvents."""
         self._more()
         self._text = self._text.removeprefix(MARK)
         start = self._next()
@@ -184,7 +184,7 @@ class ChromeFile:
         self._text, self._place = "".join(pieces), 0
 
     def _next(self) -> str:
-        """First character of the next value; empty at the end."""
+        """The next value's first character; empty at the end."""
         while True:
             match = SPACE.match(self._text, self._place)
             self._place = match.end() if match else self._place

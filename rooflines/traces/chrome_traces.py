@@ -87,7 +87,7 @@ class ActivityArgs(
         "group": "Process Group Name",
     },
 ):
-    """Fields of a device event."""
+    """Device event fields."""
 
     device: int | str | float | None = None
     stream: int | str | float | None = None
@@ -105,7 +105,7 @@ class ActivityArgs(
 
 
 class LaunchArgs(msgspec.Struct, gc=False):
-    """Fields of a launch."""
+    """Launch fields."""
 
     correlation: int | str | float | None = None
     kernel: str | None = None
@@ -147,7 +147,7 @@ class OperatorArgs(
 
 
 class CompiledArgs(msgspec.Struct, gc=False):
-    """Fields of an operation of XLA."""
+    """XLA operation fields."""
 
     hlo_category: str | int | None = None
     model_flops: int | float | str | None = None
@@ -209,7 +209,7 @@ def read_chrome(path: str, max_events: int = MAX_EVENTS) -> Trace:
 
 
 def _no_events(path: str, meta: Mapping[str, Any]) -> Exception:
-    """Error about a file of JSON that has no events."""
+    """Error about JSON without events."""
     if "rocprofiler-sdk-tool" in meta:
         fix = "give its CSV, rocprofv3 --kernel-trace --output-format csv"
         return refusal(path, "is the JSON of rocprofv3", fix)
@@ -241,12 +241,12 @@ def external_id(value: object) -> int | None:
 
 
 def is_collective(name: str) -> bool:
-    """Check that a kernel's name is that of a collective."""
+    """True for a collective's kernel name."""
     return COLLECTIVE.search(name[:NAME_CHARACTERS]) is not None
 
 
 class EventReader:
-    """Reader from events to the records of a trace.
+    """Reader from events to trace records.
 
     Attributes:
         trace: The trace so far.
@@ -300,7 +300,7 @@ class EventReader:
     def _host_event(
         self, event: ChromeEvent, name: str, category: str, begin_ns: int, end_ns: int
     ) -> None:
-        """Add an event of a host thread."""
+        """Add a host thread's event."""
         thread = self._thread(event)
         if category in LAUNCHES:
             fields = _decoded(LAUNCH_ARGS, event.args)
@@ -382,7 +382,7 @@ class EventReader:
         return operator
 
     def _label(self, event: ChromeEvent) -> None:
-        """Note the name of a process or thread."""
+        """Note a process or thread name."""
         if event.name in {"process_name", "thread_name"}:
             fields = _decoded(LABEL_ARGS, event.args)
             label = str(fields.name) if fields is not None and fields.name is not None else ""
@@ -390,7 +390,7 @@ class EventReader:
             self._labels[str(event.name), event.pid, tid] = label
 
     def _compiled(self, event: ChromeEvent) -> None:
-        """Add an operation of XLA, by the names of its process and thread."""
+        """Add an XLA operation, by its process and thread names."""
         device = self._labels.get(("process_name", event.pid, None), "")
         line = self._labels.get(("thread_name", event.pid, event.tid), "")
         if not device.startswith("/device:"):
@@ -425,7 +425,7 @@ class EventReader:
 
 
 class LabelArgs(msgspec.Struct, gc=False):
-    """Name of a process or thread."""
+    """Process or thread name."""
 
     name: str | int | float | None = None
 
@@ -474,7 +474,7 @@ def _list(text: bytes) -> Any:  # noqa: ANN401, what the profiler wrote
 
 
 def _message(fields: ActivityArgs | OperatorArgs) -> Message:
-    """Collective of a kernel or record_param_comms."""
+    """Collective in a kernel or record_param_comms."""
     return Message(
         collective=str(fields.collective),
         dtype=str(fields.dtype or ""),

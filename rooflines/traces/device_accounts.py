@@ -29,7 +29,7 @@ BREAK_NS = 1_000_000
 
 @dataclass(slots=True)
 class DeviceAccount:
-    """Time of one device, in whole ns.
+    """A device's time, in whole ns.
 
     Attributes:
         device: The device.
@@ -86,7 +86,7 @@ class DeviceAccount:
 
 
 def device_accounts(trace: Trace) -> list[DeviceAccount]:
-    """Accounts of all devices in a trace; owners and idle parts are set on its activities.
+    """Accounts by device; owners and idle parts are set on activities.
 
     Args:
         trace: Its activities have their launches.
@@ -98,14 +98,14 @@ def device_accounts(trace: Trace) -> list[DeviceAccount]:
 
 
 def _order(activity: Activity) -> tuple[int, int, int, str, str]:
-    """Order of activities that does not depend on the file's."""
+    """Activity order that does not depend on the file's."""
     precedence = PRECEDENCE[activity.kind]
     correlation = str(activity.correlation)
     return activity.begin_ns, activity.end_ns, precedence, activity.stream, correlation
 
 
 def device_account(activities: Iterable[Activity]) -> DeviceAccount:
-    """Account of one device.
+    """A device's account.
 
     Args:
         activities: Its activities; their owned and idle parts are set.
@@ -159,7 +159,7 @@ def _charge_gap(account: DeviceAccount, activity: Activity, left: int, right: in
 
 
 def union_ns(intervals: Iterable[tuple[int, int]]) -> int:
-    """Length that intervals cover together [ns]."""
+    """Length that intervals cover [ns]."""
     covered, reached = 0, None
     for begin, end in sorted(intervals):
         if reached is None or begin > reached:

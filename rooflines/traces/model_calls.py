@@ -12,7 +12,7 @@ from rooflines.traces.bound_times import ROUNDING_SHARE
 from rooflines.traces.model_layers import anchors_of, attention_layers, lay_step
 from rooflines.traces.model_step import ModelStep, step_sums
 from rooflines.traces.step_annotations import step_tokens
-from rooflines.traces.trace_records import Call
+from rooflines.traces.trace_records import Call, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rooflines.traces.model_layers import LayerKernels
     from rooflines.traces.trace_records import Activity, OperatorCost, Trace
 
-AUTO = "auto"
+AUTO_MODEL = "auto"
 """Model that is found by its layers, vocabulary and width."""
 
 MIN_VOCABULARY = 30_000
@@ -128,7 +128,7 @@ def model_calls(  # noqa: PLR0913, the parts of a trace with a model
     Raises:
         RooflinesError: The model is unknown, or not the one that ran.
     """
-    if name == AUTO:
+    if name == AUTO_MODEL:
         with at_path("--model"):
             name = auto_model(seen_sizes(trace, calls))
     model = find_model(name)
@@ -246,7 +246,7 @@ def seen_sizes(trace: Trace, calls: Iterable[Call]) -> SeenSizes:
         columns = sizes.get("F", 0)
         if columns >= MIN_VOCABULARY and columns > (vocabulary or 0):
             vocabulary, width = columns, sizes.get("D")
-        if call.operator is not None and call.operator.name == "aten::argmax":
+        if isinstance(call.operator, Operator) and call.operator.name == "aten::argmax":
             dims = call.operator.arguments.input_dims
             if dims and dims[0] and dims[0][-1] >= MIN_VOCABULARY:
                 vocabulary = vocabulary or dims[0][-1]

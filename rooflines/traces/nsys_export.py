@@ -66,7 +66,7 @@ def read_nsys(path: str) -> Trace:
 
 
 class _NsysExport:
-    """Export of one report."""
+    """An exported report."""
 
     def __init__(self, path: str, database: sqlite3.Connection) -> None:
         self.path, self.database = path, database
@@ -80,7 +80,7 @@ class _NsysExport:
         self.arguments: dict[str, Arguments] = {}
 
     def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of a table; a column that it lacks is null."""
+        """Table rows; a column that it lacks is null."""
         if table not in self.tables:
             return
         present = {row[1] for row in self.database.execute(f'pragma table_info("{table}")')}
@@ -88,7 +88,7 @@ class _NsysExport:
         yield from self.database.execute(f'select {selected} from "{table}"')  # noqa: S608, fixed
 
     def trace(self) -> Trace:
-        """Records of the export."""
+        """Records."""
         trace = Trace(self.path)
         self._activities(trace)
         columns = ("start", "end", "globalTid", "correlationId", "nameId")
@@ -154,7 +154,7 @@ class _NsysExport:
             trace.operators.append(operator)
 
     def _dims(self, text: str | None) -> Arguments:
-        """Arguments of an operator from its sizes."""
+        """Operator arguments from sizes."""
         if text is None:
             return NO_ARGUMENTS
         if text not in self.arguments:
@@ -177,7 +177,7 @@ def _activity(name: str, times: list[Any]) -> Activity | None:
 
 
 def _thread(identifier: object) -> tuple[str, str]:
-    """Process and thread of a global id."""
+    """Process and thread by global id."""
     if not isinstance(identifier, int):
         return "", str(identifier)
     return str(identifier // PROCESS_UNIT), str(identifier % PROCESS_UNIT)

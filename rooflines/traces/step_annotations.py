@@ -1,4 +1,4 @@
-"""Steps of a trace, by annotations of engines and profilers, and the tokens that these name."""
+"""Steps, by engines' and profilers' annotations, and the tokens that these name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIELDS = re.compile(r"(\w+)=(\d+)")
 
 
 def mark_steps(trace: Trace) -> None:
-    """Set the steps of a trace, and of each activity: that in which its launch began.
+    """Set a trace's steps, and each activity's: that in which its launch began.
 
     Without a launch, its operator counts.
 

@@ -1,4 +1,4 @@
-"""Files of profilers: the first bytes tell the reader, then the end of the name."""
+"""Profilers' files: the first bytes tell the reader, then the name's end."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RECORD_DEVICES = "record CUDA activities, activities=[ProfilerActivity.CPU, Prof
 
 
 def read_trace(path: str, max_events: int = MAX_EVENTS) -> Trace:
-    """Read a trace of any kind that is read.
+    """Read a trace.
 
     Args:
         path: The file.

@@ -156,6 +156,7 @@ class Activity:
         launch: Its launch; None: not in the file.
         operator: Innermost operator or annotation around its launch; None: not in the file.
         step: Step index in `Trace.steps`; -1: outside.
+        captured: True for a graph's kernel whose operator comes from a trace of the capture.
     """
 
     name: str
@@ -177,6 +178,7 @@ class Activity:
     launch: HostLaunch | None = None
     operator: Operator | Annotation | None = None
     step: int = -1
+    captured: bool = False
 
     @property
     def duration_ns(self) -> int:
@@ -308,7 +310,7 @@ class Call:
         name: Operator, model group, or kernel.
         shape: Dims as text, or "layer 7".
         activities: What it launched, one device.
-        operator: The operator; None: without one.
+        operator: The operator, or the annotation without one; None: neither.
         cost: Its work; None: without a rule or shapes.
         step: Index in `Trace.steps`; -1: outside.
         why: Reason why no cost is known; empty with one.
@@ -318,7 +320,7 @@ class Call:
     name: str
     shape: str
     activities: list[Activity]
-    operator: Operator | None = None
+    operator: Operator | Annotation | None = None
     cost: OperatorCost | None = None
     step: int = -1
     why: str = ""

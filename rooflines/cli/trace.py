@@ -1,0 +1,118 @@
+"""`rooflines measured trace`: where the time of a run went, by a profiler's trace."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import click
+import polars as pl
+
+from rooflines.basics.errors import RooflinesError, printable
+from rooflines.cli import output
+from rooflines.dictionary.columns import TRACE_CALLS
+from rooflines.results.tables import write_parquet
+from rooflines.run.jobs import about
+from rooflines.traces.call_frames import call_frame, group_frame
+from rooflines.traces.laid_traces import LaidTrace, lay_trace
+from rooflines.traces.model_calls import AUTO_MODEL
+from rooflines.traces.trace_json import trace_record
+from rooflines.traces.trace_screen import trace_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+TABLE = "parquet"
+
+UNREADABLE = 1
+"""Exit status where a file or an option cannot be used."""
+
+
+def one_line(error: RooflinesError) -> str:
+    """Mistake in one line: file or option, problem, close names, fix."""
+    place = ": ".join(part for part in (error.file, error.where) if part)
+    close = f"; close to it: {', '.join(error.close)}" if error.close else ""
+    return " ".join(printable(f"{place} {error.problem}: {error.fix}{close}").split())
+
+
+def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
+    """A command that says a mistake in one line, and ends with exit status 1."""
+
+    @wraps(command)
+    def refusing(**options: Any) -> int:  # noqa: ANN401, options of the command
+        try:
+            command(**options)
+        except RooflinesError as error:
+            click.echo("\n".join(map(one_line, error.errors)), err=True)
+            return UNREADABLE
+        return 0
+
+    return refusing
+
+
+@click.command("trace", cls=output.WithExamples)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option("--chip", metavar="ID", help="The chip, where the file does not name it.")
+@click.option("--model", metavar="MODEL", help="The model that ran, where shapes lack; or auto.")
+@click.option("--tp", type=click.IntRange(1), default=1, help="Chips that share each layer.")
+@click.option("--context", type=click.IntRange(1), help="Tokens per sequence, if not annotated.")
+@click.option("--capture", metavar="FILE", help="A trace with the capture of the graphs.")
+@click.option("--on", metavar="ID,...", help="Other chips whose bounds are shown beside.")
+@output.out_options("Write all calls as .parquet, a row each.")
+@refuses_in_one_line
+@output.prints_frame
+def command(  # noqa: PLR0913, the options
+    *,
+    files: Sequence[str],
+    chip: str | None,
+    model: str | None,
+    tp: int,
+    context: int | None,
+    capture: str | None,
+    on: str | None,
+    out: str | None,
+    force: bool,
+) -> output.Printed:
+    """Show where the time of a run went: each nanosecond of a device gets one name.
+
+    FILE is what the PyTorch profiler writes (.json or .json.gz, with CUDA, ROCm or MTIA), what
+    `nsys export --type sqlite` or `nsys stats -r cuda_gpu_trace -f csv` write, the CSV of
+    `rocprofv3 --kernel-trace`, or the trace.json.gz of XProf. The span from the first kernel to the
+    end of the last is kernels at their bound, above it, and without one, communication that no
+    kernel hides, and idle time: the host had not launched, the launch was running, queued, breaks.
+    Bounds need shapes (record_shapes=True); under CUDA graphs and in compiled steps --model lays
+    kernels on a model's layers, and --capture takes operators from a trace of the graphs' capture.
+    A ratio is said where 85 % of the busy time has a bound.
+
+    Examples:
+        rooflines measured trace trace.json.gz
+        rooflines measured trace rank0.json --chip a100-sxm-40gb
+        rooflines measured trace decode.json.gz --model qwen3-8b
+        rooflines measured trace decode.json.gz --capture graph_capture_rank_0.json.gz
+        rooflines measured trace trace.json.gz --on b200,mi355x
+        rooflines measured trace trace.json.gz --out calls.parquet
+    """
+    if out is not None:
+        output.format_of(out, (TABLE,))
+        output.check_new(out, force=force)
+    named = output.one_chip("--chip", chip) if chip else None
+    other_chips = [output.one_chip("--on", name) for name in on.split(",") if name] if on else []
+    laid_model = output.one_model(model) if model and model != AUTO_MODEL else model
+    answers = [
+        lay_trace(file, named, capture=capture, model=laid_model, tp=tp, context=context)
+        for file in files
+    ]
+    frames = [call_frame(answer) for answer in answers]
+    if out is not None:
+        chips = ",".join(sorted({answer.chip.chip or "none" for answer in answers}))
+        write_parquet(pl.concat(frames).lazy(), out, about([], TRACE_CALLS, chip=chips))
+    text = "\n\n".join(trace_text(answer, other_chips) for answer in answers)
+    records = [
+        _record(answer, frame, other_chips) for answer, frame in zip(answers, frames, strict=True)
+    ]
+    return pl.concat(frames), text, records
+
+
+def _record(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> dict[str, Any]:
+    """Everything on a trace as JSON."""
+    return {**trace_record(laid, other_chips), "groups": group_frame(frame).to_dicts()}
