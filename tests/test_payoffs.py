@@ -497,11 +497,75 @@ def test_auto_draws_levers_along_sizes_with_the_thresholds_of_the_table(tmp_path
     assert titles == [view.title]
 
 
+RANGED: dict[str, dict[str, Any]] = {
+    "pull": {
+        **DRAWN,
+        "draft": None,
+        "targets": None,
+        "chips": ["h100-sxm", "b200"],
+        "grid": {"B": 1, "S": 8192},
+        "levers": {"pull": {"bytes_per_s": 1e10, "latency_s": 0.002}, "slowdown": 2},
+        "thresholds": ["S_pull"],
+    },
+    "train": {
+        "models": ["llama-3.1-8b"],
+        "chips": ["h100-sxm", "gb200"],
+        "dtypes": "bf16",
+        "phase": "train",
+        "splits": [{"dp": 8}],
+        "layers": False,
+        "grid": {"B": 8, "S": 8192},
+        "levers": {"slowdown": 2},
+        "thresholds": ["S_offload", "X_offload"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("sweep", "choice", "texts"),
+    [
+        ("pull", {"lever": "S_pull"}, ["up to 97 and from 91,881", "up to 255 and from 763"]),
+        ("train", {"lever": "S_offload", "offload": "inputs"}, ["always"] * 4),
+        ("train", {"lever": "S_offload"}, ["from 209,697", "from 78,225", "from 41,284", "always"]),
+        ("train", {"lever": "X_offload"}, ["from 10,303", "from 5,152", "from 3,704"]),
+    ],
+)
+def test_bars_show_where_a_pull_or_an_offload_pays(sweep, choice, texts):
+    config = rooflines.load_config({"model-sweeps": RANGED})
+    view = charts.view("levers", charts.of_config(config), sweep, **choice)
+    assert broken(view.claim) is None
+    assert view.data["texts"]["text"].to_list()[: len(texts)] == texts
+    solved = rooflines.thresholds(config, sweep).filter(axis=choice["lever"])
+    starts = {*solved.filter(side="from")["critical"]}
+    drawn = view.data["bars"].filter(pl.col("start") > pl.col("start").min())
+    assert {*drawn["start"]} <= starts
+    assert misfits({sweep: view.spec()}, "slide") == {}
+    assert misfits({sweep: view.spec()}, "paper") == {}
+    if choice == {"lever": "X_offload"}:
+        assert view.title == "Offloading the optimizer is free from 1,852 tokens at the earliest"
+        assert charts.levers(solved, "X_offload").to_dict()["layer"]
+    if choice == {"lever": "S_offload"}:
+        with pytest.raises(rooflines.RooflinesError, match="several offload, such as inputs and"):
+            charts.levers(solved, "S_offload")
+
+
+def test_a_range_beyond_the_context_has_no_bar():
+    sweep = {**RANGED["pull"], "chips": "h100-sxm"}
+    sweep["levers"] = {"pull": {"bytes_per_s": 1e9, "latency_s": 1}}
+    config = rooflines.load_config({"model-sweeps": {"s": sweep}})
+    view = charts.view("levers", charts.of_config(config), "s")
+    assert view.data["texts"]["text"].to_list() == ["beyond the context"] * 2
+    assert view.data["bars"].is_empty()
+
+
 @pytest.mark.parametrize(
     ("keys", "problem"),
     [
         ({"thresholds": ["B"], "levers": None}, "among its thresholds; s lacks that"),
-        ({"grid": {"B": 1, "S": 1024}}, "several sizes along which a lever's thresholds differ"),
+        (
+            {"grid": {"B": 1, "S": 1024}},
+            "several sizes along which a lever's thresholds differ, or",
+        ),
     ],
 )
 def test_levers_without_a_size_are_not_drawn(keys, problem):

@@ -10,6 +10,7 @@ from rooflines.charts.frames import dtypes_by_chip
 from rooflines.charts.kinds.measured import kernels_view
 from rooflines.charts.kit.render import chart_of
 from rooflines.charts.lever_lines import lever_view
+from rooflines.charts.lever_ranges import RANGES, range_view
 from rooflines.charts.options import ALL
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import titled
@@ -110,18 +111,21 @@ def levers(
     chips: Mapping[str, Chip] | None = None,
     title: str | None = None,
 ) -> alt.LayerChart:
-    """Thresholds of a lever over the batch, the context or the step time.
+    """Thresholds of a lever over the batch, the context or the step time, or ranges by chip.
 
     Args:
         thresholds: A table from `rooflines.thresholds`, of one model, split and dtypes.
-        axis: `B_draft`, `accepted_draft`, `B_pools` or `chunk`.
-        time: Time that the thresholds are by, such as `t_estimate_s`.
+        axis: `B_draft`, `accepted_draft`, `B_pools` or `chunk`, as lines over a size; `S_pull`,
+            `S_offload` or `X_offload`, as bars where the lever pays.
+        time: Time that lines are by, such as `t_estimate_s`; bars have every time.
         chips: Chips by id, such as `Config.chips`; default: the catalogue's.
         title: Replaces the generated title.
 
     Raises:
         RooflinesError: There are too few numbers for a line, or several models, splits or dtypes.
     """
+    if axis in RANGES:
+        return chart_of(range_view(thresholds, axis, chips=chips, title=title).spec())
     return chart_of(lever_view(thresholds, axis, time=time, chips=chips, title=title).spec())
 
 

@@ -1,4 +1,4 @@
-"""Thresholds of serving levers over a size: where drafts, chunks or separate servers pay."""
+"""Thresholds of levers: over a size of the grid, or the sizes from which on each chip's pays."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from rooflines.basics.lazy import pl
 from rooflines.charts.chart_models import step_bases
 from rooflines.charts.frames import NOMINAL, dtypes_by_chip
 from rooflines.charts.lever_lines import LEVERS, lever_view
+from rooflines.charts.lever_ranges import RANGES, range_view
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
+from rooflines.hardware.support import host_link
 from rooflines.models.architecture import DECODE
+from rooflines.solvers.offload_levers import INPUTS, SAVED
 from rooflines.solvers.payoffs import ESTIMATED_TIME, LOWER_TIME, SERIAL_TIME
 
 if TYPE_CHECKING:
@@ -45,7 +48,8 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     """Menus: lever, model, dtypes, split, basis, and sizes other than that along x."""
     levers = levers_of(sweep)
     offered = set().union(*dtypes_by_chip(sweep).values())
-    splits = dict.fromkeys(case.split.name for case in sweep.cases if case.phase == DECODE)
+    phase = phase_of(sweep)
+    splits = dict.fromkeys(case.split.name for case in sweep.cases if case.phase == phase)
     first = [
         Menu("lever", levers),
         Menu("model", tuple(sweep.models)),
@@ -53,16 +57,34 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
         Menu("split", tuple(splits)),
     ]
     chosen = {menu.name: choice.get(menu.name, menu.options[0]) for menu in first if menu.options}
-    bases = lever_bases(sweep, chosen)
     lever = str(chosen.get("lever"))
+    if lever == "S_offload":
+        first.append(Menu("offload", (SAVED, INPUTS)))
+    bases = () if lever in RANGES else lever_bases(sweep, chosen)
     fixed = [Menu(name, tuple(values)) for name, values in fixed_sizes(sweep, lever).items()]
     return [*first, *([Menu("basis", bases)] if len(bases) > 1 else []), *fixed]
 
 
+def phase_of(sweep: ModelSweep) -> str:
+    """Phase whose cases have thresholds: decode where the sweep has it, else its first."""
+    return DECODE if DECODE in sweep.config.phase else sweep.config.phase[0]
+
+
 def levers_of(sweep: ModelSweep) -> tuple[str, ...]:
-    """Levers among a sweep's thresholds that differ along a size."""
+    """Levers among a sweep's thresholds: along a size of its grid, or with a link."""
     listed = sweep.config.thresholds
-    return tuple(lever for lever in LEVERS if lever in listed and _along(sweep, lever))
+    along = tuple(lever for lever in LEVERS if lever in listed and _along(sweep, lever))
+    return along + tuple(lever for lever in RANGES if lever in listed and _has_link(sweep, lever))
+
+
+def _has_link(sweep: ModelSweep, lever: str) -> bool:
+    """Check for the link of a lever: that of a pulled cache, or to a chip's host."""
+    levers = sweep.config.levers
+    if lever == "S_pull":
+        return levers is not None and levers.pull is not None
+    if levers is not None and levers.host_bytes_per_s is not None:
+        return True
+    return any(host_link(entry) is not None for entry in sweep.chips.values())
 
 
 def lever_bases(sweep: ModelSweep, chosen: Mapping[str, Any]) -> tuple[str, ...]:
@@ -106,9 +128,13 @@ def fixed_sizes(sweep: ModelSweep, lever: str) -> dict[str, list[Option]]:
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
-    """Draw one lever of one model, a line for each chip."""
+    """Draw one lever of one model, a line or bars for each chip."""
     model_sweep, lever = results.model_sweep(sweep), str(choice["lever"])
     keys = {name: choice[name] for name in ("model", "dtypes", "split")}
+    if lever in RANGES:
+        keys |= {"offload": choice["offload"]} if "offload" in choice else {}
+        solved = results.thresholds(sweep, chips).filter(axis=lever, **keys).collect()
+        return range_view(solved, lever, chips=model_sweep.chips)
     sizes = {name: choice[name] for name in ("B", "S", "T") if name in choice}
     rows = results.thresholds(sweep, chips).filter(axis=lever, **keys, **sizes)
     if "target" in choice:
@@ -131,10 +157,13 @@ KIND = Kind(
     view=view,
     needs=(
         Need(
-            f"{', '.join(LEVERS)} among its thresholds",
-            lambda s: bool({*LEVERS} & {*s.config.thresholds}),
+            f"{', '.join([*LEVERS, *RANGES])} among its thresholds",
+            lambda s: bool({*LEVERS, *RANGES} & {*s.config.thresholds}),
         ),
-        Need("several sizes along which a lever's thresholds differ", lambda s: bool(levers_of(s))),
+        Need(
+            "several sizes along which a lever's thresholds differ, or the link of one",
+            lambda s: bool(levers_of(s)),
+        ),
         Need("a chip with a known memory capacity", lambda s: bool(dtypes_by_chip(s))),
     ),
     preferred=lambda sweep: (-len(levers_of(sweep)),),
