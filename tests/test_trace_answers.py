@@ -10,6 +10,8 @@ from rooflines.cli.main import run
 from rooflines.dictionary.columns import TRACE_CALLS
 from rooflines.traces.call_frames import call_frame, group_frame, outliers
 from rooflines.traces.laid_traces import lay_trace
+from rooflines.traces.rank_waits import compare_ranks
+from rooflines.traces.trace_changes import change_frame, change_text
 from rooflines.traces.trace_screen import MAX_LINES, MAX_WIDTH, percent_text, trace_text
 
 BOUND_S = 2 * (64 * 4096 + 4096 * 4096 + 64 * 4096) / 3.35e12
@@ -150,6 +152,86 @@ def test_another_chips_bounds_are_those_of_its_rates(eager):
     assert lowers == pytest.approx([BOUND_S * 3.35 / 4.8] * 10)
 
 
+# ------------------------------------------------------------ ranks and changes
+
+
+def all_reduces(device, waits, *, late=0.0, kernel_us=50.0, elements=4096):
+    """Matmul and all-reduce of a rank, once a wait; a late rank's host launches later."""
+    events, at = [], 0.0
+    message = {
+        "Collective name": "allreduce",
+        "dtype": "BFloat16",
+        "In msg nelems": elements,
+        "Out msg nelems": elements,
+        "Group size": 2,
+        "Process Group Name": "0",
+    }
+    for number, wait in enumerate(waits):
+        one, two = 10 * device + 100 * number + 1, 10 * device + 100 * number + 2
+        at += late
+        events += matmul(one, at, at + 10, kernel_us, tid=device, device=device)
+        events.append(operator("record_param_comms", at + 20, 5.0, tid=device, **message))
+        events.append(launch(two, at + 21, tid=device))
+        begin = at + 10 + kernel_us
+        place = {"stream": 20, "device": device}
+        events.append(kernel("ncclDevKernel_AllReduce", two, begin, wait, **place))
+        at = begin + wait
+    return events
+
+
+def test_the_rank_that_waits_least_comes_last_and_a_slow_host_is_why(tmp_path):
+    events = [*all_reduces(0, [100.0, 100.0]), *all_reduces(1, [20.0, 21.0], late=80.0)]
+    laid = lay_trace(write_trace(tmp_path / "ranks.json", events))
+    comparison = compare_ranks([laid])
+    waits = {rank.rank: rank.waiting_ns for rank in comparison.ranks}
+    assert waits == {"0": 159_000, "1": 0}
+    assert {rank.transfer_ns for rank in comparison.ranks} == {41_000}
+    first, second, third = comparison.sentences()
+    assert first.startswith("rank 1 comes last: the others wait 159 µs for it on average")
+    assert "a slow host, not a slow device" in second
+    assert third.startswith("2 transfers take at most 41 µs, their bound")
+    assert "ranks     rank 1 comes last" in trace_text(laid, (), [first, second])
+
+
+def test_a_rank_with_longer_kernels_is_told_from_one_with_a_slow_host(tmp_path):
+    slow = all_reduces(1, [20.0, 20.0], kernel_us=130.0)
+    files = [
+        write_trace(tmp_path / f"{number}.json", events)
+        for number, events in enumerate((all_reduces(0, [100.0, 100.0]), slow))
+    ]
+    sentences = [*compare_ranks([lay_trace(file) for file in files]).sentences()]
+    assert sentences[0].startswith("rank 1.json device 1 comes last")
+    assert "more work, or a slow device" in sentences[1]
+
+
+@pytest.mark.parametrize(
+    ("waits", "elements", "said"),
+    [
+        ([5.0], 4096, "group 0 is not matched: 0 has 2, 1 has 1 collectives"),
+        ([5.0, 5.0], 4095, "2 collectives of other kind or size are left out"),
+    ],
+)
+def test_collectives_that_do_not_match_are_said(waits, elements, said, tmp_path):
+    events = [*all_reduces(0, [9.0, 9.0]), *all_reduces(1, waits, elements=elements)]
+    comparison = compare_ranks([lay_trace(write_trace(tmp_path / "odd.json", events))])
+    assert [*comparison.sentences()] == [said]
+    assert comparison.last is None
+
+
+def test_a_change_is_told_by_parts_and_groups_whose_sums_close(eager, tmp_path):
+    faster = [one for one in eager_step() if one["args"].get("correlation") != 50]
+    after = lay_trace(write_trace(tmp_path / "after.json", faster))
+    before = lay_trace(eager)
+    frame = change_frame(before, after)
+    assert frame["op"][0] == "mystery::op"
+    assert frame.row(0, named=True)["change_s"] == pytest.approx(-4e-6)
+    busy_s = (after.busy_ns - before.busy_ns) / 1e9
+    assert frame["change_s"].sum() == pytest.approx(busy_s)
+    text = change_text(before, after)
+    assert "eager.json.gz -> after.json" in text
+    assert max(map(len, text.splitlines())) <= MAX_WIDTH
+
+
 # ------------------------------------------------------------ the command
 
 
@@ -163,6 +245,13 @@ def test_the_command_prints_a_screen_a_file(eager, capsys):
     assert (status, err) == (0, "")
     assert out.count("the span: the sum of the lines above") == 2
     assert "b200" in out
+
+
+def test_two_files_are_compared_on_one_screen(eager, capsys):
+    status, out, _ = typed(capsys, eager, eager, "--compare")
+    assert status == 0
+    assert "what changed most" in out
+    assert "busy time: the sum" in out
 
 
 def test_json_has_whole_nanoseconds_that_add_up(eager, capsys):
@@ -192,6 +281,7 @@ def test_a_parquet_file_has_all_calls_and_is_not_overwritten(eager, tmp_path, ca
         (["{eager}", "--chip", "h1000"], "--chip is 'h1000', which is no chip"),
         (["{eager}", "--on", "mi355y"], "close to it: mi355x"),
         (["{eager}", "--out", "x.csv"], "end the name in .parquet"),
+        (["{eager}", "--compare"], "needs two files, and 1 are given"),
         (["{eager}", "--model", "nosuch"], "'nosuch', which is no model"),
         (["{eager}", "--model", "qwen3-8b"], "names no tokens of its steps"),
         (["{eager}", "--capture", "gone.json"], "gone.json does not exist"),

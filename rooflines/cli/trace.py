@@ -16,13 +16,18 @@ from rooflines.run.jobs import about
 from rooflines.traces.call_frames import call_frame, group_frame
 from rooflines.traces.laid_traces import LaidTrace, lay_trace
 from rooflines.traces.model_calls import AUTO_MODEL
+from rooflines.traces.rank_waits import compare_ranks
+from rooflines.traces.trace_changes import change_frame, change_text
 from rooflines.traces.trace_json import trace_record
-from rooflines.traces.trace_screen import trace_text
+from rooflines.traces.trace_screen import RANKS, trace_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 TABLE = "parquet"
+
+COMPARED = 2
+"""Files that are compared [1]."""
 
 UNREADABLE = 1
 """Exit status where a file or an option cannot be used."""
@@ -57,6 +62,7 @@ def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
 @click.option("--tp", type=click.IntRange(1), default=1, help="Chips that share each layer.")
 @click.option("--context", type=click.IntRange(1), help="Tokens per sequence, if not annotated.")
 @click.option("--capture", metavar="FILE", help="A trace with the capture of the graphs.")
+@click.option("--compare", is_flag=True, help="Show what changed between two files.")
 @click.option("--on", metavar="ID,...", help="Other chips whose bounds are shown beside.")
 @output.out_options("Write all calls as .parquet, a row each.")
 @refuses_in_one_line
@@ -69,6 +75,7 @@ def command(  # noqa: PLR0913, the options
     tp: int,
     context: int | None,
     capture: str | None,
+    compare: bool,
     on: str | None,
     out: str | None,
     force: bool,
@@ -89,9 +96,14 @@ def command(  # noqa: PLR0913, the options
         rooflines measured trace rank0.json --chip a100-sxm-40gb
         rooflines measured trace decode.json.gz --model qwen3-8b
         rooflines measured trace decode.json.gz --capture graph_capture_rank_0.json.gz
+        rooflines measured trace before.json.gz after.json.gz --compare
+        rooflines measured trace rank0.json.gz rank1.json.gz
         rooflines measured trace trace.json.gz --on b200,mi355x
         rooflines measured trace trace.json.gz --out calls.parquet
     """
+    if compare and len(files) != COMPARED:
+        fix = "give the trace before the change and the one after it"
+        raise RooflinesError("--compare", f"needs two files, and {len(files)} are given", fix)
     if out is not None:
         output.format_of(out, (TABLE,))
         output.check_new(out, force=force)
@@ -106,7 +118,16 @@ def command(  # noqa: PLR0913, the options
     if out is not None:
         chips = ",".join(sorted({answer.chip.chip or "none" for answer in answers}))
         write_parquet(pl.concat(frames).lazy(), out, about([], TRACE_CALLS, chip=chips))
-    text = "\n\n".join(trace_text(answer, other_chips) for answer in answers)
+    if compare:
+        before, after = answers
+        changes = change_frame(before, after)
+        return changes, change_text(before, after), changes.to_dicts()
+    sentences = [*compare_ranks(answers).sentences()]
+    alone = sentences if len(answers) == 1 else ()
+    screens = [trace_text(answer, other_chips, alone) for answer in answers]
+    if sentences and not alone:
+        screens.append("\n".join(map(RANKS.format, sentences)))
+    text = "\n\n".join(screens)
     records = [
         _record(answer, frame, other_chips) for answer, frame in zip(answers, frames, strict=True)
     ]

@@ -63,6 +63,9 @@ BREAK = "break: launched, and nothing of this file ran for over 1 ms"
 SUM = "the span: the sum of the lines above"
 SMALL = "others, below 0.05 % each"
 
+RANKS = "ranks     {}"
+"""Line on ranks."""
+
 HEADINGS = ("what loses most", "calls", "measured", "bound", "x", "by", "would save")
 TABLE = "{:<34}{:>7} {:>10} {:>9} {:>6}  {:<11}{:>10}"
 
@@ -72,16 +75,19 @@ def percent_text(share: float) -> str:
     return f"{floor(share * 100 + 1e-9)} %"
 
 
-def trace_text(laid: LaidTrace, other_chips: Sequence[str] = ()) -> str:
+def trace_text(
+    laid: LaidTrace, other_chips: Sequence[str] = (), rank_lines: Sequence[str] = ()
+) -> str:
     """Answer to where the time went, at most 40 lines by 130 characters.
 
     Args:
         laid: The trace.
         other_chips: Chips whose bounds are shown beside.
+        rank_lines: Sentences on the trace's ranks.
     """
     frame = call_frame(laid)
     head = [_title(laid), _verdict(laid), "", *_parts(laid), "", *_groups(frame)]
-    notes = [*_notes(laid, frame, other_chips)]
+    notes = [*map(RANKS.format, rank_lines), *_notes(laid, frame, other_chips)]
     room = MAX_LINES - len(head) - 1
     if len(notes) > room:
         left = len(notes) - room + 1
@@ -198,8 +204,8 @@ def _notes(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> 
     host = total.not_launched_ns / whole_ns
     if host > NOTED_SHARE:
         yield (
-            f"host      {percent_text(host)} of the time the device waits for the host: graphs, "
-            "compilation or fewer synchronizations help, faster kernels do not"
+            f"host      {percent_text(host)} of the time the device waits for the host: graphs or "
+            "compilation help, faster kernels do not"
         )
     if counts := faster_counts(laid.inside):
         listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
