@@ -23,6 +23,7 @@ from rooflines.serving.deployments import (
     handover,
     is_tie,
 )
+from rooflines.serving.front import front
 from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, SERIAL_KEY, ServerTable
 
 ROOMY = {"base": "h100-sxm", "memory.hbm.capacity_bytes": 1e13}
@@ -279,6 +280,39 @@ def test_ties_by_kind_and_chips():
         assert is_tie(first, replace(first, kind=kind, req_per_s=rate / ratio)) is expected
     smaller = replace(first, decode=servers().servers["tp4"], req_per_s=rate / 1.2)
     assert not is_tie(first, smaller)
+
+
+# ---------------------------------------------------------------- fronts
+
+
+@pytest.mark.parametrize("basis", [LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY])
+def test_no_point_of_a_front_exceeds_what_a_search_finds_within_its_tpot(basis):
+    """The search takes the best batch and counts for a limit; a front only evaluated batches."""
+    small = servers("h100-sxm", "llama-3.1-8b", "bf16", (512, 128), 4)
+    points = front(Search(small, basis, 4, Limits()), (MIXED, POOLS))
+    assert {point.kind for point in points} == {MIXED, POOLS}
+    for kind in (MIXED, POOLS):
+        one_kind = [point for point in points if point.kind == kind]
+        rates = [(point.user_rate, point.output_per_chip) for point in one_kind]
+        assert rates == sorted(rates, key=lambda rate: (-rate[0], rate[1]))
+        for point in (one_kind[0], one_kind[len(one_kind) // 2], one_kind[-1]):
+            search = Search(small, basis, 4, Limits(point.tpot_s * (1 + 1e-9)))
+            best_rate = max(one.output_per_chip for one in search.deployments([kind]))
+            assert point.output_per_chip <= best_rate * (1 + 1e-9)
+            assert point.output_per_chip >= best_rate * 0.7
+
+
+def test_a_front_is_drawn_on_a_screen(capsys):
+    words = ("serve", "llama-3.1-8b", "--on", "h100,h200", "--chips", "4", "isl=512", "osl=128")
+    text = said(capsys, *words, "bf16", "--tpot", "8ms")
+    lines = text.splitlines()
+    (head,) = (n for n, line in enumerate(lines) if line.startswith("output tok/s/chip"))
+    for part in ("h mixed h100-sxm", "H two pools h100-sxm", "a mixed h200-sxm", ": TPOT 8 ms"):
+        assert part in lines[head]
+    drawn = lines[head + 1 : head + 10]
+    assert all("|" in line for line in drawn)
+    assert {*"hHaA:"} <= {*"".join(drawn)}
+    assert "tokens/s/user" in lines[head + 11]
 
 
 # ---------------------------------------------------------------- the command

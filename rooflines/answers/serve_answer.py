@@ -33,6 +33,7 @@ from rooflines.serving.deployments import (
     handover,
     is_tie,
 )
+from rooflines.serving.front import front
 from rooflines.serving.servers import ServerTable
 from rooflines.sweep.step_sweep import ModelSweep
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from rooflines.answers.question import HasCatalogues, QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.models.model import Model
+    from rooflines.serving.front import FrontPoint
 
 DEPLOYMENT_KINDS = (MIXED, POOLS)
 """Deployment kinds, as `--only` names them."""
@@ -132,6 +134,26 @@ class ServeRequest:
     goal: str = THROUGHPUT
 
 
+@dataclass(frozen=True)
+class ServePlan(Cases):
+    """Deployments as a table, and their fronts.
+
+    Attributes:
+        front: Points of every chip and kind that keep TTFT.
+        limits: Limits on TPOT [s].
+    """
+
+    front: Sequence[FrontPoint] = ()
+    limits: Sequence[float] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON."""
+        points = [
+            {**point._asdict(), "tokens_per_s_per_user": point.user_rate} for point in self.front
+        ]
+        return {**super().to_dict(), "front": points}
+
+
 def serve(  # noqa: PLR0913, the parts of a question
     model: str | Model,
     on: str | Sequence[str],
@@ -209,7 +231,7 @@ def fewest_chips_cases(
     split: object = None,
     bound: bool = False,
     **options: object,
-) -> Cases:
+) -> ServePlan:
     """Deployments on the fewest chips of 1, 2, 4 and so on that keep the latencies.
 
     Args:
@@ -253,7 +275,7 @@ def serve_cases(
     split: object = None,
     bound: bool = False,
     **options: object,
-) -> Cases:
+) -> ServePlan:
     """Deployments as a table for a screen.
 
     Args:
@@ -305,7 +327,10 @@ def serve_cases(
     answer = _best_sentence(rows, request, basis, mean_routing=mean_routing)
     columns = _columns(rows, basis, mean_routing=mean_routing)
     notes = [*_notes(tables, searches, rows, request, basis)]
-    return Cases(f"{head}\n{answer}", rows, columns, "B", basis, notes)
+    points = [point for search in searches[: len(tables)] for point in front(search, request.kinds)]
+    return ServePlan(
+        f"{head}\n{answer}", rows, columns, "B", basis, notes, front=points, limits=request.tpot_s
+    )
 
 
 # ---------------------------------------------------------------- the question

@@ -21,6 +21,7 @@ from rooflines.answers.serve_answer import (
     serve_cases,
     shown_rows,
 )
+from rooflines.answers.serve_front import drawn_front
 from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
 from rooflines.answers.word_groups import rewritten_word
@@ -44,9 +45,9 @@ from rooflines.serving.deployments import COST
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rooflines.answers.case_table import Cases
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
+    from rooflines.answers.serve_answer import ServePlan
     from rooflines.cli.output import Printed
 
 OPTIONS = {
@@ -138,7 +139,9 @@ def command(
     echo_notes(question)
     shown = table(cases.columns, shown_rows(cases.rows))
     frame = pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
-    text = "\n".join([cases.question, "", shown, "", *cases.notes])
+    drawing = drawn_front(cases.front, cases.limits, cases.basis.title)
+    between = [""] if drawing else []
+    text = "\n".join([cases.question, "", shown, "", *drawing, *between, *cases.notes])
     return frame, text, {**cases.to_dict(), "rows": frame.to_dicts()}
 
 
@@ -161,7 +164,7 @@ def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
 
 def _answer(
     line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
-) -> tuple[Question, Cases]:
+) -> tuple[Question, ServePlan]:
     """Answer to a line."""
     options: dict[str, Any] = dict(line.options)
     on = options.pop("on", None)
