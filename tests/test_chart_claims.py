@@ -355,3 +355,50 @@ def test_bottlenecks_by_chip_have_the_dtypes_of_any_of_them(by, dtypes):
     config = rooflines.load_config({"sweeps": {"s": sweep}})
     menus = charts.menus("who-binds", charts.of_config(config), "s", by=by)
     assert {menu.name: tuple(menu.options) for menu in menus}["dtypes"] == dtypes
+
+
+SERVED = {
+    "models": "llama-3.1-8b",
+    "grid": {"B": [1, 8, 64]},
+    "requests": [{"input": 1024, "output": 256}, {"input": 512, "output": 256}],
+    "dtypes": "bf16",
+    "chips": "h100-sxm",
+    "splits": [{"tp": 1}, {"tp": 2}],
+    "calibration": "auto",
+}
+
+
+def test_a_front_of_requests_has_their_rows():
+    """With prompts between tokens by the estimate; two pools count the chips of prefill."""
+    pools = {"prefill": {"chip": "h100-sxm", "split": {"tp": 2}}}
+    sweeps = {"mixed": SERVED, "apart": {**SERVED, "pools": pools}}
+    config = rooflines.load_config({"model-sweeps": sweeps})
+    results = charts.of_config(config)
+    menus = {menu.name: menu.options for menu in charts.menus("front", results, "mixed")}
+    assert menus["request"] == ("1,024 in, 256 out", "512 in, 256 out")
+    assert menus["basis"] == ("calibrated", "nominal")
+    for basis, time, text in (
+        ("calibrated", "t_estimate_s", "estimates, prompts between tokens"),
+        ("nominal", "t_serial_s", "kernels one after another, decode alone"),
+    ):
+        view = charts.view("front", results, "mixed", request="512 in, 256 out", basis=basis)
+        rows = rooflines.rows(config, "mixed").filter(input=512).collect()
+        expected = {
+            (row["split"], row["B"]): (1 / row[time], row["B"] / row[time] / row["chips"])
+            for row in rows.to_dicts()
+        }
+        drawn = view.data["fronts"].select("split", "B", "user", "rate").rows()
+        assert len(drawn) > 2
+        for split, batch, user, rate in drawn:
+            assert expected[split, batch] == pytest.approx((user, rate))
+        assert f"512 in, 256 out; {text}" in view.subtitle
+    view = charts.view("front", results, "apart")
+    assert "basis" not in {menu.name for menu in charts.menus("front", results, "apart")}
+    assert "chips of prefill servers counted" in view.subtitle
+    rates = rooflines.rows(config, "apart").filter(input=1024).collect()
+    assert set(view.data["fronts"]["rate"]) <= {*rates["tokens_per_s_per_chip_pools"]}
+
+
+def test_auto_draws_fronts_of_requests_where_no_sweep_has_contexts():
+    config = rooflines.load_config({"model-sweeps": {"served": SERVED}})
+    assert "front" in {chart.chart for chart in config.charts}

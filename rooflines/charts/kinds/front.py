@@ -1,4 +1,7 @@
-"""Throughput over interactivity: Pareto front of each chip's batches and splits."""
+"""Throughput over interactivity: Pareto front of each chip's batches and splits.
+
+Rows are steps at a context, or requests: mean times with prompts between tokens, or two pools.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,9 @@ if TYPE_CHECKING:
 
 MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 
+POOLS_RATE = "tokens_per_s_per_chip_pools"
+"""Column: tokens/s over the chips of both pools, serialized."""
+
 TARGET = 50
 """Interactivity at which titles compare chips [tokens/s/user]."""
 
@@ -51,22 +57,40 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     first = [
         Menu("model", tuple(sweep.models)),
         Menu("dtypes", tuple(name for name in sweep.combinations if name in offered)),
-        Menu("S", tuple(sweep.contexts)),
+        Menu("request", tuple(_requests(sweep)))
+        if sweep.config.requests
+        else Menu("S", tuple(sweep.contexts)),
     ]
     chosen = {menu.name: choice.get(menu.name, menu.options[0]) for menu in first if menu.options}
     bases = step_bases(sweep, {**chosen, "phase": DECODE})
+    if sweep.config.pools is not None:
+        bases = (NOMINAL,)
     return [*first, *([Menu("basis", bases)] if len(bases) > 1 else [])]
+
+
+def _requests(sweep: ModelSweep) -> dict[str, dict[str, int]]:
+    """Requests in a sweep: key values by text."""
+    return {
+        f"{request.input:,} in, {request.output:,} out": {
+            "input": request.input,
+            "output": request.output,
+        }
+        for request in sweep.config.requests or ()
+    }
 
 
 def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str, Any]) -> View:
     """Draw the Pareto front of each chip over its batches and splits."""
-    model, dtypes, context = choice["model"], choice["dtypes"], choice["S"]
+    model, dtypes = choice["model"], choice["dtypes"]
     basis = choice.get("basis", NOMINAL)
     model_sweep = results.model_sweep(sweep)
+    case = {"S": choice["S"]} if "S" in choice else _requests(model_sweep)[choice["request"]]
     usable = [chip for chip, names in dtypes_by_chip(model_sweep).items() if dtypes in names]
     shown = [chip for chip in chips if chip in usable] or usable[: KIND.max_chips]
-    filters = {"model": model, "dtypes": dtypes, "S": context, "phase": DECODE}
-    rows = _rows(results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters), basis)
+    filters = {"model": model, "dtypes": dtypes, "phase": DECODE, **case}
+    chosen = results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters)
+    rate = RATE if model_sweep.config.pools is None else POOLS_RATE
+    rows = _rows(chosen, basis, rate, [*case])
     steps = _with_front(rows)
     at_target = _at_target(steps)
     plane = _plane(steps)
@@ -74,8 +98,8 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     vendors = {chip: model_sweep.chips[chip].vendor for chip in shown}
     return View(
         claim,
-        _subtitle(model_sweep, steps, (model, dtypes, context), basis),
-        _layers(vendors),
+        _subtitle(model_sweep, steps, (model, dtypes, _case_text(choice)), basis),
+        _layers(vendors, "Tokens/s/chip" if "S" in case else "Output tokens/s/chip"),
         {
             "points": steps.filter(pl.col("state") < FRONT).select(
                 "chip", "split", "chips", "B", "user", "rate", "state", "max_B"
@@ -91,16 +115,16 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     )
 
 
-def _rows(rows: pl.LazyFrame, basis: str) -> pl.DataFrame:
+def _rows(rows: pl.LazyFrame, basis: str, rate: str, case: Sequence[str]) -> pl.DataFrame:
     """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s]."""
     estimate = frames.BAND[0]
     rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
     rows = rows.unique(["chip", "split", "B"], keep="first", maintain_order=True)
-    keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", "S")
+    keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", *case)
     time = TIME if basis == NOMINAL else estimate
     return (
-        rows.select(*keys, "fits", "max_B", TIME, RATE, estimate)
-        .with_columns(user=1 / pl.col(time), rate=pl.col(RATE) * pl.col(TIME) / pl.col(time))
+        rows.select(*keys, "fits", "max_B", TIME, rate, estimate)
+        .with_columns(user=1 / pl.col(time), rate=pl.col(rate) * pl.col(TIME) / pl.col(time))
         .drop_nulls("user")
         .collect()
     )
@@ -186,12 +210,12 @@ def _names(steps: pl.DataFrame, at_target: Mapping[str, float], plane: Plane) ->
     return table.hstack(label_placement.at_ends(MARGINS, plane, table["rate"].to_list()))
 
 
-def _layers(vendors: Mapping[str, str | None]) -> list[Layer]:
+def _layers(vendors: Mapping[str, str | None], rate_title: str) -> list[Layer]:
     """Layers: points, fronts, target, and names at the right edge."""
     x = kit.quantitative_channel(
         "user", **kit.log_axis("x", "Tokens/s/user", "format(datum.value, ',~g')")
     )
-    y = kit.quantitative_channel("rate", **kit.log_axis("y", "Tokens/s/chip", kit.SHORT_LABEL))
+    y = kit.quantitative_channel("rate", **kit.log_axis("y", rate_title, kit.SHORT_LABEL))
     named = {
         "x": {"value": kit.expr("width")},
         "y": y,
@@ -229,19 +253,34 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
     ]
 
 
-def _subtitle(
-    sweep: ModelSweep, steps: pl.DataFrame, case: tuple[str, str, int], basis: str
-) -> str:
-    """Subtitle: model, dtypes, context, basis and routing."""
-    model, dtypes, context = case
+def _case_text(choice: Mapping[str, Any]) -> str:
+    """Context or request in words."""
+    return f"decode at S = {choice['S']:,}" if "S" in choice else str(choice["request"])
+
+
+def _times_text(sweep: ModelSweep, basis: str) -> str:
+    """Basis in words, with the place where prompts are read."""
     times = "kernels one after another" if basis == NOMINAL else "estimates"
+    if not sweep.config.requests:
+        return times
+    if sweep.config.pools is not None:
+        return f"{times}, chips of prefill servers counted"
+    return f"{times}, {'decode alone' if basis == NOMINAL else 'prompts between tokens'}"
+
+
+def _subtitle(
+    sweep: ModelSweep, steps: pl.DataFrame, case: tuple[str, str, str], basis: str
+) -> str:
+    """Subtitle: model, dtypes, context or request, basis and routing."""
+    model, dtypes, case_text = case
+    times = _times_text(sweep, basis)
     moe = sweep.models[model].shape.moe is not None
     experts = f" Experts: {sweep.config.routing} routing." if moe else ""
     published = published_in(sweep, model, dtypes)
     weights = f" (published in {published})" if published else ""
     hollow = "; hollow: does not fit in memory" if not steps["fits"].all() else ""
     return (
-        f"{chip_label(model)} in {dtypes}{weights}, decode at S = {context:,}; {times}.{experts}"
+        f"{chip_label(model)} in {dtypes}{weights}, {case_text}; {times}.{experts}"
         f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s/user."
     )
 
@@ -299,10 +338,11 @@ KIND = Kind(
     view=view,
     needs=(
         Need("decode among its `phase`", lambda s: DECODE in s.config.phase),
-        *STEP_NEEDS,
+        *STEP_NEEDS[1:],
         Need("several batches", lambda s: len(s.batches) > 1, auto=True),
     ),
     reads=(TIME, RATE, "fits", "max_B"),
+    preferred=lambda sweep: (int(bool(sweep.config.requests)),),
     multi_chip=True,
     max_chips=8,
 )
