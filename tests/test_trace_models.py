@@ -27,6 +27,7 @@ from rooflines.traces.trace_records import (
     Trace,
 )
 from rooflines.traces.trace_timings import library_split, library_times, matmul_timings
+from rooflines.traces.unfused_attention import unfused_attention
 
 THREAD = ("1", "1")
 DECODE = StepTokens(decodes=TokenSums(32, 32, 32_785, 32, 32_785))
@@ -326,3 +327,50 @@ def test_time_above_the_bound_is_what_a_library_needs_and_what_a_run_adds():
     assert split.share == pytest.approx(1)
     assert library_times([], chip, catalogues) == {}
     assert library_split(calls, chip, {}) is None
+
+
+# ------------------------------------------------------------ attention as several kernels
+
+
+def attention_calls(*, scores=(2, 128, 128), begin_ns=0):
+    """A product, a scaling, a softmax and a product on one thread, 10 us each."""
+    batch, rows, columns = scores
+    values = {"B": rows, "D": columns, "F": 64, "batch": batch}
+    product = {"B": 128, "D": 64, "F": 128, "batch": 2}
+    n = 2 * 128 * 128
+    parts = (
+        (
+            "aten::bmm",
+            OperatorCost("matmul", 2.0 * n * 64, "bf16", 1e5, sizes=product),
+            [2, 128, 64],
+        ),
+        ("aten::mul", OperatorCost("elementwise", memory_bytes=4.0 * n), [2, 128, 128]),
+        ("aten::_softmax", OperatorCost("softmax", memory_bytes=4.0 * n), [2, 128, 128]),
+        (
+            "aten::bmm",
+            OperatorCost("matmul", 2.0 * n * 64, "bf16", 1e5, sizes=values),
+            [2, 128, 128],
+        ),
+    )
+    calls = []
+    for place, (name, cost, dims) in enumerate(parts):
+        begin = begin_ns + 100 * place
+        operator = Operator(
+            name, THREAD, begin, begin + 50, None, Arguments([dims], ["c10::BFloat16"])
+        )
+        kernel = Activity(name, "kernel", "0", "7", begin, begin + 10_000, owned_ns=10_000)
+        calls.append(Call(name, "", [kernel], operator, cost))
+    return calls
+
+
+def test_attention_in_several_kernels_has_a_bound_as_one():
+    chip, calls = rates(), attention_calls()
+    (attention,) = unfused_attention(reversed(calls), chip)
+    assert attention.seconds == pytest.approx(40e-6)
+    assert attention.apart_s == pytest.approx(sum(chip.seconds(c.cost).lower for c in calls))
+    assert attention.fused_s == pytest.approx(4 * 2 * 2 * 128 * 64 / 5.3e12)
+
+
+def test_a_softmax_over_other_scores_is_no_attention():
+    assert unfused_attention(attention_calls(scores=(2, 128, 64)), rates()) == []
+    assert unfused_attention(attention_calls()[1:], rates()) == []
