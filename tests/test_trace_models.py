@@ -1,16 +1,21 @@
 """Kernels of a trace laid on a model's layers, captures of graphs, and matmuls as timings."""
 
 import pytest
+from traced import matmul, write_trace
 
 from rooflines.basics.errors import RooflinesError
+from rooflines.cli.main import run
 from rooflines.fits.calibration_files import shipped_calibrations
+from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.measured.catalogues import Catalogues
 from rooflines.models.library import load
 from rooflines.traces.bound_times import TraceRates
+from rooflines.traces.call_frames import call_frame
 from rooflines.traces.captures import captured_graphs, join_capture
 from rooflines.traces.kernel_names import kernel_kind
+from rooflines.traces.laid_traces import lay_trace
 from rooflines.traces.model_calls import SeenSizes, auto_model, model_calls
 from rooflines.traces.model_layers import fitted_names, lay_step
 from rooflines.traces.model_step import ModelStep, step_sums
@@ -272,9 +277,12 @@ def test_a_capture_of_other_kernels_joins_only_equal_names():
     assert (match.matched, match.total) == (3, 4)
     assert trace.activities[2].operator is None
     assert match.note == "the capture has 3 of 4 kernels of graphs, 86% of the names equal"
-    without_names = replayed([NORM, MATMUL])
-    unmatched = join_capture(without_names, captured([NORM], with_kernels=False))
-    assert (unmatched.matched, unmatched.total) == (0, 2)
+    assert [activity.captured for activity in trace.activities] == [True, True, False, True]
+    refused = ((replayed([NORM, MATMUL]), "graphs of 1 launches, and none of the 2 kernels"),)
+    refused += ((Trace("eager.json", kernels([NORM])), "the trace replays no graph"),)
+    for other, message in refused:
+        with pytest.raises(RooflinesError, match=message):
+            join_capture(other, captured([NORM], with_kernels=False))
 
 
 # ------------------------------------------------------------ timings
@@ -327,6 +335,23 @@ def test_time_above_the_bound_is_what_a_library_needs_and_what_a_run_adds():
     assert split.share == pytest.approx(1)
     assert library_times([], chip, catalogues) == {}
     assert library_split(calls, chip, {}) is None
+
+
+def test_the_command_writes_timings_that_are_read_again(tmp_path, capsys):
+    path = write_trace(tmp_path / "eager.json", matmul(1, 0.0, 40.0, 40.0))
+    out = tmp_path / "matmuls.parquet"
+    assert run(["measured", "trace", path, "--timings", str(out)]) == 0
+    assert "library   1 matmul, " in capsys.readouterr().out
+    timed = read_timings(out)
+    assert timed.frame.select("B", "D", "F", "seconds").rows() == [(64, 4096, 4096, 40e-6)]
+    (call,) = call_frame(lay_trace(path)).rows(named=True)
+    assert call["t_lower_s"] < call["t_estimate_s"] < 40e-6
+    for words, message in (
+        (["--timings", "x.txt"], "end the name in .parquet or .csv"),
+        (["--timings", str(tmp_path / "x.csv")], ""),
+    ):
+        status = run(["measured", "trace", path, *words])
+        assert (status, message in capsys.readouterr().err) == (int(bool(message)), True)
 
 
 # ------------------------------------------------------------ attention as several kernels

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, printable
+from rooflines.basics.errors import RooflinesError, printable, quote
 from rooflines.cli import output
 from rooflines.dictionary.columns import TRACE_CALLS
-from rooflines.results.tables import write_parquet
+from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.jobs import about
 from rooflines.traces.call_frames import call_frame, group_frame
 from rooflines.traces.laid_traces import LaidTrace, lay_trace
@@ -20,6 +20,7 @@ from rooflines.traces.rank_waits import compare_ranks
 from rooflines.traces.trace_changes import change_frame, change_text
 from rooflines.traces.trace_json import trace_record
 from rooflines.traces.trace_screen import RANKS, trace_text
+from rooflines.traces.trace_timings import matmul_timings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,6 +29,9 @@ TABLE = "parquet"
 
 COMPARED = 2
 """Files that are compared [1]."""
+
+TIMING_SUFFIXES = (".parquet", ".csv")
+"""Suffixes of a table with timings."""
 
 UNREADABLE = 1
 """Exit status where a file or an option cannot be used."""
@@ -64,6 +68,7 @@ def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
 @click.option("--capture", metavar="FILE", help="A trace with the capture of the graphs.")
 @click.option("--compare", is_flag=True, help="Show what changed between two files.")
 @click.option("--on", metavar="ID,...", help="Other chips whose bounds are shown beside.")
+@click.option("--timings", metavar="PATH", help="Write the matmuls as timings, .parquet or .csv.")
 @output.out_options("Write all calls as .parquet, a row each.")
 @refuses_in_one_line
 @output.prints_frame
@@ -77,6 +82,7 @@ def command(  # noqa: PLR0913, the options
     capture: str | None,
     compare: bool,
     on: str | None,
+    timings: str | None,
     out: str | None,
     force: bool,
 ) -> output.Printed:
@@ -100,6 +106,7 @@ def command(  # noqa: PLR0913, the options
         rooflines measured trace rank0.json.gz rank1.json.gz
         rooflines measured trace trace.json.gz --on b200,mi355x
         rooflines measured trace trace.json.gz --out calls.parquet
+        rooflines measured trace trace.json.gz --timings matmuls.parquet
     """
     if compare and len(files) != COMPARED:
         fix = "give the trace before the change and the one after it"
@@ -107,6 +114,11 @@ def command(  # noqa: PLR0913, the options
     if out is not None:
         output.format_of(out, (TABLE,))
         output.check_new(out, force=force)
+    if timings is not None:
+        if not timings.endswith(TIMING_SUFFIXES):
+            problem = f"is {quote(timings)}"
+            raise RooflinesError("--timings", problem, "end the name in .parquet or .csv")
+        output.check_new(timings, force=force)
     named = output.one_chip("--chip", chip) if chip else None
     other_chips = [output.one_chip("--on", name) for name in on.split(",") if name] if on else []
     laid_model = output.one_model(model) if model and model != AUTO_MODEL else model
@@ -118,6 +130,8 @@ def command(  # noqa: PLR0913, the options
     if out is not None:
         chips = ",".join(sorted({answer.chip.chip or "none" for answer in answers}))
         write_parquet(pl.concat(frames).lazy(), out, about([], TRACE_CALLS, chip=chips))
+    if timings is not None:
+        _write_timings(answers, timings)
     if compare:
         before, after = answers
         changes = change_frame(before, after)
@@ -132,6 +146,28 @@ def command(  # noqa: PLR0913, the options
         _record(answer, frame, other_chips) for answer, frame in zip(answers, frames, strict=True)
     ]
     return pl.concat(frames), text, records
+
+
+def _write_timings(answers: Sequence[LaidTrace], path: str) -> None:
+    """Write the matmuls as timings.
+
+    Raises:
+        RooflinesError: There are none with a known chip and shapes.
+    """
+    parts = [
+        matmul_timings((bounded.call for bounded in laid.inside), laid.chip.chip, laid.name)
+        for laid in answers
+        if laid.chip.chip is not None
+    ]
+    frame = pl.concat(parts) if parts else pl.DataFrame()
+    if frame.is_empty():
+        problem = "gets no timings: no matmul has a chip, shapes and dtypes"
+        raise RooflinesError("--timings", problem, "record shapes, or name the chip with --chip")
+    if path.endswith(".csv"):
+        write_csv(frame, path)
+    else:
+        chips = ",".join(sorted(frame["chip"].unique()))
+        write_parquet(frame.lazy(), path, about([], (), chip=chips))
 
 
 def _record(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from rooflines.traces.laid_traces import LaidTrace
     from rooflines.traces.span_parts import BoundedCall
+    from rooflines.traces.trace_timings import LibraryTime
 
 LAYER = "layer "
 """Begin of the shape of a model's group."""
@@ -47,7 +48,8 @@ def call_frame(laid: LaidTrace, calls: Sequence[BoundedCall] | None = None) -> p
     """
     shown = laid.calls if calls is None else calls
     first_ns = min(account.begin_ns for account in laid.accounts)
-    rows = [_row(bounded, laid.name, first_ns) for bounded in shown]
+    times = laid.library_times if calls is None else {}
+    rows = [_row(bounded, laid.name, first_ns, times.get(id(bounded.call))) for bounded in shown]
     schema: dict[str, Any] = {
         column.name: pl.String
         if not column.unit
@@ -60,7 +62,9 @@ def call_frame(laid: LaidTrace, calls: Sequence[BoundedCall] | None = None) -> p
     return pl.DataFrame(columns, schema=schema).sort("start_s", "device", "op", maintain_order=True)
 
 
-def _row(bounded: BoundedCall, name: str, first_ns: int) -> dict[str, Any]:
+def _row(
+    bounded: BoundedCall, name: str, first_ns: int, library: LibraryTime | None
+) -> dict[str, Any]:
     """Row for a call."""
     call, cost, times = bounded.call, bounded.call.cost, bounded.times
     activities = call.activities
@@ -94,6 +98,7 @@ def _row(bounded: BoundedCall, name: str, first_ns: int) -> dict[str, Any]:
         "t_memory_s": None if times is None else times.memory,
         "t_network_s": None if times is None else times.network,
         "t_lower_s": lower_s,
+        "t_estimate_s": None if library is None else library.seconds,
         "bound": None if times is None else times.bound,
         "headroom_s": None if lower_s is None else max(bounded.seconds - lower_s, 0.0),
         "below": bounded.below,

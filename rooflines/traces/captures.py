@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from rooflines.basics.errors import RooflinesError
 from rooflines.traces.host_tree import is_graph_launch, nest
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def join_capture(trace: Trace, capture: Trace) -> CaptureMatch:
     Args:
         trace: Its activities are changed; they have their launches.
         capture: The capture.
+
+    Raises:
+        RooflinesError: The trace replays no graph, or the capture has none of its kernels.
     """
     nest(capture)
     graphs = captured_graphs(capture)
@@ -112,6 +116,15 @@ def join_capture(trace: Trace, capture: Trace) -> CaptureMatch:
             activities[place].operator = graphs[index][captured].parent
             activities[place].captured = True
             matched += 1
+    if not total:
+        raise RooflinesError(
+            "--capture", "is of no use: the trace replays no graph", "leave it out"
+        )
+    if not matched:
+        counts = " or ".join(dict.fromkeys(f"{len(graph):,}" for graph in graphs if graph))
+        launches = f"graphs of {counts} launches" if counts else "no launches"
+        problem = f"has {launches}, and none of the {total:,} kernels of the trace's graphs"
+        raise RooflinesError("--capture", problem, "give the capture of this run and batch size")
     return CaptureMatch(matched, total, equal_share)
 
 

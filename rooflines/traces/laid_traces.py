@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
+from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.measured.catalogues import Catalogues
 from rooflines.traces.bound_times import TraceRates
 from rooflines.traces.captures import join_capture
 from rooflines.traces.device_accounts import DeviceAccount, device_accounts
@@ -24,7 +27,9 @@ from rooflines.traces.span_parts import (
 from rooflines.traces.step_annotations import mark_steps
 from rooflines.traces.trace_calls import trace_calls
 from rooflines.traces.trace_files import check_activities, read_trace
+from rooflines.traces.trace_timings import LibrarySplit, LibraryTime, library_split, library_times
 from rooflines.traces.traced_chips import TracedChip, traced_chip
+from rooflines.traces.unfused_attention import UnfusedAttention, unfused_attention
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,6 +133,33 @@ class LaidTrace:
         """
         rates = trace_rates(chip, chips)
         return bound_calls((bounded.call for bounded in self.calls), rates)
+
+    @cached_property
+    def library_times(self) -> Mapping[int, LibraryTime]:
+        """Times with a good library by the call's `id`, where a calibration covers a call."""
+        if self.rates is None:
+            return {}
+        calls = [bounded.call for bounded in self.compared]
+        catalogues = Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
+        return library_times(calls, self.rates, catalogues)
+
+    @cached_property
+    def library(self) -> LibrarySplit | None:
+        """Time above the bound: what a good library needs, and what this run adds.
+
+        None: no calibration covers a matmul in the trace.
+        """
+        if self.rates is None:
+            return None
+        calls = [bounded.call for bounded in self.compared]
+        return library_split(calls, self.rates, self.library_times)
+
+    @cached_property
+    def unfused(self) -> list[UnfusedAttention]:
+        """Attention that runs as several kernels."""
+        if self.rates is None:
+            return []
+        return unfused_attention((bounded.call for bounded in self.compared), self.rates)
 
     @property
     def span_s(self) -> float:

@@ -39,6 +39,11 @@ def trace_record(laid: LaidTrace, other_chips: Sequence[str] = ()) -> dict[str, 
         "t_lower_s": laid.lower_s,
         "ratio": laid.ratio,
         "faster": faster_counts(laid.inside),
+        "library": None if laid.library is None else asdict(laid.library),
+        "unfused_attention": [
+            {"seconds": unfused.seconds, "apart_s": unfused.apart_s, "fused_s": unfused.fused_s}
+            for unfused in laid.unfused
+        ],
         "on": {
             chip: sum(bounded.lower_s or 0.0 for bounded in laid.on(chip) if not bounded.is_before)
             for chip in other_chips

@@ -198,7 +198,9 @@ def _notes(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> 
             "contexts in the annotation, a compiler's counts"
         )
     yield from _outlier_lines(laid)
+    yield from _unfused(laid)
     yield from _short(laid, frame)
+    yield from _library(laid)
     total = laid.total
     whole_ns = max(total.total_ns - total.break_ns, 1)
     host = total.not_launched_ns / whole_ns
@@ -229,6 +231,29 @@ def _outlier_lines(laid: LaidTrace) -> Iterator[str]:
         extra_s = sum(bounded.call.kernel_ns / NS_PER_S - middle for bounded, middle, _ in more)
         calls = counted(len(more), "more call")
         yield f"outlier   {calls} above three times their median, {seconds(extra_s)} together"
+
+
+def _unfused(laid: LaidTrace) -> Iterator[str]:
+    """Attention as several kernels, with its bound as one."""
+    if laid.unfused:
+        sums = (sum(part) for part in zip(*(parts[1:] for parts in laid.unfused), strict=True))
+        time_s, apart_s, fused_s = map(seconds, sums)
+        yield (
+            f"fuse      {counted(len(laid.unfused), 'attention')} in three kernels or more: "
+            f"{time_s}, bound {apart_s} as they are, {fused_s} as one kernel"
+        )
+
+
+def _library(laid: LaidTrace) -> Iterator[str]:
+    """Time above the bound: what a good library needs, and what this run adds."""
+    split = laid.library
+    if split is not None:
+        above = seconds(split.library_s + split.run_s)
+        yield (
+            f"library   {counted(split.calls, 'matmul')}, {above} above their bound: a good "
+            f"library needs {seconds(split.library_s)} of it, this run adds {seconds(split.run_s)} "
+            f"(by {', '.join(split.calibrations)})"
+        )
 
 
 def _short(laid: LaidTrace, frame: pl.DataFrame) -> Iterator[str]:
@@ -264,7 +289,7 @@ def _other_chips(laid: LaidTrace, other_chips: Sequence[str]) -> Iterator[str]:
         lost = Fraction(lost_ns, max(laid.busy_ns, 1))
         without = f" (without {percent_text(float(lost))} of the time)" if lost > MIN_PART else ""
         parts.append(f"{chip} {seconds(_bounds_s(calls))}{without}")
-    yield f"on        the same calls at their bound: {', '.join(parts)}; bounds, no forecasts"
+    yield f"on        the same calls' bounds: {', '.join(parts)}; no forecasts"
 
 
 def _bounds_s(calls: Sequence[BoundedCall]) -> float:

@@ -8,7 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.traces.kernel_works import kernel_work
-from rooflines.traces.trace_records import OperatorCost
+from rooflines.traces.trace_records import Operator, OperatorCost
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,7 +48,7 @@ def unfused_attention(calls: Iterable[Call], rates: TraceRates) -> list[UnfusedA
     """
     by_thread: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
-        if call.operator is not None and call.cost is not None:
+        if isinstance(call.operator, Operator) and call.cost is not None:
             by_thread[call.operator.thread].append(call)
     chains = (chain for thread in by_thread.values() for chain in _chains(thread))
     attentions = (_attention(chain, rates) for chain in chains)
@@ -78,8 +78,12 @@ def _attention(chain: Sequence[Call], rates: TraceRates) -> UnfusedAttention | N
     costs = [call.cost for call in chain if call.cost is not None]
     first, second = costs[0].sizes, costs[-1].sizes
     scores = (first["batch"], first["B"], first["F"])
-    softmax = next(call for call in chain if call.cost and call.cost.kind == "softmax")
-    dims = softmax.operator.arguments.input_dims[0] if softmax.operator else ()
+    softmax = next(
+        call.operator
+        for call in chain
+        if call.cost and call.cost.kind == "softmax" and isinstance(call.operator, Operator)
+    )
+    dims = softmax.arguments.input_dims[0]
     if scores != (second["batch"], second["B"], second["D"]) or prod(scores) != prod(dims):
         return None
     letters = {"B": first["batch"], "N": 1, "K": 1, "T": first["B"], "S": first["F"]}
