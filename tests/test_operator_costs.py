@@ -176,6 +176,29 @@ def test_operators_without_a_rule_or_shapes_have_no_cost():
     assert not has_rule("aten::index")
 
 
+def test_arguments_that_are_not_as_an_operator_has_them_give_no_error():
+    seed = random.Random(11)
+    dims = ([], [0], [8], [8, 8], [[4], [4, 4]], [[[2]]], "8", None, 7, [None, 3], ["a"], [-1, 4])
+    types = (BF16, "float", "Scalar", "TensorList", "", "unknown", "c10::Float4_e2m1fn_x2")
+    texts = ("", "[1, 2]", "[-9]", "True", "None", "1e9", "[", "x", "-3", "0")
+    tokens = StepTokens(decodes=TokenSums(4, 4, 400, 4, 400))
+    for name in [*operator_table(), "aten::_foreach_add_", "triton_red_fused_0"]:
+        for _ in range(6):
+            count = seed.randint(0, 8)
+            recorded = Arguments(
+                seed.choices(dims, k=count),
+                seed.choices(types, k=count),
+                seed.choices(((), [1], [0, 1]), k=count),
+                seed.choices(texts, k=count),
+            )
+            for cost in (
+                operator_cost(name, recorded, ["k<float>"]),
+                engine_attention_cost(name, recorded, tokens),
+                custom_all_reduce_cost(f"{name}::all_reduce", recorded, 8),
+            ):
+                assert cost is None or cost.kind
+
+
 def test_each_operator_has_one_rule_that_is_there():
     table = operator_table()
     rules = {*RULES, *RULES_WITHOUT_PLACES, "engine-attention"}

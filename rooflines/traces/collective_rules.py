@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from rooflines.kinds.collectives import ALL_REDUCE, PAIRWISE, find_collective
 from rooflines.theory.network import PAIR
+from rooflines.traces.operator_rules import UNREADABLE
 from rooflines.traces.tensors import recorded_arguments, type_bytes
 from rooflines.traces.trace_records import OperatorCost
 
@@ -69,11 +71,13 @@ def custom_all_reduce_cost(
     Returns:
         None: it is no all-reduce, or has no tensor or ranks.
     """
-    tensors = [*recorded_arguments(arguments).flat()]
-    if not CUSTOM_ALL_REDUCE.search(name) or not tensors or (world_size or 0) < PAIR:
+    if not CUSTOM_ALL_REDUCE.search(name) or (world_size or 0) < PAIR:
         return None
-    payload = max(tensor.stored_bytes for tensor in tensors)
-    return _cost(ALL_REDUCE, payload, world_size or 0, exact=False)
+    with suppress(*UNREADABLE):
+        tensors = recorded_arguments(arguments).flat()
+        payload = max(tensor.stored_bytes for tensor in tensors)
+        return _cost(ALL_REDUCE, payload, world_size or 0, exact=False)
+    return None
 
 
 def _cost(kind: str, payload: float, ranks: int, *, exact: bool) -> OperatorCost:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING
 
 from rooflines.traces.kernel_works import kernel_work
-from rooflines.traces.operator_rules import operator_table
+from rooflines.traces.operator_rules import UNREADABLE, operator_table
 from rooflines.traces.tensors import recorded_arguments
 from rooflines.traces.trace_records import OperatorCost
 
 if TYPE_CHECKING:
     from rooflines.traces.operator_rules import Places
+    from rooflines.traces.tensors import RecordedArguments
     from rooflines.traces.trace_records import Arguments, StepTokens, TokenSums
 
 ENGINE_ATTENTION = "engine-attention"
@@ -62,7 +64,13 @@ def engine_attention_cost(
     places = _places(name)
     if places is None:
         return None
-    recorded = recorded_arguments(arguments)
+    with suppress(*UNREADABLE):
+        return _cost(recorded_arguments(arguments), places, tokens)
+    return None
+
+
+def _cost(recorded: RecordedArguments, places: Places, tokens: StepTokens) -> OperatorCost | None:
+    """Work by readable arguments."""
     q, k = recorded.find(places["q"]), recorded.find(places["k"])
     sums = (tokens.prompts, tokens.decodes)
     context = sum(part.keys for part in sums)

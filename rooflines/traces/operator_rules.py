@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
@@ -44,7 +45,14 @@ TRITON = "triton_"
 
 TRITON_REDUCTIONS = ("triton_red", "triton_per")
 
-UNREADABLE = (AttributeError, IndexError, KeyError, LookupError, TypeError, ValueError)
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    StopIteration,
+    TypeError,
+    ValueError,
+)
 """Errors of a rule whose arguments are not recorded as its operator has them."""
 
 TF32 = re.compile(r"tf32|s1688|xf32|_S_B_", re.IGNORECASE)
@@ -551,19 +559,17 @@ def _cached_cost(name: str, arguments: Arguments, kernels: tuple[str, ...]) -> O
     if entry is None:
         return None
     rule, places = entry
-    recorded = recorded_arguments(arguments, kernels)
-    try:
+    with suppress(*UNREADABLE):
+        recorded = recorded_arguments(arguments, kernels)
         plain_rule = RULES_WITHOUT_PLACES.get(rule)
         cost = plain_rule(recorded) if plain_rule else RULES[rule](recorded, places)
-    except (*UNREADABLE, StopIteration):
-        return None
-    if cost is None:
-        return None
-    return replace(
-        cost,
-        compute=unit_of_fp32(cost.compute, kernels),
-        repeated_bytes=float(_repeated_bytes(recorded)),
-    )
+        if cost is not None:
+            return replace(
+                cost,
+                compute=unit_of_fp32(cost.compute, kernels),
+                repeated_bytes=float(_repeated_bytes(recorded)),
+            )
+    return None
 
 
 def _repeated_bytes(recorded: RecordedArguments) -> int:
