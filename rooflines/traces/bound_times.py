@@ -36,11 +36,11 @@ ROUNDING_SHARE = 1e-9
 
 
 class ResourceSeconds(NamedTuple):
-    """Least time of a work on each resource of a chip [s].
+    """Least time for a work on each chip resource [s].
 
     Attributes:
-        math: FLOP over the peak of their dtype; None: no products.
-        memory: Bytes over the memory's rate; of a host copy over the host link's.
+        math: FLOP over their dtype's peak; None: no products.
+        memory: Bytes over the memory's rate; for a host copy over the host link's.
         network: Bytes that a rank sends over the network's rate; None: no collective.
         bound: Resource with the largest: `compute`, `memory`, `network` or `host link`.
         network_bytes: Bytes that a rank sends [byte]; None: no collective.
@@ -54,12 +54,12 @@ class ResourceSeconds(NamedTuple):
 
     @property
     def lower(self) -> float:
-        """Least time: the largest of all, t_lower [s]."""
+        """Least time: the largest, t_lower [s]."""
         return max(self._present)
 
     @property
     def upper(self) -> float:
-        """Time one after another: the sum of all, t_upper [s]."""
+        """Time one after another: the sum, t_upper [s]."""
         return sum(self._present)
 
     @property
@@ -99,7 +99,7 @@ class TraceRates:
 
     @cached_property
     def memory_per_s(self) -> float:
-        """Bandwidth of the main memory [byte/s]."""
+        """Main memory bandwidth [byte/s]."""
         return float(self.chip.chip_rates(MATRIX, MAIN_MEMORY).reached_bytes_per_s)
 
     @cached_property
@@ -110,13 +110,13 @@ class TraceRates:
 
     @cached_property
     def cache_bytes(self) -> float:
-        """Capacity of the last-level cache; 0: not known [byte]."""
+        """Last-level cache capacity; 0: not known [byte]."""
         cache = self.chip.last_level_cache
         return float(cache.capacity_bytes or 0) if cache else 0.0
 
     @cached_property
     def cache_per_s(self) -> float | None:
-        """Bandwidth of the last-level cache; None: not published [byte/s]."""
+        """Last-level cache bandwidth; None: not published [byte/s]."""
         cache = self.chip.last_level_cache
         return cache.bytes_per_s if cache else None
 
@@ -129,7 +129,7 @@ class TraceRates:
         return ""
 
     def seconds(self, cost: OperatorCost) -> ResourceSeconds | None:
-        """Least time of a work by resource [s]; None: `missing_reason` says why there is none."""
+        """Least time for a work by resource [s]; None: `missing_reason` says why there is none."""
         if cost.flops and cost.compute not in self.peaks:
             return None
         math = cost.flops / self.peaks[str(cost.compute)] if cost.flops else None
@@ -148,7 +148,7 @@ class TraceRates:
         return ResourceSeconds(math, memory, None, bound)
 
     def in_switch_s(self, cost: OperatorCost) -> float | None:
-        """Least time of an all-reduce in the switch [s]; None: the network reduces nothing."""
+        """Least time for an all-reduce in the switch [s]; None: the network reduces nothing."""
         placed = self._placed(cost) if cost.collective else None
         if placed is None or placed.switch_share is None:
             return None
@@ -188,7 +188,7 @@ def faster_reason(cost: OperatorCost, rates: TraceRates, kernel_s: float) -> str
     Args:
         cost: Its work.
         rates: The chip's rates.
-        kernel_s: Sum of its kernels' durations [s].
+        kernel_s: Summed durations over its kernels [s].
     """
     seconds = rates.seconds(cost)
     if seconds is None or kernel_s >= seconds.lower * (1 - ROUNDING_SHARE):

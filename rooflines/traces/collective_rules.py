@@ -1,4 +1,4 @@
-"""Work of collectives: the payload by the package's definition, from what a trace records."""
+"""Collective work: the payload by the package's definition, from what a trace records."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CUSTOM_ALL_REDUCE = re.compile(r"all_?reduce", re.IGNORECASE)
 
 
 def collective_cost(message: Message) -> OperatorCost | None:
-    """Work of a collective; None: it moves nothing, or its sizes are not recorded.
+    """Collective work; None: it moves nothing, or its sizes are not recorded.
 
     Args:
         message: The collective as record_param_comms has it.
@@ -61,12 +61,12 @@ def collective_cost(message: Message) -> OperatorCost | None:
 def custom_all_reduce_cost(
     name: str, arguments: Arguments, world_size: int | None
 ) -> OperatorCost | None:
-    """Work of an engine's own all-reduce of a tensor over all ranks; assumed.
+    """Work in an engine's own all-reduce over all ranks; assumed.
 
     Args:
         name: The operator.
         arguments: Its arguments; the largest tensor is reduced.
-        world_size: Ranks of the job; None: not recorded [1].
+        world_size: Ranks in the job; None: not recorded [1].
 
     Returns:
         None: it is no all-reduce, or has no tensor or ranks.
@@ -81,7 +81,7 @@ def custom_all_reduce_cost(
 
 
 def _cost(kind: str, payload: float, ranks: int, *, exact: bool) -> OperatorCost:
-    """Cost of a collective; bytes sent depend on the network, see bound_times.py."""
+    """Collective cost; bytes sent depend on the network, see bound_times.py."""
     return OperatorCost(
         "collective",
         collective=kind,

@@ -1,4 +1,4 @@
-"""Attention of an engine: queries from shapes, contexts from the annotation of the step."""
+"""Engine attention: queries from shapes, contexts from the step's annotation."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ HEADS_AND_SIZE = 3
 
 
 def attended_pairs(sums: TokenSums) -> float:
-    """Pairs (new token, token at or before it): sum of q s - (q^2 - q) / 2 [1]."""
+    """Pairs (new token, token at or before it): sum over q s - (q^2 - q) / 2 [1]."""
     return sums.pairs - (sums.squared_queries - sums.queries) / 2
 
 
 @cache
 def _places(name: str) -> Places | None:
-    """Places of an engine's attention, also by the beginning of its name; None: it is another."""
+    """Places for an engine's attention, also by its name's beginning; None: it is another."""
     entry = operator_table().get(name)
     if entry is not None:
         return entry[1] if entry[0] == ENGINE_ATTENTION else None
@@ -51,7 +51,7 @@ def is_engine_attention(name: str) -> bool:
 def engine_attention_cost(
     name: str, arguments: Arguments, tokens: StepTokens
 ) -> OperatorCost | None:
-    """Work of an engine's attention in a step, all sequences together; assumed.
+    """Engine attention work in a step, all sequences together; assumed.
 
     Args:
         name: The operator.

@@ -1,4 +1,4 @@
-"""Calls of a trace with a model: kernels without operators get the work of the model's groups."""
+"""Calls in a trace with a model: kernels without operators get the work in its groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ NO_TOKENS = (
 
 @dataclass
 class ModelMatch:
-    """Result of laying a model on a trace.
+    """Result from laying a model on a trace.
 
     Attributes:
         model: The model.
@@ -90,8 +90,8 @@ class SeenSizes(NamedTuple):
 
     Attributes:
         anchors: Attention kernels in a step [1].
-        vocabulary: Columns of the last product, or of an argmax; None: not seen [1].
-        width: Depth of that product; None: not seen [1].
+        vocabulary: Columns in the last product, or in an argmax; None: not seen [1].
+        width: That product's depth; None: not seen [1].
     """
 
     anchors: int
@@ -164,7 +164,7 @@ def model_calls(  # noqa: PLR0913, the parts of a trace with a model
 
 
 def _take(row: LayerKernels, step: int, call_of: dict[int, Call], match: ModelMatch) -> list[Call]:
-    """Call of a group's kernels that have no cost by shapes; compared where they have one."""
+    """Call with a group's kernels that have no cost by shapes; compared where they have one."""
     with_shapes = {
         id(call): call
         for activity in row.activities

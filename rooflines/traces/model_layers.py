@@ -1,4 +1,4 @@
-"""Kernels of a step without operators, laid on the layers of a model by their order.
+"""Kernels without operators in a step, laid on a model's layers by their order.
 
 Attention kernels are anchors: as many as the model has layers, or a multiple. Between two anchors
 the matmuls must be the model's, in its order; where they are not, they stay without a bound.
@@ -31,7 +31,7 @@ MIN_FITTING_SHARE = 0.5
 
 
 class LayerKernels(NamedTuple):
-    """Kernels of one group in one layer.
+    """Kernels for one group in one layer.
 
     Attributes:
         layer: Layer, the first 0 [1].
@@ -68,7 +68,7 @@ def anchors_of(activities: Iterable[Activity]) -> int:
 
 
 def attention_layers(model: Model) -> int:
-    """Layers of a model with attention [1]."""
+    """Layers with attention [1]."""
     return sum(part.layers for part in model.shape.attentions)
 
 
@@ -90,7 +90,7 @@ def misfit_reason(model: Model, anchors: int) -> str | None:
 
 
 class LayerOrder:
-    """Matmuls and experts of a model by layer, in run order.
+    """A model's matmuls and experts by layer, in run order.
 
     Args:
         step: The model's step.
@@ -199,7 +199,7 @@ class _Layout:
         return ATTENTION if place in self._full else self._order.windowed[0]
 
     def _flush(self) -> None:
-        """Rows of one pass through the layers; what is laid already is the next pass's."""
+        """Rows for one pass through the layers; what is laid already is the next pass's."""
         layers = self._order.layers
         for (layer, group), places in sorted(self._groups.items(), key=lambda item: item[1][0]):
             activities = [self._activities[place] for place in places]
@@ -279,7 +279,7 @@ class _Layout:
 
 
 def fitted_names(expected: list[str], count: int) -> list[str] | None:
-    """Names of matmuls in order; None: there are not as many as expected.
+    """Matmul names in order; None: there are not as many as expected.
 
     Args:
         expected: The model's matmuls, in order.

@@ -1,4 +1,4 @@
-"""Tensor arguments of an operator, as a profiler records them: dims, dtype, strides."""
+"""An operator's tensor arguments, as a profiler records them: dims, dtype, strides."""
 
 from __future__ import annotations
 
@@ -77,9 +77,9 @@ class TensorArgument(NamedTuple):
     """Tensor that an operator was given.
 
     Attributes:
-        dims: Size of each dimension [1].
+        dims: Size along each dimension [1].
         dtype: Recorded type, without `c10::`.
-        strides: Stride of each dimension [1]; empty: not recorded.
+        strides: Stride along each dimension [1]; empty: not recorded.
     """
 
     dims: tuple[int, ...]
@@ -100,7 +100,7 @@ class TensorArgument(NamedTuple):
 
     @property
     def packed(self) -> int:
-        """Elements in a stored one: two in a byte of Float4 [1]."""
+        """Elements in a stored one: two in a Float4 byte [1]."""
         return 2 if self.dtype.startswith("Float4") else 1
 
     @property
@@ -121,19 +121,19 @@ class TensorArgument(NamedTuple):
         return self.stored_elements * self.element_bytes
 
     def with_dims(self, *dims: int) -> TensorArgument:
-        """Tensor of the same type, stored without gaps: a result."""
+        """Tensor with the same type, stored without gaps: a result."""
         return TensorArgument(dims, self.dtype)
 
 
 def type_bytes(dtype: str) -> int | None:
-    """Bytes per element of a recorded type, without `c10::` [byte]; None: no number type."""
+    """Bytes per element in a recorded type, without `c10::` [byte]; None: no number type."""
     if dtype in ELEMENT_BYTES:
         return ELEMENT_BYTES[dtype]
     return 1 if dtype.startswith(BYTE_WIDE) else None
 
 
 class RecordedArguments(NamedTuple):
-    """Arguments of an operator by place.
+    """Operator arguments by place.
 
     Attributes:
         places: A tensor, a list of tensors, or None for numbers and what is absent.
@@ -167,7 +167,7 @@ class RecordedArguments(NamedTuple):
 
     @property
     def lists(self) -> list[tuple[TensorArgument, ...]]:
-        """Lists of tensors, in order."""
+        """Tensor lists, in order."""
         return [
             argument
             for argument in self.places
@@ -196,7 +196,7 @@ class RecordedArguments(NamedTuple):
             return otherwise
 
     def numbers(self, place: int | None) -> list[int]:
-        """List of numbers at a place; empty: there is none."""
+        """Number list at a place; empty: there is none."""
         return number_list(self.value(place))
 
     def flag(self, place: int | None) -> bool:

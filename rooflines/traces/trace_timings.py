@@ -1,4 +1,4 @@
-"""Matmuls of a trace as timings: for calibrations, and beside what a calibrated library needs.
+"""Matmuls in a trace as timings: for calibrations, and beside what a calibrated library needs.
 
 A row has the layout that `rooflines measured` reads: chip, software, dtypes, sizes, seconds.
 """
@@ -95,7 +95,7 @@ def _timed(calls: Iterable[Call]) -> Iterator[tuple[Call, Mapping[str, str | int
 
 
 def _formats(cost: OperatorCost) -> dict[str, str] | None:
-    """Formats of a single matmul by column; None: it is none, or a format is not known."""
+    """Formats in a single matmul by column; None: it is none, or a format is not known."""
     sizes = cost.sizes
     if cost.kind != "matmul" or sizes.get("batch", 1) != 1 or not {*MATMUL_SIZES} <= sizes.keys():
         return None
