@@ -213,10 +213,34 @@ def test_a_model_whose_matmuls_beat_their_bound_is_refused():
 
 def test_a_trace_without_tokens_asks_for_the_context():
     trace, calls = traced(kernels([*LAYER * 36, *HEAD]), step="decode[bs=32 tok=32]")
-    with pytest.raises(RooflinesError, match="no tokens of its steps"):
+    with pytest.raises(RooflinesError, match="no context of its steps"):
         model_calls(trace, calls, "qwen3-8b", rates())
     _, match = model_calls(trace, calls, "qwen3-8b", rates(), context=1024)
     assert match.fitting == 36
+
+
+def test_a_model_that_is_laid_on_no_step_says_why():
+    for names, step, message in (
+        ([MATMUL], STEP, "no step that names its tokens has attention kernels"),
+        (LAYER, "ProfilerStep#1", "names no tokens of its steps"),
+    ):
+        trace, calls = traced(kernels(names), step=step)
+        with pytest.raises(RooflinesError, match=message):
+            model_calls(trace, calls, "qwen3-8b", rates())
+
+
+def test_shapes_that_are_a_share_of_the_model_name_the_chips():
+    trace, calls = traced(kernels([*LAYER * 36, *HEAD]))
+    flops = step_of().group_costs()["qkv"].flops
+    for call in [call for call in calls if call.name == MATMUL][:-1:4]:
+        call.cost = OperatorCost("matmul", flops / 8, "bf16", 1.0)
+    _, match = model_calls(trace, calls, "qwen3-8b", rates())
+    note = match.notes[1]
+    assert note.endswith(
+        "0 matmuls of 36; qkv has 0.125 times the model's (shapes count): give --tp 8"
+    )
+    match.differing.append(("o", 0.3))
+    assert match.shards is None
 
 
 def test_auto_takes_the_only_model_that_fits():

@@ -37,8 +37,20 @@ MAX_FASTER_SHARE = 0.1
 
 NO_TOKENS = (
     "the trace names no tokens of its steps, which a model's work depends on",
-    "give --context with tokens per sequence, or record an engine's annotations of steps",
+    "record the annotations that vLLM and SGLang write around each step",
 )
+NO_CONTEXT = (
+    "the trace names no context of its steps, which attention's work depends on",
+    "give --context with the tokens of a sequence",
+)
+NO_ANCHORS = (
+    "no step that names its tokens has attention kernels, which tell layers apart",
+    "give a trace of whole steps",
+)
+"""Reasons why a model is laid on no step, and what to do."""
+
+MAX_SHARDS = 512
+"""Chips that a tp is looked for up to [1]."""
 
 
 @dataclass
@@ -64,18 +76,25 @@ class ModelMatch:
     skipped: int = 0
 
     @property
+    def shards(self) -> int | None:
+        """Chips that explain all differing FLOP, each 1/n of the model's [1]; None: none do."""
+        inverse = {1 / ratio for _, ratio in self.differing if ratio}
+        chips = {round(number) for number in inverse}
+        count = max(chips, default=1)
+        near = all(abs(number - count) < SAME_WORK * number for number in inverse)
+        return count if near and 1 < count <= MAX_SHARDS else None
+
+    @property
     def notes(self) -> list[str]:
         """Sentences on what fits and what does not."""
         notes = [f"{self.model.name}: the matmuls of {self.fitting} of {self.layers} layers fit"]
         if self.agreeing or self.differing:
             matmuls = self.agreeing + len(self.differing)
-            note = (
-                "the model and the shapes agree on the FLOP of "
-                f"{self.agreeing} matmuls of {matmuls}"
-            )
+            note = f"model and shapes agree on the FLOP of {self.agreeing} matmuls of {matmuls}"
             if self.differing:
                 group, ratio = self.differing[0]
-                note += f"; {group} has {ratio:.3g} times the model's by its shapes, which count"
+                chips = f": give --tp {self.shards}" if self.shards else ""
+                note += f"; {group} has {ratio:.3g} times the model's (shapes count){chips}"
             notes.append(note)
         notes += [f"{count} kernels without a bound: {why}" for why, count in self.reasons.items()]
         if self.skipped:
@@ -158,9 +177,17 @@ def model_calls(  # noqa: PLR0913, the parts of a trace with a model
         for row in laid.rows:
             taken += _take(row, index, call_of, match)
     if not match.layers:
-        raise refusal or RooflinesError("--model", *NO_TOKENS)
+        raise refusal or RooflinesError("--model", *_unlaid_reason(trace, context))
     _refuse_faster(taken, model, rates)
     return [*(call for call in calls if call.activities), *taken], match
+
+
+def _unlaid_reason(trace: Trace, context: int | None) -> tuple[str, str]:
+    """Reason why a model is laid on no step, and what to do."""
+    tokens = [sums for step in trace.steps if (sums := step_tokens(step.name)) is not None]
+    if any(step_sums(sums, context) for sums in tokens):
+        return NO_ANCHORS
+    return NO_CONTEXT if any(step_sums(sums, 1) for sums in tokens) else NO_TOKENS
 
 
 def _take(row: LayerKernels, step: int, call_of: dict[int, Call], match: ModelMatch) -> list[Call]:
