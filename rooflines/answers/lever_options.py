@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
 from rooflines.models.architecture import DECODE, TRAIN
@@ -21,8 +21,15 @@ PULL_FIX = "write 12.5GB/s, or 12.5GB/s,latency=28ms"
 CHUNK_FIX = "write free, 20ms, or 20ms,after=4096"
 
 SERVING_OPTIONS = ("pull", "pools", "chunk")
-LEVER_OPTIONS = (*SERVING_OPTIONS, "slowdown", "host_link")
+TRAINING_OPTIONS = ("host_link", "pays")
+LEVER_OPTIONS = (*SERVING_OPTIONS, "slowdown", *TRAINING_OPTIONS)
 """Options about levers."""
+
+PAYS: Mapping[str, tuple[str, ...]] = {
+    "zero": ("S_zero", "batches_zero"),
+    "recompute": ("micro_batch_recompute",),
+}
+"""Axes of thresholds by lever of a training plan."""
 
 
 def asked_levers(options: Mapping[str, Any]) -> list[str]:
@@ -72,6 +79,10 @@ def take_lever_keys(options: dict[str, Any], *, has_draft: bool) -> dict[str, An
         if typed["host_link"] is not None and typed["host_link"] != AUTO_LINK:
             rate = _positive(typed["host_link"], "host-link", "bandwidth")
             levers["host_bytes_per_s"] = rate
+    for lever in str(typed["pays"]).split(",") if typed["pays"] is not None else ():
+        with at_path("--pays"):
+            check_choice(lever, PAYS, "no lever of a training plan")
+        axes += [axis for axis in PAYS[lever] if axis not in axes]
     if typed["slowdown"] is not None:
         with at_path("--slowdown"):
             slowdown = number(str(typed["slowdown"]).removesuffix("x"))
@@ -91,7 +102,7 @@ def _check_phase(typed: Mapping[str, Any], phase: str, *, has_requests: bool) ->
         place = f"--{name.replace('_', '-')}"
         if value is None or name == "slowdown":
             continue
-        if (name == "host_link") != (phase == TRAIN):
+        if (name in TRAINING_OPTIONS) != (phase == TRAIN):
             subject = "serving" if phase == TRAIN else "training"
             command = "explain" if phase == TRAIN else "train"
             fix = f"leave it out, or ask `rooflines {command}`"

@@ -27,6 +27,10 @@ BY = {
 """Phrases for the time that a threshold is by."""
 
 
+WITHOUT_OVERLAP = "without overlap"
+"""Phrase for the sum of a training step's times."""
+
+
 def payoff_section(rows: Rows, levers: Mapping[str, Any] | None) -> Section | None:
     """Section on when the levers in threshold rows pay; None without any."""
     lines = [*payoff_lines(rows, levers)]
@@ -51,6 +55,11 @@ def payoff_lines(rows: Rows, levers: Mapping[str, Any] | None) -> Iterator[Line]
             yield _chunk(lever_rows)
         elif axis == "X_offload":
             yield _states(lever_rows)
+        elif axis in ("S_zero", "batches_zero"):
+            for stage, ends in groupby(lever_rows, key=lambda row: str(row["zero_stage"])):
+                yield _zero(axis, stage, [*ends])
+        elif axis == "micro_batch_recompute":
+            yield _recompute(lever_rows)
         else:
             for offload, ends in groupby(lever_rows, key=lambda row: str(row["offload"])):
                 yield _offload(offload, [*ends])
@@ -178,6 +187,33 @@ def _states(rows: Rows) -> Line:
     value, texts = _compared(rows)
     text = "tokens a chip and step: gradients down and weights up hide"
     return Line("optimizer", value, f"{text}, {'; '.join(texts)}")
+
+
+def _zero(axis: str, stage: str, rows: Rows) -> Line:
+    """ZeRO stage: contexts that hide its collectives, or micro-batches that send no more."""
+    value, texts = _compared(rows)
+    if axis == "S_zero":
+        text = f"tokens a sequence: all collectives with shard={stage} hide under math"
+    else:
+        text = f"micro-batches a step: shard={stage} takes no longer on the network than none"
+    return Line("zero", value, f"{text}, {'; '.join(texts)}")
+
+
+def _recompute(rows: Rows) -> Line:
+    """Full recomputation, for the micro-batch that it lets fit."""
+    value, texts = _compared(rows)
+    texts = [text.replace(BY[UPPER_TIME], WITHOUT_OVERLAP) for text in texts]
+    if rows[0]["gain"] is None:
+        fits = rows[0]["max_fit"]
+        reason = f"only with it a micro-batch fits, up to {fits:,} sequences"
+        return Line("recompute", value, reason if fits else "no micro-batch fits with it, either")
+    gains = [significant(at[0]["gain"]) for _, at in _by_time(rows)]
+    gain = " and ".join(dict.fromkeys(gains))
+    text = (
+        "sequences a micro-batch: recomputing all layers gains over the largest that fits without"
+    )
+    most = f"tokens/s at its largest, {rows[0]['max_fit']:,}, over those without: {gain}"
+    return Line("recompute", value, f"{text}, {'; '.join([*texts, most])}")
 
 
 def payoff_notes(rows: Rows, levers: Mapping[str, Any] | None) -> Iterator[str]:

@@ -40,6 +40,7 @@ def train(  # noqa: PLR0913, the parts of a question
     tokens: float | None = None,
     routing: str = "uniform",
     host_link: str | None = None,
+    pays: str | None = None,
     slowdown: float | None = None,
     network: str | Sequence[str] | None = None,
     memory: str | None = None,
@@ -81,6 +82,7 @@ def train(  # noqa: PLR0913, the parts of a question
         routing: As in `explain_model`.
         host_link: Bandwidth to the host, such as `64GB/s`, or `auto`, the chip's own, for
             `payoffs`; None: not asked.
+        pays: `zero`, `recompute` or both with a comma: from which sizes they pay, in `payoffs`.
         slowdown: Real time over the math at peak for `payoffs`; None: the training fit's [1].
         network: The interconnect, or two, inner first; None: those that join the chips.
         memory: As in `explain_model`.
@@ -115,6 +117,7 @@ def train(  # noqa: PLR0913, the parts of a question
         tokens=tokens,
         routing=routing,
         host_link=host_link,
+        pays=pays,
         slowdown=slowdown,
         network=network,
         memory=memory,

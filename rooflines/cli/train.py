@@ -52,7 +52,8 @@ OPTIONS = {
         "RATE: When offloaded tensors and optimizer states hide: 64GB/s in one direction, or auto, "
         "the chip's own link."
     ),
-    "slowdown": "FACTOR: Of --host-link: real time over the math at peak; default: the fit's.",
+    "pays": "NAMES: zero, recompute: sizes from which ZeRO hides and recomputing in full gains.",
+    "slowdown": "FACTOR: Of levers: real time over the math at peak; default: the fit's.",
     "as": OF_MODELS["as"],
 }
 """Options of a plan."""

@@ -52,7 +52,13 @@ MAX_CHIPS = 2**16
 
 SERVING_AXES, TRAINING_AXES = ("B", "S", "chips"), ("B", "S", "micro_batch", "tp", "dp", "chips")
 SERVING_LEVERS = ("S_pull", "B_draft", "accepted_draft", "B_pools", "chunk")
-TRAINING_LEVERS = ("S_offload", "X_offload")
+TRAINING_LEVERS = (
+    "S_offload",
+    "X_offload",
+    "S_zero",
+    "batches_zero",
+    "micro_batch_recompute",
+)
 LEVER_AXES = (*SERVING_LEVERS, *TRAINING_LEVERS)
 MODEL_AXES = (*SERVING_AXES, "micro_batch", "tp", "dp")
 """Axes of thresholds of whole models; those of levers say from where on they pay."""
@@ -239,6 +245,7 @@ def _or_auto(schema: dict[str, Any]) -> None:
 ThresholdAxis = Literal[
     "B", "S", "chips", "micro_batch", "tp", "dp",
     "S_pull", "B_draft", "accepted_draft", "B_pools", "chunk", "S_offload", "X_offload",
+    "S_zero", "batches_zero", "micro_batch_recompute",
 ]  # fmt: skip
 """Axis of a threshold of whole models."""
 
@@ -331,7 +338,10 @@ class WorkloadKeys(Entry):
             "cache is worth pulling; B_draft and accepted_draft, batches and accepted tokens at "
             "which a draft is; B_pools, batches that only separate prefill servers keep within a "
             "target; chunk, tokens of a prompt in a decode step; S_offload and X_offload, "
-            "contexts and tokens that hide offloaded tensors and optimizer states"
+            "contexts and tokens that hide offloaded tensors and optimizer states; S_zero and "
+            "batches_zero, contexts that hide a ZeRO stage's collectives, and micro-batches a step "
+            "with which it sends no more; micro_batch_recompute, micro-batches from which "
+            "recomputing all layers gains"
         ),
     )
     layers: bool = Field(

@@ -38,6 +38,9 @@ Levers, sizes from which or up to which they pay:
 - `B_draft`: `serving_levers`. Bounds are lines in B between their crossings; with experts every
   batch is tried until all are read. By a calibration signs are tried at doubled batches.
 - `accepted_draft`, `X_offload`: closed form, a quotient.
+- `S_zero`: `training_limits`, as `S`. `batches_zero`: `training_levers`, closed form by sign, as
+  the network time is a line in micro-batches. `micro_batch_recompute`: whole-number search; with as
+  large a step the time never rises with the micro-batch.
 - `B_pools`, `chunk`: whole-number search. Times never fall with the batch, or the tokens.
 
 Plateaus, along a dimension, `B` or `S`: `plateau`, whole-number search. An estimate is a sum of

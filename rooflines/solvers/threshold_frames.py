@@ -26,6 +26,7 @@ from rooflines.solvers.offload_levers import offload_thresholds
 from rooflines.solvers.plateau import PLATEAU_COLUMN, growth_per_sequence, plateau_sizes
 from rooflines.solvers.required_rates import rate_thresholds
 from rooflines.solvers.serving_levers import lever_thresholds
+from rooflines.solvers.training_levers import training_levers
 from rooflines.solvers.training_limits import training_thresholds
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.collective_sweep import CollectiveSweep
@@ -143,7 +144,9 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     """
     axes = sweep.config.thresholds
     if isinstance(sweep, TrainingSweep):
-        if rows := [*training_thresholds(sweep), *offload_thresholds(sweep)]:
+        rows: list[Row] = [*training_thresholds(sweep), *offload_thresholds(sweep)]
+        rows += training_levers(sweep)
+        if rows:
             yield _keyed_frame(rows)
         return
     groups = [

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.numbers import MAX_SIZE, exact, first
 from rooflines.config.model_fields import LEVER_AXES
-from rooflines.dictionary.columns import ALWAYS, BEYOND_MAX_COUNT, CAPACITY_UNKNOWN, FOUND, NEVER
+from rooflines.dictionary.columns import (
+    ALWAYS,
+    BEYOND_MAX_COUNT,
+    CAPACITY_UNKNOWN,
+    FOUND,
+    FROM,
+    NEVER,
+)
+from rooflines.solvers.payoffs import End
 from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
 from rooflines.training.stage_memory import PlannedModel
@@ -264,8 +272,37 @@ def size_unit(plan: TrainingPlan, axis: str) -> int:
     return {"B": plan.global_micro_batch, "S": plan.cp}.get(axis, 1)
 
 
+def hidden_network(case: TrainingCase, batches: int, slowdown: Fraction) -> End:
+    """Contexts from which the network time is at most math times a slowdown.
+
+    Args:
+        case: The case.
+        batches: Micro-batches in a step [1].
+        slowdown: Real time over the math at peak [1].
+    """
+    overtaking = _overtakings(case, "S", batches, None, slowdown)[NETWORK]
+    unit, units = size_unit(case.plan, "S"), overtaking.min_units()
+    if units is None:
+        return End(NEVER)
+    if units <= 1:
+        return End(ALWAYS)
+    return End(FOUND, FROM, units * unit, overtaking.real_size(units))
+
+
+def largest_micro_batch(case: TrainingCase, context: int) -> int:
+    """Most sequences in a micro-batch that fit, one after another; 0: none [1]."""
+    capacity, single = case.machine.level.capacity_bytes, case.plan.micro_batch
+    counted = [memory.counted(1, _factor(case.plan)) for memory in case.stage_memory]
+    tokens = min(((capacity or 0) - fixed) / per_token for fixed, per_token in counted)
+    return max(int(tokens * single // context), 0)
+
+
 def _overtakings(
-    case: TrainingCase, axis: str, batches: int, context: int | None
+    case: TrainingCase,
+    axis: str,
+    batches: int,
+    context: int | None,
+    slowdown: Fraction = Fraction(1),
 ) -> dict[Resource, Overtaking]:
     """Thresholds of t_math over the other times along an axis, by resource.
 
@@ -274,6 +311,7 @@ def _overtakings(
         axis: `B`, `S` or `micro_batch`.
         batches: Micro-batches, along another axis than B [1].
         context: S, along another axis [1].
+        slowdown: Real time over the math at peak [1].
     """
     plan, by = case.plan, case.times.by_bound
     unit = size_unit(plan, axis)
@@ -294,7 +332,7 @@ def _overtakings(
 
     def margin(poly: Poly) -> Margin:
         def value(units: int | Fraction) -> Fraction:
-            return by[MATH.bound].at(at(units)) - poly.at(at(units))
+            return slowdown * by[MATH.bound].at(at(units)) - poly.at(at(units))
 
         return Margin(unit, cache(value), chunk if is_chunked else 0)
 

@@ -20,7 +20,7 @@ from rooflines.models.step_kernels import Sharing
 from rooflines.models.tensor_dtypes import STATE_DTYPE, bits_of
 from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, Skipped, skipped_rows
-from rooflines.sweep.step_sweep import ModelSweep, StepCase, skipped_split, step_axis
+from rooflines.sweep.step_sweep import MAX_ENDS, ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
@@ -243,6 +243,8 @@ class TrainingSweep(ModelSweep):
         rows_per_axis = {"B": len(self.contexts), "S": len(self.batches)}
         rows_per_axis |= {"S_offload": 4 * self._max_lever_rows()["S_pull"], "X_offload": 2}
         points = len(self.contexts) * len(self.batches)
+        of_stages = {"S_zero": 6 * points, "batches_zero": 3 * MAX_ENDS * points}
+        rows_per_axis |= {**of_stages, "micro_batch_recompute": 3 * MAX_ENDS * points}
         return len(self.cases) * sum(
             rows_per_axis.get(axis, points) for axis in self.config.thresholds
         )
