@@ -435,3 +435,55 @@ def test_replicas_of_dense_models_are_servers_of_their_own():
     splits = [server.split for server in experts.servers.values()]
     assert Split(tp=1, dp=4, ep=4) in splits
     assert all(split.ep == (split.tp * split.dp if split.dp > 1 else 1) for split in splits)
+
+
+def test_a_written_config_has_a_row_with_the_numbers_of_each_mixed_server(tmp_path, capsys):
+    path = tmp_path / "plan.yaml"
+    words = ("serve", "llama-3.1-8b", "--on", "h100,h200", "--chips", "16", "isl=512", "osl=128")
+    typed = (*words, "fp8", "--only", "mixed", "--tpot", "6ms,20ms")
+    printed = table(capsys, *typed, "--write-config", str(path))
+    config = rooflines.load_config(path)
+    assert {chart.chart for chart in config.charts} == {"front"}
+    rows = {
+        (row["chip"], row["split"], row["B"]): row
+        for name in config.model_sweeps
+        for row in rooflines.rows(config, name).collect().to_dicts()
+    }
+    assert len(config.model_sweeps) == 2  # in a node, and across nodes
+    assert printed
+    for line in printed:
+        row = rows[line["chip"], line["split"], int(float(line["batch"]))]
+        pairs = {
+            "t_estimate_s": "tpot_s",
+            "t_estimate_p90_s": "tpot_p90_s",
+            "prefill_estimate_s": "ttft_s",
+            "ttft_s": "ttft_lower_s",
+            "footprint_bytes": "memory_bytes",
+        }
+        for column, shown in pairs.items():
+            assert row[column] == pytest.approx(float(line[shown]), rel=1e-12)
+        used = float(line["chips_used"]) / float(line["chips"])
+        per_chip = row["tokens_per_s_per_chip_estimate"] * used
+        assert per_chip == pytest.approx(float(line["output_tokens_per_s_per_chip"]))
+    assert "cannot be written" in refused(capsys, *typed, "--write-config", str(path))
+
+
+@pytest.mark.parametrize(
+    ("words", "problem", "fix"),
+    [
+        ((), "has no rows for two pools", "add --only mixed"),
+        (("--only", "mixed", "--bound"), "this plan has none", "without --bound"),
+        (
+            ("--only", "mixed", "--set", "memory.hbm.bytes_per_s=4e12"),
+            "--set or --config change them",
+            "leave these",
+        ),
+    ],
+)
+def test_a_config_that_has_no_such_rows_is_refused(words, problem, fix, tmp_path, capsys):
+    path = tmp_path / "plan.yaml"
+    typed = ("serve", "llama-3.1-8b", "2xh100-sxm", "isl=512", "osl=128", "bf16", *words)
+    message = refused(capsys, *typed, "--write-config", str(path))
+    assert problem in message
+    assert fix in message
+    assert not path.exists()

@@ -141,10 +141,12 @@ class ServePlan(Cases):
     Attributes:
         front: Points of every chip and kind that keep TTFT.
         limits: Limits on TPOT [s].
+        sweeps: Sweep behind each chip's servers.
     """
 
     front: Sequence[FrontPoint] = ()
     limits: Sequence[float] = ()
+    sweeps: Sequence[ModelSweep] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON."""
@@ -329,7 +331,15 @@ def serve_cases(
     notes = [*_notes(tables, searches, rows, request, basis)]
     points = [point for search in searches[: len(tables)] for point in front(search, request.kinds)]
     return ServePlan(
-        f"{head}\n{answer}", rows, columns, "B", basis, notes, front=points, limits=request.tpot_s
+        f"{head}\n{answer}",
+        rows,
+        columns,
+        "B",
+        basis,
+        notes,
+        front=points,
+        limits=request.tpot_s,
+        sweeps=[table.sweep for table in tables],
     )
 
 

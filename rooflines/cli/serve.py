@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,6 +22,7 @@ from rooflines.answers.serve_answer import (
     serve_cases,
     shown_rows,
 )
+from rooflines.answers.serve_config import plan_config
 from rooflines.answers.serve_front import drawn_front
 from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
@@ -99,6 +101,12 @@ class ServeCommand(QuestionCommand):
 @click.command("serve", cls=ServeCommand)
 @click.argument("words", nargs=-1, required=True, metavar="MODEL CHIPS ISL= OSL= [DTYPE]")
 @options_of(OPTIONS)
+@click.option(
+    "--write-config",
+    "config_file",
+    metavar="FILE",
+    help="Write a config whose sweeps have a row for each mixed server, and their front.",
+)
 @bound_option
 @set_option
 @config_option
@@ -107,6 +115,7 @@ def command(
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
+    config_file: str | None,
     *,
     bound: bool,
     **options: str | None,
@@ -136,6 +145,11 @@ def command(
     line = CommandLine(tuple(rest), typed | limits)
     answer = partial(_answer, settings=settings, bound=bound)
     question, cases = answered_line(SERVE_COMMAND, line, catalogues, answer)
+    if config_file is not None:
+        if config is not None or settings:
+            problem = "has the chips of the catalogue, and --set or --config change them"
+            raise RooflinesError("--write-config", problem, "leave these out, or edit the config")
+        _write_new(config_file, plan_config(cases))
     echo_notes(question)
     shown = table(cases.columns, shown_rows(cases.rows))
     frame = pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
@@ -143,6 +157,21 @@ def command(
     between = [""] if drawing else []
     text = "\n".join([cases.question, "", shown, "", *drawing, *between, *cases.notes])
     return frame, text, {**cases.to_dict(), "rows": frame.to_dicts()}
+
+
+def _write_new(path: str, text: str) -> None:
+    """Write a file that does not exist yet.
+
+    Raises:
+        RooflinesError: It exists, or cannot be written.
+    """
+    try:
+        with Path(path).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        problem = f"cannot be written: {error.strerror}"
+        raise RooflinesError("--write-config", problem, "choose another name", file=path) from None
+    click.echo(f"{path} written; `rooflines run {path}` makes its table and its chart", err=True)
 
 
 def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
