@@ -1,8 +1,8 @@
 """Job that draws a run's changed charts, in several processes.
 
 Each chart has its own folder, named by a digest of everything that the chart depends on; family
-folders are assembled from these. A chart whose folder matches its record is not drawn again. If a
-chart changed, views of unchanged chips are taken from its earlier folder.
+folders are assembled from these. A chart whose folder matches its record is not drawn again.
+Views of a changed chart are all drawn again: to read them from its earlier folder takes as long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pydantic import TypeAdapter
 
 from rooflines.charts.chart_data import on_disk
-from rooflines.charts.options import KEYS
 from rooflines.charts.registry import kinds
 from rooflines.charts.views import Spec
 from rooflines.results.atomic import atomic_folder, link_or_copy, write_bytes
@@ -46,7 +45,7 @@ SPECS = TypeAdapter(tuple[Spec, ...])
 """Parser of a family's charts, as the plan serializes them."""
 
 ENTRY = "entry.json"
-"""File with a drawn chart's entry in its family's index, and `KEYS`."""
+"""File with a drawn chart's entry in its family's index."""
 
 
 class Task(NamedTuple):
@@ -55,17 +54,12 @@ class Task(NamedTuple):
     Attributes:
         chart: The chart.
         formats: Picture formats.
-        shown: Digests of its inputs, from `Plan`.
+        digest: Digest of all its inputs, from `Plan`.
     """
 
     chart: Spec
     formats: tuple[str, ...]
-    shown: Mapping[str, str]
-
-    @property
-    def digest(self) -> str:
-        """One digest over all its inputs."""
-        return hashlib.sha256(json.dumps(self.shown).encode()).hexdigest()
+    digest: str
 
 
 def write_charts(spec: str, results: str | Path, state: str | Path, processes: int = 1) -> str:
@@ -137,7 +131,7 @@ def _draw(tasks: Sequence[Task], results: str, drawn: Path, processes: int) -> N
     import rooflines.charts.chart_files  # noqa: F401, PLC0415 - slow, and imported once for all processes
 
     _results.cache_clear()  # the results may be others than those of an earlier call
-    draw = partial(_draw_one, results, drawn, _earlier(drawn))
+    draw = partial(_draw_one, results, drawn)
     if processes == 1:
         for task in tasks:
             draw(task)
@@ -161,24 +155,12 @@ def _end_with_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _earlier(drawn: Path) -> dict[str, tuple[Path, Sequence[str]]]:
-    """Earlier folder and view keys by chart id."""
-    files = [file for file in drawn.glob(f"*/{ENTRY}") if _is_whole(drawn, file.parent.name)]
-    entries = {file.parent: json.loads(file.read_text(encoding="utf-8")) for file in files}
-    return {
-        entry["id"]: (folder, entry[KEYS]) for folder, entry in entries.items() if KEYS in entry
-    }
+def _draw_one(results: str, drawn: Path, task: Task) -> None:
+    from rooflines.charts.chart_files import write_chart  # noqa: PLC0415 - as in `_draw`
 
-
-def _draw_one(
-    results: str, drawn: Path, earlier: Mapping[str, tuple[Path, Sequence[str]]], task: Task
-) -> None:
-    from rooflines.charts.chart_files import StoredViews, write_chart  # noqa: PLC0415 - as in `_draw`
-
-    chart, folder = task.chart, drawn / task.digest
-    stored = StoredViews(task.shown, chart.id, *earlier.get(chart.id, ()))
+    folder = drawn / task.digest
     with recording(folder.name), atomic_folder(folder) as aside:
-        entry = write_chart(_results(results), chart, task.formats, aside, stored)
+        entry = write_chart(_results(results), task.chart, task.formats, aside)
         write_bytes(aside / ENTRY, json.dumps(entry, ensure_ascii=False))
 
 
@@ -200,7 +182,7 @@ def _publish(drawn: Iterable[Path], folder: Path) -> list[str]:
                 continue
             for name, file in files.items():
                 link_or_copy(file, aside / name)
-            index.append({name: value for name, value in entry.items() if name != KEYS})
+            index.append(entry)
         text = json.dumps(index, ensure_ascii=False, indent=1) + "\n"
         write_bytes(aside / "index.json", text)
     return left_out

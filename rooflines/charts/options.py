@@ -54,10 +54,6 @@ ALL = "all"
 """Option of a chip menu that shows several chips together."""
 
 
-KEYS = "keys"
-"""Key of view digests in a drawn chart's entry."""
-
-
 class Menu(NamedTuple):
     """Menu of a chart.
 

@@ -33,7 +33,7 @@ from rooflines.run.code_digests import catalogue_digest, code_digest, file_diges
 from rooflines.run.outputs import Output, Plan, short_digest
 from rooflines.run.table_parts import parts_of, threshold_parts
 from rooflines.sweep.kernel_sweep import KernelSweep
-from rooflines.sweep.recipes import recipe_of, skipped_records, without_chips
+from rooflines.sweep.recipes import recipe_of, skipped_records
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
 
@@ -279,24 +279,20 @@ def _summarized(sweep: AnySweep, parts: Sequence[Output]) -> dict[str, object]:
     return {**about, "axis": sweep.first_solved, "share": share}
 
 
-def _shown(config: Config, chart: Spec) -> dict[str, str]:
-    """Digests for what a chart shows: each chip's numbers by id, all else by "".
+def _shown(config: Config, chart: Spec) -> str:
+    """Digest for what a chart shows: the chart, its formats, its subject with its chips, its code.
 
-    All else is the chart, its formats, its subject, and its code: its own file and all in `charts`
-    but other charts' files.
+    Its code is its own file and all in `charts` but other charts' files.
     """
-    recipe = _recipe_of(config, chart)
-    rest = {
+    inputs = {
         "formats": config.formats,
         "chart": chart.plain(),
         "code": code_digest("charts.chart_job.write_charts", but="charts/kinds"),
         "own": file_digest([registry.file_of(chart.chart)]),
-        "data": without_chips(recipe),
+        "data": _recipe_of(config, chart),
         "names": _names(),
     }
-    return {"": short_digest(rest)} | {
-        chip: short_digest(entry) for chip, entry in recipe["chips"].items()
-    }
+    return short_digest(inputs)
 
 
 def _names() -> str:

@@ -163,18 +163,6 @@ def entries_of(
     }
 
 
-def shared_chips(recipe: JSON) -> list[str]:
-    """Chips that all rows depend on: the prefill pool's."""
-    pools = recipe["config"].get("pools")
-    return [pools["prefill"]["chip"]] if pools else []
-
-
-def without_chips(recipe: JSON) -> JSON:
-    """Recipe without the chips of its rows, only shared ones."""
-    chips = {chip: recipe["chips"][chip] for chip in shared_chips(recipe)}
-    return {**recipe, "chips": chips, "config": {**recipe["config"], "chips": None}}
-
-
 def fits_recipe(fits: Calibrations) -> dict[str, Any]:
     """Write calibrations as JSON, under their key in a recipe."""
     return {"calibrations": fits.model_dump(mode="json", exclude_defaults=True)}
