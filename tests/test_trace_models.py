@@ -1,5 +1,7 @@
 """Kernels of a trace laid on a model's layers, captures of graphs, and matmuls as timings."""
 
+import json
+
 import pytest
 from traced import matmul, write_trace
 
@@ -101,6 +103,16 @@ def test_groups_of_a_step_have_the_sums_of_its_sequences():
     for group, expected in micros.items():
         assert 36e6 * seconds(costs[group]).lower == pytest.approx(expected, rel=1e-6)
     assert 1e6 * seconds(costs["unembed"]).lower == pytest.approx(236.726, rel=1e-5)
+
+
+def test_groups_of_a_step_add_up_to_the_serial_time_of_explain(capsys):
+    same_lengths = StepTokens(decodes=TokenSums(32, 32, 32_768, 32, 32_768))
+    step = step_of(tokens=same_lengths)
+    costs, seconds = step.group_costs(), rates().seconds
+    total_s = sum(group.count * seconds(costs[group.name]).lower for group in step.groups)
+    assert run(["explain", "mi300x", "qwen3-8b", "B=32", "S=1024", "--json"]) == 0
+    row = json.loads(capsys.readouterr().out)["row"]
+    assert total_s == pytest.approx(row["t_serial_s"], rel=1e-4)
 
 
 def test_norms_of_queries_and_keys_have_their_width():
