@@ -188,6 +188,18 @@ def test_searches_take_the_pool_of_the_engine(explained):
     assert held["tp1-dp4"] == 4 * 3
 
 
+def test_sglang_keeps_more_for_drafts_and_most_for_a_model_that_drafts():
+    draft = {"tokens": 3, "accepted": 1.8}
+    shares = []
+    engines = "sglang", "sglang", {"name": "sglang", "standalone_draft": True}
+    for engine, drafted in zip(engines, (None, draft, draft), strict=True):
+        answer: Any = rooflines.explain_model(
+            "h100-sxm", "llama-3.1-8b", B=4, S=8192, engine=engine, draft=drafted
+        )
+        shares.append(answer.engine.share)
+    assert shares == [0.835, 0.81, 0.76]
+
+
 BAD = {
     "--engine vlm": "engine is 'vlm', which has no rules of its memory. close to it: vllm",
     "--engine vllm:0.15": "engine version is '0.15', of which vLLM has no rules. fix: use one of "

@@ -233,6 +233,8 @@ def test_sglang_keeps_by_default_what_its_arguments_say() -> None:
     assert reserve is not None
     assert H100 is not None
     assert reserve.share(H100, 8192, 256, 1) == 0.835
+    assert reserve.share(H100, 8192, 256, 1, reserve.draft) == 0.81
+    assert reserve.share(H100, 8192, 256, 1, reserve.standalone_draft) == 0.76
     assert reserve.share(24 * GIB, 512, 8, 1) == reserve.share(24 * GIB, 2048, 8, 1)
     assert reserve.share(80 * GIB, 2048, 8, 1) == round(1 - 10240 / (80 * 1024 * 1.0059), 3)
 

@@ -113,7 +113,7 @@ def _merged(question: Question, options: Mapping[str, Any]) -> dict[str, Any]:
 
 ENGINE_OPTIONS = (
     *("utilization", "max_batched_tokens", "max_seqs"),
-    *("engine_reserve", "peak", "prefix_caching", "full_windows"),
+    *("engine_reserve", "peak", "prefix_caching", "full_windows", "standalone_draft"),
 )
 """Options of a serving engine."""
 
@@ -151,7 +151,7 @@ def _engine_keys(merged: dict[str, Any]) -> dict[str, Any]:
             option = next(iter(options)).replace("_", "-")
             raise RooflinesError(f"--{option}", "is of a serving engine", "add --engine vllm")
         return {}
-    for key in ("prefix_caching", "full_windows"):
+    for key in ("prefix_caching", "full_windows", "standalone_draft"):
         if isinstance(options.get(key), str):
             options[key] = _switch(key, options[key])
     if not isinstance(named, str):

@@ -210,6 +210,7 @@ OPTION_KEYS: Mapping[str, str] = {
     **dict.fromkeys(("within", "under", "tpot", "itl", "slo"), "within"),
     "calibration": "calibration",
     **{key: key for key in ("engine", "peak", "engine_reserve", "prefix_caching", "full_windows")},
+    "standalone_draft": "standalone_draft",
     **dict.fromkeys(("utilization", "gpu_memory_utilization"), "utilization"),
     **dict.fromkeys(("mem_fraction_static", "free_gpu_memory_fraction"), "utilization"),
     **dict.fromkeys(("max_batched_tokens", "max_num_batched_tokens"), "max_batched_tokens"),

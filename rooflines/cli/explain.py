@@ -113,6 +113,7 @@ OF_MODELS = {
     "engine_reserve": "BYTES: Of an engine: kept besides weights and caches, such as 4.25GiB.",
     "peak": "BYTES: Of TensorRT-LLM: peak of its trial step, weights included.",
     "full_windows": "yes: Of an engine: layers with a window keep every token.",
+    "standalone_draft": "yes: Of an engine: a model of its own drafts; SGLang keeps 4 GiB more.",
     "routing": "HOW: Expert routing: uniform, the default, same or all.",
     "cache_split": "HOW: How tp chips share the KV cache: heads, the default, or batch.",
     "price": "USD: Dollars an hour of one chip.",

@@ -309,8 +309,8 @@ class WorkloadKeys(Entry):
         description=(
             "serving engines whose pools of caches decide what fits: vllm, sglang or "
             "trtllm, or {name: , version: , utilization: , max_batched_tokens: , max_seqs: , "
-            "block: , engine_reserve: , peak: , prefix_caching: , full_windows: }; alone it also "
-            "picks the calibration. Several make a row each"
+            "block: , engine_reserve: , peak: , prefix_caching: , full_windows: , "
+            "standalone_draft: }; alone it also picks the calibration. Several make a row each"
         ),
     )
     routing: Literal["uniform", "same", "all"] = Field(

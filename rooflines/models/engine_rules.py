@@ -77,11 +77,15 @@ class Reserve(Entry):
     chip: NonNegative = Field(description="for each chip of a replica [MiB]")
     least: NonNegative = Field(description="reserve at least, on chips from least_gib on [MiB]")
     least_gib: NonNegative = Field(description="capacity from which `least` counts [GiB]")
+    draft: NonNegative = Field(0, description="further for drafts by layers of the model [MiB]")
+    standalone_draft: NonNegative = Field(0, description="further for a draft model [MiB]")
     capacity_factor: Positive = Field(
         1, description="capacity that the engine reads over the reported one [1]"
     )
 
-    def share(self, capacity: float, tokens: int, graph: int, chips: int) -> float:
+    def share(
+        self, capacity: float, tokens: int, graph: int, chips: int, draft: float = 0
+    ) -> float:
         """Default utilization: 1 - reserve / capacity, to three digits [1].
 
         Args:
@@ -89,13 +93,14 @@ class Reserve(Entry):
             tokens: Tokens per chunk [1].
             graph: Sequences in the largest graph [1].
             chips: Chips per replica [1].
+            draft: Further reserve for drafts [MiB].
         """
         mib = capacity * self.capacity_factor / MIB
         reserve_mib = self.constant + self.token * max(tokens, self.least_tokens)
         reserve_mib += self.graph * graph + self.chip * chips
         if capacity > self.least_gib * GIB:
             reserve_mib = max(reserve_mib, self.least)
-        return max(round(1 - reserve_mib / mib, 3), 0.0)
+        return max(round(1 - (reserve_mib + draft) / mib, 3), 0.0)
 
 
 class Budget(Entry):

@@ -23,6 +23,7 @@ from rooflines.models.engine_rules import (
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    from rooflines.models.engine_rules import Reserve
     from rooflines.models.split import Parallelism
 
 AUTO_RESERVE = "auto"
@@ -101,6 +102,12 @@ class EngineStart(Entry):
         default=False,
         description="whether layers with a window keep every token, as without vLLM's hybrid "
         "manager of caches",
+    )
+
+    standalone_draft: bool = Field(
+        default=False,
+        description="whether a model of its own drafts, for which more is kept; else layers of the "
+        "model do (EAGLE, MTP)",
     )
 
     @model_validator(mode="before")
@@ -188,7 +195,8 @@ class Started(NamedTuple):
         if utilization is None and rules.reserve is not None:
             many = split.shards >= MANY_CHIPS
             graph = budget.graph_batch_tp4 if many else budget.graph_batch
-            utilization = rules.reserve.share(float(capacity), tokens, graph, split.shards)
+            draft = self._draft_reserve(rules.reserve) if drafts else 0
+            utilization = rules.reserve.share(float(capacity), tokens, graph, split.shards, draft)
         return PoolSettings(
             utilization=utilization or 0.0,
             max_batched_tokens=tokens,
@@ -200,6 +208,10 @@ class Started(NamedTuple):
             windows=not start.full_windows,
             drafts=drafts,
         )
+
+    def _draft_reserve(self, reserve: Reserve) -> float:
+        """Further reserve for drafts, by a model of their own or by layers of the model [MiB]."""
+        return reserve.standalone_draft if self.start.standalone_draft else reserve.draft
 
     def runs_on(self, vendor: str) -> bool:
         """Check for a chip maker that the engine supports."""
