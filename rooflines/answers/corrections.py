@@ -129,7 +129,10 @@ class _Repair:
         for mistake in self.question.mistakes:
             instead = mistake.instead or mistake.error.close[:1]
             self.replace(mistake.word, *instead)
+        replaced = {str(mistake.error) for mistake in self.question.mistakes if mistake.instead}
         for single in error.errors:
+            if str(single) in replaced:
+                continue
             self.repair(single, after_words=bool(words))
         return CommandLine(tuple(self.words), self.options)
 
@@ -248,6 +251,9 @@ class _Repair:
                 if letter not in sizes and not (searched and letter == "B")
             ]
             self.request()
+            return
+        if "phase" in question.options and not question.operation and not question.product:
+            self.words += [MODEL]
             return
         try:
             dims = parse_operation(question.operation or "matmul").dims

@@ -34,6 +34,7 @@ from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.quantities import MeasuredValue, measured_value
 from rooflines.config.model_fields import AUTO
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.training.parallel_plan import TrainingPlan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -224,6 +225,8 @@ def _answered(
     typed = options.pop("measured", None)
     measured = typed if isinstance(typed, MeasuredValue) else None
     if measured is not None:
+        if "chips" in options and not options.keys() & {"within", "requests"}:
+            options = _with_best_split(question, catalogues, options, bound=bound)
         _check_one_case(measured, question, options)
     if question.model is None and "split" in options:
         split = options.pop("split")
@@ -247,6 +250,29 @@ def _answered(
     _check_one_lever_case(levers, f"the question has {sweep.rows} cases")
     axis = next(iter(question.open_sizes), None) if question.model is None else None
     return cases_of(sweep, axis=axis and BLAS.get(axis, axis), bound=bound)
+
+
+def _with_best_split(
+    question: Question, catalogues: QuestionCatalogues, options: dict[str, Any], *, bound: bool
+) -> dict[str, Any]:
+    """Options with the best split in place of every split, for a measured number; a note says so.
+
+    Raises:
+        RooflinesError: As `split_cases`, or no split fits.
+    """
+    tried = replace(question, notes=[], sizes={**question.sizes})
+    cases = split_cases(tried, catalogues, bound=bound, **options)
+    best = cases.rows[0]
+    if best.get("fits") is False:
+        problem = f"do not hold the model by any of {len(cases.rows)} splits"
+        raise RooflinesError("chips", problem, "leave out the measured number to see them")
+    name = str(best["split"])
+    question.notes.append(
+        f"{name} is the best of {len(cases.rows)} splits by the {cases.basis.noun}; name the one "
+        "that was measured to judge by it"
+    )
+    rest = {key: value for key, value in options.items() if key not in ("chips", "split")}
+    return {**rest, "split": TrainingPlan.keys_of(name)}
 
 
 def _check_one_lever_case(levers: Sequence[str], reason: str) -> None:

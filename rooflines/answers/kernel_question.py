@@ -95,9 +95,19 @@ SPOKEN_LETTERS = (
     (r"(\d\w*) vocab(?:ulary)?", r"vocab=\1"),
     (r"(\d[\d.]*[kKmMbB]?) param(?:eter)?s", r"params=\1"),
     (r"(\d\w*) (?:rows|tokens|sequences)", r"B=\1"),
+    (r"(\d[\d.]*) ?([kKMGT]i?B|bytes) ?(?:per|/) ?(?:gpu|chip|rank|device)", r"part=\1\2"),
     (r"(\d[\d.]*) ([kKMGT]i?B|bytes)", r"payload=\1\2"),
 )
 """Sizes in several words, and the letter or payload that each stands for."""
+
+PART = "part"
+"""Key of the bytes of one chip."""
+
+OF_PARTS = ("all-gather", "gather", "scatter")
+"""Collectives whose payload is the parts of all chips."""
+
+PER = "per"
+"""Word before a unit: per gpu."""
 
 MAX_PHRASE = 4
 """Words in the longest of them [1]."""
@@ -365,6 +375,7 @@ class _Words:
     def __init__(self, question: KernelQuestion, chips: Mapping[str, Chip]) -> None:
         self.question, self.chips = question, chips
         self.head_dim: str | None = None
+        self.part: str | None = None
         self.model_sizes: Mapping[str, int] = {}
 
     def read(self, token: str) -> None:
@@ -373,7 +384,7 @@ class _Words:
         Raises:
             RooflinesError: It is nothing known.
         """
-        if not token or token.lower() in SAID_NOTHING or self._repeats_kind(token):
+        if not token or token.lower() in (*SAID_NOTHING, PER) or self._repeats_kind(token):
             return
         readers = (
             self._key,
@@ -415,9 +426,12 @@ class _Words:
             return False
         question, name = self.question, key.lower().replace("-", "_").lstrip("_")
         letter = self._letter(key)
-        if letter:
+        if name == PART and question.collective:
+            self._keep(PAYLOAD, value)
+            self.part = value
+        elif letter:
             self._keep(letter, value)
-        elif key == "D" and {"N", "H"} <= {*self._letters()}:
+        elif key.upper() == "D" and {"N", "H"} <= {*self._letters()}:
             self.head_dim = value
         elif name in ROLE_NAMES and name_search.find_dtypes(value):
             question.roles[ROLE_NAMES[name]] = str(name_search.find_dtypes(value))
@@ -577,6 +591,7 @@ class _Words:
             question.notes.append("a payload in bytes is the same in every dtype")
         if question.collective and PAYLOAD not in question.sizes:
             raise RooflinesError("bytes", "are missing", "write a payload such as 64MiB")
+        self._add_parts()
         if question.collective and not question.shards:
             problem = f"are missing: {question.subject} needs several"
             raise RooflinesError("chips", problem, "write --shards 8, or 8xh100")
@@ -584,6 +599,16 @@ class _Words:
             problem = f"is one chip's kernel, but {question.shards[0]} chips are named"
             fix = "ask one chip's part, such as N and K divided by tp"
             raise RooflinesError(question.subject, problem, fix)
+
+    def _add_parts(self) -> None:
+        """Take one chip's part times the chips where a payload is all parts; a note says so."""
+        question = self.question
+        shards = [int(number) for number in question.shards if number.isdigit()]
+        if self.part is None or question.subject not in OF_PARTS or len(shards) != 1:
+            return
+        question.sizes[PAYLOAD] = [shards[0] * size for size in question.sizes[PAYLOAD]]
+        text = f"{self.part} a chip are {question.sizes[PAYLOAD][0]:,} bytes on {shards[0]} chips"
+        question.notes.append(text)
 
     def _take_heads_and_dim(self) -> None:
         """Take H and D without N as heads and their dimension, as in B, H, S, D; a note says so.
@@ -594,6 +619,10 @@ class _Words:
         if self.head_dim is None:
             return
         sizes, subject = self.question.sizes, self.question.subject
+        if "N" in sizes and "H" not in sizes:
+            sizes["H"] = values_of(self.head_dim, "D")
+            self.question.notes.append(f"D={self.head_dim} is taken as H, the dimension of a head")
+            return
         if "N" in sizes or "H" not in sizes:
             letters = ", ".join(self._letters())
             problem = f"has no D: its letters are {letters}"

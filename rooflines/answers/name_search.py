@@ -104,6 +104,36 @@ def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
     return None
 
 
+ABSENT_CHIPS: Mapping[str, tuple[str, str]] = {
+    "a10g": ("a10", "the A10G is a part of AWS alone"),
+    "a6000": ("a40", "the same GPU with the same memory"),
+    "rtxa6000": ("a40", "the same GPU with the same memory"),
+    "6000ada": ("l40", "the same generation and capacity"),
+    "l20": ("l40", "the same generation and capacity"),
+    "a800": ("a100-sxm-80gb", "the same GPU with fewer links"),
+    "mi308x": ("mi300x", "the same generation"),
+    "mi250": ("mi250x", "the same generation"),
+    "p100": ("v100-sxm2-32gb", "the generation after it"),
+    **dict.fromkeys(
+        (f"rtx{number}" for number in (3080, 3090, 4070, 4080)),
+        ("rtx-4090", "the nearest consumer GPU"),
+    ),
+    **dict.fromkeys(
+        (f"rtx{number}" for number in (5060, 5070, 5080)), ("rtx-5090", "the same generation")
+    ),
+    **dict.fromkeys(("rtx2080", "rtx2080ti", "gtx1080"), ("t4", "the nearest generation")),
+}
+"""Chips that are often asked for and that the catalogue lacks: a near one, and how it is near."""
+
+
+def near_chip(word: str) -> tuple[str, str] | None:
+    """Find a chip near one that the catalogue lacks, and how it is near; None: no such chip."""
+    typed = normalize_name(word)
+    for maker in ("nvidia", "amd", "geforce"):
+        typed = typed.removeprefix(maker)
+    return ABSENT_CHIPS.get(typed) or ABSENT_CHIPS.get(typed.removesuffix("ti"))
+
+
 CAPACITY_SLACK = 0.1
 """Share by which a capacity may differ from the one in a name [1]."""
 
@@ -219,6 +249,12 @@ PIECE = re.compile(r"\d+(?:\.\d+)?b?|[a-z]+")
 def _pieces(name: str) -> list[str]:
     """Letters and numbers in a name without its publisher."""
     return PIECE.findall(name.rpartition("/")[2].lower())
+
+
+def is_sized(word: str) -> bool:
+    """Check for letters with a model's size: qwen3-235b."""
+    pieces = _pieces(word)
+    return any(map(str.isalpha, pieces)) and any(map(SIZED.fullmatch, pieces))
 
 
 def _has_pieces(text: str, typed: Sequence[str]) -> bool:

@@ -34,6 +34,7 @@ from rooflines.answers.word_forms import (
     PHASE_WORDS,
     REQUEST_KEYS,
     ROLE_KEYS,
+    SERVE_COMMAND,
     SIZE_KEYS,
     SPLIT_WORDS,
     TRAIN_COMMAND,
@@ -101,8 +102,17 @@ GGUF = re.compile(r"q([48])_[0k1](?:_[sml])?", re.IGNORECASE)
 GGUF_WEIGHTS = {"4": "w4a16-g128", "8": "w8a16"}
 """Dtypes in place of such a quantization, by its bits."""
 
+INT8_PAIR = "w8a8"
+"""Weights and activations in int8; checkpoints in fp8 are called so, too."""
+
 GEMV = "gemv"
 """A matrix times one vector."""
+
+MODEL_LIKE = re.compile(r"[A-Za-z][\w./]*-[\w.-]+|[A-Za-z]+[\d.]+[A-Za-z]?")
+"""A name that may be a model's: bert-large, gpt2."""
+
+GEMV_SIZES = re.compile(r"1[xX×*].*[xX×*]")
+"""All sizes of a matrix times one vector: 1x4096x14336."""
 
 MATMUL_ROWS = "64"
 """B of a matmul whose D and F are typed alone."""
@@ -127,6 +137,9 @@ DRAFT_WORDS = ("speculative", "speculation", "spec", "eagle", "eagle3", "mtp", "
 
 DRAFTED, ACCEPTED = "3", "1.8"
 """Drafted tokens of a step and those accepted in the mean, in place of missing ones [1]."""
+
+ADAPTER_RANK, QUANTIZED_BASE = "16", "nf4"
+"""Rank of adapters that none is typed for, and the frozen weights' format of qlora."""
 
 EVERY_SPLIT = "auto"
 """Every split."""
@@ -295,6 +308,10 @@ def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]
     for at, word in enumerate(parts if beside_model else parts[:1]):
         if not CHIP_NUMBER.fullmatch(word):
             continue
+        if name_search.near_chip(f"rtx{word}") and not name_search.search_chip(word, chips):
+            parts[at] = f"rtx-{word}"  # refused with a near one
+            question.tokens = [parts[at] if token == word else token for token in question.tokens]
+            return
         if match := name_search.search_chip(word, chips):
             parts[at] = match.name
             question.notes.append(match.note)
@@ -343,6 +360,7 @@ class _Reader:
             self._engine,
             self._speculative,
             self._optimizer,
+            self._adapters,
             self._group,
             self._spoken,
             self._part_of_a_chip,
@@ -631,6 +649,18 @@ class _Reader:
             self.question.keep("options", "optimizer", name)
         return is_optimizer
 
+    def _adapters(self, word: str) -> bool:
+        """Take lora or qlora without a rank in training; a note says which rank."""
+        is_adapter = word.lower() in ("lora", "qlora") and self.command == TRAIN_COMMAND
+        if is_adapter:
+            self._keep_split({"lora": ADAPTER_RANK})
+            text = f"lora{ADAPTER_RANK}, where no rank is typed"
+            if word.lower() == "qlora":
+                self._keep_split({"base": QUANTIZED_BASE})
+                text = f"{text}, on weights in {QUANTIZED_BASE}"
+            self.question.notes.append(text)
+        return is_adapter
+
     def _group(self, word: str) -> bool:
         """Take a maker or a generation as all of its chips."""
         group = name_search.find_group(word, self.chips)
@@ -654,11 +684,18 @@ class _Reader:
     def guess(self, word: str) -> None:
         """Take a word as a model by part of its name, or as what is missing."""
         question = self.question
+        if lacking := name_search.near_chip(word):
+            near_id, relation = lacking
+            problem = f"is {quote(word)}, which the catalogue lacks"
+            fix = f"use {near_id} ({relation}), or describe your own chip in --config"
+            self.mistake(RooflinesError("chip", problem, fix), word, near_id)
+            question.add("chips", near_id)
+            return
         try:
             near = (
                 None
                 if question.operation
-                or question.product
+                or (question.product and not name_search.is_sized(word))
                 or (question.model and self.command != COMPARE)
                 else name_search.search_model(word)
             )
@@ -685,6 +722,8 @@ class _Reader:
         }
         missing = [kind for kind in close_names if not getattr(question, kind)]
         close = [kind for kind in missing if close_names[kind]]
+        if not close and MODEL_LIKE.fullmatch(word) and self._asks_model():
+            close = ["model"]
         if not close and "chips" in missing:
             close = ["chips"]
         if not close:
@@ -697,6 +736,12 @@ class _Reader:
                 close=close_to(word, all_names),
             )
         (question.take if close[0] == "model" else question.add)(close[0], word)
+
+    def _asks_model(self) -> bool:
+        """Check for a question that needs a model and names none."""
+        question = self.question
+        asks = self.command in (TRAIN_COMMAND, SERVE_COMMAND) or "phase" in question.options
+        return asks and not (question.model or question.operation or question.product)
 
     def _combine_draft(self) -> None:
         """Combine drafted and accepted tokens; a rate of acceptance is independent by token."""
@@ -760,6 +805,9 @@ class _Reader:
             question.dtypes = [instead.get(form, form) for form in question.dtypes]
             question.roles = {key: instead.get(form, form) for key, form in question.roles.items()}
             question.notes.append(f"{fp4} is taken as {instead[fp4]}")
+        if INT8_PAIR in question.dtypes and self.checkpoint is None:
+            text = "is taken as int8 weights and activations; fp8 is the pair in 8-bit floats"
+            question.notes.append(f"{INT8_PAIR} {text}")
         if question.model is None and self.bare_time and options.get("within") == self.bare_time:
             options.pop("within")
             question.keep("options", "measured", self.bare_time)
@@ -827,6 +875,8 @@ class _Reader:
             self._divide_batch(self.batch_tokens)
         self._combine_draft()
         self._fill()
+        if GEMV in map(str.lower, question.tokens) and GEMV_SIZES.match(str(question.product)):
+            question.sizes.pop("B", None)
         if question.product is not None and question.sizes:
             letter, size = next(iter(question.sizes.items()))
             twice = f"are given twice, {quote(question.product)} and {quote(f'{letter}={size}')}"

@@ -37,7 +37,10 @@ class WordForm(NamedTuple):
 
 WORD_FORMS = (
     WordForm(
-        "chip", "h100  h100,b200  mi300x", "chips; several give a table", "h100 128x8192x8192"
+        "chip",
+        "h100  h100,b200  mi300x",
+        "chips; several give a table; alone: their peaks, ridges and prices",
+        "h100 128x8192x8192",
     ),
     WordForm(
         "count",
@@ -286,8 +289,8 @@ NODES = ("node", "nodes", "server", "servers", "hosts")
 
 SMALL_WORDS = """
 vs vs. versus compare compared on with for at in of the a an and or to per by from than between what
-which how when is are be does do can will would should there this that if about only i we my our it
-get gets got run running runs serve serving using use reach reaches achieves fast faster better
+which how why when is are be does do can will would should there this that if about only i we my our
+it get gets got run running runs serve serving using use reach reaches achieves fast faster better
 cheaper cheapest fastest long much many large make makes become becomes need needs best biggest
 largest maximum max size please take tell me gpu chip node model expect kernel could achieve have
 see deploy host single good bad normal ok okay reasonable slow gain lose difference worth quick
@@ -301,7 +304,8 @@ RESULT_WORDS = """
 latency throughput cost price speed time estimate bound roofline fit fits memory mfu mbu tpot tokens
 tokens/s tok/s perf performance critical batch bottleneck compute-bound memory-bound limit
 bandwidth-bound network-bound users sequences sessions requests context inference intensity
-utilization ridge days mtok $/mtok kv cache kv-cache max-batch max_batch itl tbt tps million
+utilization ridge point peak peaks specs spec-sheet flops bandwidth days mtok $/mtok kv cache
+kv-cache max-batch max_batch itl tbt tps million
 """
 
 RESULTS = frozenset(RESULT_WORDS.split())

@@ -11,6 +11,7 @@ import click
 import polars as pl
 
 from rooflines.answers.case_table import Cases
+from rooflines.answers.chip_answer import chip_cases, names_chips_alone
 from rooflines.answers.completion import complete, complete_training, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
@@ -329,6 +330,8 @@ def _answer(
         catalogues = with_overrides(question, catalogues, settings, price)
         if "sharding" in keys:
             keys["sharding"] = _long_form(keys["sharding"])
+        if not keys and names_chips_alone(question):
+            return question, chip_cases(question, catalogues)
         if _is_open(question, keys):
             complete(question, catalogues, keys)
         elif question.model is not None and _trains(question, keys) and not question.mistakes:

@@ -71,8 +71,27 @@ OPTIONS = {
 SWEEP_OPTIONS = ("calibration", "routing", "as", "engine", *ENGINE_OPTIONS)
 """Options that reach the sweep as they are."""
 
-RATE = re.compile(r"\b(\d+(?:\.\d+)?) ?(?:req(?:uests)?/s(?:ec)?|rps|qps)\b", re.IGNORECASE)
+RATE = re.compile(
+    r"(?<![\w=.])(\d+(?:\.\d+)?) ?(?:req(?:uests)?(?:/s(?:ec)?| per second)|rps|qps)(?![\w=])",
+    re.IGNORECASE,
+)
 """Requests a second: 20 req/s, 10rps."""
+
+RATE_KEY = re.compile(r"(?<![\w-])(?:qps|rps|rate)[ =]+(\d+(?:\.\d+)?)\b", re.IGNORECASE)
+"""The same by a key: qps=20."""
+
+IN_FLIGHT = re.compile(
+    r"(?<![\w=.])(\d+) (?:concurrent )?(?:users|requests|sessions|in flight)(?![\w/=])|"
+    r"(?<![\w-])(?:users|concurrency|conc|in[-_]flight)[ =]+(\d+)\b",
+    re.IGNORECASE,
+)
+"""Requests in flight: 100 users, concurrency=64."""
+
+LIMIT_APART = re.compile(r"(?<![\w-])(tpot|ttft) +(?:of |under |below |< ?)?(?=\d)", re.IGNORECASE)
+"""A limit apart from its time: ttft 300ms."""
+
+TIME_APART = re.compile(r"((?:tpot|ttft)=\d+(?:\.\d+)?) (ms|s)\b", re.IGNORECASE)
+"""A limit whose unit stands apart: ttft=300 ms."""
 
 LIMIT_KEYS = ("ttft", "tpot", "load", "users")
 """Options that may be typed as words with `=`."""
@@ -177,7 +196,9 @@ def _write_new(path: str, text: str) -> None:
 def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     """Words without `ttft=2s` and others of these, which are options here."""
     rest, limits = [], {}
-    text = RATE.sub(r"load=\1", " ".join(words))
+    text = RATE_KEY.sub(r"load=\1", RATE.sub(r"load=\1", " ".join(words)))
+    text = IN_FLIGHT.sub(lambda match: f"users={match[1] or match[2]}", text)
+    text = TIME_APART.sub(r"\1\2", LIMIT_APART.sub(r"\1=", text))
     for typed in text.split():
         word = rewritten_word(typed)
         key, equals, value = word.partition("=")

@@ -229,7 +229,7 @@ class Price(Sourced):
 
     def __str__(self) -> str:
         """Price with provider and month, such as `$3.85/h, Nebius, August 2026`."""
-        return f"${self.usd_per_hour:,.10g}/h, {self.provider}, {month(self.date)}"
+        return f"${self.usd_per_hour:,.4g}/h, {self.provider}, {month(self.date)}"
 
 
 class Measured(Sourced):
