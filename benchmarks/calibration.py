@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from threadpoolctl import threadpool_limits
 
+from benchmarks.training_steps import training_fits
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.cli.output import as_table
 from rooflines.fits.calibrate import RELIABLE_TIMINGS, FitReport, FitRequest, calibrate
@@ -289,7 +290,10 @@ def main(arguments: Sequence[str]) -> int:
         served = public_tables()[0].parents[1] / "models" / "served.csv"
         source = f"runs of InferenceX, collected by {DATA}"
         steps, tested = step_fits(served_runs(served, found), source, date)
-        found = found.model_copy(update={"steps": steps, "training": shipped.training, "kin": KIN})
+        published = public_tables()[0].parents[1] / "training" / "published-steps.csv"
+        training = {**shipped.training, **training_fits(published, date)}
+        fits = {"steps": steps, "training": dict(sorted(training.items())), "kin": KIN}
+        found = found.model_copy(update=fits)
         rows += [step_row(key, fit["decode"].held_out) for key, fit in steps.items()]
         rows += left_out_rows(tested)
         pairs = pairs_of(tested)

@@ -75,7 +75,8 @@ BASIS = "() => EXPLORER.readState().basis"
         ({"subject": "model", "chips": "h100-sxm,b200"}, "calibrated"),
         ({"subject": "model", "chips": "h100-sxm,mi300x"}, "bound"),
         ({"subject": "model", "chips": "b200", "phase": "train"}, "calibrated"),
-        ({"subject": "model", "chips": "h100-sxm", "phase": "train"}, "bound"),
+        ({"subject": "model", "chips": "h100-sxm", "phase": "train"}, "calibrated"),
+        ({"subject": "model", "chips": "mi300x", "phase": "train"}, "bound"),
         ({"subject": "model", "chips": "h100-sxm", "custom": "h100-sxm.memory:4e12"}, "bound"),
         ({"chips": "h100-sxm,tpu-v6e", "basis": "calibrated"}, "calibrated"),
         ({"chips": "h100-sxm", "basis": "bound"}, "bound"),
@@ -491,7 +492,11 @@ def test_training_shows_what_it_has_and_tells_the_rest(visit):
     assert "of states and" in visit.page.evaluate(explorer.WORDS)
     show(visit.page, state | {"model": "deepseek-v3.2"})
     assert "sparse attention, whose training is not modelled" in visit.page.evaluate(explorer.WORDS)
-    show(visit.page, {"subject": "model", "phase": "train", "basis": "calibrated"})
+    show(visit.page, state | {"basis": "calibrated"})
+    assert "times the compute time with the bubble, as in 9 measured steps" in visit.page.evaluate(
+        explorer.WORDS
+    )
+    show(visit.page, {"subject": "model", "phase": "train", "chips": "b200"})
     assert "On 8 × B200 a step of training of Llama 3.1 8B" in visit.page.evaluate(explorer.WORDS)
     assert "2.04 times the latter, as in 43 measured steps (Megatron)" in visit.page.evaluate(
         explorer.WORDS

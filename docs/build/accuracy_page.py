@@ -19,7 +19,7 @@ from training_page import with_steps
 from rooflines.basics.files import CONFIG_DIR
 from rooflines.basics.text import significant
 from rooflines.cli.main import run
-from rooflines.fits.calibration_files import ALL_ENGINES, shipped_calibrations
+from rooflines.fits.calibration_files import ALL_ENGINES, FittedTraining, shipped_calibrations
 from rooflines.fits.fit_keys import FitKey
 from rooflines.fits.timing_tables import read_timings
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -141,9 +141,40 @@ def kinds_of_estimates() -> Iterator[Sequence[str]]:
         f"**{percent(served.median)}**",
         percents(by_engine),
     )
-    training = [errors for _, errors in held_out_fits("training")]
-    middle = median(errors.median for errors in training)
-    yield "a training step", "the model", f"{len(training)}", percent(middle), percent(middle)
+    training = [held_out_of(fit).median for _, _, _, fit in trained_fits()]
+    middle, by_fit = percent(median(training)), percents(training)
+    yield "a training step", "the model", f"{len(training)}", middle, by_fit
+
+
+def trained_fits() -> list[tuple[list[str], str, str, FittedTraining]]:
+    """Chips, stack, kind and fit of training: one for all chips that share it."""
+    fits = dict[tuple[str, str, str], tuple[list[str], str, str, FittedTraining]]()
+    for key, by_name in shipped_calibrations().by_key["training"].items():
+        for name, fit in by_name.items():
+            chips, *_ = fits.setdefault(
+                (str(key.software), name, str(fit.times)), ([], str(key.software), name, fit)
+            )
+            chips.append(str(key.chip))
+    return [*fits.values()]
+
+
+def trained_errors() -> Iterator[Sequence[str]]:
+    """Cells of each training fit: chips, stack, dtypes, steps, models, errors, band."""
+    for chips, stack, name, fit in trained_fits():
+        errors, (low, high) = held_out_of(fit), fit.bands["step"]
+        timed = ", ".join(chip for chip in fit.chips if chip not in chips or len(chips) > 1)
+        kind = name.removeprefix("train").removeprefix("-").replace("-experts", ", MoE")
+        yield (
+            ", ".join(chips),
+            stack,
+            kind or "bf16",
+            f"{significant(float(fit.times))} x {'math' if fit.base == 'math' else 'no overlap'}",
+            f"{errors.n}{f' on {timed}' if timed else ''}",
+            f"{len(fit.models) or '-'}",
+            percent(errors.median),
+            percent(errors.p90),
+            f"{significant(float(low))} to {significant(float(high))}",
+        )
 
 
 def served_errors() -> Iterator[Sequence[str]]:
@@ -346,6 +377,13 @@ def with_errors(page: str) -> str:
         "left_out": (
             ("by", "", "runs", "median error", "p90", "in band"),
             left_out_groups(),
+        ),
+        "trained": (
+            (
+                *("chips", "stack", "dtypes", "step", "steps", "models"),
+                *("median error", "p90", "8 of 10"),
+            ),
+            trained_errors(),
         ),
         "matmuls": (("chip", *SOFTWARE.values()), by_software("calibrations", [*SOFTWARE])),
         "collectives": (

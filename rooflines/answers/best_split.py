@@ -37,6 +37,7 @@ from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
 from rooflines.sweep.step_sweep import ModelSweep
+from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.resources import RESOURCES
 from rooflines.training.parallel_plan import ZERO_STAGES
 
@@ -407,7 +408,8 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
     notes += basis_notes([all_splits], rows, basis)
     if "bubble" in frame.columns and basis is not BOUND_BASIS:
-        notes.append("Ranked by the time without overlap.")
+        seen = ", which has each split's network; estimates do not"
+        notes.append(f"Ranked by the time without overlap{seen * _follow_math(all_splits)}.")
     if DAYS in titles and basis is SERIALIZED_BASIS:
         notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
@@ -421,6 +423,13 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     notes += _skipped_notes(all_splits, frame)
     notes += map(as_note, assumptions_of(all_splits).items())
     return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
+
+
+def _follow_math(all_splits: ModelSweep) -> bool:
+    """Check for estimates of training that follow the compute time alone."""
+    cases = (case for block in all_splits.blocks for case in block.cases)
+    fits = (case.fit for case in cases if isinstance(case, TrainingCase))
+    return any(fit is not None and fit.base == "math" for fit in fits)
 
 
 def _request_splits(
@@ -591,7 +600,8 @@ def _in_order(rows: pl.DataFrame, basis: Basis, *, by_throughput: bool) -> pl.Da
     """Rank rows, best first, and add the bottleneck that makes each slower than the best.
 
     The time of a step that decides is that of the basis; of training, unless it is the bound, that
-    without overlap, which ranks 20 of 21 measured pairs and is proportional to the estimate.
+    without overlap, which ranks 20 of 21 measured pairs; estimates that follow the math alone
+    do not see a split's network.
     """
     times, decides, shown = TIMES, basis.column, [*KEYS, "B", "S", "^T$", *VALUES]
     if "bubble" in rows.columns:

@@ -341,9 +341,8 @@ def _smallest_tp_over_more_networks(
 
 def softwares_of(case: OperationCase | StepCase) -> list[str]:
     """Software whose calibrations give a case's estimate: matmuls, then collectives."""
-    calibrations = case.choice.calibrations
     if isinstance(case, TrainingCase):
-        return [name for name in case.softwares if calibrations.training_of(case.chip, [name])][:1]
+        return case.fitted_softwares
     fits = [case.choice.first_fit("calibrations", compute) for compute in case.computes]
     kinds = (sent.kind for kernel in case.kernels for sent in kernel.transfers)
     fits += [case.choice.first_fit("collectives", kind) for kind in kinds]
@@ -357,7 +356,11 @@ def check_calibration(sweep: Sweep | ModelSweep, case: OperationCase | StepCase)
         return
     if isinstance(case, TrainingCase):
         if case.fit is None:
-            problem = f"is {', '.join(named)}, without a calibration of training on {case.chip}"
+            computed = f"{case.computes[0]}{' with experts' if case.has_experts else ''}"
+            problem = (
+                f"is {', '.join(named)}, without a calibration of training on {case.chip} "
+                f"in {computed}"
+            )
             raise RooflinesError("calibration", problem, fix)
         return
     for compute in case.computes:
@@ -494,7 +497,12 @@ def _band(sweep: ModelSweep, case: StepCase, softwares: Sequence[str]) -> dict[s
     if case.band[0] is None or not softwares:
         return None
     band = estimate_band(
-        sweep.calibrations, case.chip, softwares[0], case.computes, kind=case.phase
+        sweep.calibrations,
+        case.chip,
+        softwares[0],
+        case.computes,
+        kind=case.phase,
+        experts=case.has_experts,
     )
     if band is None:
         return None

@@ -175,6 +175,8 @@ class StepAnswer(Answer):
             if band["scope"] in ELSEWHERE:
                 runs = ELSEWHERE[band["scope"]].format(kin=self.kin or "its kin")
                 yield f"no runs on {self.chip}, the band is of {runs}"
+            if band["chips"]:
+                yield f"{band['runs']} steps on {', '.join(band['chips'])}"
             if band["untimed"]:
                 texts.append(f"no matmuls timed in {', '.join(band['untimed'])}")
         for text in texts:

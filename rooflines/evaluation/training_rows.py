@@ -10,7 +10,7 @@ from rooflines.basics.expressions import quotient
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX
 from rooflines.evaluation.compiler import CASE_INDEX
 from rooflines.evaluation.run_times import SERIAL_TIMES, RunSeconds
-from rooflines.evaluation.step_rows import MAX_TIME, StepParts, times_at_peak, where_fits
+from rooflines.evaluation.step_rows import BANDS, MAX_TIME, StepParts, times_at_peak, where_fits
 from rooflines.sweep.training_sweep import POINT_COLUMN
 from rooflines.theory.resources import MATH
 from rooflines.training.training_kernels import ALL_PAIRS, HARDWARE, MICRO_BATCHES, MODEL
@@ -32,6 +32,13 @@ ROUNDING_FACTOR = 1.0 + 1e-14
 """Factor on a quotient of bytes, so that a whole number is not rounded past itself [1]."""
 
 
+ABOVE_BOUND = {
+    name: pl.when(pl.col(name).is_not_null()).then(pl.max_horizontal(name, "t_lower_s"))
+    for name in BANDS
+}
+"""Ends of an estimate's band, at least the bound [s]."""
+
+
 def training_parts(steps: StepBlock[TrainingCase], points: Axis) -> StepParts:
     """Parts of rows for training steps; all cases have as many kinds of stages.
 
@@ -48,7 +55,6 @@ def training_parts(steps: StepBlock[TrainingCase], points: Axis) -> StepParts:
         steps.constant(case.machine.efficiency[MATH.name] for case in steps.cases),
     )
     shares = {name: pl.col(f"#{flops.name}_s") * efficiency for name, flops in PEAK_SHARES.items()}
-    stretch = steps.constant(case.fit.times if case.fit else None for case in steps.cases)
     return StepParts(
         seconds={
             **_stage_times(steps, points),
@@ -56,12 +62,31 @@ def training_parts(steps: StepBlock[TrainingCase], points: Axis) -> StepParts:
             **_micro_batches(steps),
         },
         lower=MAX_TIME,
-        derived={"t_estimate_s": pl.col("t_upper_s") * stretch},
+        derived={"t_estimate_s": _estimate(steps)},
         footprints=_footprints(steps),
         at_peak={**times_at_peak(steps), **shares},
         before=[],
-        after=[] if steps.config.tokens is None else _whole_training(steps.config.tokens),
+        after=[
+            ABOVE_BOUND,
+            *([] if steps.config.tokens is None else _whole_training(steps.config.tokens)),
+        ],
     )
+
+
+def _estimate(steps: StepBlock[TrainingCase]) -> pl.Expr:
+    """Estimate: times * t_upper_s, or max(t_serial_s, times * t_math_s / (1 - bubble)) [s].
+
+    Args:
+        steps: The steps; without a fit a step has none.
+    """
+    fits = [case.fit for case in steps.cases]
+    upper, math = (
+        steps.constant(fit.times if fit and fit.base == base else None for fit in fits)
+        for base in ("upper", "math")
+    )
+    computing = quotient(pl.col("t_math_s") * math, 1.0 - pl.col("bubble"))
+    at_least = pl.when(computing.is_not_null()).then(pl.max_horizontal(computing, "t_serial_s"))
+    return pl.coalesce(pl.col("t_upper_s") * upper, at_least)
 
 
 def _whole_training(tokens: float) -> Stages:

@@ -266,11 +266,23 @@ class FittedStep(Fitted):
 
 
 class FittedTraining(Fitted):
-    """Slowdown in training: measured step time / time without overlap, fitted to measured steps."""
+    """Slowdown in training, fitted to measured steps: measured time / time without overlap or math.
+
+    Of the math: t = times * t_math_s / (1 - bubble), at least t_serial_s [s].
+    """
 
     KIND = "training"
 
-    times: Positive = Field(description="times the time without overlap, t_upper_s [1]")
+    times: Positive = Field(description="times the time that `base` names [1]")
+    base: Literal["upper", "math"] = Field(
+        "upper",
+        description="upper: the time without overlap, t_upper_s; math: compute time with the "
+        "bubble, t_math_s / (1 - bubble)",
+    )
+    models: list[Text] = Field(default_factory=list, description="models in the steps")
+    chips: list[Text] = Field(
+        default_factory=list, description="chips in the steps, where they are others"
+    )
 
 
 class Calibrations(Entry):
@@ -298,7 +310,9 @@ class Calibrations(Entry):
     )
 
     training: dict[Text, dict[Text, FittedTraining]] = Field(
-        default_factory=dict, description="by `<chip>/<software>`, then `train`"
+        default_factory=dict,
+        description="by `<chip>/<software>`, then `train-<compute dtype>`, with `-experts` for "
+        "models with routed experts, or `train` for all",
     )
     kin: dict[Text, Text] = Field(
         default_factory=dict,
@@ -397,10 +411,29 @@ class Calibrations(Entry):
                 return name, AUTO_COLLECTIVES
         return ()
 
-    def training_softwares(self, chip: str) -> tuple[str, ...]:
-        """Software with a training fit on a chip, sorted."""
-        keys = self.keys_of("training")
-        return tuple(sorted(str(key.software) for key in keys if key.chip == chip))
+    def training_softwares(
+        self, chip: str, compute: str | None = None, *, experts: bool = False
+    ) -> tuple[str, ...]:
+        """Software with a training fit on a chip, in this dtype and kind first.
+
+        Args:
+            chip: The chip's id.
+            compute: Compute dtype in linear layers; None: any.
+            experts: Whether the model has routed experts.
+        """
+        names = training_names(compute, experts=experts)
+        fits = self.by_key["training"]
+        softwares = sorted(
+            str(key.software) for key in self.keys_of("training") if key.chip == chip
+        )
+        if compute is None:
+            return tuple(softwares)
+        return tuple(
+            software
+            for name in names
+            for software in softwares
+            if name in fits[FitKey.named(chip, software)]
+        )
 
     def variant(self, chip: str, software: str, dtype: str, contents: str | None) -> str:
         """Software, or its variant such as `<software>-block`, whose fit has these contents.
@@ -448,10 +481,21 @@ class Calibrations(Entry):
         match = self.first("calibrations", chip, softwares, dtype)
         return match[1] if match else None
 
-    def training_of(self, chip: str, softwares: Sequence[str]) -> FittedTraining | None:
-        """Training fit, from the first software that has one."""
-        match = self.first("training", chip, softwares, "train")
-        return match[1] if match else None
+    def training_of(
+        self,
+        chip: str,
+        softwares: Sequence[str],
+        compute: str | None = None,
+        *,
+        experts: bool = False,
+    ) -> FittedTraining | None:
+        """Training fit from the first software that has one, as for `training_softwares`."""
+        for software in softwares:
+            for name in training_names(compute, experts=experts):
+                if match := self.first("training", chip, [software], name):
+                    fit: FittedTraining = match[1]
+                    return fit
+        return None
 
     def step(self, chip: str, engine: str | None) -> FittedStep | None:
         """Engine overhead in decode: on this chip, else on any."""
@@ -482,6 +526,23 @@ class Calibrations(Entry):
             if str(key.software) in engines
         }
         return Calibrations.model_construct(None, **fits, steps=steps, kin=kin)
+
+
+TRAINED, TRAINED_EXPERTS = "train", "experts"
+"""Parts in the name for a training fit."""
+
+
+def training_names(compute: str | None, *, experts: bool) -> tuple[str, ...]:
+    """Names for training fits that hold for a step, the nearest first.
+
+    Args:
+        compute: Compute dtype in linear layers, mxfp8 as fp8; None: any.
+        experts: Whether the model has routed experts.
+    """
+    if compute is None:
+        return (TRAINED,)
+    kind = f"{TRAINED}-{compute.removeprefix('mx') if compute == 'mxfp8' else compute}"
+    return (f"{kind}-{TRAINED_EXPERTS}" if experts else kind), TRAINED
 
 
 KINDS = ("calibrations", "attention", "experts", "collectives", "training")
@@ -555,7 +616,16 @@ def _check_keys(calibrations: Calibrations) -> None:
         "attention": (calibrations.attention, phases, "no phase of attention"),
         "experts": (calibrations.experts, experts, "no experts' format"),
         "collectives": (calibrations.collectives, RING_PASSES, "no collective"),
-        "training": (calibrations.training, ("train",), "no phase of training"),
+        "training": (
+            calibrations.training,
+            {
+                name
+                for compute in formats
+                for experts in (False, True)
+                for name in training_names(compute, experts=experts)
+            },
+            "no kind of training",
+        ),
     }
     with Mistakes() as mistakes:
         for place, (by_key, allowed, message) in kinds.items():

@@ -39,6 +39,7 @@ class EstimateBand(NamedTuple):
         untimed: Compute dtypes in which the engine has no matmul timings on the chip: their
             kernels are estimated by another engine, and the band does not cover that.
         source: Where the runs come from.
+        chips: Chips in training steps, where they differ; empty: the same chip.
     """
 
     low: float
@@ -49,14 +50,17 @@ class EstimateBand(NamedTuple):
     scope: Scope
     untimed: tuple[str, ...]
     source: str
+    chips: tuple[str, ...] = ()
 
 
-def estimate_band(
+def estimate_band(  # noqa: PLR0913, what a step is
     fits: Calibrations,
     chip: str,
     engine: str | None,
     dtypes: Collection[str] = (),
     kind: str = DECODE,
+    *,
+    experts: bool = False,
 ) -> EstimateBand | None:
     """Find the band for an estimate, and its basis; None where no run judges it.
 
@@ -68,12 +72,16 @@ def estimate_band(
         engine: The engine or, for training, the stack; None: any.
         dtypes: Compute dtypes in the step.
         kind: `decode`, `prefill`, which no run times alone, or `train`.
+        experts: Whether the model has routed experts, in training.
     """
     name = Software.parse(engine or "").engine
     untimed = tuple(dtype for dtype in dtypes if fits.matmul(chip, [engine or ""], dtype) is None)
     if kind == TRAIN:
-        fit = fits.training_of(chip, [engine or ""])
-        return None if fit is None else _band(fit, "chip", (), left_out=False)
+        fit = fits.training_of(chip, [engine or ""], next(iter(dtypes), None), experts=experts)
+        if fit is None:
+            return None
+        timed_chips = () if fit.chips in ([], [chip]) else tuple(fit.chips)
+        return _band(fit, "chip", (), left_out=fit.base == "math")._replace(chips=timed_chips)
     if kind != DECODE:
         return None
     timed, *kin = fits.chips_behind(chip)

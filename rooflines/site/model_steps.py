@@ -407,11 +407,11 @@ def _add_collectives(machine: dict[str, Any], case: StepCase) -> None:
     """
     if isinstance(case, TrainingCase):
         if fit := case.fit:
-            training_fit = case.choice.calibrations.training_of
-            software = next(name for name in case.softwares if training_fit(case.chip, [name]))
+            (software,) = case.fitted_softwares
             machine["bands"][_band_key(case)] = case.band
-            machine["training"] = {
+            machine.setdefault("training", {})[_band_key(case)] = {
                 "slowdown": fit.times,
+                "of_math": fit.base == "math",
                 "fitted_steps": fit.fitted.n,
                 "software": software,
             }

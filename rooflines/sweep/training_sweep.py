@@ -160,16 +160,31 @@ class TrainingCase(StepCase):
 
     @property
     def fit(self) -> FittedTraining | None:
-        """Fitted factor on the time without overlap; None without a calibration."""
-        return self.choice.calibrations.training_of(self.chip, self.softwares)
+        """Fitted slowdown; None without a calibration."""
+        return self.choice.calibrations.training_of(
+            self.chip, self.softwares, self.computes[0], experts=self.has_experts
+        )
 
     @property
     def softwares(self) -> Sequence[str]:
         """Software whose training fits may apply."""
         named = self.place.sweep.config.calibration
         if named == [AUTO_CALIBRATION]:
-            return self.choice.calibrations.training_softwares(self.chip)
+            return self.choice.calibrations.training_softwares(
+                self.chip, self.computes[0], experts=self.has_experts
+            )
         return named or ()
+
+    @property
+    def fitted_softwares(self) -> list[str]:
+        """Software whose fit the estimate takes; empty: there is no estimate."""
+        fits = self.choice.calibrations
+        compute, experts = self.computes[0], self.has_experts
+        return [
+            name
+            for name in self.softwares
+            if fits.training_of(self.chip, [name], compute, experts=experts)
+        ][:1]
 
     @property
     def band(self) -> tuple[float | None, float | None]:

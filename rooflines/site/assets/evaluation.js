@@ -231,18 +231,21 @@ const EVALUATION = (() => {
       return { time: sum(kernelSeconds), bound: kernels[0].bound, kernelSeconds };
     }
     if (!slowdown) return null;
-    const { upper, bound } = times(workload, B);
-    return { time: slowdown * upper, bound, kernelSeconds: null };
+    const { lower, upper, serial, bound, byResource } = times(workload, B);
+    const computing = byResource[COMPUTE] * (1 + workload.bubbleRuns / B);
+    const time = workload.of_math ? Math.max(serial, slowdown * computing) : slowdown * upper;
+    return { time, bound, least: lower, kernelSeconds: null };
   }
 
   /** Estimate [s] with its band, p10 to p90, and kernel times; null without a calibration.
 
-      A training step takes `slowdown` times its time without overlap. */
+      A training step takes `slowdown` times its time without overlap, or its math with the
+      bubble; its band is at least the bound. */
   function estimate(workload, B) {
     const calibrated = calibratedTime(workload, B);
     if (!calibrated) return null;
-    const { time, bound } = calibrated;
-    const band = workload.bandAt(bound, B)?.map((ratio) => ratio * time) ?? null;
+    const { time, bound, least = 0 } = calibrated;
+    const band = workload.bandAt(bound, B)?.map((ratio) => Math.max(least, ratio * time)) ?? null;
     return { ...calibrated, band };
   }
 

@@ -277,10 +277,11 @@ const SENTENCES = (() => {
 
   /** Overlap's effect on a training step, and where its estimate comes from. */
   function overlapLine({ data: { software: names } }, { workload, times: { lower, upper } }) {
-    const { slowdown, fitted_steps: steps, software } = workload;
+    const { slowdown, of_math: ofMath, fitted_steps: steps, software } = workload;
     const overlap = `With full overlap ${seconds(lower)}, without any ${seconds(upper)}.`;
     if (!slowdown) return overlap;
-    return `${overlap} The estimate is ${significant(slowdown)} times the latter, as in`
+    const base = ofMath ? "the compute time with the bubble" : "the latter";
+    return `${overlap} The estimate is ${significant(slowdown)} times ${base}, as in`
       + ` ${counted(steps, "measured step")} (${names[software] ?? software}).`;
   }
 

@@ -520,9 +520,11 @@ const STATE = (() => {
     });
     if (hasCustomRate(state, chip)) return workload;
     const kind = model.has_experts ? " experts" : "";
-    const bandAt = () => machine.bands[`${phase} ${format}${kind}`];
+    const kindKey = `${phase} ${format}${kind}`;
+    const bandAt = () => machine.bands[kindKey];
     const indices = step.estimates[place];
-    if (!indices) return { ...workload, ...(isTraining ? machine.training : {}), bandAt };
+    const trained = isTraining ? machine.training?.[kindKey] : {};
+    if (!indices) return { ...workload, ...trained, bandAt };
     /** Extents at a batch; `tokens:128` counts tokens in whole spans, 128 each. */
     const extentsAt = (B) => (name) => {
       const [kind, span] = name.split(":");
