@@ -394,7 +394,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     head = step_title(rows[0], same, every_split=True).text()
     rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
     suffix = basis.suffix if basis is ESTIMATE_BASIS else ""
-    based = {RATE: rate, DAYS: f"{DAYS}{suffix}"}
+    based = {RATE: rate, DAYS: f"{DAYS}{suffix}", USD: f"{USD}{suffix}"}
     based |= {MFU: f"{MFU}{basis.suffix}"} if "bubble" in frame.columns else {}
     titles = {based.get(name, name): title.format(basis.title) for name, title in COLUMNS.items()}
     paces = {DAYS: "serialized", f"{DAYS}{ESTIMATE_BASIS.suffix}": "estimate"}
@@ -410,6 +410,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     if "bubble" in frame.columns and basis is not BOUND_BASIS:
         seen = ", which has each split's network; estimates do not"
         notes.append(f"Ranked by the time without overlap{seen * _follow_math(all_splits)}.")
+    notes += _experts_note(all_splits) if basis is ESTIMATE_BASIS else ()
     if DAYS in titles and basis is SERIALIZED_BASIS:
         notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
@@ -423,6 +424,17 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     notes += _skipped_notes(all_splits, frame)
     notes += map(as_note, assumptions_of(all_splits).items())
     return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
+
+
+def _experts_note(all_splits: ModelSweep) -> Iterator[str]:
+    """Note on estimates of training whose fit has other models with experts."""
+    cases = (case for block in all_splits.blocks for case in block.cases)
+    for case in cases:
+        if isinstance(case, TrainingCase) and case.has_experts and case.fit:
+            models = case.fit.models
+            if models and case.name not in models:
+                yield f"No steps of {case.name}: the estimate is by {', '.join(models)}."
+            return
 
 
 def _follow_math(all_splits: ModelSweep) -> bool:
@@ -524,6 +536,9 @@ RATE = "tokens_per_s_per_chip"
 DAYS = "days"
 """Days of a whole training, with `tokens`."""
 
+USD = "usd"
+"""Cost of a whole training, with `tokens`."""
+
 MFU = "mfu"
 """Model FLOPs utilization of a step of training."""
 
@@ -540,6 +555,7 @@ COLUMNS = {
     RATE: "tokens/s/chip ({})",
     MFU: "MFU ({})",
     DAYS: "days",
+    USD: "USD",
     "footprint_bytes": "memory",
     "bottleneck_vs_best": "slower by",
     "excess_s": "excess",

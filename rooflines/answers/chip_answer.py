@@ -63,7 +63,14 @@ def chip_cases(question: Question, catalogues: QuestionCatalogues) -> Cases:
     head = f"{', '.join(chips)} · roofline of the matrix unit over main memory"
     notes = [note for name, chip in chips.items() for note in _notes(name, chip, several=several)]
     first = next(iter(chips))
+    lacking = [
+        f"No {dtype} peak: {', '.join(without)}."
+        for dtype in question.dtypes
+        if typed_dtypes
+        and (without := [name for name in chips if dtype not in chips[name].units.get(MATRIX, {})])
+    ]
     notes += [
+        *lacking,
         "A kernel is compute-bound above the ridge, in FLOP per byte of memory traffic.",
         *price_notes(chips),
         f"Ask about a step: rooflines explain {first} llama-3.1-8b B=64 S=8k.",

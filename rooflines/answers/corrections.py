@@ -6,6 +6,7 @@ A repair follows from a mistake's place and close names; what is printed was ans
 from __future__ import annotations
 
 import math
+import re
 import shlex
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
@@ -57,6 +58,10 @@ OPERATION_SIZE = 8192
 
 SPLITS = ("tp8", "tp4", "tp2", "tp1")
 """Splits that are tried in place of one that is not possible."""
+
+
+FEWER = re.compile(r"ask for (\d+)\b")
+"""Number of chips in a fix."""
 
 
 class CommandLine(NamedTuple):
@@ -164,7 +169,7 @@ class _Repair:
         elif place == "dtypes":
             self.dtypes(error)
         elif place in self.chips:
-            self.supported(place)
+            self.fewer(error, place)
         elif place == "the question" and self.question.model and self.question.product:
             self.sizes()
         elif isinstance(self.question.model, str) and ", " in place:
@@ -193,6 +198,15 @@ class _Repair:
             self.words.insert(0, instead)
         for name in unknown:
             self.replace(name, instead)
+
+    def fewer(self, error: RooflinesError, place: str) -> None:
+        """Name as many chips as a fix says; a split or format that they have without one."""
+        number = FEWER.search(error.fix or "")
+        words = [word for word in self.words if CHIPS.fullmatch(word)]
+        if number is None or len(words) != 1:
+            self.supported(place)
+            return
+        self.replace(words[0], f"{number[1]}x{place}")
 
     def model(self, error: RooflinesError) -> None:
         """Name another model."""

@@ -13,7 +13,7 @@ from rooflines.answers.question_sizes import values_of
 from rooflines.answers.word_forms import says_nothing
 from rooflines.answers.word_groups import chip_match, longest_words
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, close_to, quote
-from rooflines.basics.quantities import quantity
+from rooflines.basics.quantities import quantity, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.kinds.collectives import (
     COLLECTIVE_MEANINGS,
@@ -351,6 +351,8 @@ def _check_spelling(words: Sequence[str], chips: Mapping[str, Chip]) -> None:
     """
     tokens = [token for word in words for token in word.split()]
     letters = {token.partition("=")[0] for token in tokens if "=" in token}
+    if any(map(name_search.find_operation, tokens)):
+        return
     if not letters & {"H", "E", "k", PARAMETERS, PAYLOAD}:
         return
     for token in tokens:
@@ -565,6 +567,9 @@ class _Words:
         question = self.question
         if not token[0].isdigit():
             return False
+        if quantity_kind(token) == "time" and not token.isdigit() and question.measured is None:
+            question.measured = token
+            return True
         if question.collective and PAYLOAD not in question.sizes:
             self._keep(PAYLOAD, token)
             return True

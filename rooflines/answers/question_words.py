@@ -90,6 +90,9 @@ SIGNS = "xX×*"
 CHIP_NUMBER = re.compile(r"\d{4}")
 """A number that may stand for the only chip whose name has it, such as 4090."""
 
+COUNTED_NUMBER = re.compile(r"(\d+)[xX×](\d{4})")
+"""The same with how many: 8x4090."""
+
 TPU_SLICE = re.compile(r"(v\d+[a-z]*)-(\d+)", re.IGNORECASE)
 """A slice of TPUs by the cloud's name, such as v6e-8."""
 
@@ -306,6 +309,11 @@ def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]
     """Take a number as the only chip whose name has it: first, or anywhere beside a model."""
     beside_model = any(is_named(word) or name_search.SIZED.search(word) for word in parts)
     for at, word in enumerate(parts if beside_model else parts[:1]):
+        if counted := COUNTED_NUMBER.fullmatch(word):
+            match = name_search.search_chip(counted[2], chips)
+            parts[at] = f"{counted[1]}x{match.name}" if match and beside_model else word
+            question.tokens = [parts[at] if token == word else token for token in question.tokens]
+            continue
         if not CHIP_NUMBER.fullmatch(word):
             continue
         if name_search.near_chip(f"rtx{word}") and not name_search.search_chip(word, chips):

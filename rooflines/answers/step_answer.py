@@ -177,6 +177,8 @@ class StepAnswer(Answer):
                 yield f"no runs on {self.chip}, the band is of {runs}"
             if band["chips"]:
                 yield f"{band['runs']} steps on {', '.join(band['chips'])}"
+            if band["models"] and self.row["model"] not in band["models"]:
+                texts.append(f"steps of {', '.join(band['models'])}, not of this model")
             if band["untimed"]:
                 texts.append(f"no matmuls timed in {', '.join(band['untimed'])}")
         for text in texts:

@@ -290,11 +290,12 @@ NODES = ("node", "nodes", "server", "servers", "hosts")
 SMALL_WORDS = """
 vs vs. versus compare compared on with for at in of the a an and or to per by from than between what
 which how why when is are be does do can will would should there this that if about only i we my our
-it get gets got run running runs serve serving using use reach reaches achieves fast faster better
-cheaper cheapest fastest long much many large make makes become becomes need needs best biggest
-largest maximum max size please take tell me gpu chip node model expect kernel could achieve have
-see deploy host single good bad normal ok okay reasonable slow gain lose difference worth quick
-one
+it achieve achieves achieving reached get gets got run running runs serve serving using use reach
+reaches fast faster better cheaper cheapest fastest long much many large make makes become becomes
+need needs best biggest largest maximum max size please take tell me gpu chip node model expect
+kernel could have see tensor core cores cuda deploy host single good bad normal ok okay reasonable
+slow gain lose difference worth quick one finetune finetuning fine-tune fine-tuning sft
+full-finetune
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())

@@ -256,6 +256,7 @@ SPOKEN_PHRASES = tuple(
         ("lora", r"lora(?: rank| r)?[ =](\d+)", r"lora\1"),
         ("lora", r"lora r(?:ank)?=(\d+)", r"lora\1"),
         ("time to", r"time to first token\b", "prefill"),
+        ("fine", r"full (?:fine-?tun(?:e|ing)|fine tun(?:e|ing))", "finetune"),
         ("recomp", r"(full|selective)(?: activation)? recomput(?:e|ation)", r"recompute=\1"),
         ("recomp", r"recomput(?:e|ation) (full|selective|none)", r"recompute=\1"),
         ("recomp", r"(?:no|without) recomput(?:e|ation)", "recompute=none"),
@@ -297,10 +298,17 @@ SPOKEN_PHRASES = tuple(
             r"(\d+) concurrent(?: (?:requests|users|sequences))?",
             r"concurrency=\1",
         ),
-        (" in", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|input)", r"isl=\1"),
-        (" out", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|output)", r"osl=\1"),
+        (" in", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|inputs?)", r"isl=\1"),
+        (" prompt", r"(\d+[kK]|\d{3,})(?: token)? prompts?", r"isl=\1"),
+        (" out", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|outputs?)", r"osl=\1"),
+        (" ", r"(\d+[kK]|\d{2,}) (?:tokens? )?(?:answers?|completions?|generated)", r"osl=\1"),
         (" len", r"(?:seq|sequence) len(?:gth)? (\d\w*)", r"seq_len=\1"),
         (" len", r"context len(?:gth)? (\d\w*)", r"ctx=\1"),
+        (
+            "global",
+            r"global batch(?: size)?(?: of)? (\d[\d.]*[kKmMgG]?) tok(?:en)?s?",
+            rf"{BATCH_TOKENS_KEY}=\1",
+        ),
         ("global", r"global batch(?: size)? (\d\w*)(?! ?tok)", r"gbs=\1"),
         ("micro", r"micro[- ]batch(?: size)? (\d+)", r"micro_batch=\1"),
         ("accum", r"(?:gradient|grad) accum(?:ulation)?(?: steps)? (\d+)", r"grad_accum=\1"),
@@ -418,9 +426,9 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     """A number with its noun: `32 users`, `8 gpus`, `8 x h100`, `4 mi300x`."""
     first, second, *rest = words
     noun = key_name(second)
-    if noun in COUNT_KEYS or (
-        noun in COUNTED_SIZES and not any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
-    ):
+    is_next = any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
+    has_noun = key_name(" ".join(rest[1:2])) in (*COUNTED_SIZES, "prompts", "input", "output")
+    if noun in COUNT_KEYS or (noun in COUNTED_SIZES and (has_noun or not is_next)):
         return 2, f"{noun}={first}"
     if not WHOLE.fullmatch(first):
         return 1, first

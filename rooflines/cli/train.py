@@ -103,7 +103,8 @@ def _answer(
     with all_mistakes(question):
         if question.model is None:
             raise RooflinesError("model", "is missing", "name one, such as llama-3.1-70b")
-        catalogues = with_overrides(question, catalogues, settings)
+        price = question.options.pop("price", None)
+        catalogues = with_overrides(question, catalogues, settings, price)
         phase = question.options.pop("phase", TRAIN)
         if phase != TRAIN:
             problem = f"is {phase}, but `rooflines train` is a step of training"

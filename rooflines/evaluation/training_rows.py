@@ -32,7 +32,7 @@ ROUNDING_FACTOR = 1.0 + 1e-14
 """Factor on a quotient of bytes, so that a whole number is not rounded past itself [1]."""
 
 
-ABOVE_BOUND = {
+ABOVE_BOUND: dict[str, pl.Expr] = {
     name: pl.when(pl.col(name).is_not_null()).then(pl.max_horizontal(name, "t_lower_s"))
     for name in BANDS
 }

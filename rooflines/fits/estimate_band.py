@@ -40,6 +40,7 @@ class EstimateBand(NamedTuple):
             kernels are estimated by another engine, and the band does not cover that.
         source: Where the runs come from.
         chips: Chips in training steps, where they differ; empty: the same chip.
+        models: Models in training steps with routed experts; empty: any.
     """
 
     low: float
@@ -51,6 +52,7 @@ class EstimateBand(NamedTuple):
     untimed: tuple[str, ...]
     source: str
     chips: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
 
 
 def estimate_band(  # noqa: PLR0913, what a step is
@@ -81,7 +83,9 @@ def estimate_band(  # noqa: PLR0913, what a step is
         if fit is None:
             return None
         timed_chips = () if fit.chips in ([], [chip]) else tuple(fit.chips)
-        return _band(fit, "chip", (), left_out=fit.base == "math")._replace(chips=timed_chips)
+        return _band(fit, "chip", (), left_out=fit.base == "math")._replace(
+            chips=timed_chips, models=tuple(fit.models) if experts else ()
+        )
     if kind != DECODE:
         return None
     timed, *kin = fits.chips_behind(chip)
