@@ -39,7 +39,6 @@ from rooflines.hardware.chip_parts import number_records
 from rooflines.hardware.entries import MAIN_MEMORY
 from rooflines.hardware.support import host_link, routes_joining
 from rooflines.models.architecture import DECODE
-from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import token_share
 from rooflines.models.tensor_dtypes import step_dtypes, training_dtypes
 from rooflines.solvers.context_limit import contexts_in_chunks
@@ -47,6 +46,7 @@ from rooflines.solvers.required_rates import limit_share, rates_at
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.pipelines import is_pipelined
 from rooflines.sweep.step_sweep import ModelSweep, StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.kernel import OFFLOAD_BYTES
@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from rooflines.sweep.operation_sweep import OperationCase
     from rooflines.theory.poly import Poly
     from rooflines.theory.resources import Resource
-    from rooflines.theory.times import Times
 
 
 ESTIMATED = ("t_estimate_s", "estimate_bound", "estimate_extrapolated", "collectives_estimate_s")
@@ -448,7 +447,7 @@ def _serving_answer(
         step: Its step.
         common: Fields that every answer has.
     """
-    chip, extents = sweep.chips[case.chip], StepExtents(step)
+    chip, extents = sweep.chips[case.chip], case.extents(step)
     kernels = _kernels(sweep)
     moe, experts = case.model.shape.moe, None
     if moe is not None:
@@ -478,6 +477,7 @@ def _serving_answer(
         any_routing=any_routing_bounds(sweep, step),
         cache_split=sweep.config.cache_split,
         engine=engine_answer(case, step.S),
+        stages=_stages(case, step),
         draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         per_sequence_s={  # without the experts that further tokens touch
             bound: float(max(piece[0].affine_in("B").slope.at(extents) for piece in time.pieces))
@@ -485,6 +485,20 @@ def _serving_answer(
         },
         **common,
     )
+
+
+def _stages(case: StepCase, step: Step) -> dict[str, float] | None:
+    """Pipeline stages in a step, as in `ServingAnswer.stages`; None: there is one stage."""
+    pipeline = case.pipeline
+    if pipeline is None:
+        return None
+    extents = case.extents(step)
+    return {
+        "layers": max(stage.workload.shape.layers for stage, _ in pipeline.stages),
+        "micro_batches": float(step.B / extents["B"]),
+        "sequences": float(extents["B"]),
+        "hops_s": float(pipeline.hops_s.at(extents)),
+    }
 
 
 def _kin(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> str | None:
@@ -514,6 +528,8 @@ def _waiting(
 ) -> dict[str, Any] | None:
     """Measured TTFT over an estimated prefill, with as many requests in flight a replica."""
     prompts = Fraction(step.B, case.split.dp)
+    if is_pipelined(case):  # no run has stages
+        return None
     if not softwares or (prompts != 1 if case.phase != DECODE else case.engine is None):
         return None
     ranges = waiting_of(sweep.calibrations, case.chip, softwares[0])
@@ -576,7 +592,7 @@ def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
 def _groups(case: StepCase, step: Step, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Kernels with work, each with its critical batch."""
     return [
-        {**row, **_critical(case.kernel_times[index], step, case.split.dp)}
+        {**row, **_critical(case, index, step)}
         for row, index in zip(rows, case.listed_kernels, strict=True)
         if not case.kernels[index].engine
     ]
@@ -618,19 +634,21 @@ def _held_out(fits: Mapping[str, Fitted]) -> dict[str, Any]:
     }
 
 
-def _critical(times: Times, step: Step, min_batch: int) -> dict[str, Any]:
+def _critical(case: StepCase, index: int, step: Step) -> dict[str, Any]:
     """Smallest batch at which a kernel by itself is compute-bound, as `bound` in its layer's row.
 
     Its intensity grows with the batch, so it is so for every larger one.
 
     Args:
-        times: Of one layer of the kernel.
+        case: The case.
+        index: The kernel's position.
         step: The step.
-        min_batch: The least batch, one sequence for each replica [1].
     """
+    times, min_batch = case.kernel_times[index], case.split.dp
 
     def limit(batch: int) -> str | None:
-        at = times.at(StepExtents(replace(step, B=min(batch, MAX_SIZE)))).with_activation_traffic
+        sized = replace(step, B=min(batch, MAX_SIZE))
+        at = times.at(case.extents(sized)).with_activation_traffic
         math = at.pop(MATH.bound)
         longest = max(at, key=at.__getitem__)
         return longest if at[longest] > math else None

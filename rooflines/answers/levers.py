@@ -13,7 +13,7 @@ from rooflines.answers.basis import ESTIMATE_BASIS, Basis, time_on
 from rooflines.answers.claims import MIN_FACTOR
 from rooflines.answers.question import dtypes_on_chips, formats_on, with_roles
 from rooflines.evaluation.engine_columns import pool_or_none
-from rooflines.evaluation.footprints import Footprint
+from rooflines.evaluation.footprints import largest_fitting_batch
 from rooflines.evaluation.step_rows import HOUR_S
 from rooflines.hardware.support import default_route
 from rooflines.models.architecture import DECODE
@@ -91,7 +91,8 @@ def dtypes_bounds(cases: Iterable[StepCase], step: Step) -> list[dict[str, Any]]
     for case in cases:
         times = case.times.at(case.extents(step))
         bound = max(times.by_bound, key=times.by_bound.__getitem__)
-        row = {"dtypes": case.dtypes.label, "bound": bound, "t_lower_s": float(times.lower)}
+        bound_s = exact_step_seconds(case, step).lower
+        row = {"dtypes": case.dtypes.label, "bound": bound, "t_lower_s": bound_s}
         rows.append({**row, "fits": _fits(case, step)})
     return sorted(rows, key=lambda row: row["t_lower_s"])
 
@@ -152,7 +153,7 @@ def _other_splits(split: Parallelism) -> Iterator[Split]:
         if changed not in (0, size) and changed * 2 in (size, 4 * size):
             keys = {"tp": split.shards, "dp": split.dp, axis: changed}
             ep = keys["tp"] * keys["dp"] if split.parts > 1 else 1
-            yield Split.model_validate({**keys, "ep": ep})
+            yield Split.model_validate({**keys, "pp": split.stages, "ep": ep})
 
 
 def _faster(
@@ -214,7 +215,7 @@ def _fits(case: StepCase, step: Step) -> bool | None:
         return pool.requests * case.split.dp >= step.B
     shape = case.workload.resident_shape
     full, local = (kv_cache_elements(shape, step.S, local=is_local) for is_local in (False, True))
-    max_batch = Footprint.from_case(case, case.split).max_batch(full, local)
+    max_batch = largest_fitting_batch(case, full, local)
     return None if max_batch is None else max_batch * case.split.dp >= step.B
 
 

@@ -294,6 +294,9 @@ def serve_cases(
     _check(request)
     split_names(options)
     only = None if split is None else validate_entry(Split, split)
+    if only is not None and only.pp > 1:
+        problem = f"has {only.pp} pipeline stages (pp), which a plan does not search yet"
+        raise RooflinesError("split", problem, "leave pp out, or ask rooflines explain")
     if only is not None and only.chips > request.chips:
         problem = f"takes {only.chips} chips, but {request.chips} are given"
         raise RooflinesError("split", problem, f"add --chips {only.chips}, or leave the split out")

@@ -77,6 +77,8 @@ class ServingAnswer(StepAnswer):
         waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
             flight: `engine`, `p10` and `p90` [1]; None: no run tells.
         engine: Pool of the serving engine that is asked for; None: none is.
+        stages: Pipeline stages: `layers` of the largest, `micro_batches` on the way, `sequences` in
+            each [1], `hops_s`, what hops add to a token [s]; None: there is one stage.
     """
 
     kind: ClassVar[str] = "serving"
@@ -105,6 +107,7 @@ class ServingAnswer(StepAnswer):
     any_routing: AnyRoutingBounds | None
     waiting: Mapping[str, Any] | None
     engine: EngineAnswer | None = None
+    stages: Mapping[str, float] | None = None
 
     @property
     def decodes(self) -> bool:
@@ -228,6 +231,7 @@ class ServingAnswer(StepAnswer):
 
     def _step_facts(self) -> Iterator[tuple[str, str]]:
         row = self.row
+        yield "stages", self._stages()
         yield "TTFT", self._first_token()
         yield "TPOT", self._next_token()
         yield "tokens/s", self._throughput() + self._drafted()
@@ -258,6 +262,20 @@ class ServingAnswer(StepAnswer):
         requests = f"{row['B']:,} requests of {engine.context:,} tokens"
         share = f", {significant(engine.concurrency, 3)}{replica}" if replica else ""
         return f"{sequences} of {requests}{share}"
+
+    def _stages(self) -> str:
+        """Pipeline stages and micro-batches; empty with one stage."""
+        stages = self.stages
+        if stages is None:
+            return ""
+        layers = f"up to {stages['layers']:,} layers each"
+        judged = "" if self.basis is not ESTIMATE_BASIS else "; no band, no run with pp"
+        hops = f"hops {seconds(stages['hops_s'])}"
+        if not self.decodes:
+            return f"{layers}, which a prompt passes in turn; {hops}{judged}"
+        sequences = significant(stages["sequences"])
+        batches = significant(stages["micro_batches"])
+        return f"{layers}; micro-batches: {batches} of {sequences} sequences; {hops}{judged}"
 
     def _throughput(self) -> str:
         """Tokens/s on the basis, and at most."""

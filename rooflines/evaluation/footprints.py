@@ -39,28 +39,63 @@ class Footprint(NamedTuple):
     free: Fraction | None
 
     @classmethod
-    def from_case(cls, case: StepCase, split: Parallelism) -> Footprint:
-        """Footprint for a case, with another split."""
-        weights, units = _on_chip(case.workload, split)
+    def from_case(
+        cls, case: StepCase, split: Parallelism, model: StepKernels | None = None
+    ) -> Footprint:
+        """Footprint for a case, with another split.
+
+        Args:
+            case: The case.
+            split: The split.
+            model: Model whose cache elements are counted, of a stage's case; None: its own.
+        """
+        weights, units = _on_chip(case.workload, split, model)
         capacity = case.machine.level.capacity_bytes
         return cls(weights, units, None if capacity is None else (capacity - weights) / units.unit)
 
     def max_batch(self, full: int, local: int) -> int | None:
-        """Largest batch whose KV cache fits beside the weights [1]; None: capacity unknown.
+        """Largest batch whose KV cache fits beside the weights [1].
+
+        None: the capacity is unknown, or a stage has no cache.
 
         Args:
             full: Cache elements per sequence in layers that keep every token [1].
             local: Cache elements per sequence in other layers [1].
         """
         units_per_sequence = self.units.sequence_units(full, local)
-        return None if self.free is None else max(int(self.free // units_per_sequence), 0)
+        if self.free is None or (not units_per_sequence and self.free >= 0):
+            return None
+        return max(int(self.free // units_per_sequence), 0) if units_per_sequence else 0
+
+
+def stage_footprints(case: StepCase) -> list[Footprint]:
+    """Chip footprints by kind of pipeline stage; one without stages."""
+    if case.pipeline is None:
+        return [Footprint.from_case(case, case.split)]
+    stages = (stage for stage, _ in case.pipeline.stages)
+    return [Footprint.from_case(stage, case.split, case.workload) for stage in stages]
+
+
+def largest_fitting_batch(case: StepCase, full: int, local: int) -> int | None:
+    """Largest batch per replica that fits on the fullest chip [1]; None: capacity unknown.
+
+    Args:
+        case: The case.
+        full: Cache elements per sequence in layers that keep every token [1].
+        local: Cache elements per sequence in other layers [1].
+    """
+    batches = [footprint.max_batch(full, local) for footprint in stage_footprints(case)]
+    return min((batch for batch in batches if batch is not None), default=None)
 
 
 @lru_cache(maxsize=2**10)
-def _on_chip(workload: StepKernels, split: Parallelism) -> tuple[Fraction, CacheUnits]:
+def _on_chip(
+    workload: StepKernels, split: Parallelism, model: StepKernels | None
+) -> tuple[Fraction, CacheUnits]:
     """Weights [byte] and KV cache units on one chip; the same on every kind of chip."""
     shape, sharing = workload.resident_shape, workload.sharing
-    units = cache_units(shape, sharing.bits, split, sharing.cache_split)
+    counted = None if model is None else model.resident_shape
+    units = cache_units(shape, sharing.bits, split, sharing.cache_split, counted)
     weights = weights_on_chip(shape, sharing.bits, split)
     if workload.mtp_tokens:
         weights += merge_elements(shape, split.share("weights")) * sharing.bytes_of("weights")
@@ -68,7 +103,30 @@ def _on_chip(workload: StepKernels, split: Parallelism) -> tuple[Fraction, Cache
 
 
 def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
+    """Columns from which footprints are computed, for the first stage kind; see `_kind_columns`.
+
+    Args:
+        cases: The cases, with as many kinds of pipeline stages; further kinds have their index
+            behind the names.
+    """
+    columns: dict[str, pl.Series] = {}
+    by_case = [stage_footprints(case) for case in cases]
+    for index, kind in enumerate(zip(*by_case, strict=True)):
+        named = _kind_columns([*zip((case.split.dp for case in cases), kind, strict=True)])
+        columns |= {f"{name}{_suffix(index)}": values for name, values in named.items()}
+    return columns
+
+
+def _suffix(kind: int) -> str:
+    """Column name ending, by the index of a stage kind."""
+    return f":{kind}" if kind else ""
+
+
+def _kind_columns(footprints: Sequence[tuple[int, Footprint]]) -> dict[str, pl.Series]:
     """Columns from which footprints are computed.
+
+    Args:
+        footprints: Replicas and footprint, by case.
 
     Returns:
         `weights_footprint_bytes` [byte]; `#unit_bytes`, bytes per cache unit, chip and replica
@@ -76,7 +134,6 @@ def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
         `#free_units` and `#free_units_all`, units that fit beside the weights in one replica, and
         in all replicas [1], null where the capacity is unknown.
     """
-    footprints = [(case.split.dp, Footprint.from_case(case, case.split)) for case in cases]
     return {
         "weights_footprint_bytes": pl.Series(
             [float(footprint.weights) for _, footprint in footprints]
@@ -108,32 +165,86 @@ def _unit_factors(values: Sequence[int]) -> pl.Series:
     return column if max(values) <= 1 else column.cast(pl.Int128)
 
 
-def sequence_units() -> pl.Expr:
-    """Cache units per sequence: full * units_full + local * units_local + states [1]."""
+def sequence_units(kind: int = 0) -> pl.Expr:
+    """Cache units per sequence: full * units_full + local * units_local + states [1].
+
+    Args:
+        kind: Index of the stage kind.
+    """
+    end = _suffix(kind)
     full, local = (
-        pl.col(FULL_ELEMENTS) * pl.col("#units_full"),
-        pl.col(LOCAL_ELEMENTS) * pl.col("#units_local"),
+        pl.col(FULL_ELEMENTS) * pl.col(f"#units_full{end}"),
+        pl.col(LOCAL_ELEMENTS) * pl.col(f"#units_local{end}"),
     )
-    return full + local + pl.col("#units_state")
+    return full + local + pl.col(f"#units_state{end}")
 
 
-def max_sequences() -> pl.Expr:
-    """Largest batch whose KV cache fits beside the weights [1]; null beyond 2^62, or unknown."""
-    per_replica = pl.col("#free_units") // sequence_units()
+def max_sequences(kinds: int = 1) -> pl.Expr:
+    """Largest batch whose KV cache fits beside the weights [1]; null beyond 2^62, or unknown.
+
+    Args:
+        kinds: Stage kinds [1].
+    """
+    batches = [_max_sequences(kind) for kind in range(kinds)]
+    return batches[0] if kinds == 1 else pl.min_horizontal(*batches)
+
+
+def _max_sequences(kind: int) -> pl.Expr:
+    per_replica = pl.col(f"#free_units{_suffix(kind)}") // sequence_units(kind)
     per_replica = per_replica.clip(lower_bound=0).cast(pl.Int64, strict=False)
     fits = per_replica <= pl.lit(MAX_COUNT) // pl.col("dp")
     return pl.when(fits).then(per_replica * pl.col("dp"))
 
 
-def footprint_stages() -> Stages:
-    """Footprints, `fits`, and the largest batch that fits; exact, in whole numbers."""
+def footprint_stages(kinds: int = 1) -> Stages:
+    """Footprints, `fits`, and the largest batch that fits; exact, in whole numbers.
+
+    With several stage kinds the fullest chip counts.
+
+    Args:
+        kinds: Stage kinds [1].
+    """
+    if kinds > 1:
+        return _fullest_stage(kinds)
     units, batch = sequence_units(), pl.col("B")
     return [
         {
-            "kv_cache_footprint_bytes": batch.cast(pl.Float64)
-            * (units.cast(pl.Float64) * pl.col("#unit_bytes")),
+            "kv_cache_footprint_bytes": _cache_bytes(0),
             "fits": batch <= pl.col("#free_units_all") // units,
             "max_B": max_sequences(),
         },
         {"footprint_bytes": pl.col("weights_footprint_bytes") + pl.col("kv_cache_footprint_bytes")},
+    ]
+
+
+def _cache_bytes(kind: int) -> pl.Expr:
+    """KV cache for all sequences on a chip [byte]."""
+    unit_bytes = pl.col(f"#unit_bytes{_suffix(kind)}")
+    return pl.col("B").cast(pl.Float64) * (sequence_units(kind).cast(pl.Float64) * unit_bytes)
+
+
+def _fullest_stage(kinds: int) -> Stages:
+    """Columns as in `footprint_stages`, for a chip on the fullest stage."""
+    weights = [pl.col(f"weights_footprint_bytes{_suffix(kind)}") for kind in range(kinds)]
+    caches = [pl.col(f"#cache{kind}") for kind in range(kinds)]
+    totals = [weight + cache for weight, cache in zip(weights, caches, strict=True)]
+    fullest = pl.max_horizontal(*totals)
+
+    def of_fullest(values: Sequence[pl.Expr]) -> pl.Expr:
+        pairs = zip(totals, values, strict=True)
+        return pl.coalesce(pl.when(total >= fullest).then(value) for total, value in pairs)
+
+    fits = [
+        pl.col("B") <= pl.col(f"#free_units_all{_suffix(kind)}") // sequence_units(kind)
+        for kind in range(kinds)
+    ]
+    return [
+        {f"#cache{kind}": _cache_bytes(kind) for kind in range(kinds)},
+        {
+            "kv_cache_footprint_bytes": of_fullest(caches),
+            "footprint_bytes": fullest,
+            "weights_footprint_bytes": of_fullest(weights),
+            "fits": pl.all_horizontal(*fits),
+            "max_B": max_sequences(kinds),
+        },
     ]

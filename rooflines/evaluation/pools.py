@@ -13,8 +13,13 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.basics.expressions import quotient
-from rooflines.evaluation.footprints import Footprint
-from rooflines.evaluation.requests import first_token, request_column, request_parts
+from rooflines.evaluation.footprints import largest_fitting_batch
+from rooflines.evaluation.requests import (
+    first_token,
+    request_column,
+    request_parts,
+    slowest_stage,
+)
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
@@ -28,7 +33,7 @@ if TYPE_CHECKING:
     from rooflines.evaluation.step_rows import StepBlock, StepParts
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
-PREFILL_COLUMNS = ("ttft_pool_s", "kv_transfer_bytes", "kv_transfer_s")
+PREFILL_COLUMNS = ("ttft_pool_s", "#prompts_s", "kv_transfer_bytes", "kv_transfer_s")
 """Columns of prefill and transfer, with a number for every request in every case."""
 
 ONE_CHIP = Split.model_validate({})
@@ -58,11 +63,12 @@ class PrefillPool:
     def stages(self) -> Stages:
         """Columns of the pool; null where it lacks a dtype.
 
-        Prefill servers per decode server: (ttft_pool_s / dp) / (output * tpot_serial_s / B).
+        Prefill servers per decode server: (ttft_pool_s / dp) / (output * tpot_serial_s / B); with
+        pipeline stages the slowest one's time in place of the TTFT.
         """
         prices = self.steps.config.prices
         prompt_s = quotient(
-            pl.col("ttft_pool_s"), self._server_constant(lambda server: float(server.split.dp))
+            pl.col("#prompts_s"), self._server_constant(lambda server: float(server.split.dp))
         )
         answer_s = pl.col("output").cast(pl.Float64) * quotient(
             pl.col("tpot_serial_s"), pl.col("B").cast(pl.Float64)
@@ -97,7 +103,7 @@ class PrefillPool:
                 kv_cache_elements(shape, request.input, local=is_local)
                 for is_local in (False, True)
             )
-            max_prompts = Footprint.from_case(server, server.split).max_batch(full, local)
+            max_prompts = largest_fitting_batch(server, full, local)
             has_room.append(None if max_prompts is None else max_prompts > 0)
         return request_column(self.steps, has_room, pl.Boolean)
 
@@ -121,16 +127,16 @@ class PrefillPool:
             zip(self.cases, self.servers, strict=True), self.requests
         ):
             if server is None:
-                rows.append((None, None, None))
+                rows.append((None,) * len(PREFILL_COLUMNS))
                 continue
             kv_cache_bytes = cache_on_chip(
                 server.model.shape, request.input, server.sharing.bits, ONE_CHIP
             )
             longest = kv_transfer_s(kv_cache_bytes, [server, case])
             first_s = first_token(server, request).serial
-            rows.append(
-                (first_s, float(kv_cache_bytes), None if longest is None else float(longest))
-            )
+            prompts_s = slowest_stage(server, request).serial
+            transfer_s = None if longest is None else float(longest)
+            rows.append((first_s, prompts_s, float(kv_cache_bytes), transfer_s))
         columns = zip(PREFILL_COLUMNS, zip(*rows, strict=True), strict=True)
         return {name: request_column(self.steps, values) for name, values in columns}
 
@@ -158,5 +164,6 @@ def kv_transfer_s(kv_cache_bytes: Fraction, ends: Sequence[StepCase]) -> Fractio
         _, links, missing = interconnects(entry, [*entry.networks][:2][-1:])
         if missing:
             return None
-        times.append(kv_cache_bytes / (links[0].bytes_per_s * links[0].links * end.split.shards))
+        chips = end.split.shards * end.split.stages
+        times.append(kv_cache_bytes / (links[0].bytes_per_s * links[0].links * chips))
     return max(times)

@@ -26,12 +26,17 @@ from rooflines.evaluation.step_rows import (
     StepParts,
     kernel_seconds,
     largest_piece,
+    micro_batches,
     per_token,
+    pipeline_parts,
     serialized_times,
+    stage_column,
+    stage_times,
     steps_footprints,
+    through_stages,
     times_at_peak,
 )
-from rooflines.sweep.exact_times import exact_step_seconds
+from rooflines.sweep.exact_times import StepSeconds, exact_step_seconds
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.poly import total
@@ -42,7 +47,6 @@ if TYPE_CHECKING:
     from rooflines.config.model_fields import Request
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.evaluation.step_rows import StepBlock
-    from rooflines.sweep.exact_times import StepSeconds
     from rooflines.sweep.step_sweep import StepCase
     from rooflines.theory.attention_window import AttentionWindow, EntryLine
     from rooflines.theory.kernel import Kernel
@@ -78,6 +82,8 @@ class ContextLine(NamedTuple):
 
 def request_parts(steps: StepBlock[StepCase]) -> StepParts:
     """Parts of rows for requests, means over the decode steps; S is null."""
+    if stages := steps.stage_blocks:
+        return _pipelined_parts(steps, stages)
     means, prompts = DecodeMeans(steps), _prompts(steps)
     kernels = range(len(steps.cases[0].kernels))
     seconds = serialized_times(steps, map(means.kernel_seconds, kernels), means.kernel_estimate)
@@ -100,6 +106,65 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
             {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", at_peak)},
         ],
     )
+
+
+def _pipelined_parts(
+    steps: StepBlock[StepCase], stages: Sequence[StepBlock[StepCase]]
+) -> StepParts:
+    """Row parts for requests where pipeline stages make up the token time.
+
+    Prompts between steps are read stage by stage: b sequences come with b / (dp * output) prompts.
+    """
+    means = [DecodeMeans(stage, f"#{kind}") for kind, stage in enumerate(stages)]
+    times = [stage_times(mean.steps, mean.lower(), _mean_times(mean)) for mean in means]
+    parts, prompts = pipeline_parts(steps, times), _prompts(steps)
+    before = [
+        {name: column for columns in by_mean for name, column in columns.items()}
+        for by_mean in zip(*(mean.stages for mean in means), strict=True)
+    ]
+    per_step = prompts.pop(PROMPTS_COLUMN)
+    batches = micro_batches(steps.cases[0])
+    with_prompts = [
+        pl.col(stage_column("t_estimate_s", kind)) + prompt / batches
+        for kind, prompt in enumerate(_stage_prompts(steps, stages))
+    ]
+    mixed = through_stages(steps, with_prompts)
+    added = pl.when(per_step.is_not_null()).then(mixed - pl.col("t_estimate_s"))
+    return parts._replace(
+        before=before,
+        after=[
+            {
+                **prompts,
+                PROMPTS_COLUMN: added,
+                "S": pl.lit(None, dtype=pl.Int64),
+                "tpot_s": pl.col("t_lower_s"),
+                "tpot_serial_s": pl.col("t_serial_s"),
+            },
+            {"t_estimate_s": pl.col("t_estimate_s") + pl.col(PROMPTS_COLUMN).fill_null(0.0)},
+            {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", parts.at_peak)},
+        ],
+    )
+
+
+def _mean_times(means: DecodeMeans) -> dict[str, pl.Expr]:
+    """Serialized times and estimates, means over the decode steps."""
+    kernels = range(len(means.cases[0].kernels))
+    return serialized_times(means.steps, map(means.kernel_seconds, kernels), means.kernel_estimate)
+
+
+def _stage_prompts(
+    steps: StepBlock[StepCase], stages: Sequence[StepBlock[StepCase]]
+) -> Iterator[pl.Expr]:
+    """Estimated time that prompts between steps add to a token, by stage kind [s]."""
+    for stage in stages:
+        times: list[float | None] = []
+        pairs = zip(requests_by_case(steps), requests_by_case(stage), strict=True)
+        for (case, request), (stage_case, _) in pairs:
+            prompt_s = first_token(stage_case, request).estimate
+            prompts = 0.0 if case.engine is None else float(case.engine.prompts)
+            share = prompts / (case.split.dp * request.output)
+            times.append(None if prompt_s is None else prompt_s * share)
+        yield request_column(steps, times) * pl.col("B").cast(pl.Float64)
 
 
 def request_column(
@@ -146,12 +211,14 @@ class DecodeMeans:
 
     Args:
         steps: The steps.
+        prefix: Start of the columns' names, where a row has means of several stages.
 
     Attributes:
         stages: Columns from which the means are computed.
     """
 
-    def __init__(self, steps: StepBlock[StepCase]) -> None:
+    def __init__(self, steps: StepBlock[StepCase], prefix: str = "") -> None:
+        self._prefix = prefix
         self.steps, self.compiler, self.cases = steps, steps.compiler, steps.cases
         self.stages: Stages = [{}, {}, {}]
         windows = self.cases[0].model.shape.attention_windows
@@ -249,7 +316,7 @@ class DecodeMeans:
             last: The last number; the sum is 0 if it is less than the first.
         """
         line_columns, turn_lists, turn_columns = self.stages
-        name = f"#turns{len(turn_lists)}"
+        name = f"{self._prefix}#turns{len(turn_lists)}"
         for index, line in enumerate(lines):
             line_columns |= {
                 f"{name}:{part}{index}": value for part, value in zip("cs", line, strict=True)
@@ -288,6 +355,17 @@ def first_token(case: StepCase, request: Request) -> StepSeconds:
     """Compute a request's time to first token, with a prompt on every replica."""
     prefill = case.prefill
     return exact_step_seconds(prefill, prefill.step(case.split.dp, request.input))
+
+
+def slowest_stage(case: StepCase, request: Request) -> StepSeconds:
+    """Compute the slowest stage's time, with a prompt on every replica: a server's period."""
+    if case.pipeline is None:
+        return first_token(case, request)
+    by_stage = [first_token(stage, request) for stage, _ in case.pipeline.stages]
+    lower, serial, estimates = zip(*by_stage, strict=True)
+    calibrated = [time for time in estimates if time is not None]
+    estimate = max(calibrated) if len(calibrated) == len(estimates) else None
+    return StepSeconds(max(lower), max(serial), estimate)
 
 
 def entry_pieces(

@@ -24,10 +24,10 @@ from rooflines.evaluation.operation_rows import operation_stages
 from rooflines.evaluation.pools import pool_parts
 from rooflines.evaluation.requests import request_parts
 from rooflines.evaluation.step_rows import (
-    INNER_AXES,
     KernelCase,
     StepBlock,
     kernel_stages,
+    step_compiler,
     step_parts,
 )
 from rooflines.evaluation.training_rows import training_parts
@@ -370,7 +370,7 @@ class KernelTable(StepTable):
             for case in block.cases
             for index in case.listed_kernels
         )
-        compiler = RowCompiler(Block(block.before, kernels, block.after), INNER_AXES)
+        compiler = step_compiler(Block(block.before, kernels, block.after), block.cases[0])
         return compiler, kernel_stages(compiler, kernels)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, partial, reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import polars as pl
 
@@ -15,7 +16,9 @@ from rooflines.evaluation.compiler import RowCompiler, Value, first_longest
 from rooflines.evaluation.engine_columns import pool_stages
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
+from rooflines.models.architecture import DECODE
 from rooflines.sweep.cases import Case
+from rooflines.sweep.pipelines import is_pipelined, token_time
 from rooflines.theory.kernel import OFFLOAD_BYTES
 from rooflines.theory.poly import ONE
 from rooflines.theory.resources import ACTIVATION_BYTES, MATH, MEMORY, NETWORK, RESOURCES
@@ -92,9 +95,21 @@ class StepBlock(Generic[StepCaseT]):
     """
 
     def __init__(self, block: Block[StepCaseT]) -> None:
-        self.compiler = RowCompiler(block, INNER_AXES)
+        self.compiler = step_compiler(block, block.cases[0])
         self.cases = block.cases
         self.config: ModelSweepConfig = block.cases[0].place.sweep.config
+
+    @property
+    def stage_blocks(self) -> list[StepBlock[StepCase]]:
+        """Steps by kind of pipeline stage, in the same compiler; empty without stages."""
+        pipelines = [case.pipeline for case in self.cases]
+        stages = zip(*(pipeline.stages for pipeline in pipelines if pipeline), strict=True)
+        blocks = []
+        for kind in stages:
+            block: StepBlock[StepCase] = copy(cast("StepBlock[StepCase]", self))
+            block.cases = tuple(case for case, _ in kind)
+            blocks.append(block)
+        return blocks
 
     def constant(self, values: Iterable[float | Fraction | None]) -> pl.Expr:
         """Column with a number for each case."""
@@ -117,10 +132,17 @@ class StepBlock(Generic[StepCaseT]):
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
         if self.config.draft is not None:
             tokens *= self.config.draft.yielded
+        if is_pipelined(cases[0]):
+            columns = [*works, *(name for name in seconds if name in MEAN_CHIP)]
+            mean = micro_batches(cases[0]) / float(cases[0].split.stages)
+            means = [{name: pl.col(name) * mean for name in columns}]
+        else:
+            means = []
         return [
             works,
             *parts.before,
             seconds,
+            *means,
             *parts.footprints,
             {"t_lower_s": parts.lower, "#tokens": tokens, **parts.derived, **bands},
             BAND_COLUMNS,
@@ -134,15 +156,40 @@ class StepBlock(Generic[StepCaseT]):
         ]
 
 
+def step_compiler(block: Block[Any], case: StepCase) -> RowCompiler:
+    """Row compiler for steps; with pipeline stages, decode costs are per micro-batch.
+
+    Args:
+        block: The block.
+        case: Its first step.
+    """
+    compiler = RowCompiler(block, INNER_AXES)
+    if is_pipelined(case) and case.phase == DECODE:
+        compiler.columns["B"] = compiler.columns["B"] / micro_batches(case)
+    return compiler
+
+
+def micro_batches(case: StepCase) -> pl.Expr:
+    """Micro-batches on the way, min(pp, B / dp); in prefill one [1].
+
+    Args:
+        case: A case in the block: all have one split and phase.
+    """
+    if case.phase != DECODE:
+        return pl.lit(1.0)
+    per_replica = pl.col("B").cast(pl.Float64) / float(case.split.dp)
+    return pl.min_horizontal(float(case.split.stages), per_replica)
+
+
 def step_parts(steps: StepBlock[StepCase]) -> StepParts:
     """Parts of rows for decode and prefill steps."""
-    kernels = steps.cases[0].kernels
+    if stages := steps.stage_blocks:
+        times = [
+            stage_times(stage, resource_bound(stage), step_kernel_times(stage)) for stage in stages
+        ]
+        return pipeline_parts(steps, times)
     return StepParts(
-        seconds=serialized_times(
-            steps,
-            (kernel_seconds(steps, index) for index in range(len(kernels))),
-            partial(largest_piece, steps),
-        ),
+        seconds=step_kernel_times(steps),
         lower=MAX_TIME,
         derived=UPPER,
         footprints=steps_footprints(steps),
@@ -150,6 +197,125 @@ def step_parts(steps: StepBlock[StepCase]) -> StepParts:
         before=[],
         after=[],
     )
+
+
+def step_kernel_times(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+    """Serialized times for decode and prefill steps, and their estimate."""
+    kernels = range(len(steps.cases[0].kernels))
+    seconds = (kernel_seconds(steps, index) for index in kernels)
+    return serialized_times(steps, seconds, partial(largest_piece, steps))
+
+
+# ---------------------------------------------------------------- pipeline stages
+
+PIPELINED = ("t_lower_s", "t_serial_s", "t_upper_s", "t_estimate_s")
+"""Times that pipeline stages make up."""
+
+
+def resource_bound(stage: StepBlock[StepCase]) -> pl.Expr:
+    """Stage bound: max over resources [s]."""
+    return pl.max_horizontal(*_resource_times(stage).values())
+
+
+def _resource_times(stage: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+    """Resource times on a stage, by bound [s]."""
+    compiler = stage.compiler
+    return {
+        resource.bound: compiler.total(
+            compiler.time([case.times.by_bound[resource.bound] for case in stage.cases])
+        )
+        for resource in RESOURCES
+    }
+
+
+def stage_times(
+    stage: StepBlock[StepCase],
+    lower: pl.Expr,
+    kernels: Mapping[str, pl.Expr],
+) -> dict[str, pl.Expr]:
+    """Stage times by column, as in `PIPELINED` [s].
+
+    Args:
+        stage: The steps on the stage.
+        lower: Their bound.
+        kernels: Their kernels' times, as from `step_kernel_times`.
+    """
+    compiler = stage.compiler
+    by = _resource_times(stage)
+    activation = compiler.total(compiler.poly([case.times.activation for case in stage.cases]))
+    local = [time for bound, time in by.items() if bound != NETWORK.bound]
+    return {
+        "t_lower_s": lower,
+        "t_serial_s": kernels["t_serial_s"],
+        "t_upper_s": reduce(add, [*local, activation, kernels[SERIAL_COLLECTIVES]]),
+        "t_estimate_s": kernels["t_estimate_s"],
+    }
+
+
+def pipeline_parts(steps: StepBlock[StepCase], times: Sequence[Mapping[str, pl.Expr]]) -> StepParts:
+    """Row parts for steps with pipeline stages.
+
+    Args:
+        steps: The steps.
+        times: Micro-batch times by stage kind and column, from `stage_times`.
+    """
+    seconds = {
+        stage_column(name, kind): time
+        for kind, by_name in enumerate(times)
+        for name, time in by_name.items()
+    }
+    pipelines = [case.pipeline for case in steps.cases]
+    hops = steps.compiler.poly([pipeline and pipeline.hops_s for pipeline in pipelines])
+    seconds[HOPS] = steps.compiler.total(hops)
+    kinds = range(len(times))
+    columns = {
+        name: through_stages(steps, [pl.col(stage_column(name, kind)) for kind in kinds])
+        for name in PIPELINED
+    }
+    if steps.cases[0].phase != DECODE:  # a prompt in chunks of any size
+        latency = steps.constant(pipeline and pipeline.latency_s for pipeline in pipelines)
+        stages = (pl.col(stage_column("t_lower_s", kind)) for kind in kinds)
+        columns["t_lower_s"] = pl.max_horizontal(*stages) + latency
+    return StepParts(
+        seconds=seconds,
+        lower=columns.pop("t_lower_s"),
+        derived=columns,
+        footprints=steps_footprints(steps),
+        at_peak=times_at_peak(steps),
+        before=[],
+        after=[],
+    )
+
+
+HOPS = "#hops_s"
+"""Column with the time for all hops between stages [s]."""
+
+MEAN_CHIP = ("t_activation_s", *(f"t_{resource.name}_s" for resource in RESOURCES))
+"""Times that, as all works, are the mean chip's where there are stages."""
+
+
+def stage_column(name: str, kind: int) -> str:
+    """Column with a time, by stage kind."""
+    return f"#{name}:{kind}"
+
+
+def through_stages(steps: StepBlock[StepCase], stages: Sequence[pl.Expr]) -> pl.Expr:
+    """Token time through all stages, in prefill step time; null if a stage has none [s].
+
+    Args:
+        steps: The steps.
+        stages: Micro-batch time by stage kind [s].
+    """
+    case = steps.cases[0]
+    if case.pipeline is None:
+        return stages[0]
+    counts = case.pipeline.counts
+    if case.phase != DECODE:
+        return reduce(add, (time * count for time, count in zip(stages, counts, strict=True))) + (
+            pl.col(HOPS)
+        )
+    time = token_time(stages, counts, pl.col(HOPS), micro_batches(case), pl.max_horizontal)
+    return pl.when(pl.all_horizontal(stage.is_not_null() for stage in stages)).then(time)
 
 
 def serialized_times(
@@ -223,7 +389,7 @@ def steps_footprints(steps: StepBlock[StepCase]) -> Stages:
     for name, values in footprint_columns(steps.cases).items():
         steps.compiler.put(name, values)
     pools = [] if steps.config.engine is None else pool_stages(steps.cases)
-    return [*footprint_stages(), *pools]
+    return [*footprint_stages(max(1, len(steps.stage_blocks))), *pools]
 
 
 def times_at_peak(steps: StepBlock[Any]) -> dict[str, pl.Expr]:

@@ -611,6 +611,16 @@ class Shape(Entry):
             raise RooflinesError(("window", "stride"), problem, fix)
 
     @property
+    def is_first(self) -> bool:
+        """True if steps begin here, with the embedding: of a whole model, or its first stage."""
+        return True
+
+    @property
+    def is_last(self) -> bool:
+        """True if steps end here: of a whole model, or its last stage."""
+        return True
+
+    @property
     def mixer_layers(self) -> int:
         """Layers with attention or an SSM state [1]."""
         parts = (self.mlp, self.moe) if self.single else ()

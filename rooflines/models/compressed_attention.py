@@ -201,7 +201,9 @@ class Compression(Entry):
         return size, self.tokens * self.copies * size
 
 
-def stream_matrices(streams: int | None, layers: int, width: int) -> tuple[tuple[int, Matrix], ...]:
+def stream_matrices(
+    streams: int | None, layers: int, width: int, *, is_last: bool = True
+) -> tuple[tuple[int, Matrix], ...]:
     """Matmuls in hyper-connections, with counts: two per layer, one before the LM head.
 
     From a token's streams, one in a layer makes weights per stream, into and out of attention or
@@ -211,6 +213,7 @@ def stream_matrices(streams: int | None, layers: int, width: int) -> tuple[tuple
         streams: n, residual streams; None: without hyper-connections [1].
         layers: L [1].
         width: D [1].
+        is_last: Whether the LM head follows.
     """
     if streams is None:
         return ()
@@ -218,7 +221,7 @@ def stream_matrices(streams: int | None, layers: int, width: int) -> tuple[tuple
     mix, last = STREAMS
     return (
         (2 * layers, replicated_matrix(mix, size * stream_weights(streams), size, size)),
-        (1, replicated_matrix(last, size * streams, size, width)),
+        (int(is_last), replicated_matrix(last, size * streams, size, width)),
     )
 
 
@@ -227,8 +230,8 @@ def stream_weights(streams: int) -> int:
     return (2 + streams) * streams
 
 
-def stream_vectors(streams: int | None, layers: int) -> int:
+def stream_vectors(streams: int | None, layers: int, *, is_last: bool = True) -> int:
     """Biases and scales in all hyper-connections [1]."""
     if streams is None:
         return 0
-    return 2 * layers * (stream_weights(streams) + 3) + streams + 1
+    return 2 * layers * (stream_weights(streams) + 3) + is_last * (streams + 1)

@@ -523,8 +523,7 @@ def activation_gib(rules: EngineRules, replica: Replica, settings: PoolSettings)
     layer = constants.layer_mlp * inner / tp + constants.layer_widths * width
     peak = max(sampler, tokens * layer * element)
     if moe is not None and bits["experts"] >= UNPACKED_BITS:
-        shared = 1 if split.parts > 1 else tp
-        routed = moe.k * (width + 2 * moe.Fe / shared)
+        routed = moe.k * (width + 2 * moe.Fe / split.width_shards)
         peak += constants.experts * tokens * routed * element
     return peak / GIB + (constants.encoder_gib if shape.encoder else 0.0)
 

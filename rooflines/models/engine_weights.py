@@ -170,14 +170,13 @@ def layer_tensors(
     if moe.shared:
         for matrix in moe.expert.matrices(width):
             yield LoadedTensor(layers, moe.shared * on_chip(matrix), bits["weights"])
-    parts = split.parts if split.parts > 1 else tp
-    expert_width = Fraction(moe.Fe, 1 if split.parts > 1 else tp)
+    expert_width = Fraction(moe.Fe, split.width_shards)
     token_width = moe.width(width)
     if bits["experts"] == PACKED_BITS:
         token_width = math.ceil(Fraction(token_width, PACKED_WIDTH)) * PACKED_WIDTH
         blocks = math.ceil(expert_width / PACKED_EXPERT_WIDTH)
         expert_width = Fraction(blocks * PACKED_EXPERT_WIDTH)
-    experts = Fraction(moe.E, parts if split.parts > 1 else 1)
+    experts = -(-moe.E // split.parts)
     for matrices in (1 + moe.gated, 1):
         yield LoadedTensor(layers, experts * token_width * expert_width * matrices, bits["experts"])
 

@@ -196,7 +196,9 @@ class Group:
         return elements if self.moe is None else elements * self.moe.choices
 
     def chip_weight_bytes(self, split: Parallelism, bits: Mapping[str, Fraction]) -> Fraction:
-        """Bytes on one chip per weight element, copies included, in footprint and traffic [byte].
+        """Bytes on one chip per weight element that steps read, copies included [byte].
+
+        Memory holds as many; more where ep does not divide the experts, see `held_weight_bytes`.
 
         Args:
             split: Split over chips.
@@ -207,6 +209,18 @@ class Group:
             split.share("experts") if is_expert_parallel else self.share("weights", split.shards)
         )
         return share * Fraction(bits[self.tensor_class]) / BITS_PER_BYTE
+
+    def held_weight_bytes(self, split: Parallelism, bits: Mapping[str, Fraction]) -> Fraction:
+        """Bytes in one chip's memory per weight element, whole experts in slots [byte].
+
+        Args:
+            split: Split over chips.
+            bits: Bits per element by tensor class [bit].
+        """
+        read_bytes = self.chip_weight_bytes(split, bits)
+        if self.moe is None or split.parts == 1:
+            return read_bytes
+        return read_bytes / split.share("experts") * split.held_share(self.moe.E)
 
     def share(self, cost: str, tp: int, *, sequences: bool = False) -> Fraction:
         """Share of a cost on one chip in a tensor-parallel group, copies included [1].
@@ -286,11 +300,11 @@ def groups_of(shape: Shape, phase: Phase, *, scores_all: bool = False) -> tuple[
         layout=COLUMN_LAYOUT,
     )
     embedding = KindLetters("embedding", {"D": width}, tensors=OUTPUT_ALONE)
-    streams = stream_matrices(shape.streams, shape.layers, shape.D)
+    streams = stream_matrices(shape.streams, shape.layers, shape.D, is_last=shape.is_last)
     return (
-        Group("embed", 1, **kind_costs(embedding, {"B": TOKENS})),
+        *([Group("embed", 1, **kind_costs(embedding, {"B": TOKENS}))] if shape.is_first else []),
         *_attention(shape, phase),
-        *(_linear(matrix, count) for count, matrix in streams),
+        *(_linear(matrix, count) for count, matrix in streams if count),
         *_mlps(shape),
         *_experts(shape),
         *([unembed] if shape.outputs else []),

@@ -142,15 +142,18 @@ def weights_on_chip(shape: Shape, bits: Mapping[str, Fraction], split: Paralleli
         split: Split over chips.
     """
     further = {name: Fraction(count) for name, count in parameters_of(shape).by_class.items()}
+    shares = {name: split.share(name) for name in further}
+    if shape.moe is not None and split.parts > 1:
+        shares["experts"] = split.held_share(shape.moe.E)
     resident_bytes = Fraction(0)
     for group in groups_of(shape, DECODE):
         if group.tensors is None or (group.tensors == "head" and not shape.unembedding):
             continue  # a tied table counts as the embedding
         elements = group.count * group.resident_weights
         further[group.tensor_class] -= elements
-        resident_bytes += elements * group.chip_weight_bytes(split, bits)
-    shares = (count * bits[name] * split.share(name) for name, count in further.items())
-    return resident_bytes + sum(shares, Fraction(0)) / BITS_PER_BYTE
+        resident_bytes += elements * group.held_weight_bytes(split, bits)
+    sizes = (count * bits[name] * shares[name] for name, count in further.items())
+    return resident_bytes + sum(sizes, Fraction(0)) / BITS_PER_BYTE
 
 
 def cache_on_chip(
@@ -208,27 +211,40 @@ class CacheUnits(NamedTuple):
 
 
 def cache_units(
-    shape: Shape, bits: Mapping[str, Fraction], split: Parallelism, cache_split: str = BY_HEADS
+    shape: Shape,
+    bits: Mapping[str, Fraction],
+    split: Parallelism,
+    cache_split: str = BY_HEADS,
+    counted: Shape | None = None,
 ) -> CacheUnits:
     """Units per element and chip: the greatest common divisor of their bytes.
 
     Args:
-        shape: The model.
+        shape: The model, or the layers of a pipeline stage.
         bits: Bits per element by tensor class, with the KV cache's [bit].
         split: Split over chips; checked.
         cache_split: `heads` or `batch`.
+        counted: Model whose elements units are counted for; None: `shape`.
     """
     sizes = {"far": Fraction(0), "near": Fraction(0), "state": Fraction(0)}
     counts = dict.fromkeys(sizes, 0)
+    for tensor in cached_tensors(counted or shape):
+        counts[_tensor_kind(tensor)] += tensor.layers * tensor.elements
     for tensor in cached_tensors(shape):
-        kind = "state" if tensor.state else "far" if tensor.window.tokens is None else "near"
         elements = tensor.layers * tensor.elements
         shards = cache_shards(tensor.heads, split.shards, cache_split)
         element_bytes = tensor.mean_bits(Fraction(bits["cache"])) / BITS_PER_BYTE
-        sizes[kind] += elements * element_bytes / shards
-        counts[kind] += elements
+        sizes[_tensor_kind(tensor)] += elements * element_bytes / shards
     counts["state"] = 1
     bytes_per_element = [sizes[kind] / (counts[kind] or 1) for kind in ("far", "near", "state")]
     scale = math.lcm(*(size.denominator for size in bytes_per_element))
-    unit = Fraction(math.gcd(*(int(size * scale) for size in bytes_per_element)), scale)
+    common = math.gcd(*(int(size * scale) for size in bytes_per_element))
+    unit = Fraction(common or 1, scale)  # a stage may have no layer with a cache
     return CacheUnits(unit, *(int(size / unit) for size in bytes_per_element))
+
+
+def _tensor_kind(tensor: CachedTensor) -> str:
+    """Kind of a cached tensor, by what decides its number of entries."""
+    if tensor.state:
+        return "state"
+    return "far" if tensor.window.tokens is None else "near"

@@ -32,6 +32,8 @@ def with_mtp_layer(shape: Shape, *, standalone: bool = False) -> Shape:
         layers = {"layers": sparse.layers + 1, "indexer_layers": sparse.indexers + 1}
         single_layer = dict.fromkeys(layers, 1)
         parts["sparse"] = sparse.model_copy(update=single_layer if standalone else layers)
+    if not shape.is_first:  # a last stage that drafts has the embedding, too
+        parts["first"] = True
     if standalone:
         parts = {"state": None, "mlp": None, "moe": None, **parts}
     return shape.model_copy(update={**parts, "layers": 1 if standalone else shape.layers + 1})

@@ -139,7 +139,7 @@ def copied_routing_weights(shape: Shape, tp: int) -> Fraction:
 
 def all_stream_matrices(shape: Shape) -> tuple[tuple[int, Matrix], ...]:
     """Matmuls in hyper-connections, with counts."""
-    return stream_matrices(shape.streams, shape.layers, shape.D)
+    return stream_matrices(shape.streams, shape.layers, shape.D, is_last=shape.is_last)
 
 
 def excess_weights(matrix: Matrix, tp: int) -> Fraction:
@@ -167,7 +167,8 @@ def parameters_of(shape: Shape) -> Parameters:
     width, moe = shape.D, shape.moe
     matrices = sum(count * matrix.weights for count, matrix in mixer_matrices(shape))
     norms = shape.norm_count * shape.norm
-    biases = shape.outputs * shape.head_bias + stream_vectors(shape.streams, shape.layers)
+    biases = shape.outputs * shape.head_bias
+    biases += stream_vectors(shape.streams, shape.layers, is_last=shape.is_last)
     for layers, attention, _, compression, _ in shape.attentions:
         norms += layers * attention.norms()
         biases += layers * attention.biases(width)

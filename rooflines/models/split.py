@@ -1,4 +1,4 @@
-"""Split of a model over chips: tensor, data and expert parallelism.
+"""Split of a model over chips: tensor, pipeline, data and expert parallelism.
 
 A split of serving and a plan of training are both a `Parallelism`.
 """
@@ -27,10 +27,10 @@ sequences, each on one chip."""
 
 ONE_CHIP = 1
 
-TRAINING_KEYS = ("pp", "cp")
+TRAINING_KEYS = ("cp",)
 """Chip counts that only training plans have."""
 
-KEYS = ("tp", "dp", "ep", *TRAINING_KEYS)
+KEYS = ("tp", "pp", "dp", "ep", *TRAINING_KEYS)
 """All chip counts in names of splits and plans."""
 
 CHIPS_PATTERN = re.compile(r"([a-z]{2})(\d[\dx]*)")
@@ -113,8 +113,9 @@ class Parallelism(Entry):
     )
     ep: AlongAxes = Field(
         1,
-        description="expert parallelism: 1, experts are split like the rest; or tp * dp, also as "
-        "a product of axes: E / ep experts per chip [1]",
+        description="expert parallelism: 1, experts are split like the rest; tp * dp, also as "
+        "a product of axes: E / ep experts per chip; or a divisor, whose groups split the width "
+        "of their experts [1]",
     )
 
     @classmethod
@@ -175,10 +176,55 @@ class Parallelism(Entry):
         """Chips that share every kernel: tp [1]."""
         return math.prod(self.axes)
 
+    @property
+    def width_shards(self) -> int:
+        """Chips that split the width of an expert: tp, or tp dp / ep under ep [1]."""
+        return self.shards if self.parts == ONE_CHIP else self.stage_chips // self.parts
+
+    @property
+    def exchange_axes(self) -> tuple[int, ...]:
+        """Chips along each axis that exchange tokens of experts: all in a stage, or one [1]."""
+        is_whole = self.parts in (ONE_CHIP, self.stage_chips)
+        return self.experts_axes if is_whole else (self.stage_chips,)
+
     def share(self, tensors: str) -> Fraction:
-        """Share of a tensor class on one chip: 1 / tp, or 1 / ep for experts [1]."""
+        """Share of a tensor class on one chip: 1 / tp, or 1 / (tp dp) for experts under ep [1].
+
+        Experts are shared by ep, and in a group of tp dp / ep chips each by its width.
+        """
         is_expert_parallel = tensors == "experts" and self.parts > 1
-        return Fraction(1, self.parts if is_expert_parallel else self.shards)
+        return Fraction(1, self.stage_chips if is_expert_parallel else self.shards)
+
+    def held_share(self, experts: int) -> Fraction:
+        """Share of the experts in a chip's memory, in whole slots: ceil(E / ep) of E [1].
+
+        Where ep does not divide E, some chips have an empty slot, or a copy in it.
+
+        Args:
+            experts: E [1].
+        """
+        slots = -(-experts // self.parts)
+        return self.share("experts") * Fraction(slots * self.parts, experts)
+
+    @property
+    @abstractmethod
+    def stages(self) -> int:
+        """Pipeline stages: pp [1]."""
+
+    @property
+    @abstractmethod
+    def stage_chips(self) -> int:
+        """Chips in a pipeline stage [1]."""
+
+    def stage_batch(self, batch: int) -> Fraction:
+        """Sequences that a stage decodes at once, b = max(B / pp, dp) [1].
+
+        min(pp, B / dp) micro-batches are on the way, with a sequence on every replica at least.
+
+        Args:
+            batch: B, sequences in decode [1].
+        """
+        return max(Fraction(batch, self.stages), Fraction(self.dp))
 
     @property
     @abstractmethod
@@ -208,57 +254,82 @@ class Parallelism(Entry):
 
 
 class Split(Parallelism):
-    """Split over tp * dp chips."""
+    """Split over tp * pp * dp chips."""
+
+    pp: PositiveInt = Field(
+        1,
+        description="pipeline parallelism: stages of whole layers, which sequences pass in "
+        "micro-batches [1]",
+    )
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_training_keys(cls, value: object) -> object:
         if isinstance(value, dict) and (keys := [key for key in TRAINING_KEYS if key in value]):
-            raise RooflinesError(keys[0], "is of training alone", "use tp, dp and ep")
+            raise RooflinesError(keys[0], "is of training alone", "use tp, pp, dp and ep")
         return value
 
     @model_validator(mode="after")
     def _check_ep(self) -> Self:
-        if self.parts not in (ONE_CHIP, self.chips):
+        if self.stage_chips % self.parts:
+            divisors = [n for n in range(1, self.stage_chips + 1) if not self.stage_chips % n]
+            allowed = ", ".join(map(str, divisors))
             typed = f"tp={self.ep}, ep={self.ep}"
             raise RooflinesError(
                 "ep",
-                f"is {self.ep}, neither 1 nor tp * dp, {self.chips}",
-                f"leave it out, or let tp * dp be as many, such as tp: {self.ep}, ep: {self.ep}",
-                typed_fix=f"leave it out, or let tp * dp be as many, such as {typed}",
+                f"is {self.ep}, which does not divide tp * dp, {self.stage_chips}",
+                f"use one of {allowed}, or let tp * dp be as many, such as tp: {self.ep}, "
+                f"ep: {self.ep}",
+                typed_fix=f"use one of {allowed}, or let tp * dp be as many, such as {typed}",
             )
         return self
 
     @property
-    def chips(self) -> int:
-        """All chips: tp * dp [1]."""
+    def stages(self) -> int:
+        """Pipeline stages: pp [1]."""
+        return self.pp
+
+    @property
+    def stage_chips(self) -> int:
+        """Chips in a pipeline stage: tp * dp [1]."""
         return self.shards * self.dp
 
     @property
+    def chips(self) -> int:
+        """All chips: tp * pp * dp [1]."""
+        return self.stage_chips * self.pp
+
+    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
-        """Chip groups that a network has to join, by their axes."""
-        return self.axes, self.experts_axes
+        """Chip groups that a network has to join, by their axes; with stages all chips, too."""
+        pipeline = ((self.chips,),) if self.pp > 1 else ()
+        return self.axes, self.exchange_axes, *pipeline
 
     @property
     def name(self) -> str:
-        """Name in tables, such as `tp2-dp4`."""
-        optional = [f"{key}{n}" for key, n in (("dp", self.dp), ("ep", self.ep)) if n != 1]
+        """Name in tables, such as `tp2-dp4`, or `tp8-pp2`."""
+        sizes = (("pp", self.pp), ("dp", self.dp), ("ep", self.ep))
+        optional = [f"{key}{n}" for key, n in sizes if n != 1]
         return "-".join([f"tp{self.tp}", *optional])
 
     def check(self, shape: Shape) -> None:
         """Refuse a split that a model does not allow.
 
         Raises:
-            RooflinesError: tp does not divide the heads, or ep the experts.
+            RooflinesError: tp does not divide the heads, there are more stages than layers, or
+                more expert groups than experts.
         """
         check_shares(shape, self.shards)
+        if self.pp > shape.layers:
+            problem = f"is {self.pp} stages, but there are {shape.layers} layers"
+            raise RooflinesError("pp", problem, "use fewer stages")
         if self.parts == 1:
             return
         if shape.moe is None or not shape.moe_layers:
             raise RooflinesError("ep", f"is {self.ep}, but the model has no experts", "write ep: 1")
-        if shape.moe.E % self.parts:
+        if self.parts > shape.moe.E:
             raise RooflinesError(
                 "ep",
-                f"is {self.ep}, which does not divide the {shape.moe.E} experts",
-                "use as many chips as share the experts evenly",
+                f"is {self.ep}, more than the {shape.moe.E} experts",
+                "use at most as many chips as there are experts",
             )

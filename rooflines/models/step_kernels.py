@@ -24,6 +24,7 @@ from rooflines.models.matrix import HEADS_LAYOUT
 from rooflines.models.memory import cache_shards
 from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.split import BY_BATCH
+from rooflines.models.stages import StageShape, stage_shapes
 from rooflines.models.tensor_dtypes import INPUT
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.theory.extents import SEQUENCES, ActivatedExperts
@@ -142,6 +143,22 @@ class StepKernels:
         """Kernels of a prefill with the same dtypes and split."""
         return replace(self, phase=PREFILL, mtp_tokens=0, sibling_phase=self)
 
+    @cached_property
+    def stage_kernels(self) -> tuple[tuple[StepKernels, int], ...]:
+        """Kernels on a chip of each kind of pipeline stage, with the number of such stages.
+
+        Without stages, those of the whole model; drafts are of the last stage.
+        """
+        if self.phase == PREFILL and self.sibling_phase is not None:
+            return tuple((stage.prefill, n) for stage, n in self.sibling_phase.stage_kernels)
+        stages = self.sharing.split.stages
+        if stages == 1 or isinstance(self.shape, StageShape):
+            return ((self, 1),)
+        return tuple(
+            (replace(self, shape=shape, mtp_tokens=self.mtp_tokens * shape.is_last), n)
+            for shape, n in stage_shapes(self.shape, stages)
+        )
+
     @property
     def resident_shape(self) -> Shape:
         """Architecture resident in memory: with the MTP layer where it drafts."""
@@ -195,7 +212,7 @@ class StepKernels:
             sibling_kernels = dict(
                 zip(local_kernels, self.sibling_phase.kernels_on(links), strict=False)
             )
-        axes, experts_axes = split.axes, split.experts_axes
+        axes, experts_axes = split.axes, split.exchange_axes
         if self.fastest_axes:
             axes = resolve_axes(links, axes)
             experts_axes = resolve_axes(links, experts_axes, ALL_TO_ALL)
@@ -270,7 +287,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     def activation_traffic(cost: str, terms: Terms, *, whole: bool) -> Poly:
         """Activation traffic [byte]; where every chip has it whole, but not under ep."""
         part = Fraction(1) if whole else group.share(cost, split.shards)
-        replica = Fraction(1, split.chips if is_expert_parallel else split.dp)
+        replica = Fraction(1, split.stage_chips if is_expert_parallel else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
 
     x = activation_traffic("reads", group.reads, whole=group.layout.reads_whole)
@@ -333,7 +350,8 @@ def _experts_terms(
     """
     (extents,) = group.weights
     (routed,) = group.reads.values()
-    parts = sharing.split.parts
+    split = sharing.split
+    parts, width_shards = split.parts, split.width_shards if split.parts > 1 else 1
     moe, element_bytes = group.moe, sharing.bytes_of("activations")
     if moe is None:
         return {}
@@ -345,7 +363,7 @@ def _experts_terms(
         "inputs": amount({group.tokens: routed / moe.mean_k}, tokens * element_bytes),
         "activated": activated,
         "width": constant(routed / moe.mean_k),
-        "expert_width": constant(moe.expert.F),
+        "expert_width": constant(Fraction(moe.expert.F, width_shards)),
     }
 
 
@@ -358,10 +376,9 @@ def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator
         mtp_tokens: Runs of the MTP layer, which counts as the last layer [1].
     """
     once, sequences = constant(1), Poly({SEQUENCES: Fraction(1, sharing.split.dp)})
-    terms = (
-        ("engine-layers", {"layer_s": once}, shape.layers + mtp_tokens),
-        ("engine-sequences", {"sequence_s": sequences}, 1),
-    )
+    terms = [("engine-layers", {"layer_s": once}, shape.layers + mtp_tokens)]
+    if shape.is_last:
+        terms.append(("engine-sequences", {"sequence_s": sequences}, 1))
     for name, works, count in terms:
         yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
 
@@ -430,13 +447,15 @@ def _transfers(
             lambda parts: rank_hit_probability(
                 routing.experts,
                 routing.per_token,
-                parts,
+                min(parts, split.parts),  # chips in a group have the same experts
                 routing.scheme,
                 routing.zero_experts,
             )
         )
         for element_bytes in (size, sharing.bytes_of("combine")):
-            tokens = Poly({group.tokens: group.moe.width(shape.D) * element_bytes / split.chips})
+            tokens = Poly(
+                {group.tokens: group.moe.width(shape.D) * element_bytes / split.stage_chips}
+            )
             yield Transfer(
                 ALL_TO_ALL, tokens, expert_route, bytes_per_payload_byte, routing=routing
             )
@@ -449,7 +468,8 @@ def _transfers(
     if group.layout == HEADS_LAYOUT and group.cache and sharing.cache_split == BY_BATCH:
         for terms in (group.reads, group.writes):
             sequence_terms: Terms = {
-                product: coefficient * size / split.chips for product, coefficient in terms.items()
+                product: coefficient * size / split.stage_chips
+                for product, coefficient in terms.items()
             }
             yield transfer(ALL_TO_ALL, sequence_terms)
     outputs: Terms = {group.tokens: shape.D * size / split.dp}

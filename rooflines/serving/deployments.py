@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rooflines.serving.servers import Server, ServerTable
 
-ONE_CHIP = Split(tp=1, dp=1, ep=1)
+ONE_CHIP = Split(tp=1, pp=1, dp=1, ep=1)
 """Split for a whole KV cache."""
 
 MIXED, POOLS = "mixed", "pools"

@@ -20,6 +20,7 @@ from rooflines.models.memory import cache_on_chip, weights_on_chip
 from rooflines.site.coefficients import MAX_DIGITS, Pool, coefficients, double
 from rooflines.solvers.chip_limit import interpolate
 from rooflines.sweep.calibrated_times import calibrated_times
+from rooflines.sweep.pipelines import is_pipelined
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.extents import TOKENS, ActivatedExperts, Entries, Pairs, Tiles
 from rooflines.theory.network import axes_text
@@ -109,6 +110,8 @@ NOTHING = EarlierSteps({"machines": [], "models": []}, ())
 def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> JSON:
     """Steps of sweeps over the same models, each sweep with distinct phases.
 
+    Those with pipeline stages are left out: a page adds up kernels.
+
     Args:
         sweeps: The sweeps.
         earlier: Results that are reused.
@@ -120,7 +123,8 @@ def step_data(sweeps: Sequence[ModelSweep], earlier: EarlierSteps = NOTHING) -> 
     machines: Machines = {}
     by_model: dict[str, list[StepCase]] = {}
     for block in (block for sweep in sweeps for block in sweep.blocks):
-        by_model.setdefault(block.cases[0].name, []).extend(block.cases)
+        if not is_pipelined(block.cases[0]):
+            by_model.setdefault(block.cases[0].name, []).extend(block.cases)
     skipped = (row for sweep in sweeps for row in sweep.skipped)
     return {
         "models": [

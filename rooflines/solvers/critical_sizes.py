@@ -7,6 +7,7 @@ batch within a target time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -15,10 +16,13 @@ import polars as pl
 from rooflines.basics.expressions import quotient
 from rooflines.evaluation.engine_columns import held_sequences, requests_held
 from rooflines.evaluation.footprints import footprint_columns, max_sequences
+from rooflines.models.architecture import DECODE
 from rooflines.solvers.crossover import MATH_LINE, ROUNDING, WHOLE_PEAK, add_times, with_thresholds
 from rooflines.solvers.first_integer import TRIAL, first_integers
 from rooflines.solvers.plateau import MAX_PLATEAU_SIZE, add_estimate, plateau_sizes
 from rooflines.solvers.size_axis import AxisLines
+from rooflines.sweep.pipelines import in_batches, is_pipelined, token_time
+from rooflines.sweep.step_sweep import BatchedCase
 from rooflines.theory.resources import MATH, MEMORY, NON_MATH, RESOURCES
 from rooflines.theory.times import Times
 
@@ -160,16 +164,20 @@ def batch_thresholds(
     """Yield critical batches at every context and number of new tokens; a row for every target.
 
     Args:
-        cases: The cases of one model and phase.
+        cases: The cases of one model and phase; those with pipeline stages of one split.
         points: T and S, with the extents that follow.
         targets: Target times of a step; None: no target.
 
     Yields:
         The columns of thresholds along B.
     """
-    replicas = [case.split.dp for case in cases]
-    thresholds = SizeThresholds(cases, [points], "B", replicas, [1] * len(cases))
-    summands = [] if targets is None else add_target(thresholds, cases, targets)
+    if staged := is_pipelined(cases[0]) and cases[0].phase == DECODE:
+        cases = [BatchedCase.from_case(case) for case in cases]
+    stages = cases[0].split.stages if staged else 1
+    min_sizes = [case.split.dp * stages for case in cases]
+    thresholds = SizeThresholds(cases, [points], "B", min_sizes, [1] * len(cases))
+    excess = None if targets is None else target_time(thresholds, cases, targets)
+    kinds = len(cases[0].pipeline.stages) if cases[0].pipeline else 1
     for name, values in footprint_columns(cases).items():
         thresholds.axis_lines.compiler.put(name, values)
     timed = [
@@ -177,21 +185,82 @@ def batch_thresholds(
         for case in cases
     ]
     thresholds.axis_lines.compiler.put(TIMED, pl.Series(timed))
-    largest = max_sequences()
+    largest = max_sequences(kinds)
     if cases[0].started is not None:
         contexts = [*dict.fromkeys(points.columns["S"])]
         largest = held_sequences(requests_held(cases, contexts), largest)
     for lines in thresholds.frames():
         frame = lines.with_columns(axis=pl.lit("B"), max_B_fit=largest)
-        if targets is None:
+        if staged:  # fewer sequences make micro-batches as small
+            least = pl.col("critical") == pl.col("#min_size")
+            critical = pl.when(least).then(pl.col("dp")).otherwise(pl.col("critical"))
+            exact = pl.when(least).then(pl.col("dp").cast(pl.Float64))
+            frame = frame.with_columns(
+                critical=critical, critical_exact=exact.otherwise(pl.col("critical_exact"))
+            )
+        if targets is None or excess is None:
             yield frame
             continue
         limits = pl.DataFrame({"target_s": targets.t_step_s}, schema={"target_s": pl.Float64})
         frame = frame.join(limits, how="cross", maintain_order="left_right")
         yield frame.with_columns(
-            max_batch_within(frame, thresholds.axis_lines, summands),
+            max_batch_within(frame, thresholds.axis_lines, excess, stages),
             pl.lit(targets.time).alias("time"),
         )
+
+
+TimeAt = Callable[[pl.Expr], pl.Expr]
+"""Time of a step by its batch [s]."""
+
+
+def target_time(thresholds: SizeThresholds, cases: Sequence[StepCase], targets: Targets) -> TimeAt:
+    """Time that has to meet a target, as a function of the batch [s]."""
+    lines, pipelines = thresholds.axis_lines, [case.pipeline for case in cases]
+    if not isinstance(cases[0], BatchedCase) or pipelines[0] is None:
+        summands = add_target(thresholds, cases, targets)
+        return lambda size: lines.at(size, summands)
+    pp, counts = cases[0].split.stages, pipelines[0].counts
+    by_kind = zip(*(pipeline.stages for pipeline in pipelines if pipeline), strict=True)
+    stages = [
+        _stage_target(lines, [case for case, _ in kind], targets, f"stage{index}")
+        for index, kind in enumerate(by_kind)
+    ]
+    hops = [in_batches(pipeline.hops_s, pp) for pipeline in pipelines if pipeline]
+    lines.add_lines({"hops": hops})
+
+    def token(size: pl.Expr) -> pl.Expr:
+        batch = pl.max_horizontal(size.cast(pl.Float64), pl.col("#min_size").cast(pl.Float64))
+        times = [lines.at(batch, summands) for summands in stages]
+        per_replica = size / pl.col("dp").cast(pl.Float64)
+        micro_batches = pl.min_horizontal(float(pp), per_replica)
+        hops_s = lines.at(batch, [(1, [["hops"]])])
+        time: pl.Expr = token_time(times, counts, hops_s, micro_batches, pl.max_horizontal)
+        return time
+
+    return token
+
+
+def _stage_target(
+    lines: AxisLines, cases: Sequence[StepCase], targets: Targets, name: str
+) -> list[Summand]:
+    """Terms of a stage's time that has to meet a target."""
+    if targets.time == "t_estimate_s":
+        return add_estimate(lines, cases, name=name)
+    if targets.time == "t_lower_s":
+        largest = [case.times.largest for case in cases]
+        return [(1, lines.add_time(name, largest))]
+    return _serial_terms(lines, cases, name)
+
+
+def _serial_terms(lines: AxisLines, cases: Sequence[StepCase], name: str = "") -> list[Summand]:
+    """Terms of kernels one after another."""
+    summands: list[Summand] = []
+    for index, kernel in enumerate(cases[0].kernels):
+        longest = [
+            Times(case.kernel_times[index].with_activation_traffic).largest for case in cases
+        ]
+        summands.append((kernel.count, lines.add_time(f"{name}{index}", longest)))
+    return summands
 
 
 def add_target(
@@ -208,33 +277,37 @@ def add_target(
     if targets.time == "t_lower_s":
         pieces = [[name] for lines in thresholds.names.values() for name in lines]
         return [(1, [[MATH_LINE], *pieces])]
-    summands: list[Summand] = []
-    for index, kernel in enumerate(cases[0].kernels):
-        longest = [
-            Times(case.kernel_times[index].with_activation_traffic).largest for case in cases
-        ]
-        summands.append((kernel.count, thresholds.axis_lines.add_time(f"{index}", longest)))
-    return summands
+    return _serial_terms(thresholds.axis_lines, cases)
 
 
 def max_batch_within(
-    frame: pl.DataFrame, axis_lines: AxisLines, summands: Sequence[Summand]
+    frame: pl.DataFrame, axis_lines: AxisLines, time: TimeAt, stages: int = 1
 ) -> pl.Series:
     """Largest batch whose step takes at most `target_s` [1].
+
+    Args:
+        frame: The lines, with targets.
+        axis_lines: Their names.
+        time: The time by batch.
+        stages: Pipeline stages: micro-batches are as small below a batch of as many for each
+            replica [1].
 
     Returns:
         `max_B_latency`: 0 if no batch is as fast; null if the batch is `LARGEST_COUNT` or more, or
         if the time is an estimate that there is none of.
     """
-    excess = axis_lines.at(pl.col(TRIAL), summands) - pl.col("target_s") * (1.0 + ROUNDING)
+    excess = time(pl.col(TRIAL)) - pl.col("target_s") * (1.0 + ROUNDING)
+    least = pl.col("#min_size")
+    extents_at = pl.col(TRIAL) if stages == 1 else pl.max_horizontal(pl.col(TRIAL), least)
+    start = least if stages == 1 else pl.col("dp")
     first_slow = first_integers(
         frame,
         excess,
-        pl.col("#min_size"),
+        start,
         pl.lit(MAX_PLATEAU_SIZE),
-        lambda rows: axis_lines.with_extents(rows, pl.col(TRIAL)),
+        lambda rows: axis_lines.with_extents(rows, extents_at),
     )
-    before = pl.when(first_slow > pl.col("#min_size")).then(first_slow - 1.0).otherwise(0.0)
+    before = pl.when(first_slow > start).then(first_slow - 1.0).otherwise(0.0)
     return frame.select(
         pl.when((first_slow < MAX_PLATEAU_SIZE) & pl.col(TIMED))
         .then(before)

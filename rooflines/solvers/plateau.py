@@ -92,6 +92,7 @@ def add_estimate(
     axis_lines: AxisLines,
     cases: Sequence[Case],
     transform: Callable[[Poly], Poly] | None = None,
+    name: str = "",
 ) -> list[Summand]:
     """Add the lines of estimates, for cases with the same kernels.
 
@@ -99,6 +100,7 @@ def add_estimate(
         axis_lines: The lines along the size.
         cases: The cases; kernels without a calibration count as no time.
         transform: Applied to every polynomial.
+        name: Start of the lines' names.
 
     Returns:
         The terms of a sum: the time outside the pieces, then the pieces, kernel by kernel.
@@ -111,12 +113,11 @@ def add_estimate(
         )
         for case_times in estimates
     ]
-    summands = [
-        (1, axis_lines.add_time("common", [Time((((poly,),),)) for poly in common], transform))
-    ]
+    outside = [Time((((poly,),),)) for poly in common]
+    summands = [(1, axis_lines.add_time(f"{name}common", outside, transform))]
     for index, kernel in enumerate(kernels):
         largest = [case_times[index].largest for case_times in estimates]
-        summands.append((kernel.count, axis_lines.add_time(f"{index}", largest, transform)))
+        summands.append((kernel.count, axis_lines.add_time(f"{name}{index}", largest, transform)))
     return summands
 
 

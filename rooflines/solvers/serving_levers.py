@@ -33,6 +33,7 @@ from rooflines.solvers.payoffs import (
     server_pools,
 )
 from rooflines.sweep.exact_times import exact_step_seconds
+from rooflines.sweep.pipelines import is_pipelined
 from rooflines.sweep.step_sweep import mean_entries
 from rooflines.theory.extents import ActivatedExperts, Entries, Pairs
 from rooflines.theory.resources import MATH, MEMORY
@@ -58,11 +59,14 @@ Row = tuple["StepCase", "dict[str, Any]"]
 
 
 def lever_thresholds(sweep: ModelSweep) -> Iterator[Row]:
-    """Yield the thresholds of every serving lever that a sweep's config lists."""
+    """Yield the thresholds of every serving lever that a sweep's config lists.
+
+    Of splits with pipeline stages none: a lever changes which stage is the slowest.
+    """
     axes = [axis for axis in SOLVERS if axis in sweep.config.thresholds]
     phase = DECODE if DECODE in sweep.config.phase else PREFILL
     for axis, case in product(axes, sweep.cases):
-        if case.phase == phase:
+        if case.phase == phase and not is_pipelined(case):
             for row in SOLVERS[axis](sweep, case):
                 yield case, {"axis": axis, **row}
 

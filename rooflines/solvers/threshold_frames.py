@@ -32,6 +32,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.collective_sweep import CollectiveSweep
 from rooflines.sweep.kind_sweep import KindSweep
 from rooflines.sweep.operation_sweep import Sweep
+from rooflines.sweep.pipelines import is_pipelined
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.threshold_columns import threshold_columns
 from rooflines.sweep.training_sweep import TrainingSweep
@@ -156,7 +157,8 @@ def _model_thresholds(sweep: ModelSweep) -> Iterator[pl.DataFrame]:
     if "B" in axes or sweep.config.targets:
         for cases in groups:
             points = sweep.steps_of(cases[0].model, cases[0].phase)
-            yield from batch_thresholds(cases, points, sweep.config.targets)
+            for of_split in _by_stages(cases):
+                yield from batch_thresholds(of_split, points, sweep.config.targets)
     if "S" in axes:
         alike = [[*_once(cases)] for cases in groups]
         yield _keyed_frame([row for cases in alike for row in _context_rows(sweep, cases)])
@@ -176,6 +178,15 @@ def _once(cases: Iterable[StepCase]) -> Iterator[StepCase]:
             yield case
         elif case.started is started:
             yield replace(case, started=None)
+
+
+def _by_stages(cases: Sequence[StepCase]) -> Iterator[list[StepCase]]:
+    """Cases without pipeline stages, then those of each split that has some."""
+    by_split: dict[str, list[StepCase]] = {}
+    for case in cases:
+        split = case.split.name if is_pipelined(case) else ""
+        by_split.setdefault(split, []).append(case)
+    yield from sorted(by_split.values(), key=lambda alike: is_pipelined(alike[0]))
 
 
 def _model_and_phase(block: Block[StepCase]) -> tuple[str, str]:

@@ -33,5 +33,5 @@ def pool_of_case(
     draft = case.place.sweep.config.draft
     split = split or case.split
     settings = started.settings(case.chip, capacity, split, draft.tokens if draft else 0)
-    replica = Replica(case.workload.resident_shape, case.sharing.bits, split)
+    replica = Replica(case.workload.resident_shape, case.sharing.bits, split, split.stages)
     return engine_pool(started.rules, replica, capacity, context, settings)

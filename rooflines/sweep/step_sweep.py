@@ -24,6 +24,7 @@ from rooflines.models.mtp import with_mtp_layer
 from rooflines.models.step_kernels import Sharing, StepKernels
 from rooflines.sweep.axes import Axis, check_length
 from rooflines.sweep.cases import BaseSweep, Block, Case, Skipped, skipped_rows, stored_columns
+from rooflines.sweep.pipelines import is_pipelined, pipeline_of, times_in_batches
 from rooflines.theory.extents import DraftPairs, Entries, Pairs
 from rooflines.theory.kernel import NETWORK_BYTES
 from rooflines.theory.operation import MATRIX
@@ -41,11 +42,12 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.models.split import Parallelism
     from rooflines.models.tensor_dtypes import StepDtypes
+    from rooflines.sweep.pipelines import Pipeline
     from rooflines.theory.attention_window import AttentionWindow
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.operation import Unit
     from rooflines.theory.poly import Poly
-    from rooflines.theory.times import Seconds
+    from rooflines.theory.times import Seconds, Times
 
 
 FULL_ELEMENTS, LOCAL_ELEMENTS = "#full_elements", "#local_elements"
@@ -105,8 +107,13 @@ class StepCase(Case):
 
     @cached_property
     def band(self) -> tuple[float | None, float | None]:
-        """Band: p10 and p90 of measured over estimated time per token [1]; None without a fit."""
+        """Band: p10 and p90 of measured over estimated time per token [1].
+
+        None without a fit, and with pipeline stages: no published run has some.
+        """
         none = (None, None)
+        if is_pipelined(self):
+            return none
         return (self.engine and self.engine.band_of(experts=self.has_experts)) or none
 
     @property
@@ -187,13 +194,53 @@ class StepCase(Case):
         """
         return Step(batch, context, new if self.phase == DECODE else context, self.routing)
 
+    @cached_property
+    def pipeline(self) -> Pipeline[StepCase] | None:
+        """Pipeline stages; None: there is one stage."""
+        return pipeline_of(self, lambda kernels: replace(self, workload=kernels))
+
     def extents(self, step: Step) -> StepExtents:
-        """Step extents."""
-        return StepExtents(step)
+        """Step extents; in decode with pipeline stages a micro-batch's."""
+        extents = StepExtents(step)
+        if is_pipelined(self) and self.phase == DECODE:
+            extents["B"] = self.split.stage_batch(step.B)
+        return extents
 
     def seconds(self, step: Step) -> Seconds:
         """Exact times of a step on one chip, over kernels and layers [s]."""
         return self.times.at(self.extents(step))
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedCase(StepCase):
+    """Case whose times are in the batch on all pipeline stages, from B = pp * dp on."""
+
+    @cached_property
+    def _in_micro_batches(self) -> StepCase:
+        return StepCase(self.place, self.name, self.model, self.dtypes, self.workload)
+
+    @cached_property
+    def times(self) -> Times:
+        """Nominal times over all kernels and layers."""
+        return times_in_batches(self._in_micro_batches.times, self.split.stages)
+
+    @cached_property
+    def kernel_times(self) -> tuple[Times, ...]:
+        """Nominal times in one layer, kernel by kernel."""
+        by_kernel = self._in_micro_batches.kernel_times
+        return tuple(times_in_batches(times, self.split.stages) for times in by_kernel)
+
+    @cached_property
+    def kernel_estimates(self) -> tuple[Times | None, ...]:
+        """Calibrated times in one layer, kernel by kernel; None without a calibration."""
+        by_kernel = self._in_micro_batches.kernel_estimates
+        return tuple(times and times_in_batches(times, self.split.stages) for times in by_kernel)
+
+    @classmethod
+    def from_case(cls, case: StepCase) -> Self:
+        """The same case, with its times in the batch."""
+        where = case.place, case.name, case.model, case.dtypes, case.workload
+        return cls(*where, started=case.started)
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import combinations_with_replacement
@@ -212,6 +212,38 @@ class Route:
                 hop = level.link.typical_hop_latency_s
             times.append(RING_PASSES[collective] * level.hops * hop)
         return tuple(times)
+
+
+def strided_route(links: tuple[Link, ...], chips: int, stride: int) -> Route:
+    """Route between chips that are as far apart in the layout as others lie between them.
+
+    The inner of two networks joins domain // stride of them.
+
+    Args:
+        links: The interconnects, inner first.
+        chips: Chips that the route joins [1].
+        stride: Distance from one to the next in the layout [1].
+    """
+    inner, *outer = links
+    if outer and inner.domain is not None:
+        inner = replace(inner, domain=max(inner.domain // stride, 1))
+    strided = inner, *outer
+    return Route(strided, resolve_axes(strided, (chips,)))
+
+
+def stage_sends(route: Route, interleave: int = 1) -> tuple[int, ...]:
+    """Sends from a pipeline stage to the next over every level, on the way through all [1].
+
+    With two networks, neighbours within an inner domain use the inner one.
+
+    Args:
+        route: Between the stages, see `strided_route`.
+        interleave: Chunks of layers per stage [1].
+    """
+    _, *outer = route.levels
+    all_sends = interleave * math.prod(route.axes) - 1
+    outer_sends = sum(interleave * level.chips - 1 for level in outer if level.chips > 1)
+    return (all_sends - outer_sends, outer_sends)[: 1 + len(outer)]
 
 
 def max_domain(links: tuple[Link, ...]) -> tuple[int | None, bool]:

@@ -55,18 +55,23 @@ def rank_hit_probability(
     Args:
         experts: E [1].
         per_token: k [1].
-        parts: n, ranks that share the experts; divides E [1].
+        parts: n, ranks that share the experts; where it does not divide E, some hold one more [1].
         routing: `uniform`, `same` or `all`.
         zero_experts: Z, further experts without weights, which no rank needs to have [1].
 
     Returns:
-        uniform: 1 - C(E + Z - E/n, k) / C(E + Z, k), exact; same: (ceil(k n / (E + Z)) - 1) /
-        (n - 1), for k experts on as few ranks as possible, one being the token's own; all: 1.
+        uniform: 1 - C(E + Z - E/n, k) / C(E + Z, k), exact, the mean over ranks with floor(E/n)
+        and ceil(E/n) experts; same: (ceil(k n / (E + Z)) - 1) / (n - 1), for k experts on as few
+        ranks as possible, one being the token's own; all: 1.
     """
     choices = experts + zero_experts
     if routing == ALL or parts == 1:
         return Fraction(1)
     if routing == SAME:
         return Fraction(-(-per_token * parts // choices) - 1, parts - 1)
-    missing_choices = math.comb(choices - experts // parts, per_token)
-    return 1 - Fraction(missing_choices, math.comb(choices, per_token))
+    fewest, larger = divmod(experts, parts)
+    missing_choices = sum(
+        ranks * math.comb(choices - slots, per_token)
+        for ranks, slots in ((parts - larger, fewest), (larger, fewest + 1))
+    )
+    return 1 - Fraction(missing_choices, parts * math.comb(choices, per_token))

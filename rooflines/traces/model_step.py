@@ -126,7 +126,7 @@ class ModelStep:
 
     def __init__(self, model: Model, sums: StepSums, tp: int, chip: Chip | None) -> None:
         self.model, self.sums, self.tp = model, sums, tp
-        split = Split(tp=tp, dp=1, ep=1)
+        split = Split(tp=tp, pp=1, dp=1, ep=1)
         split.check(model.shape)
         dtypes = step_dtypes(as_published(model, [] if chip is None else [chip]))
         self.bits = dtypes.bits()

@@ -346,6 +346,11 @@ class TrainingPlan(TrainingKeys, Parallelism):
         return self.dp * self.cp
 
     @property
+    def stages(self) -> int:
+        """Pipeline stages: pp [1]."""
+        return self.pp
+
+    @property
     def stage_chips(self) -> int:
         """Chips per pipeline stage: tp * cp * dp [1]."""
         return self.tp * self.replicas

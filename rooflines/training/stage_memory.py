@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rooflines.basics.memo import Memo
 from rooflines.models.architecture import ROUTER, Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
+from rooflines.models.stages import stage_layers
 from rooflines.models.tensor_dtypes import LM_HEAD, bits_of
 from rooflines.theory.costs import BITS_PER_BYTE
 from rooflines.training.optimizers import Elements, optimizer_of, orthogonalization_flops
@@ -299,20 +300,14 @@ def frozen_sizes(sizes: Mapping[str, Fraction], base: Base) -> dict[str, Fractio
 
 
 def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
-    """Split layers over stages: numbers differ by one at most; the last and the first have fewer.
-
-    Layers with an MLP come before those with experts.
-    """
-    min_layers, extra = divmod(shape.layers, plan.pp)
-    order = [*range(1, plan.pp - 1), 0, plan.pp - 1] if plan.pp > 1 else [0]
-    larger_stages = set(order[:extra])
-    stage_layers = [min_layers + (index in larger_stages) for index in range(plan.pp)]
+    """Split layers over stages, see `stage_layers`; with an MLP before those with experts."""
+    layer_counts = stage_layers(shape.layers, plan.pp)
     chunks = plan.pp * plan.interleave
     dense_layers = [0] * plan.pp
     layer = 0
     for chunk in range(chunks):
         stage = chunk % plan.pp
-        size = stage_layers[stage] // plan.interleave
+        size = layer_counts[stage] // plan.interleave
         dense_layers[stage] += max(min(layer + size, shape.mlp_layers) - layer, 0)
         layer += size
     return tuple(
@@ -323,7 +318,7 @@ def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
             index == 0,
             index == plan.pp - 1,
         )
-        for index, layer_count in enumerate(stage_layers)
+        for index, layer_count in enumerate(layer_counts)
     )
 
 

@@ -30,7 +30,7 @@ from rooflines.theory.kernel import (
     Transfer,
     sent_bytes,
 )
-from rooflines.theory.network import ALL_TO_ALL, Route, resolve_axes
+from rooflines.theory.network import ALL_TO_ALL, Route, stage_sends, strided_route
 from rooflines.theory.poly import ONE, ZERO, Poly, constant, total
 from rooflines.theory.resources import (
     MATH,
@@ -280,15 +280,8 @@ class LinkedKernels:
 
     @cached_property
     def _routes(self) -> Memo[ChipGroup, Route]:
-        """Routes between chips in the layout; the inner network joins domain // stride."""
-        return Memo(self._route)
-
-    def _route(self, group: ChipGroup) -> Route:
-        inner, *outer = self.links
-        if outer and inner.domain is not None:
-            inner = replace(inner, domain=max(inner.domain // group.stride, 1))
-        links = inner, *outer
-        return Route(links, resolve_axes(links, (group.chips,)))
+        """Routes between chips in the layout."""
+        return Memo(lambda group: strided_route(self.links, group.chips, group.stride))
 
 
 @dataclass(frozen=True, eq=False)
@@ -920,15 +913,8 @@ def _dispatch_collectives(builder: LayerBuilder, group: Group) -> LayerCollectiv
 
 
 def _stage_transfer(builder: KernelBuilder, plan: SendPlan) -> Transfer:
-    """Transfer of activations to the next stage and gradients to the previous one, stage mean.
-
-    With two networks, neighbours within an inner domain use the inner one.
-    """
+    """Transfer of activations to the next stage and gradients to the previous one, stage mean."""
     pp, route = plan.stages.chips, builder.routes[plan.stages]
-    all_sends, (_, *outer) = plan.interleave * pp - 1, route.levels
-    outer_sends = sum(plan.interleave * level.chips - 1 for level in outer if level.chips > 1)
-    sent = tuple(
-        Fraction(sends, pp) for sends in (all_sends - outer_sends, outer_sends)[: 1 + len(outer)]
-    )
+    sent = tuple(Fraction(sends, pp) for sends in stage_sends(route, plan.interleave))
     payload = builder.token_bytes(builder.shape.D * 2, plan.token_share, "activations")
     return Transfer(ALL_TO_ALL, payload, route, sent)

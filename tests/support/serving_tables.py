@@ -17,7 +17,7 @@ KINDS = {
     **comparison.KINDS,
     "heads": "^tp .*(query|KV) heads|heads of states",
     "dense": "has no experts",
-    "experts": "does not divide the .* experts",
+    "experts": "(does not divide|more than) the .* experts",
     "torus": "^no all-to-all of experts on a torus|^a torus, .*, on which training",
     "B": "^fewer sequences than|^B is no multiple",
     "S": "^S is no multiple",

@@ -82,7 +82,7 @@ def reasons(case, chip, links):
         "memory": "bytes_per_s" not in chip["memory"].get(case["memory"], {}),
         "heads": not shared_evenly(entry, math.prod(axes)),
         "dense": math.prod(ep) > 1 and experts is None,
-        "experts": experts is not None and bool(experts % math.prod(ep)),
+        "experts": experts is not None and math.prod(ep) > experts,
     }
     found = [reason for reason, holds in problems.items() if holds]
     joined = [why_not_joined(links, form) for form in (axes, ep)]

@@ -83,7 +83,10 @@ def weights_on_chip(case):
     held += Fraction(others - sum(part for _, part in few), case.tp)
     bits = embedding * case.bits["head"] + unembedding * case.bits["lm_head"]
     bits = held * case.bits["weights"] + bits / case.tp
-    bits += routed * case.bits["experts"] / (case.tp if case.ep == 1 else case.ep)
+    share = Fraction(1, case.tp)
+    if case.ep > 1:  # whole experts, of which some chips have one more
+        share = Fraction(math.ceil(Fraction(moe["E"], case.ep)), moe["E"]) if moe else Fraction(1)
+    bits += routed * case.bits["experts"] * share
     return bits / 8
 
 

@@ -145,13 +145,17 @@ def needed_by(case, parts):
     experts, chosen = models.routed_among(moe), moe["k"]
     if case.routing == "all" or parts == 1:
         return Fraction(1)
-    each = moe["E"] // parts
     if case.routing == "same":  # its own part is full first, then another
+        each = Fraction(moe["E"], parts)
         return Fraction(math.ceil(models.mean_chosen(moe) / each) - 1, parts - 1)
-    none = Fraction(1)
-    for drawn in range(chosen):
-        none *= max(Fraction(experts - each - drawn, experts - drawn), Fraction(0))
-    return 1 - none
+    sizes = [moe["E"] // parts + (index < moe["E"] % parts) for index in range(parts)]
+    missed = Fraction(0)
+    for each in set(sizes):
+        none = Fraction(1)
+        for drawn in range(chosen):
+            none *= max(Fraction(experts - each - drawn, experts - drawn), Fraction(0))
+        missed += none * Fraction(sizes.count(each), parts)
+    return 1 - missed
 
 
 EVERY_CHIP = 1
