@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +13,7 @@ import polars as pl
 from rooflines.basics.errors import RooflinesError, printable, quote
 from rooflines.cli import output
 from rooflines.dictionary.columns import TRACE_CALLS
+from rooflines.results.atomic import write_bytes
 from rooflines.results.tables import write_csv, write_parquet
 from rooflines.run.jobs import about
 from rooflines.traces.call_frames import call_frame, group_frame
@@ -69,6 +72,7 @@ def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
 @click.option("--compare", is_flag=True, help="Show what changed between two files.")
 @click.option("--on", metavar="ID,...", help="Other chips whose bounds are shown beside.")
 @click.option("--timings", metavar="PATH", help="Write the matmuls as timings, .parquet or .csv.")
+@click.option("--pictures", metavar="FOLDER", help="Draw parts, groups and a step as .png.")
 @output.out_options("Write all calls as .parquet, a row each.")
 @refuses_in_one_line
 @output.prints_frame
@@ -83,6 +87,7 @@ def command(  # noqa: PLR0913, the options
     compare: bool,
     on: str | None,
     timings: str | None,
+    pictures: str | None,
     out: str | None,
     force: bool,
 ) -> output.Printed:
@@ -107,6 +112,7 @@ def command(  # noqa: PLR0913, the options
         rooflines measured trace trace.json.gz --on b200,mi355x
         rooflines measured trace trace.json.gz --out calls.parquet
         rooflines measured trace trace.json.gz --timings matmuls.parquet
+        rooflines measured trace trace.json.gz --pictures pictures
     """
     if compare and len(files) != COMPARED:
         fix = "give the trace before the change and the one after it"
@@ -132,6 +138,9 @@ def command(  # noqa: PLR0913, the options
         write_parquet(pl.concat(frames).lazy(), out, about([], TRACE_CALLS, chip=chips))
     if timings is not None:
         _write_timings(answers, timings)
+    if pictures is not None:
+        for answer in answers:
+            _draw(answer, Path(pictures))
     if compare:
         before, after = answers
         changes = change_frame(before, after)
@@ -168,6 +177,16 @@ def _write_timings(answers: Sequence[LaidTrace], path: str) -> None:
     else:
         chips = ",".join(sorted(frame["chip"].unique()))
         write_parquet(frame.lazy(), path, about([], (), chip=chips))
+
+
+def _draw(laid: LaidTrace, folder: Path) -> None:
+    """Draw a trace's pictures; those with the same name are replaced."""
+    from rooflines.charts.kit.render import png  # noqa: PLC0415, slow to import
+    from rooflines.charts.trace_pictures import PICTURES  # noqa: PLC0415, as above
+
+    stem = re.sub(r"\.(json|gz|sqlite|csv)\b", "", laid.name)
+    for name, view in PICTURES.items():
+        write_bytes(folder / f"{stem}-{name}.png", png(view(laid).spec()))
 
 
 def _record(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.traces.trace_records import Activity, ActivityKind, Trace
 
@@ -97,22 +97,24 @@ def device_accounts(trace: Trace) -> list[DeviceAccount]:
     return [device_account(activities) for activities in by_device.values()]
 
 
-def _order(activity: Activity) -> tuple[int, int, int, str, str]:
+def activity_order(activity: Activity) -> tuple[int, int, int, str, str]:
     """Activity order that does not depend on the file's."""
     precedence = PRECEDENCE[activity.kind]
     correlation = str(activity.correlation)
     return activity.begin_ns, activity.end_ns, precedence, activity.stream, correlation
 
 
-def device_account(activities: Iterable[Activity]) -> DeviceAccount:
-    """A device's account.
+def owner_intervals(
+    ordered: Sequence[Activity],
+) -> Iterator[tuple[int, int, Activity | None, Activity | None]]:
+    """Intervals between begins and ends, each with its owner or with the activity that ends a gap.
 
     Args:
-        activities: Its activities; their owned and idle parts are set.
+        ordered: A device's activities, by `activity_order`.
+
+    Yields:
+        Begin and end [ns], the owner if any activity runs, else the activity that begins next.
     """
-    ordered = sorted(activities, key=_order)
-    last_ns = max(activity.end_ns for activity in ordered)
-    account = DeviceAccount(ordered[0].device, ordered[0].begin_ns, last_ns)
     edges = sorted({edge for activity in ordered for edge in (activity.begin_ns, activity.end_ns)})
     running: list[tuple[int, int, int]] = []
     begun = 0
@@ -125,9 +127,41 @@ def device_account(activities: Iterable[Activity]) -> DeviceAccount:
         while running and ordered[running[0][2]].end_ns <= left:
             heapq.heappop(running)
         if running:
-            ordered[running[0][2]].owned_ns += right - left
+            yield left, right, ordered[running[0][2]], None
         else:
-            _charge_gap(account, ordered[begun], left, right)
+            yield left, right, None, ordered[begun]
+
+
+def gap_parts(activity: Activity, left: int, right: int) -> tuple[int, int, int]:
+    """Parts of a gap that an activity ends: not launched, in the call, queued [ns].
+
+    Args:
+        activity: The activity; a late launch is cut at its begin.
+        left: Begin of the gap [ns].
+        right: End of the gap [ns].
+    """
+    gap = right - left
+    if activity.launch is None:
+        return 0, 0, gap
+    late = min(max(activity.launch.begin_ns - left, 0), gap)
+    called = min(max(activity.launch.end_ns - left, 0), gap) - late
+    return late, called, gap - late - called
+
+
+def device_account(activities: Iterable[Activity]) -> DeviceAccount:
+    """A device's account.
+
+    Args:
+        activities: Its activities; their owned and idle parts are set.
+    """
+    ordered = sorted(activities, key=activity_order)
+    last_ns = max(activity.end_ns for activity in ordered)
+    account = DeviceAccount(ordered[0].device, ordered[0].begin_ns, last_ns)
+    for left, right, owner, following in owner_intervals(ordered):
+        if owner is not None:
+            owner.owned_ns += right - left
+        elif following is not None:
+            _charge_gap(account, following, left, right)
     for activity in ordered:
         account.total_ns += activity.duration_ns
         account.busy_ns += activity.owned_ns
@@ -142,13 +176,8 @@ def device_account(activities: Iterable[Activity]) -> DeviceAccount:
 
 
 def _charge_gap(account: DeviceAccount, activity: Activity, left: int, right: int) -> None:
-    """Charge idle time to the activity that ends it; a late launch is cut at its begin."""
-    gap = right - left
-    late = called = 0
-    if activity.launch is not None:
-        late = min(max(activity.launch.begin_ns - left, 0), gap)
-        called = min(max(activity.launch.end_ns - left, 0), gap) - late
-    queued = gap - late - called
+    """Charge idle time to the activity that ends it."""
+    late, called, queued = gap_parts(activity, left, right)
     activity.idle_host_ns, activity.idle_call_ns, activity.idle_device_ns = late, called, queued
     account.not_launched_ns += late
     account.in_call_ns += called

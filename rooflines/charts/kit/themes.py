@@ -108,6 +108,8 @@ class Theme:
     on_resource: str
     measured: str
     estimate: str
+    above: str
+    idle: tuple[str, str, str]
     resources: tuple[str, ...]
     region_words: tuple[str, str]
     region_opacity: float
