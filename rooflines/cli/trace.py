@@ -147,7 +147,10 @@ def command(  # noqa: PLR0913, the options
         return changes, change_text(before, after), changes.to_dicts()
     sentences = [*compare_ranks(answers).sentences()]
     alone = sentences if len(answers) == 1 else ()
-    screens = [trace_text(answer, other_chips, alone) for answer in answers]
+    screens = [
+        trace_text(answer, other_chips, alone, frame)
+        for answer, frame in zip(answers, frames, strict=True)
+    ]
     if sentences and not alone:
         screens.append("\n".join(map(RANKS.format, sentences)))
     text = "\n\n".join(screens)

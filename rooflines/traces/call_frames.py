@@ -33,6 +33,9 @@ OUTLIER_RATIO = 3.0
 OUTLIER_SHARE = 0.001
 """Share of the busy time that an outlier takes beyond the median, at least [1]."""
 
+PART_ROWS = 1 << 13
+"""Rows that are Python objects at a time [1]."""
+
 INTEGERS = ("step", "launches")
 """Columns of whole numbers."""
 
@@ -46,10 +49,9 @@ def call_frame(laid: LaidTrace, calls: Sequence[BoundedCall] | None = None) -> p
         laid: The trace.
         calls: Its calls with other bounds; None: those on its chip.
     """
-    shown = laid.calls if calls is None else calls
+    shown = sorted(laid.calls if calls is None else calls, key=_begin)
     first_ns = min(account.begin_ns for account in laid.accounts)
     times = laid.library_times if calls is None else {}
-    rows = [_row(bounded, laid.name, first_ns, times.get(id(bounded.call))) for bounded in shown]
     schema: dict[str, Any] = {
         column.name: pl.String
         if not column.unit
@@ -58,8 +60,23 @@ def call_frame(laid: LaidTrace, calls: Sequence[BoundedCall] | None = None) -> p
         else pl.Float64
         for column in TRACE_CALLS
     }
-    columns = {name: [row[name] for row in rows] for name in schema}
-    return pl.DataFrame(columns, schema=schema).sort("start_s", "device", "op", maintain_order=True)
+    name = laid.name
+    parts = [pl.DataFrame(schema=schema)]
+    for start in range(0, len(shown), PART_ROWS):
+        rows = [
+            _row(bounded, name, first_ns, times.get(id(bounded.call)))
+            for bounded in shown[start : start + PART_ROWS]
+        ]
+        columns = {column: [row[column] for row in rows] for column in schema}
+        parts.append(pl.DataFrame(columns, schema=schema))
+    return pl.concat(parts)
+
+
+def _begin(bounded: BoundedCall) -> tuple[int, str, str]:
+    """Begin of a call, device and name: an order that does not depend on the file's."""
+    activities = bounded.call.activities
+    begin_ns = min(activity.begin_ns for activity in activities)
+    return begin_ns, activities[0].device, bounded.call.name
 
 
 def _row(
@@ -116,7 +133,8 @@ def group_frame(calls: pl.DataFrame) -> pl.DataFrame:
     is_layer = pl.col("shape").str.starts_with(LAYER)
     has_bound = pl.col("t_lower_s").is_not_null()
     return (
-        calls.filter(pl.col("origin") != "before")
+        calls.lazy()  # copies the columns that are used, and no others
+        .filter(pl.col("origin") != "before")
         .with_columns(shape=pl.when(is_layer).then(pl.lit("")).otherwise("shape"))
         .group_by("op", "shape", "kind")
         .agg(
@@ -130,6 +148,7 @@ def group_frame(calls: pl.DataFrame) -> pl.DataFrame:
         )
         .with_columns(loses_s=pl.when("is_bounded").then("headroom_s").otherwise("seconds"))
         .sort(["loses_s", "op", "shape", "kind"], descending=[True, False, False, False])
+        .collect()
     )
 
 

@@ -11,12 +11,12 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from rooflines.traces.trace_records import HostEvent, HostLaunch
+from rooflines.traces.trace_records import HostEvent, HostLaunch, Operator
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rooflines.traces.trace_records import Activity, Annotation, Operator, Trace
+    from rooflines.traces.trace_records import Activity, Annotation, Trace
 
 GRAPH_LAUNCH = re.compile(r"(cuda|hip)GraphLaunch|cuGraphLaunch", re.IGNORECASE)
 """Launch calls that submit a whole graph, whose kernels have no operator."""
@@ -68,27 +68,33 @@ def attribute(trace: Trace) -> None:
         trace: Changed.
     """
     nest(trace)
-    launches: dict[object, list[HostLaunch]] = defaultdict(list)
-    for launch in sorted(trace.launches, key=attrgetter("begin_ns")):
-        launches[launch.correlation].append(launch)
-    externals = {
-        operator.external: operator for operator in trace.operators if operator.external is not None
-    }
+    launches: dict[object, HostLaunch] = {}
+    repeated: dict[object, list[HostLaunch]] = {}
+    for submitted in sorted(trace.launches, key=attrgetter("begin_ns")):
+        first = launches.setdefault(submitted.correlation, submitted)
+        if first is not submitted:
+            repeated.setdefault(submitted.correlation, [first]).append(submitted)
+    without_launch = []
     for activity in trace.activities:
-        candidates = None
-        if activity.correlation is not None:
-            candidates = launches.get(activity.correlation)
-        if candidates:
-            activity.launch = _last_before(candidates, activity)
-            activity.operator = activity.launch.parent
+        number = activity.correlation
+        launch = None if number is None else launches.get(number)
+        if launch is not None:
+            if number in repeated:
+                launch = _last_before(repeated[number], activity)
+            activity.launch = launch
+            activity.operator = launch.parent
         elif activity.external is not None:
-            activity.operator = externals.get(activity.external)
+            without_launch.append(activity)
+    wanted = {activity.external for activity in without_launch}
+    externals = {
+        operator.external: operator for operator in trace.operators if operator.external in wanted
+    }
+    for activity in without_launch:
+        activity.operator = externals.get(activity.external)
 
 
 def _last_before(candidates: list[HostLaunch], activity: Activity) -> HostLaunch:
     """Last launch that began before an activity's end; the last one if none did."""
-    if len(candidates) == 1:
-        return candidates[0]
     before = [launch for launch in candidates if launch.begin_ns <= activity.end_ns]
     return (before or candidates)[-1]
 
@@ -98,6 +104,22 @@ def ancestors(event: Operator | Annotation | None) -> Iterator[Operator | Annota
     while event is not None:
         yield event
         event = event.parent
+
+
+def forget_unused(trace: Trace) -> None:
+    """Drop operators around no launch, most of a file's: their memory serves what follows.
+
+    Args:
+        trace: Changed; its activities have their operators.
+    """
+    used: dict[int, Operator] = {}
+    for activity in trace.activities:
+        for event in ancestors(activity.operator):
+            if id(event) in used:
+                break
+            if isinstance(event, Operator):
+                used[id(event)] = event
+    trace.operators = [*used.values()]
 
 
 def is_graph_launch(launch: HostLaunch | None) -> bool:

@@ -15,7 +15,7 @@ from rooflines.measured.catalogues import Catalogues
 from rooflines.traces.bound_times import TraceRates
 from rooflines.traces.captures import join_capture
 from rooflines.traces.device_accounts import DeviceAccount, device_accounts
-from rooflines.traces.host_tree import attribute
+from rooflines.traces.host_tree import attribute, forget_unused
 from rooflines.traces.model_calls import model_calls
 from rooflines.traces.span_parts import (
     NS_PER_S,
@@ -186,6 +186,7 @@ def prepared_trace(path: str) -> Trace:
     check_activities(trace)
     attribute(trace)
     mark_steps(trace)
+    forget_unused(trace)
     return trace
 
 

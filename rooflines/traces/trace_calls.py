@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rooflines.fits.nsight import short_name
@@ -45,6 +46,7 @@ COPIES = ("copy", "set")
 """Kinds of activities that move bytes alone."""
 
 
+@lru_cache(1 << 16)
 def kernel_label(name: str) -> str:
     """Kernel name without types and parameters."""
     return short_name(name).partition("<")[0][:MAX_KERNEL_NAME]

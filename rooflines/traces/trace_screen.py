@@ -76,7 +76,10 @@ def percent_text(share: float) -> str:
 
 
 def trace_text(
-    laid: LaidTrace, other_chips: Sequence[str] = (), rank_lines: Sequence[str] = ()
+    laid: LaidTrace,
+    other_chips: Sequence[str] = (),
+    rank_lines: Sequence[str] = (),
+    calls: pl.DataFrame | None = None,
 ) -> str:
     """Answer to where the time went, at most 40 lines by 130 characters.
 
@@ -84,8 +87,9 @@ def trace_text(
         laid: The trace.
         other_chips: Chips whose bounds are shown beside.
         rank_lines: Sentences on the trace's ranks.
+        calls: Table of its calls; None: computed here.
     """
-    frame = call_frame(laid)
+    frame = call_frame(laid) if calls is None else calls
     head = [_title(laid), _verdict(laid), "", *_parts(laid), "", *_groups(frame)]
     notes = [*map(RANKS.format, rank_lines), *_notes(laid, frame, other_chips)]
     room = MAX_LINES - len(head) - 1
@@ -258,10 +262,15 @@ def _library(laid: LaidTrace) -> Iterator[str]:
 
 def _short(laid: LaidTrace, frame: pl.DataFrame) -> Iterator[str]:
     """Short kernels, where they take much busy time."""
-    short = frame.filter(
-        pl.col("kernel_s") / pl.col("launches") < SHORT_S,
-        pl.col("t_lower_s").is_not_null(),
-        pl.col("origin") != "before",
+    short = (
+        frame.lazy()
+        .filter(
+            pl.col("kernel_s") / pl.col("launches") < SHORT_S,
+            pl.col("t_lower_s").is_not_null(),
+            pl.col("origin") != "before",
+        )
+        .select("seconds", "t_lower_s", "launches")
+        .collect()
     )
     time_s = float(short["seconds"].sum())
     if time_s > NOTED_SHARE * laid.busy_ns / NS_PER_S:
