@@ -11,11 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from documents import DOCS
+from example_trace import write_examples
 from gallery import PROFILE
 
 from rooflines.cli.main import run
 
 MEASURE = DOCS / "measure.md"
+TRACE = DOCS / "trace.md"
 
 COMMAND_BLOCK = re.compile(r"^```text\n\$ rooflines ([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """A block with a command and its output."""
@@ -46,13 +48,14 @@ def _current(screen: re.Match[str]) -> str:
 
 
 def printed(typed: str) -> str:
-    """Standard output of a command, in a folder with the profile that pages name.
+    """Standard output of a command, in a folder with the profile and traces that pages name.
 
     Raises:
         ValueError: The command fails.
     """
     with TemporaryDirectory() as folder, chdir(folder):
         shutil.copy(PROFILE, Path("kernels.csv"))
+        write_examples(Path())
         output, errors = BytesIO(), StringIO()
         screen = TextIOWrapper(output, encoding="utf-8", write_through=True)
         with redirect_stdout(screen), redirect_stderr(errors):

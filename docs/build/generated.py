@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import gallery
 from accuracy_page import ACCURACY, JUDGED_RUNS, judged_text, with_errors
 from answers import with_answers
-from command_output import MEASURE, with_output
+from command_output import MEASURE, TRACE, with_output
 from config_page import CONFIG_REFERENCE, CONTRIBUTING, with_reference, with_tolerances
 from docstring_tables import MAP, with_guarantees, with_rooms
 from documents import PICTURES, README, RESULTS, ROOT, SCHEMA, VEGA, config_schema, vega_script
@@ -61,6 +61,7 @@ TEXTS: Mapping[Path, tuple[Callable[[str], str], ...]] = {
     FAQ: (with_held_out_errors,),
     **dict.fromkeys(gallery.PAGES, (gallery.with_gallery,)),
     MEASURE: (gallery.with_gallery, with_output),
+    TRACE: (with_output,),
     BOOK: (gallery.with_gallery, with_book_numbers),
     RESULTS: (with_outputs, gallery.with_gallery),
 }

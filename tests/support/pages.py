@@ -7,6 +7,7 @@ import shutil
 from typing import NamedTuple
 
 from documents import DOCS, README, ROOT
+from example_trace import write_examples
 from hf_configs import config_of
 from timed import timings
 
@@ -95,7 +96,7 @@ LONG = "rooflines measured measure"
 
 
 def prepare(folder):
-    """Write the files that pages name: a model, its config.json, timings, a profile."""
+    """Write the files that pages name: a model, its config.json, timings, a profile, traces."""
     TIMINGS.write_csv(folder / "timings.csv")
     own_model = blocks(DOCS / "write-a-config.md", "yaml")[-1]
     (folder / "own-model.yaml").write_text(own_model, encoding="utf-8")
@@ -105,6 +106,7 @@ def prepare(folder):
     )
     shutil.copy(ROOT / "tests/cases/nsight/h200.csv", folder / "kernels.csv")
     shutil.copy(ROOT / "tests/cases/foreign/vllm-serve.json", folder / "result.json")
+    write_examples(folder)
 
 
 def arguments(page):
