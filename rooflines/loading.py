@@ -357,7 +357,8 @@ def _check_chip_parts(config: SweepKeys, chips: Mapping[str, Chip]) -> None:
     networks = dict.fromkeys(network for chip in chips.values() for network in chip.networks)
     joining: dict[KeyPath, list[str]] = {("network",): [*chain(*(config.network or ()))]}
     if isinstance(config, ModelSweepConfig) and config.pools is not None:
-        for name, pool in config.pools:
+        for name in ("prefill", "decode"):
+            pool = getattr(config.pools, name)
             joining["pools", name, "network"] = (pool and pool.network) or []
     with Mistakes() as mistakes:
         for level in config.memory:

@@ -19,12 +19,12 @@ from rooflines.serving.deployments import (
     POOLS,
     Limits,
     Search,
-    chips_for,
     handover,
     is_tie,
 )
 from rooflines.serving.front import front
 from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, SERIAL_KEY, ServerTable
+from rooflines.sweep.prompt_times import longest_step
 
 ROOMY = {"base": "h100-sxm", "memory.hbm.capacity_bytes": 1e13}
 """An H100 whose memory ends no batch."""
@@ -169,14 +169,14 @@ def test_the_best_of_16_chips_within_20_ms(basis, name, batch, expected, req_per
 )
 def test_chips_for_a_load(basis, load, users, chips, name):
     search = Search(servers(), basis, 16, Limits(0.02, 2.0))
-    needed = chips_for(search, (MIXED, POOLS), load=load, users=users)[0]
+    needed = search.needed((MIXED, POOLS), load=load, users=users)[0]
     assert (needed.chips, needed.name) == (chips, name)
 
 
 def test_a_cache_is_handed_over():
     search = Search(servers(), LOWER_KEY, 16, Limits(0.02))
     server = servers().servers["tp8"]
-    sent: Any = handover(servers(), search.pool(server, server, 1, 1))
+    sent: Any = handover(search, search.pool(server, server, 1, 1))
     assert (sent.cache_bytes, float(f"{sent.time_s:.6g}")) == (2_684_354_560, 0.00671089)
 
 
@@ -357,7 +357,13 @@ def test_rows_of_a_plan_agree_with_python(capsys):
         (("--tpot", "2ms"), "the quickest token takes", "allow that"),
         (("--ttft", "50ms"), "a prompt of 8,192 tokens alone takes at least 83.5 ms", "allow that"),
         (("--load", "50", "--users", "9"), "two loads", "give one of them"),
-        (("--goal", "latency"), "goal is 'latency', which is no goal", "throughput, cost"),
+        (("--goal", "latency"), "goal is 'latency', which is no goal", "min-chips or cost"),
+        (("--cached", "50"), "--cached is 50", "--cached 50%"),
+        (("--cached", "1"), "its last token is always computed", "such as 0.5"),
+        (("--draft", "tokens=3"), "without the mean number", "--draft tokens=3,accepted=1.8"),
+        (("--busy", "2"), "--busy is 2, which is no share", "such as 0.9"),
+        (("--engine", "tgi"), "engine is 'tgi'", "vllm, sglang or trtllm"),
+        (("--calibration", "tgi"), "calibration is 'tgi'", "use one of"),
         (("--only", "both"), "only is 'both'", "mixed, pools"),
         (("B=4",), "a plan searches the batch", "leave them out"),
         (("--split", "tp8-pp2"), "pp", ""),
@@ -369,6 +375,17 @@ def test_a_wrong_plan_is_refused_with_a_fix(capsys, words, problem, fix):
     message = refused(capsys, *QUESTION, *words)
     assert problem in message
     assert fix in message
+
+
+def test_several_wrong_limits_are_said_at_once_with_one_line_that_runs(capsys):
+    wrong = ("--tpot", "30", "--cached", "50", "--draft", "tokens=3", "--only", "mixed")
+    message = refused(capsys, *QUESTION, *wrong)
+    for part in ("--tpot is 30 seconds", "--cached is 50", "--draft is tokens=3"):
+        assert part in message
+    (line,) = (line for line in message.splitlines() if line.startswith("  try: "))
+    for part in ("--tpot 30ms", "--cached 50%", "--draft tokens=3,accepted=1.8"):
+        assert part in line
+    assert "Best" in said(capsys, *line.split()[2:])
 
 
 def test_missing_parts_are_said_at_once(capsys):
@@ -473,6 +490,7 @@ def test_a_written_config_has_a_row_with_the_numbers_of_each_mixed_server(tmp_pa
     [
         ((), "has no rows for two pools", "add --only mixed"),
         (("--only", "mixed", "--bound"), "this plan has none", "without --bound"),
+        (("--only", "mixed", "--load", "9"), "no whole numbers", "leave out --load"),
         (
             ("--only", "mixed", "--set", "memory.hbm.bytes_per_s=4e12"),
             "--set or --config change them",
@@ -487,3 +505,101 @@ def test_a_config_that_has_no_such_rows_is_refused(words, problem, fix, tmp_path
     assert problem in message
     assert fix in message
     assert not path.exists()
+
+
+# ---------------------------------------------------------------- caches, drafts, loads, two chips
+
+
+def rows_of(chip="h100-sxm", **keys):
+    keys = {"chips": 8, "isl": 2048, "osl": 256, "tpot_s": 0.02, "dtypes": "bf16", **keys}
+    return rooflines.serve("llama-3.1-8b", chip, **keys).to_dicts()
+
+
+def test_a_cached_prefix_and_a_draft_yield_more():
+    plain, cached = rows_of(), rows_of(cached=0.5)
+    drafted = rows_of(draft={"tokens": 3, "accepted": 1.8})
+    rates = [rows[0]["req_per_s"] for rows in (plain, cached, drafted)]
+    assert rates[0] < rates[1]
+    assert rates[0] < rates[2] <= 2.8 * rates[0]
+    by_name = {row["deployment"]: row for row in plain}
+    for row in cached:
+        if row["deployment"] in by_name:
+            assert row["ttft_lower_s"] < by_name[row["deployment"]]["ttft_lower_s"]
+
+
+def test_batches_fall_to_what_a_load_needs():
+    full = {row["deployment"]: row for row in rows_of()}
+    half = min(row["req_per_s"] for row in full.values()) / 2
+    for row in rows_of(load=half):
+        assert row["req_per_s"] == pytest.approx(half)
+        assert row["limit"] == "load"
+        same = full.get(row["deployment"])
+        assert same is None or (row["batch"] < same["batch"] and row["tpot_s"] <= same["tpot_s"])
+    most = max(row["req_per_s"] for row in full.values())
+    assert [row["req_per_s"] for row in rows_of(load=2 * most)] == [
+        row["req_per_s"] for row in full.values()
+    ]
+
+
+def test_chips_beyond_a_load_are_said(capsys):
+    words = ("serve", "llama-3.1-8b", "2xh100-sxm", "isl=2048", "osl=256", "bf16", "--load", "500")
+    assert "more than are given" in said(capsys, *words, "--tpot", "20ms")
+
+
+def test_the_fewest_chips_for_a_load():
+    rows = rows_of(goal="min-chips", load=200)
+    assert [row["chips"] for row in rows] == sorted(row["chips"] for row in rows)
+    assert all(row["req_per_s"] >= 200 * (1 - 1e-9) for row in rows)
+    assert all(row["chips"] == row["chips_used"] for row in rows)
+    assert rows_of(goal="min-chips")[0]["chips"] == 1
+
+
+def test_p90_keeps_the_limit_if_it_has_to():
+    assert max(row["tpot_p90_s"] for row in rows_of()) > 0.02
+    assert max(row["tpot_p90_s"] for row in rows_of(sure=True)) <= 0.02 * (1 + 1e-12)
+
+
+def test_prefill_is_no_busier_than_asked():
+    busy = [row["prefill_busy"] for row in rows_of(busy=0.8, only="pools")]
+    assert max(busy) <= 0.8 * (1 + 1e-12)
+    assert max(row["prefill_busy"] for row in rows_of(only="pools")) > 0.8
+
+
+def test_prompts_on_another_kind_of_chip():
+    rows = rows_of("h100-sxm+b200")
+    assert {(row["kind"], row["prefill_chip"], row["chip"]) for row in rows} == {
+        ("pools", "h100-sxm", "b200")
+    }
+    alone = {row["deployment"]: row for row in rows_of(only="pools")}
+    shared = next(row for row in rows if row["deployment"] in alone)
+    assert shared["ttft_s"] == alone[shared["deployment"]]["ttft_s"]
+    prices = {name: chip_entries()[name].lowest_price() for name in ("h100-sxm", "b200")}
+    reading, writing = (prices[name].usd_per_hour for name in prices)
+    spread = shared["usd_per_hour"]
+    assert 8 * min(reading, writing) < spread < 8 * max(reading, writing)
+    in_out = shared["usd_per_mtok_input"] * 2048 + shared["usd_per_mtok_output"] * 256
+    assert in_out / 1e6 == pytest.approx(shared["usd_per_request"])
+
+
+def test_the_longest_gap_between_tokens():
+    """64 sequences beside a chunk of 8,128 tokens: 152.894 ms, in an eighth of the steps."""
+    server = servers().servers["tp8"]
+    gap: Any = longest_step(server.case, server.request, 64, 8192)
+    assert gap.seconds.lower == pytest.approx(0.152894, abs=1e-6)
+    assert gap.share == 0.125
+    assert longest_step(server.case, server.request, 64, 64) is None
+
+
+def test_a_plan_without_chips_in_python():
+    rows = rows_of(chips=None, ttft_s=0.2)
+    assert {row["chips"] for row in rows} == {1}
+
+
+def test_laws_of_money_and_goodput():
+    for row in rows_of(ttft_s=1.0):
+        parts = row["usd_per_mtok_input"] * 2048 + row["usd_per_mtok_output"] * 256
+        assert parts == pytest.approx(row["usd_per_mtok_total"] * (2048 + 256))
+        assert row["goodput_req_per_s"] in (0, row["req_per_s"])
+        assert row["memory_share"] <= 1
+        latency = row["ttft_s"] + 256 * row["tpot_s"]
+        assert row["concurrency"] == pytest.approx(row["req_per_s"] * latency)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.basics.text import seconds
 from rooflines.config.model_fields import Request
-from rooflines.evaluation.requests import first_token
 from rooflines.models.architecture import DECODE
 from rooflines.sweep.exact_times import exact_step_seconds
+from rooflines.sweep.prompt_times import prompt_seconds
 from rooflines.sweep.step_sweep import ModelSweep
 from rooflines.sweep.training_sweep import TrainingSweep
 from rooflines.theory.routing import SAME, UNIFORM
@@ -93,7 +93,7 @@ def any_routing_bounds(sweep: ModelSweep, step: Step) -> AnyRoutingBounds | None
     least = exact_step_seconds(case, replace(step, routing=SAME)).lower
     if case.phase != DECODE:
         return AnyRoutingBounds(least, None)
-    return AnyRoutingBounds(least, first_token(case, Request(input=step.S, output=1)).lower)
+    return AnyRoutingBounds(least, prompt_seconds(case, Request(input=step.S, output=1)).lower)
 
 
 def bound_phrase(bound_s: float, any_routing_s: float | None, behind: str = "") -> str:

@@ -28,7 +28,6 @@ from rooflines.basics.numbers import MAX_SIZE, first
 from rooflines.config.model_fields import LEVER_AXES, Request
 from rooflines.dictionary.columns import ALWAYS, FOUND, HEADS, NEVER
 from rooflines.evaluation.measured_times import rate_works
-from rooflines.evaluation.requests import first_token
 from rooflines.evaluation.row_frames import KernelTable, table_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
 from rooflines.fits.estimate_band import estimate_band, in_flight_range, waiting_of
@@ -47,6 +46,7 @@ from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.operation_sweep import Sweep
 from rooflines.sweep.pipelines import is_pipelined
+from rooflines.sweep.prompt_times import prompt_seconds, prompts_seconds
 from rooflines.sweep.step_sweep import ModelSweep, StepCase
 from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.kernel import OFFLOAD_BYTES
@@ -542,8 +542,12 @@ def _waiting(
 
 
 def _first_token(case: StepCase, step: Step) -> StepSeconds | None:
-    """Times of a prompt of S tokens on every replica; None in prefill."""
-    return first_token(case, Request(input=step.S, output=1)) if case.phase == DECODE else None
+    """Times of a prompt of S tokens; estimated on every replica, as waiting is; None in prefill."""
+    if case.phase != DECODE:
+        return None
+    request = Request(input=step.S, output=1)
+    together = prompts_seconds(case, request)
+    return prompt_seconds(case, request)._replace(estimate=together.estimate)
 
 
 def _next_token(sweep: ModelSweep, step: Step) -> StepSeconds | None:
@@ -618,7 +622,7 @@ def _prompt_time(case: StepCase, step: Step) -> float | None:
     """Estimated time for a prompt that is read between decode steps [s]."""
     if case.engine is None:
         return None
-    first_s = first_token(case, Request(input=step.S, output=1)).estimate
+    first_s = prompts_seconds(case, Request(input=step.S, output=1)).estimate
     return None if first_s is None else case.engine.prompts * first_s
 
 

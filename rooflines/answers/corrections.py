@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from rooflines.answers.question_words import Question
     from rooflines.hardware.entries import Chip
 
+WRITTEN = re.compile(r"write (\S+)")
+"""Fix that is one word to write."""
+
 MAX_ROUNDS = 8
 """Repairs after which a line is given up [1]."""
 
@@ -159,8 +162,7 @@ class _Repair:
         place = error.where
         names = [name.strip() for name in place.split(",")]
         if names[0].startswith("--") or key_name(place) in OPTION_KEYS:
-            for name in names:
-                self.drop(name)
+            self.option(error, names)
         elif place in ("chip", "chips"):
             self.chip(error)
         elif place == "model":
@@ -324,6 +326,15 @@ class _Repair:
             after = max((SPLITS.index(name) for name in typed if name in SPLITS), default=-1)
             later = list(SPLITS[after + 1 :])
             self.words += later[:1]
+
+    def option(self, error: RooflinesError, names: Sequence[str]) -> None:
+        """Write what the fix says in an option, where it is one word, or leave the option out."""
+        written = WRITTEN.fullmatch(error.fix)
+        for name in names:
+            if written and name.startswith("--") and key_name(name) in self.options:
+                self.options[key_name(name)] = written[1]
+            else:
+                self.drop(name)
 
     def drop(self, place: str) -> None:
         """Leave out an option, and its words."""

@@ -13,28 +13,29 @@ from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import catalogues_in, model_question, question_sweep
 from rooflines.answers.typed_options import split_names
-from rooflines.basics.errors import RooflinesError, at_path, check_choice, quote
+from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
 from rooflines.basics.text import counted, percent, seconds, si, significant
-from rooflines.config.model_fields import MAX_CHIPS
+from rooflines.config.model_fields import MAX_CHIPS, cached_share
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.split import Split
 from rooflines.serving.deployments import (
     COST,
     GOALS,
+    MIN_CHIPS,
     MIXED,
     POOLS,
     THROUGHPUT,
     Deployment,
     Limits,
     Search,
-    chips_for,
     handover,
     is_tie,
 )
 from rooflines.serving.front import front
 from rooflines.serving.servers import ServerTable
+from rooflines.sweep.prompt_times import LongestStep, longest_step
 from rooflines.sweep.step_sweep import ModelSweep
 
 if TYPE_CHECKING:
@@ -61,6 +62,20 @@ MAX_GROWTH = 6
 
 SECONDS_PER_HOUR, TOKENS_PER_MTOK = 3600.0, 1e6
 
+SERVER_CHIPS = 16
+"""Chips of the largest servers where the fewest chips are asked for, and none are typed [1]."""
+
+MAX_ROWS = 12
+"""Deployments by fewest chips, at most [1]."""
+
+GOALS_FIX = "write throughput, min-chips or cost; the lowest TPOT ends the front: add --tpot"
+
+MORE: tuple[tuple[str, Mapping[str, Any], Mapping[str, object]], ...] = (
+    ("half of the prompt cached", {"cached": 0.5}, {}),
+    ("a draft of 3 with 1.8 accepted", {}, {"draft": {"tokens": 3, "accepted": 1.8}}),
+)
+"""Changes that the last line prices: parts of a request, and options."""
+
 MAX_FEWEST = 128
 """Largest number of chips that is tried where none is typed [1]."""
 
@@ -73,6 +88,7 @@ ENDS = {
     "tpot": "TPOT",
     "tile": "whole tiles",
     "prefill": "prefill",
+    "load": "load",
 }
 """Reasons for a batch, in words."""
 
@@ -120,7 +136,12 @@ class ServeRequest:
         load: Requests a second that chips are counted for [1/s].
         users: Requests in flight that chips are counted for [1].
         kinds: Kinds that are wanted.
-        goal: Rank: `throughput` or `cost`.
+        goal: Rank: `throughput`, `cost` or `min-chips`.
+        cached: Share of every prompt in a prefix cache, to below 1 [1].
+        max_batched_tokens: Tokens of a step at most; None: the engine's, if one is asked for [1].
+        busy: Largest time share in which servers of a prefill pool read prompts [1].
+        sure: True if TPOT's p90 keeps its limit, not the estimate alone.
+        more: True to say what fp8, a cached half and a draft would yield.
     """
 
     prompt: int
@@ -132,6 +153,21 @@ class ServeRequest:
     users: float | None = None
     kinds: tuple[str, ...] = DEPLOYMENT_KINDS
     goal: str = THROUGHPUT
+    cached: float = 0.0
+    max_batched_tokens: int | None = None
+    busy: float = 1.0
+    sure: bool = False
+    more: bool = False
+
+    @property
+    def limits(self) -> Limits:
+        """Latencies to keep, without TPOT."""
+        return Limits(
+            ttft_s=math.inf if self.ttft_s is None else self.ttft_s,
+            busy=self.busy,
+            sure=self.sure,
+            load=self.load if self.goal != MIN_CHIPS else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -160,14 +196,21 @@ def serve(  # noqa: PLR0913, the parts of a question
     model: str | Model,
     on: str | Sequence[str],
     *,
-    chips: int,
     isl: int,
     osl: int,
+    chips: int | None = None,
     tpot_s: float | Sequence[float] | None = None,
     ttft_s: float | None = None,
+    load: float | None = None,
+    users: float | None = None,
     dtypes: str | Mapping[str, object] | None = None,
+    cached: float = 0.0,
+    draft: Mapping[str, float] | None = None,
+    max_batched_tokens: int | None = None,
     only: str | None = None,
     goal: str = THROUGHPUT,
+    busy: float = 1.0,
+    sure: bool = False,
     split: str | None = None,
     bound: bool = False,
     config: HasCatalogues | None = None,
@@ -182,15 +225,26 @@ def serve(  # noqa: PLR0913, the parts of a question
 
     Args:
         model: As in `explain_model`.
-        on: Ids of chips, each an answer of its own.
-        chips: Given chips of each kind; idle ones count [1].
+        on: Ids of chips, each an answer of its own; `h100+b200` reads prompts on the first and
+            writes answers on the second.
         isl: Prompt tokens [1].
         osl: Answer tokens [1].
+        chips: Given chips of each kind, idle ones too; None: the fewest of 1, 2, 4, ... that keep
+            the limits [1].
         tpot_s: Limit on the mean token time, or several [s]; None: none.
         ttft_s: Limit on a prompt's time on an idle server, held against its bound [s].
+        load: Requests a second: batches fall to what it needs [1/s]; None: as many as possible.
+        users: Requests in flight; with `goal="min-chips"` chips are counted for them [1].
         dtypes: As in `explain_model`.
+        cached: Share of every prompt in a prefix cache, to below 1 [1].
+        draft: Speculative decoding, `{"tokens": 3, "accepted": 1.8}`; None: none.
+        max_batched_tokens: Tokens of a step at most, for the longest gap between tokens; None:
+            the engine's, if one is asked for [1].
         only: `mixed` or `pools`; None: both.
-        goal: `throughput`, output tokens a second and chip, or `cost`, USD a request.
+        goal: `throughput`, output tokens a second and chip; `cost`, USD a request; or
+            `min-chips`, the fewest chips for `load` or `users`, else that keep the limits.
+        busy: Largest time share in which servers of a prefill pool read prompts [1].
+        sure: True to let TPOT's p90 keep the limit, not the estimate alone.
         split: The only split of servers, such as `tp8`; None: all.
         bound: True to let the bound decide.
         config: As in `explain`.
@@ -199,7 +253,7 @@ def serve(  # noqa: PLR0913, the parts of a question
     Returns:
         A row for each deployment: `deployment` (`2 x tp8`, `4P tp2 + 1D tp8`), `batch`, `tpot_s`
         with `tpot_p10_s` and `tpot_p90_s`, `ttft_s`, both also by the bound (`_lower_s`), rates of
-        requests and tokens, memory and money; times are those of `basis`.
+        requests and tokens, memory, money and energy; times are those of `basis`.
 
     Raises:
         RooflinesError: Something is invalid, or nothing keeps the latencies.
@@ -208,17 +262,24 @@ def serve(  # noqa: PLR0913, the parts of a question
     request = ServeRequest(
         prompt=isl,
         answer=osl,
-        chips=chips,
+        chips=1 if chips is None else chips,
         tpot_s=tuple(limits),
         ttft_s=ttft_s,
+        load=load,
+        users=users,
         kinds=DEPLOYMENT_KINDS if only is None else (only,),
         goal=goal,
+        cached=cached_share(cached),
+        max_batched_tokens=max_batched_tokens,
+        busy=busy,
+        sure=sure,
     )
     catalogues = catalogues_in(config)
     names = on.split(",") if isinstance(on, str) else [*on]
-    question = model_question(names[0], model, {}, dtypes, catalogues)
+    question = model_question(names[0].split("+")[0], model, {}, dtypes, catalogues)
     question.chips = names
-    cases = serve_cases(question, catalogues, request, split=split, bound=bound, **options)
+    plan = fewest_chips_cases if chips is None else serve_cases
+    cases = plan(question, catalogues, request, split=split, bound=bound, draft=draft, **options)
 
     import polars as pl  # noqa: PLC0415, loaded on use
 
@@ -247,7 +308,7 @@ def fewest_chips_cases(
     Raises:
         RooflinesError: As `serve`, for the largest number that is tried.
     """
-    chips = 1
+    chips = 1 if request.goal != MIN_CHIPS else SERVER_CHIPS
     while True:
         single = replace(question, notes=[])
         try:
@@ -265,6 +326,8 @@ def fewest_chips_cases(
             chips *= 2
         else:
             text = f"{counted(chips, 'chip')}: the fewest of 1, 2, 4, ... that keep the limits"
+            if request.goal == MIN_CHIPS:
+                text = f"servers of up to {counted(chips, 'chip')}: --chips for larger ones"
             question.notes += [*single.notes, text]
             return cases
 
@@ -300,39 +363,60 @@ def serve_cases(
     if only is not None and only.chips > request.chips:
         problem = f"takes {only.chips} chips, but {request.chips} are given"
         raise RooflinesError("split", problem, f"add --chips {only.chips}, or leave the split out")
-    tables = [
-        ServerTable(
+    if request.max_batched_tokens is not None and "engine" in options:
+        options["max_batched_tokens"] = request.max_batched_tokens
+    by_chip = {
+        chip: ServerTable(
             _sweep(
                 replace(question, chips=[chip], notes=question.notes), catalogues, request, options
             ),
             request.chips,
             only,
         )
-        for chip in question.chips
-    ]
+        for chip in dict.fromkeys("+".join(question.chips).split("+"))
+    }
+    tables = [*by_chip.values()]
     basis = _basis(tables, bound=bound)
     limits = request.tpot_s or (math.inf,)
     rows, searches = list[dict[str, Any]](), list[Search]()
     best: Deployment | None = None
     for limit in limits:
         planned = []
-        for table in tables:
-            latencies = Limits(limit, math.inf if request.ttft_s is None else request.ttft_s)
-            search = Search(table, basis.key, request.chips, latencies)
+        latencies = request.limits._replace(tpot_s=limit)
+        by_table = {
+            chip: Search(table, basis.key, request.chips, latencies)
+            for chip, table in by_chip.items()
+        }
+        for name in question.chips:
+            first, _, second = name.partition("+")
+            search = by_table[second or first]
+            if second:
+                search = search.reading_on(by_table[first])
             searches.append(search)
-            planned += [(search, deployment) for deployment in search.deployments(request.kinds)]
+            planned += [(search, deployment) for deployment in _deployments(search, request)]
         chosen = _in_order(planned, request)
         if chosen and best is None:
             best = chosen[0][1]
         rows += _rows(chosen, request, limit, basis, several=len(limits) > 1)
     if best is None:
         raise _nothing(question, tables, searches, request, basis)
+    rows = rows if request.goal != MIN_CHIPS else rows[:MAX_ROWS]
     head = _head(question, tables[0].sweep, request)
+    (model,) = tables[0].sweep.models.values()
+    context, total = model.shape.context, request.prompt + request.answer
+    if context is not None and total > context:
+        question.notes.append(f"{total:,} tokens are beyond the model's context of {context:,}")
     mean_routing = has_mean([tables[0].sweep])
     answer = _best_sentence(rows, request, basis, mean_routing=mean_routing)
     columns = _columns(rows, basis, mean_routing=mean_routing)
     notes = [*_notes(tables, searches, rows, request, basis)]
-    points = [point for search in searches[: len(tables)] for point in front(search, request.kinds)]
+    if request.more:
+        notes.append(_more_note(question, catalogues, request, best, split, options, bound=bound))
+    points = [
+        point
+        for search in searches[: len(question.chips)]
+        for point in front(search, (POOLS,) if search.prefill else request.kinds)
+    ]
     return ServePlan(
         f"{head}\n{answer}",
         rows,
@@ -365,18 +449,31 @@ def _check(request: ServeRequest) -> None:
     for place, limit in times:
         with at_path(place):
             number(limit)
+    with Mistakes() as mistakes:
+        _check_goal(request, mistakes)
+
+
+def _check_goal(request: ServeRequest, mistakes: Mistakes) -> None:
+    """Check loads, kinds and the goal."""
     if request.load is not None and request.users is not None:
         problem = f"is {request.load:g} requests/s, and users are {request.users:g}: two loads"
-        raise RooflinesError("load", problem, "give one of them")
+        mistakes.add(RooflinesError("load", problem, "give one of them"))
     for place, amount in (("load", request.load), ("users", request.users)):
         if amount is not None:
-            with at_path(place):
+            with mistakes.at(place):
                 number(amount)
-    with at_path("only"):
+    with mistakes.at("only"):
         for kind in request.kinds:
             check_choice(kind, DEPLOYMENT_KINDS, "no kind of deployment")
-    with at_path("goal"):
-        check_choice(request.goal, GOALS, "no goal")
+    with mistakes.at("goal"):
+        check_choice(request.goal, GOALS, "no goal", GOALS_FIX)
+    with mistakes.at("busy"):
+        if not 0 < number(request.busy) <= 1:
+            problem = f"is {request.busy:g}, which is no share of the time"
+            raise RooflinesError("", problem, "write a share to 1, such as 0.9")
+    if request.max_batched_tokens is not None:
+        with mistakes.at("max_batched_tokens"):
+            whole(request.max_batched_tokens)
 
 
 def _sweep(
@@ -386,7 +483,7 @@ def _sweep(
     options: Mapping[str, object],
 ) -> ModelSweep:
     """Sweep with one chip and one request."""
-    lengths = [{"input": request.prompt, "output": request.answer}]
+    lengths = [{"input": request.prompt, "output": request.answer, "cached": request.cached}]
     single = replace(question, sizes={"B": 1})
     sweep = question_sweep(single, catalogues, requests=lengths, **options)
     if not isinstance(sweep, ModelSweep) or len(sweep.config.dtypes) > 1:
@@ -410,24 +507,49 @@ def _in_order(
         search, deployment = pair
         gain = deployment.output_per_chip
         if request.goal == COST:
-            gain /= _usd_per_hour(search.table, deployment.chip)
+            usd, _ = _usd_per_hour(search, deployment)
+            gain *= deployment.chips / usd
+        fewest = (deployment.chips,) if request.goal == MIN_CHIPS else ()
         rounded = float(f"{gain:.3g}")
-        return -rounded, deployment.ttft_s, deployment.tpot_s, deployment.memory_bytes
+        return *fewest, -rounded, deployment.ttft_s, deployment.tpot_s, deployment.memory_bytes
 
     return sorted(planned, key=key)
 
 
-def _usd_per_hour(table: ServerTable, chip: str) -> float:
-    """Lowest dated chip price.
+def _deployments(search: Search, request: ServeRequest) -> list[Deployment]:
+    """Deployments on all chips, or on as many as a load needs."""
+    if request.goal != MIN_CHIPS:
+        return search.deployments(request.kinds)
+    return search.needed(request.kinds, load=request.load, users=request.users)
+
+
+def _priced_chip(search: Search, chip: str) -> float | None:
+    """Lowest dated price of a chip in a search [USD/h]; None without one."""
+    tables = [search.table, *([search.prefill.table] if search.prefill else [])]
+    (entry, *_) = (table.sweep.chips[chip] for table in tables if table.chip == chip)
+    price = entry.lowest_price()
+    return None if price is None else price.usd_per_hour
+
+
+def _usd_per_hour(search: Search, deployment: Deployment) -> tuple[float, float]:
+    """Price of all chips, idle ones too, and the share of it that prompts take [USD/h, 1].
 
     Raises:
-        RooflinesError: It has none.
+        RooflinesError: A chip has no dated price.
     """
-    price = table.sweep.chips[chip].lowest_price()
-    if price is None:
-        problem = f"is cost, and {chip} has no dated price"
-        raise RooflinesError("goal", problem, "add --price 2.5, dollars an hour of one chip")
-    return price.usd_per_hour
+    prices = []
+    for chip in (deployment.prefill_chip, deployment.chip):
+        price = _priced_chip(search, chip)
+        if price is None:
+            problem = f"is cost, and {chip} has no dated price"
+            raise RooflinesError("goal", problem, "add --price 2.5, dollars an hour of one chip")
+        prices.append(price)
+    if prices[0] == prices[1]:
+        return prices[0] * deployment.chips, deployment.prompt_share
+    reading = deployment.prefill_servers * deployment.prefill.chips * prices[0]
+    writing = deployment.servers * deployment.decode.chips * prices[1]
+    idle = (deployment.chips - deployment.chips_used) * min(prices)
+    return reading + writing + idle, reading / (reading + writing)
 
 
 # ---------------------------------------------------------------- rows
@@ -458,7 +580,11 @@ def _row(
     search: Search, deployment: Deployment, request: ServeRequest, basis: Basis
 ) -> dict[str, Any]:
     """Deployment row."""
-    price = search.table.sweep.chips[deployment.chip].lowest_price()
+    entry = search.table.sweep.chips[deployment.chip]
+    price, power = entry.lowest_price(), entry.power
+    capacity = deployment.decode.case.machine.level.capacity_bytes
+    gap = _longest_gap(search, deployment, request)
+    keeps_ttft = request.ttft_s is None or deployment.ttft_s <= request.ttft_s
     low, high = deployment.band or (None, None)
     req_per_s, tpot = deployment.req_per_s, deployment.tpot_s
     outputs = req_per_s * request.answer
@@ -470,13 +596,18 @@ def _row(
         "deployment": deployment.name,
         "basis": basis.key,
         "split": deployment.decode.name,
+        "prefill_chip": deployment.prefill_chip,
         "prefill_split": deployment.prefill.name,
         "chips": deployment.chips,
         "chips_used": deployment.chips_used,
         "servers": deployment.servers,
         "prefill_servers": deployment.prefill_servers,
+        "tp": deployment.decode.split.shards,
+        "dp": deployment.decode.split.dp,
+        "ep": deployment.decode.split.parts,
         "input": request.prompt,
         "output": request.answer,
+        "cached": request.cached,
         "batch": float(deployment.batch),
         "concurrency": deployment.concurrency,
         "tpot_s": tpot,
@@ -492,31 +623,58 @@ def _row(
             req_per_s * (request.prompt + request.answer) / deployment.chips
         ),
         "req_per_s": req_per_s,
+        "goodput_req_per_s": req_per_s if keeps_ttft else 0.0,
+        "prompts_per_s": deployment.prompts_per_s(basis.key),
         "prompt_share": deployment.prompt_share,
         "prefill_busy": deployment.prefill_busy,
         "memory_bytes": deployment.memory_bytes,
-        "keeps_ttft": request.ttft_s is None or deployment.ttft_s <= request.ttft_s,
+        "memory_share": capacity and deployment.memory_bytes / float(capacity),
+        "itl_mixed_s": gap and gap.seconds_on(basis.key),
+        "itl_mixed_share": gap and gap.share,
+        "keeps_ttft": keeps_ttft,
+        "keeps_tpot": True,
+        "fits": True,
         "limit": deployment.limit,
         "usd_per_hour": None,
         "usd_per_request": None,
         "usd_per_mtok_input": None,
         "usd_per_mtok_output": None,
+        "usd_per_mtok_total": None,
+        "j_per_output_token": power and power.watts * deployment.chips / outputs,
+        "price_provider": price and price.provider,
+        "price_date": price and str(price.date),
     }
-    sent = handover(search.table, deployment) if deployment.kind == POOLS else None
+    sent = handover(search, deployment) if deployment.kind == POOLS else None
     row["handover_bytes"] = sent and sent.cache_bytes
     row["handover_s"] = sent and sent.time_s
     row["handover_busy"] = sent and sent.busy
-    if price is not None:
-        usd_per_hour = price.usd_per_hour * deployment.chips
-        usd_per_s, share = usd_per_hour / SECONDS_PER_HOUR, deployment.prompt_share
+    if _priced_chip(search, deployment.chip) and _priced_chip(search, deployment.prefill_chip):
+        usd_per_hour, share = _usd_per_hour(search, deployment)
+        usd_per_s = usd_per_hour / SECONDS_PER_HOUR
         row["usd_per_hour"] = usd_per_hour
         row["usd_per_request"] = usd_per_s / req_per_s
         prompts = req_per_s * request.prompt
         row["usd_per_mtok_output"] = usd_per_s * (1 - share) / outputs * TOKENS_PER_MTOK
         row["usd_per_mtok_input"] = usd_per_s * share / prompts * TOKENS_PER_MTOK
+        row["usd_per_mtok_total"] = usd_per_s / (prompts + outputs) * TOKENS_PER_MTOK
         if basis is BOUND_BASIS:  # a bound does not say whose time it is
             row["usd_per_mtok_input"] = row["usd_per_mtok_output"] = None
     return row | _texts(row, deployment)
+
+
+def _longest_gap(
+    search: Search, deployment: Deployment, request: ServeRequest
+) -> LongestStep | None:
+    """Longest step of a mixed server; None: two pools, or no number of tokens is known."""
+    case, tokens = deployment.decode.case, request.max_batched_tokens
+    if tokens is None and case.started is not None:
+        capacity = case.machine.level.capacity_bytes or 0
+        tokens = case.started.settings(case.chip, capacity, case.split).max_batched_tokens
+    if tokens is None or deployment.kind == POOLS:
+        return None
+    draft = search.table.sweep.config.draft
+    batch = max(deployment.decode.split.dp, math.floor(deployment.batch))
+    return longest_step(case, deployment.decode.request, batch, tokens, draft)
 
 
 def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
@@ -547,13 +705,18 @@ def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
 def _head(question: Question, sweep: ModelSweep, request: ServeRequest) -> str:
     """Question in words."""
     (name,) = sweep.models
+    fewest = request.goal == MIN_CHIPS
     parts = [
         name,
         f"isl = {request.prompt:,}",
         f"osl = {request.answer:,}",
-        f"{request.chips:,} x {' or '.join(question.chips)}",
+        f"{'servers of up to ' if fewest else ''}{request.chips:,} x {' or '.join(question.chips)}",
         sweep.config.dtypes[0].label,
     ]
+    parts += [f"{percent(request.cached)} of prompts cached"] if request.cached else []
+    if sweep.config.draft is not None:
+        draft = sweep.config.draft
+        parts.append(f"a draft of {draft.tokens} with {draft.accepted:g} accepted")
     limits = [f"TPOT {' or '.join(map(seconds, request.tpot_s))}"] if request.tpot_s else []
     limits += [f"TTFT {seconds(request.ttft_s)}"] if request.ttft_s is not None else []
     return " · ".join([*parts, *([", ".join(limits)] if limits else [])])
@@ -566,13 +729,14 @@ def _best_sentence(
     best = rows[0]
     rate = significant(best["output_tokens_per_s_per_chip"], 3)
     strict = basis is BOUND_BASIS and not mean_routing
+    chips = " and ".join(dict.fromkeys((best["prefill_chip"], best["chip"])))
     at_most = "at most " if strict else ""
     band = f" ({best['tpot_band']}, 80% of runs)" if best["tpot_band"] != "-" else ""
     within = f" within {seconds(best['tpot_limit_s'])}" if best.get("tpot_limit_s") else ""
     cost = f", ${best['usd_per_request']:.3g} a request" if request.goal == COST else ""
     at_least = "at least " if strict else ""
     text = (
-        f"Best{within} {BY_BASIS[basis.key]}: {best['deployment']} on {best['chip']}: "
+        f"Best{within} {BY_BASIS[basis.key]}: {best['deployment']} on {chips}: "
         f"{at_most}{rate} output tokens/s/chip, TPOT {at_least}{seconds(best['tpot_s'])}{band}, "
         f"{at_most}{significant(best['tokens_per_s_per_user'], 3)} tokens/s/user{cost}."
     )
@@ -638,11 +802,6 @@ def _notes(
     basis: Basis,
 ) -> Iterator[str]:
     """Notes on the table: basis, load, transfers, what is left out."""
-    (model,) = tables[0].sweep.models.values()
-    context = model.shape.context
-    if context is not None and request.prompt + request.answer > context:
-        total = request.prompt + request.answer
-        yield f"{total:,} tokens are beyond the model's context of {context:,}."
     sweeps = [table.sweep for table in tables]
     described = [
         {"chip": table.chip, "dtypes": table.sweep.config.dtypes[0].label} for table in tables
@@ -660,8 +819,8 @@ def _notes(
             f"at least {seconds(best_pools['handover_s'])}; links of {best_pools['deployment']} "
             f"{percent(best_pools['handover_busy'])} busy; not in TTFT."
         )
-    for search in searches[: len(tables)]:
-        if search.lost:
+    for search in searches[: len(searches) // max(1, len(request.tpot_s))]:
+        if search.lost and search.prefill is None:
             yield _lost_note(search, basis)
     replicated = any(server.split.dp > 1 for table in tables for server in table.servers.values())
     prompts = "a prompt on every replica" if replicated else "a prompt"
@@ -677,7 +836,17 @@ def _notes(
     hidden = len(rows) - len(shown_rows(rows))
     if hidden:
         yield f"{counted(hidden, 'more deployment')}: --csv and --json have all."
-    yield "Not searched: pipeline stages, drafts, cached prefixes."
+    gaps = [row for row in shown_rows(rows) if row["itl_mixed_s"]]
+    if gaps:
+        texts = (
+            f"{row['deployment']} {seconds(row['itl_mixed_s'])}, {percent(row['itl_mixed_share'])}"
+            for row in gaps
+        )
+        yield f"Longest gap between tokens, and share of steps: {'; '.join(texts)}."
+    left_out = ["pipeline stages"]
+    left_out += ["drafts"] if tables[0].sweep.config.draft is None else []
+    left_out += [] if request.cached else ["cached prefixes"]
+    yield f"Not searched: {', '.join(left_out)}."
     yield from map(as_note, assumptions_of(tables[0].sweep).items())
     yield from price_notes({table.chip: table.sweep.chips[table.chip] for table in tables})
 
@@ -691,16 +860,58 @@ def _load_notes(searches: Sequence[Search], request: ServeRequest) -> Iterator[s
         if request.load is not None
         else f"{request.users:g} requests in flight"
     )
-    for search in searches:
-        options = chips_for(search, request.kinds, load=request.load, users=request.users)
+    for search in searches if request.goal != MIN_CHIPS else ():
+        needed = search.needed(request.kinds, load=request.load, users=request.users)
         limit = search.limits.tpot_s
         within = f" within {seconds(limit)}" if len(request.tpot_s) > 1 else ""
-        if not options:
+        if not needed:
             continue
-        first = options[0]
-        price = search.table.sweep.chips[search.table.chip].lowest_price()
-        money = f", ${price.usd_per_hour * first.chips:,.0f} an hour" if price else ""
-        yield f"{wanted}{within}: {first.chips:,} {search.table.chip} ({first.name}){money}."
+        first = needed[0]
+        chips, money = search.table.chip, ""
+        if search.prefill is not None:
+            chips = f"{search.prefill.table.chip} and {chips}"
+        if _priced_chip(search, first.chip) and _priced_chip(search, first.prefill_chip):
+            money = f", ${_usd_per_hour(search, first)[0]:,.0f} an hour"
+        rest = first.chips - search.chips
+        beyond = f", {rest:,} more than are given" if rest > 0 else ""
+        yield f"{wanted}{within}: {first.chips:,} {chips} ({first.name}){beyond}{money}."
+
+
+def _more_note(  # noqa: PLR0913, PLR0917, the parts of a plan
+    question: Question,
+    catalogues: QuestionCatalogues,
+    request: ServeRequest,
+    best: Deployment,
+    split: object,
+    options: Mapping[str, object],
+    *,
+    bound: bool,
+) -> str:
+    """Note on fp8, a cached half and a draft on the best chip, one at a time."""
+    chips = best.chip if best.chip == best.prefill_chip else f"{best.prefill_chip}+{best.chip}"
+    plain = replace(request, more=False, load=None, users=None, tpot_s=request.tpot_s[:1])
+    texts = []
+    labels = {form.lower() for form in question.dtypes} or {"bf16"}
+    changes = [*([] if "fp8" in labels else [("fp8", {}, {})]), *MORE]
+    for name, parts, added in changes:
+        dtypes = ["fp8"] if name == "fp8" else question.dtypes
+        changed = replace(question, chips=[chips], notes=[], dtypes=dtypes)
+        if any(options.get(key) is not None for key in added) or (parts and request.cached):
+            continue
+        try:
+            cases = serve_cases(
+                changed,
+                catalogues,
+                replace(plain, **parts),
+                split=split,
+                bound=bound,
+                **{**options, **added},
+            )
+        except RooflinesError:
+            continue
+        rate = significant(cases.rows[0]["output_tokens_per_s_per_chip"], 3)
+        texts.append(f"{name}: {rate}")
+    return f"More: {'; '.join(texts)} output tokens/s/chip on {chips}."
 
 
 def _lost_note(search: Search, basis: Basis) -> str:
@@ -752,7 +963,7 @@ def _nothing(
             f"is {seconds(request.ttft_s)}, but a prompt of {request.prompt:,} tokens alone takes "
             f"at least {seconds(prompt[0])} on {prompt[1]}"
         )
-        return RooflinesError("ttft", problem, "allow that, or use more or other chips")
+        return RooflinesError("ttft", problem, "allow that, --cached 0.5, or more or other chips")
     if not request.tpot_s:
         problem = f"are {request.chips}, on which two pools do not fit"
         return RooflinesError("chips", problem, "add chips, or leave out --only pools")
@@ -761,7 +972,7 @@ def _nothing(
         f"is {seconds(limit)}, which no deployment keeps by the {basis.noun}: the quickest token "
         f"takes {seconds(quickest[0])}, {quickest[1]} at its smallest batch"
     )
-    return RooflinesError("tpot", problem, "allow that, or fewer bytes: fp8, or other chips")
+    return RooflinesError("tpot", problem, "allow that, --draft, fewer bytes: fp8, or other chips")
 
 
 def _too_large(tables: Sequence[ServerTable], request: ServeRequest) -> RooflinesError:
@@ -786,22 +997,18 @@ def _too_large(tables: Sequence[ServerTable], request: ServeRequest) -> Roofline
     return RooflinesError("chips", problem, "use larger chips, or fewer bytes such as fp8")
 
 
-def load_of(text: str | None, place: str) -> float | None:
+def load_of(text: str) -> float:
     """Load as typed, `50`, `50req/s` or `2k`.
 
     Args:
-        text: As typed; None: none.
-        place: Option, for messages.
+        text: As typed.
 
     Raises:
         RooflinesError: It is no number above zero.
     """
-    if text is None:
-        return None
     bare = text.lower().removesuffix("/s").removesuffix("req").removesuffix("requests").strip()
-    with at_path(place):
-        try:
-            return quantity(bare, "tokens")
-        except RooflinesError:
-            problem = f"is {quote(text)}, which is no number"
-            raise RooflinesError("", problem, "write 50, requests a second") from None
+    try:
+        return quantity(bare, "tokens")
+    except RooflinesError:
+        problem = f"is {quote(text)}, which is no number"
+        raise RooflinesError("", problem, "write 50, requests a second") from None

@@ -40,6 +40,9 @@ def plan_config(plan: ServePlan) -> str:
     if any(row["kind"] != MIXED for row in plan.rows):
         problem = "has no rows for two pools, whose batch is no whole number"
         raise RooflinesError(OPTION, problem, "add --only mixed")
+    if any(not float(row["batch"]).is_integer() for row in plan.rows):
+        problem = "has no rows for batches that fall to a load, which are no whole numbers"
+        raise RooflinesError(OPTION, problem, "leave out --load, or add --goal min-chips")
     if plan.basis is not ESTIMATE_BASIS:
         problem = "has estimates with prompts between tokens alone, and this plan has none"
         raise RooflinesError(OPTION, problem, "plan chips that have a calibration, without --bound")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +28,8 @@ from rooflines.answers.serve_front import drawn_front
 from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
 from rooflines.answers.word_groups import rewritten_word
-from rooflines.basics.errors import Mistakes, RooflinesError, at_path
-from rooflines.basics.numbers import whole
+from rooflines.basics.errors import Mistakes, RooflinesError
+from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
 from rooflines.cli.explain import (
     OF_BOTH,
@@ -41,11 +42,12 @@ from rooflines.cli.explain import (
     set_option,
 )
 from rooflines.cli.output import catalogues_of, config_option, prints_frame, table
+from rooflines.config.model_fields import cached_share
 from rooflines.models.architecture import DECODE
 from rooflines.serving.deployments import COST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
@@ -53,14 +55,26 @@ if TYPE_CHECKING:
     from rooflines.cli.output import Printed
 
 OPTIONS = {
-    "on": "CHIPS: Chips, each an answer of its own, such as h100,b200; also as words, 16xh100.",
+    "on": (
+        "CHIPS: Chips, each an answer of its own, such as h100,b200; also as words, 16xh100; "
+        "h100+b200 reads prompts on the first and writes answers on the second."
+    ),
     "chips": "N: Chips of each kind, idle ones too; by default the fewest that keep the limits.",
     "tpot": "TIME: Limit on the mean time of a token, such as 30ms; several with a comma.",
     "ttft": "TIME: Limit on the time of a prompt on an idle server, held against its bound.",
-    "load": "N: Requests a second, such as 50: how many chips they need.",
+    "load": (
+        "N: Requests a second, such as 50: how many chips they need; where --chips do more, "
+        "batches fall to what the load needs."
+    ),
     "users": "N: Requests in flight: how many chips they need.",
+    "cached": "SHARE: Share of every prompt in a prefix cache, such as 0.5 or 50%.",
+    "draft": OF_MODELS["draft"],
     "only": "KIND: mixed or pools; by default both.",
-    "goal": "GOAL: throughput, output tokens/s/chip, the default; or cost, USD a request.",
+    "goal": (
+        "GOAL: throughput, output tokens/s/chip, the default; cost, USD a request; or min-chips, "
+        "the fewest for --load or --users, else that keep the limits."
+    ),
+    "busy": "SHARE: Largest time share of prefill servers, such as 0.9; default 1.",
     "split": "SPLIT: The only split of servers, such as tp8; by default all.",
     "calibration": OF_BOTH["calibration"],
     **{name: OF_MODELS[name] for name in ("engine", *ENGINE_OPTIONS) if name in OF_MODELS},
@@ -68,7 +82,7 @@ OPTIONS = {
 }
 """Options of a plan."""
 
-SWEEP_OPTIONS = ("calibration", "routing", "as", "engine", *ENGINE_OPTIONS)
+SWEEP_OPTIONS = ("calibration", "routing", "as", "engine", "draft", *ENGINE_OPTIONS)
 """Options that reach the sweep as they are."""
 
 RATE = re.compile(
@@ -93,7 +107,7 @@ LIMIT_APART = re.compile(r"(?<![\w-])(tpot|ttft) +(?:of |under |below |< ?)?(?=\
 TIME_APART = re.compile(r"((?:tpot|ttft)=\d+(?:\.\d+)?) (ms|s)\b", re.IGNORECASE)
 """A limit whose unit stands apart: ttft=300 ms."""
 
-LIMIT_KEYS = ("ttft", "tpot", "load", "users")
+LIMIT_KEYS = ("ttft", "tpot", "load", "users", "cached", "busy")
 """Options that may be typed as words with `=`."""
 
 
@@ -126,17 +140,21 @@ class ServeCommand(QuestionCommand):
     metavar="FILE",
     help="Write a config whose sweeps have a row for each mixed server, and their front.",
 )
+@click.option("--sure", is_flag=True, help="TPOT's p90 keeps the limit, not the estimate alone.")
+@click.option("--more", is_flag=True, help="Say what fp8, a cached half and a draft would yield.")
 @bound_option
 @set_option
 @config_option
 @prints_frame
-def command(
+def command(  # noqa: PLR0913, flags
     words: tuple[str, ...],
     config: str | None,
     settings: tuple[str, ...],
     config_file: str | None,
     *,
     bound: bool,
+    sure: bool,
+    more: bool,
     **options: str | None,
 ) -> Printed:
     """Deployments of a served model on a number of chips, the best first.
@@ -145,13 +163,15 @@ def command(
     chips of one split; mixed servers read prompts between steps (N x tp8), two pools have servers
     for prefill and for decode (4P tp2 + 1D tp8). Each runs the largest batch that fits and keeps
     TPOT. Times are estimates where all servers have a calibration, else kernels one after another;
-    the bound stands beside them. Waiting, pipeline stages, drafts and cached prefixes are left out.
+    the bound stands beside them. Waiting and pipeline stages are left out.
 
     Examples:
         rooflines serve llama-3.1-70b --on h100,b200 --chips 16 --isl 8192 --osl 1024 --tpot 30ms
         rooflines serve llama-3.1-70b 16xh100 isl=8k osl=1k --ttft 2s --tpot 20ms,30ms,50ms
         rooflines serve qwen3-32b fp8 8xh200 isl=4000 osl=500 --tpot 20ms --load 50
         rooflines serve llama-3.1-8b 8xh100 isl=1k osl=1k --tpot 10ms --goal cost --json
+        rooflines serve llama-3.1-70b --on h100+b200 --chips 16 isl=8k osl=1k --tpot 30ms --sure
+        rooflines serve llama-3.1-70b --on b200 isl=8k osl=1k --tpot 30ms --goal min-chips --load 50
     """
     catalogues = catalogues_of(config)
     typed = {name: value for name, value in options.items() if value is not None}
@@ -162,7 +182,7 @@ def command(
                 name, f"is given twice, {value} and {typed[name]}", "leave one out"
             )
     line = CommandLine(tuple(rest), typed | limits)
-    answer = partial(_answer, settings=settings, bound=bound)
+    answer = partial(_answer, settings=settings, bound=bound, flags={"sure": sure, "more": more})
     question, cases = answered_line(SERVE_COMMAND, line, catalogues, answer)
     if config_file is not None:
         if config is not None or settings:
@@ -213,7 +233,12 @@ def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
 
 
 def _answer(
-    line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
+    line: CommandLine,
+    catalogues: QuestionCatalogues,
+    settings: tuple[str, ...],
+    *,
+    bound: bool,
+    flags: Mapping[str, bool],
 ) -> tuple[Question, ServePlan]:
     """Answer to a line."""
     options: dict[str, Any] = dict(line.options)
@@ -230,7 +255,7 @@ def _answer(
                     check(question, options)
         catalogues = with_overrides(question, catalogues, settings, options.pop("price", None))
         is_open = "chips" not in options and question.count is None
-        request = _request(question, options)
+        request = replace(_request(question, options), sure=flags["sure"], more=flags["more"])
         split = options.pop("split", None) or (question.splits[0] if question.splits else None)
         question.splits, question.count, question.request = [], None, {}
         sweep_options = {key: value for key, value in options.items() if key in SWEEP_OPTIONS}
@@ -286,27 +311,60 @@ def _request(question: Question, options: dict[str, Any]) -> ServeRequest:
         RooflinesError: Something is missing, or no such quantity.
     """
     lengths = {key: whole(_binary(text)) for key, text in question.request.items()}
-    typed = options.pop("chips", None)
-    with at_path("--chips"):
-        chips = whole(typed) if typed is not None else question.count or 1
+    typed, batched = options.pop("chips", None), options.pop("max_batched_tokens", None)
     limits = options.pop("tpot", None) or question.options.pop("within", None)
-    ttft = options.pop("ttft", None)
-    with at_path("--tpot"):
-        tpot_s = tuple(_time(part) for part in limits.split(",")) if limits else ()
-    with at_path("--ttft"):
-        ttft_s = None if ttft is None else _time(ttft)
     only = options.pop("only", None)
-    return ServeRequest(
+    request = ServeRequest(
         prompt=lengths["input"],
         answer=lengths["output"],
-        chips=chips,
-        tpot_s=tpot_s,
-        ttft_s=ttft_s,
-        load=load_of(options.pop("load", None), "--load"),
-        users=load_of(options.pop("users", None), "--users"),
+        chips=question.count or 1,
         kinds=DEPLOYMENT_KINDS if only is None else (only,),
         goal=options.pop("goal", "throughput"),
     )
+    readers: dict[str, tuple[str | None, Callable[[str], object]]] = {
+        "chips": (typed, whole),
+        "tpot_s": (limits, lambda text: tuple(map(_time, text.split(",")))),
+        "ttft_s": (options.pop("ttft", None), _time),
+        "load": (options.pop("load", None), load_of),
+        "users": (options.pop("users", None), load_of),
+        "cached": (options.pop("cached", None), cached_share),
+        "busy": (options.pop("busy", None), _busy),
+        "max_batched_tokens": (batched, lambda text: whole(_binary(text))),
+    }
+    read = dict[str, Any]()
+    with Mistakes() as mistakes:
+        for key, (text, reader) in readers.items():
+            if text is not None:
+                with mistakes.at(f"--{key.removesuffix('_s').replace('_', '-')}"):
+                    read[key] = reader(text)
+        with mistakes.at("--draft"):
+            _check_draft(options.get("draft"))
+    return replace(request, **read)
+
+
+def _check_draft(draft: object) -> None:
+    """Refuse a draft without its accepted tokens.
+
+    Raises:
+        RooflinesError: They are missing.
+    """
+    if isinstance(draft, str) and "accepted" not in draft:
+        problem = f"is {draft}, without the mean number of accepted tokens"
+        raise RooflinesError("", problem, "write tokens=3,accepted=1.8")
+
+
+def _busy(text: str) -> float:
+    """Share of the time as typed, 0.9 or 90%, to 1 [1].
+
+    Raises:
+        RooflinesError: It is none.
+    """
+    percents = text.strip().removesuffix("%")
+    share = number(percents) / (1 if percents == text.strip() else 100)
+    if not 0 < share <= 1:
+        problem = f"is {text}, which is no share of the time"
+        raise RooflinesError("", problem, "write a share to 1, such as 0.9")
+    return share
 
 
 def _binary(text: str) -> object:

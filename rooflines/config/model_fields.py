@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from rooflines.basics.errors import Mistakes, RooflinesError
-from rooflines.basics.numbers import whole
+from rooflines.basics.numbers import exact, whole
 from rooflines.config.axis_sizes import Grid  # noqa: TC001, pydantic reads it at run time
 from rooflines.config.lists import Listed, unique
 from rooflines.config.sweep_fields import Compression, SweepKeys
@@ -67,11 +67,48 @@ EVERY_METRIC = (*STEP_METRICS, *KERNEL_METRICS, *TRAINING_METRICS)
 """What `columns:` can name; metrics of kernels are in their table only."""
 
 
+def cached_share(value: object) -> float:
+    """Prompt share in a prefix cache, as typed: 0.5, or 50 % [1].
+
+    Raises:
+        RooflinesError: It is no number, or the whole prompt.
+    """
+    text = str(value).strip()
+    percents = text.removesuffix("%").strip()
+    share = exact(percents) / 100 if percents != text else exact(value)
+    if share < 0:
+        raise RooflinesError("", f"is {text}, less than no token", "write a share, such as 0.5")
+    if share >= 1:
+        problem = f"is {text}, all of a prompt or more: its last token is always computed"
+        fix = f"write {text}%" if 1 < share < 100 else "write a share below 1, such as 0.5"  # noqa: PLR2004
+        raise RooflinesError("", problem, fix)
+    return float(share)
+
+
 class Request(Entry):
     """A request: a prompt and its answer."""
 
     input: PositiveInt = Field(description="prompt length in tokens [1]")
     output: PositiveInt = Field(description="answer length in tokens [1]")
+    mixed: bool = Field(
+        default=False,
+        description=(
+            "whether rows also have the time per token of a server that reads prompts between "
+            "steps: tpot_mixed_s, tpot_mixed_serial_s"
+        ),
+    )
+    cached: Annotated[float, BeforeValidator(cached_share)] = Field(
+        default=0.0,
+        description=(
+            "share of the prompt in a prefix cache, from 0 to below 1; its tokens are attended to "
+            "and held, and not computed [1]"
+        ),
+    )
+
+    @property
+    def computed(self) -> int:
+        """Prompt tokens that are computed: input - floor(cached * input) [1]."""
+        return self.input - int(exact(self.cached) * self.input)
 
 
 class Prices(Entry):
@@ -94,12 +131,26 @@ class ServerPool(Entry):
     )
 
 
+class PoolServers(Entry):
+    """Server counts by pool."""
+
+    prefill: PositiveInt = Field(description="servers for prefill [1]")
+    decode: PositiveInt = Field(description="servers for decode [1]")
+
+
 class Pools(Entry):
     """Disaggregated serving: servers for prefill, and for decode."""
 
     prefill: ServerPool = Field(description="servers for prefill")
     decode: ServerPool | None = Field(
         None, description="servers for decode; null: every chip and split in the sweep"
+    )
+    servers: PoolServers | None = Field(
+        None,
+        description=(
+            "number of servers in each pool, {prefill: 8, decode: 2}: rows then have requests per "
+            "second on all chips; null: as many for prefill as one for decode needs"
+        ),
     )
 
 
@@ -273,7 +324,12 @@ class WorkloadKeys(Entry):
         )
     )
     requests: Annotated[list[Request] | None, Listed()] = Field(
-        None, description="requests in place of S: {input: , output: }, tokens of prompt and answer"
+        None,
+        description=(
+            "requests in place of S: {input: , output: }, tokens of prompt and answer; also "
+            "mixed: true for servers that read prompts between steps, cached: 0.5 for a prefix "
+            "cache, and draft: {tokens: , accepted: }, the same for all"
+        ),
     )
     pools: Pools | None = Field(
         None,
@@ -455,6 +511,29 @@ class ModelSweepConfig(SweepKeys, TrainingKeys, WorkloadKeys):
         """Sizes of a letter of the grid; empty without it."""
         size = self.grid.get(letter)
         return () if size is None or size.same_as is not None else size.values()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _draft_of_requests(cls, value: object) -> object:
+        """A draft in requests is the sweep's."""
+        if not isinstance(value, Mapping):
+            return value
+        requests = value.get("requests")
+        listed: list[Any] = requests if isinstance(requests, list) else [requests]
+        if not any(isinstance(request, Mapping) and "draft" in request for request in listed):
+            return value
+        if not all(isinstance(request, Mapping) for request in listed):
+            return value  # refused as what they are
+        drafts = [request.get("draft") for request in listed]
+        if any(draft != drafts[0] for draft in drafts):
+            problem = "have different drafts, whose steps have different kernels"
+            raise RooflinesError("requests", problem, "write a sweep for each draft")
+        if value.get("draft") is not None:
+            raise RooflinesError("draft", "is given, and requests have one", "leave out one")
+        bare = [
+            {key: part for key, part in request.items() if key != "draft"} for request in listed
+        ]
+        return {**value, "requests": bare, "draft": drafts[0]}
 
     @model_validator(mode="before")
     @classmethod

@@ -354,7 +354,9 @@ def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
 
 def column_records() -> list[dict[str, str]]:
     """One row per file and column: `file`, `column`, `unit`, `meaning`, `null`."""
-    request_columns = _columns("request-sizes", "request-metrics", "pool-metrics")
+    request_columns = _columns(
+        "request-sizes", "request-metrics", "mixed-metrics", "pool-metrics", "pool-rates"
+    )
     files = {
         name: columns_of(
             name,

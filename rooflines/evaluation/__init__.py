@@ -10,6 +10,6 @@
 
 Shared: `compiler` turns polynomials and times of cases into expressions, `blocked` computes inner
 axes once, `space` has the axes as columns, `sided` splits a quantity between both sides,
-`footprints` has memory, `engine_columns` pools of serving engines, `measured_times` a measured
-number beside a row.
+`chosen_rows` computes requests at chosen batches, `footprints` has memory, `engine_columns` pools
+of serving engines, `measured_times` a measured number beside a row.
 """

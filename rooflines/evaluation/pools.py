@@ -13,17 +13,14 @@ from typing import TYPE_CHECKING, cast
 import polars as pl
 
 from rooflines.basics.expressions import quotient
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 from rooflines.evaluation.footprints import largest_fitting_batch
-from rooflines.evaluation.requests import (
-    first_token,
-    request_column,
-    request_parts,
-    slowest_stage,
-)
+from rooflines.evaluation.requests import request_column, request_parts
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
 from rooflines.models.split import Split
+from rooflines.sweep.prompt_times import prompts_per_s, prompts_seconds, slowest_stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,6 +32,9 @@ if TYPE_CHECKING:
 
 PREFILL_COLUMNS = ("ttft_pool_s", "#prompts_s", "kv_transfer_bytes", "kv_transfer_s")
 """Columns of prefill and transfer, with a number for every request in every case."""
+
+STEP_TIMES = {"": "t_lower_s", SERIAL_SUFFIX: "t_serial_s", ESTIMATE_SUFFIX: "t_estimate_s"}
+"""Columns with the time of a decode step, by the suffix of rates at it."""
 
 ONE_CHIP = Split.model_validate({})
 """Split over one chip, without copies of the KV cache."""
@@ -89,7 +89,40 @@ class PrefillPool:
                     usd_per_s * 1e6 * quotient(prompt_s, pl.col("input").cast(pl.Float64))
                 ),
             },
+            *self._rates(chips),
         ]
+
+    def _rates(self, prefill_chips: pl.Expr) -> Stages:
+        """Columns with requests per second on all servers, where their numbers are given.
+
+        min(n_p dp / t(prompts), n_d B / (output TPOT)); busy is this over the former.
+        """
+        pools = self.steps.config.pools
+        if pools is None or pools.servers is None:
+            return []
+        servers = pools.servers
+        rates: list[tuple[float | None, ...]] = []
+        for server, request in product(self.servers, self.requests):
+            rates_by_time = (None,) * 3 if server is None else prompts_per_s(server, request)
+            rates.append(
+                tuple(None if rate is None else servers.prefill * rate for rate in rates_by_time)
+            )
+        prompts = [request_column(self.steps, values) for values in zip(*rates, strict=True)]
+        used = pl.col("chips") * float(servers.decode) + prefill_chips * float(servers.prefill)
+        output = pl.col("output").cast(pl.Float64)
+        columns: dict[str, pl.Expr] = {}
+        for (suffix, time), prompt_rate in zip(STEP_TIMES.items(), prompts, strict=True):
+            tokens = pl.col("#tokens") * float(servers.decode)
+            answers = quotient(tokens, output * pl.col(time))
+            rate = pl.when(answers.is_not_null() & prompt_rate.is_not_null()).then(
+                pl.min_horizontal(answers, prompt_rate)
+            )
+            columns |= {
+                f"req_per_s{suffix}": rate,
+                f"output_tokens_per_s_per_chip{suffix}": quotient(rate * output, used),
+                f"prefill_busy{suffix}": quotient(rate, prompt_rate),
+            }
+        return [columns]
 
     def has_room(self) -> pl.Expr:
         """Column that is true where a prompt fits on its prefill server, or has none."""
@@ -133,7 +166,7 @@ class PrefillPool:
                 server.model.shape, request.input, server.sharing.bits, ONE_CHIP
             )
             longest = kv_transfer_s(kv_cache_bytes, [server, case])
-            first_s = first_token(server, request).serial
+            first_s = prompts_seconds(server, request).serial
             prompts_s = slowest_stage(server, request).serial
             transfer_s = None if longest is None else float(longest)
             rows.append((first_s, prompts_s, float(kv_cache_bytes), transfer_s))

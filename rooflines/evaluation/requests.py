@@ -4,12 +4,13 @@ A decode step with context S moves min(S, w) entries of a cache with window w, o
 chunk has so far. Works and times are linear in the entries, so that their means over the steps are
 their values at the mean number of entries. The mean of a maximum over several times is a sum of
 arithmetic series: one time is the largest up to a context, then another; for chunks see
-`evaluation.sawtooth`.
+`evaluation.sawtooth`. With a draft, steps of T tokens start before every token of the answer alike,
+and each yields several.
 """
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import combinations, pairwise, product, zip_longest
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,10 +37,11 @@ from rooflines.evaluation.step_rows import (
     through_stages,
     times_at_peak,
 )
-from rooflines.sweep.exact_times import StepSeconds, exact_step_seconds
+from rooflines.sweep.prompt_times import prompt_seconds, prompt_works, prompts_seconds
 from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.attention_window import FULL_ATTENTION
-from rooflines.theory.poly import total
+from rooflines.theory.extents import DraftPairs, Entries, Pairs
+from rooflines.theory.poly import ZERO, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -48,11 +50,14 @@ if TYPE_CHECKING:
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.evaluation.step_rows import StepBlock
     from rooflines.sweep.step_sweep import StepCase
-    from rooflines.theory.attention_window import AttentionWindow, EntryLine
+    from rooflines.theory.attention_window import EntryLine
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.poly import Poly
     from rooflines.theory.times import Time, Times
 
+
+MIXED_COLUMNS = "tpot_mixed_s", "tpot_mixed_serial_s"
+"""Columns with the time per token of servers that read prompts, too [s]."""
 
 PROMPTS_COLUMN = "prompts_estimate_s"
 """Column with the time that prompts add to the estimate of a token [s]."""
@@ -64,7 +69,8 @@ class ContextLine(NamedTuple):
     Attributes:
         once: Without the context [s].
         full: Per entry of layers with full attention [s].
-        windowed: Per entry in each window or chunk, as `DecodeMeans` orders them [s].
+        windowed: Per number that attention counts in each window or chunk, as `DecodeMeans` orders
+            them [s].
     """
 
     once: pl.Expr
@@ -85,6 +91,7 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
     if stages := steps.stage_blocks:
         return _pipelined_parts(steps, stages)
     means, prompts = DecodeMeans(steps), _prompts(steps)
+    mixed = any(request.mixed for request in steps.config.requests or ())
     kernels = range(len(steps.cases[0].kernels))
     seconds = serialized_times(steps, map(means.kernel_seconds, kernels), means.kernel_estimate)
     lower, at_peak = means.lower(), times_at_peak(steps)
@@ -99,8 +106,9 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
             {
                 **prompts,
                 "S": pl.lit(None, dtype=pl.Int64),
-                "tpot_s": pl.col("t_lower_s"),
-                "tpot_serial_s": pl.col("t_serial_s"),
+                "tpot_s": quotient(pl.col("t_lower_s"), yielded_tokens(steps)),
+                "tpot_serial_s": quotient(pl.col("t_serial_s"), yielded_tokens(steps)),
+                **(_mixed(steps) if mixed else {}),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS_COLUMN].fill_null(0.0)},
             {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", at_peak)},
@@ -137,8 +145,9 @@ def _pipelined_parts(
                 **prompts,
                 PROMPTS_COLUMN: added,
                 "S": pl.lit(None, dtype=pl.Int64),
-                "tpot_s": pl.col("t_lower_s"),
-                "tpot_serial_s": pl.col("t_serial_s"),
+                "tpot_s": quotient(pl.col("t_lower_s"), yielded_tokens(steps)),
+                "tpot_serial_s": quotient(pl.col("t_serial_s"), yielded_tokens(steps)),
+                **dict.fromkeys(MIXED_COLUMNS, pl.lit(None, dtype=pl.Float64)),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + pl.col(PROMPTS_COLUMN).fill_null(0.0)},
             {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", parts.at_peak)},
@@ -160,9 +169,9 @@ def _stage_prompts(
         times: list[float | None] = []
         pairs = zip(requests_by_case(steps), requests_by_case(stage), strict=True)
         for (case, request), (stage_case, _) in pairs:
-            prompt_s = first_token(stage_case, request).estimate
+            prompt_s = prompts_seconds(stage_case, request).estimate
             prompts = 0.0 if case.engine is None else float(case.engine.prompts)
-            share = prompts / (case.split.dp * request.output)
+            share = prompts * _prompts_per_sequence(case, request)
             times.append(None if prompt_s is None else prompt_s * share)
         yield request_column(steps, times) * pl.col("B").cast(pl.Float64)
 
@@ -183,26 +192,81 @@ def requests_by_case(steps: StepBlock[StepCase]) -> Iterator[tuple[StepCase, Req
     yield from product(steps.cases, steps.config.requests or ())
 
 
-def _prompts(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
-    """Columns with the time to first token, case by request: a prompt on every replica.
+def yielded_tokens(steps: StepBlock[StepCase]) -> float:
+    """Tokens that a decode step adds to a sequence: 1 + accepted drafts [1]."""
+    draft = steps.config.draft
+    return 1.0 if draft is None else 1.0 + draft.accepted
 
-    Also `PROMPTS_COLUMN`, the estimated time that prompts between steps add to a token; null
-    where prompts have separate servers.
+
+def _prompts(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+    """Columns with the time to first token, case by request: a prompt on an idle server.
+
+    Also the estimate of a prompt on every replica, and `PROMPTS_COLUMN`, the estimated time that
+    prompts between steps add to a step; null where prompts have separate servers.
     """
-    pairs = [*requests_by_case(steps)]
-    first_tokens = [first_token(case, request) for case, request in pairs]
-    prefill_times: list[float | None] = []
-    for (case, request), first in zip(pairs, first_tokens, strict=True):
+    rows: list[tuple[float | None, ...]] = []
+    for case, request in requests_by_case(steps):
+        first, together = prompt_seconds(case, request), prompts_seconds(case, request)
         engine, prefill_s = case.engine, None
-        if engine and first.estimate is not None and steps.config.pools is None:
-            prefill_s = engine.prompts * first.estimate / (case.split.dp * request.output)
-        prefill_times.append(prefill_s)
-    lower, serial, estimates = zip(*first_tokens, strict=True)
+        if engine and together.estimate is not None and steps.config.pools is None:
+            prefill_s = engine.prompts * together.estimate * _prompts_per_sequence(case, request)
+        rows.append((first.lower, first.serial, together.estimate, prefill_s))
+    lower, serial, estimates, prefill_times = zip(*rows, strict=True)
     return {
         "ttft_s": request_column(steps, lower),
         "ttft_serial_s": request_column(steps, serial),
         "prefill_estimate_s": request_column(steps, estimates),
         PROMPTS_COLUMN: request_column(steps, prefill_times) * pl.col("B").cast(pl.Float64),
+    }
+
+
+def _prompts_per_sequence(case: StepCase, request: Request) -> float:
+    """Prompts on every replica that a step reads for each sequence: yielded / (dp * output) [1]."""
+    draft = case.place.sweep.config.draft
+    yielded = 1.0 if draft is None else 1.0 + draft.accepted
+    return yielded / (case.split.dp * request.output)
+
+
+def _mixed(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+    """Columns with the time per token of servers that read prompts, too.
+
+    With phi = B yielded / (dp * output) prompts a replica and step, the bound is the largest over
+    resources of d + phi p: d is the resource's mean over the decode steps, p its time in prompts;
+    serialized times add phi prompts in steps of their own. Sequences in decode are at all contexts
+    of their answers, so that every step is a mean one.
+    """
+    rows: list[tuple[float | None, ...]] = []
+    levels = max(len(case.collective_times.sending) for case in steps.cases)
+    for case, request in requests_by_case(steps):
+        if not request.mixed:
+            rows.append((None,) * (3 + levels))
+            continue
+        works, share = prompt_works(case, request), _prompts_per_sequence(case, request)
+        sending = [*works.sending_s, *(0.0,) * (levels - len(works.sending_s))]
+        prompts_s = prompts_seconds(case, request).serial
+        rows.append(
+            tuple(share * part for part in (prompts_s, works.math_s, works.cache_s, *sending))
+        )
+    sequences, yielded = pl.col("B").cast(pl.Float64), yielded_tokens(steps)
+    serial, math_s, cache_s, *sending_s = (
+        request_column(steps, values) * sequences for values in zip(*rows, strict=True)
+    )
+    resources = [pl.col("t_math_s") + math_s, pl.col("t_memory_s") + cache_s]
+    if levels:
+        resources.append(pl.col("t_network_s"))
+    for level, sent_s in enumerate(sending_s):
+        polys = [
+            case.collective_times.sending[level]
+            if level < len(case.collective_times.sending)
+            else ZERO
+            for case in steps.cases
+        ]
+        resources.append(steps.compiler.total(steps.compiler.poly(polys)) + sent_s)
+    is_mixed = math_s.is_not_null()
+    lower = quotient(pl.max_horizontal(*resources), yielded)
+    return {
+        "tpot_mixed_s": pl.when(is_mixed).then(lower),
+        "tpot_mixed_serial_s": quotient(pl.col("t_serial_s") + serial, yielded),
     }
 
 
@@ -221,8 +285,16 @@ class DecodeMeans:
         self._prefix = prefix
         self.steps, self.compiler, self.cases = steps, steps.compiler, steps.cases
         self.stages: Stages = [{}, {}, {}]
-        windows = self.cases[0].model.shape.attention_windows
+        shape = self.cases[0].workload.resident_shape
+        windows = shape.attention_windows
         self._windows = [window for window in windows if window.tokens is not None]
+        draft = steps.config.draft
+        self._new = 1 if draft is None else draft.tokens + 1
+        self._extents = (
+            [kind(window) for window in windows for kind in (Pairs, Entries, DraftPairs)]
+            if self._new > 1
+            else []
+        )
 
     def lower(self) -> pl.Expr:
         """Mean `t_lower_s`, from the times of resources."""
@@ -259,22 +331,40 @@ class DecodeMeans:
             polys = _single_polys(times)
             if polys is None:
                 value = self.compiler.total(self.compiler.time(times, count))
-                zeros = (pl.lit(0.0),) * len(self._windows)
+                zeros = (pl.lit(0.0),) * len(self._extents or self._windows)
                 lines.append(ContextLine(value, pl.lit(0.0), zeros))
             else:
                 lines.append(self._line([poly and poly * count for poly in polys]))
         steps = pl.col("output").cast(pl.Float64)
-        first = pl.col("input").cast(pl.Float64) + 1.0
-        last = pl.col("input").cast(pl.Float64) + steps
+        first = pl.col("input").cast(pl.Float64) + float(self._new)
+        last = pl.col("input").cast(pl.Float64) + steps + (self._new - 1.0)
         if any(window.chunked for window in self._windows):
             return quotient(self._sum_over_chunks(lines), steps)
         sums = []
-        for start, end, entry_lines in entry_pieces(self._windows):
+        for start, end, entry_lines in self._entry_pieces:
             along = [line.along(entry_lines) for line in lines]
             since = pl.max_horizontal(first, float(start))
             until = last if end is None else pl.min_horizontal(last, float(end))
             sums.append(self._sum_of_maxima(along, since, until))
         return quotient(reduce(add, sums), steps)
+
+    @cached_property
+    def _entry_pieces(self) -> list[tuple[int, int | None, list[EntryLine]]]:
+        """Pieces on which everything that attention counts is a line, those of requests alone."""
+        if self._extents:
+            lines = [
+                [*extent.window.lines_of(extent.amount, self._new)] for extent in self._extents
+            ]
+        else:
+            lines = [[*window.lines()] for window in self._windows]
+        requests = self.steps.config.requests or ()
+        first = min(request.input for request in requests) + self._new
+        last = max(request.input + request.output for request in requests) + self._new - 1
+        return [
+            (start, end, entry_lines)
+            for start, end, entry_lines in pieces_of(lines)
+            if start <= last and (end is None or end >= first)
+        ]
 
     def _sum_over_chunks(self, lines: Sequence[ContextLine]) -> pl.Expr:
         """Sum over the steps: max over several times, where layers attend in chunks."""
@@ -342,61 +432,47 @@ class DecodeMeans:
             for start, end in pairwise(map(pl.col, numbers))
         )
 
+    def _context_parts(self, poly: Poly | None) -> tuple[Poly | None, ...]:
+        """Parts of a time, as in `ContextLine`; with several tokens a step, each count is one."""
+        if poly is None:
+            return (None,) * (2 + len(self._extents or self._windows))
+        line = poly.affine_in("S")
+        if self._extents:
+            counts = (line.per_attended.get(extent, ZERO) for extent in self._extents)
+            return line.constant, ZERO, *counts
+        parts = (
+            total(part for extent, part in line.per_attended.items() if extent.window == window)
+            for window in (FULL_ATTENTION, *self._windows)
+        )
+        return line.constant, *parts
+
     def _line(self, polys: Sequence[Poly | None]) -> ContextLine:
         """Line for a time, from its polynomials."""
-        parts = zip(*(_context_parts(poly, self._windows) for poly in polys), strict=True)
+        parts = zip(*(self._context_parts(poly) for poly in polys), strict=True)
         once, full, *windowed = (
             self.compiler.total(self.compiler.poly(part_polys)) for part_polys in parts
         )
         return ContextLine(once, full, tuple(windowed))
 
 
-def first_token(case: StepCase, request: Request) -> StepSeconds:
-    """Compute a request's time to first token, with a prompt on every replica."""
-    prefill = case.prefill
-    return exact_step_seconds(prefill, prefill.step(case.split.dp, request.input))
-
-
-def slowest_stage(case: StepCase, request: Request) -> StepSeconds:
-    """Compute the slowest stage's time, with a prompt on every replica: a server's period."""
-    if case.pipeline is None:
-        return first_token(case, request)
-    by_stage = [first_token(stage, request) for stage, _ in case.pipeline.stages]
-    lower, serial, estimates = zip(*by_stage, strict=True)
-    calibrated = [time for time in estimates if time is not None]
-    estimate = max(calibrated) if len(calibrated) == len(estimates) else None
-    return StepSeconds(max(lower), max(serial), estimate)
-
-
-def entry_pieces(
-    windows: Sequence[AttentionWindow],
+def pieces_of(
+    lines_by_count: Sequence[Sequence[EntryLine]],
 ) -> Iterator[tuple[int, int | None, list[EntryLine]]]:
-    """Pieces on which every window's entries are lines.
+    """Pieces on which all numbers that attention counts are lines.
+
+    Args:
+        lines_by_count: Lines of each number, in order of contexts.
 
     Yields:
-        First and last context, None without end, and a line for each window.
+        First and last context, None without end, and a line for each number.
     """
-    by_window = [[*window.lines()] for window in windows]
-    starts = sorted({1, *(line.first for lines in by_window for line in lines)})
+    starts = sorted({1, *(line.first for lines in lines_by_count for line in lines)})
     for start, following in zip_longest(starts, starts[1:]):
         pieces = [
-            next(line for line in reversed(lines) if line.first <= start) for lines in by_window
+            next((line for line in reversed(lines) if line.first <= start), lines[0])
+            for lines in lines_by_count
         ]
         yield start, None if following is None else following - 1, pieces
-
-
-def _context_parts(
-    poly: Poly | None, windows: Sequence[AttentionWindow]
-) -> tuple[Poly | None, ...]:
-    """Parts of a time, as in `ContextLine`."""
-    if poly is None:
-        return (None,) * (2 + len(windows))
-    line = poly.affine_in("S")
-    parts = (
-        total(part for extent, part in line.per_attended.items() if extent.window == window)
-        for window in (FULL_ATTENTION, *windows)
-    )
-    return line.constant, *parts
 
 
 def _depends_on_context(times: Times) -> bool:

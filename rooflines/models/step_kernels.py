@@ -140,8 +140,8 @@ class StepKernels:
 
     @cached_property
     def prefill(self) -> StepKernels:
-        """Kernels of a prefill with the same dtypes and split."""
-        return replace(self, phase=PREFILL, mtp_tokens=0, sibling_phase=self)
+        """Kernels of a prefill with the same dtypes and split; it scores the last token alone."""
+        return replace(self, phase=PREFILL, mtp_tokens=0, scores_all=False, sibling_phase=self)
 
     @cached_property
     def stage_kernels(self) -> tuple[tuple[StepKernels, int], ...]:
@@ -249,8 +249,8 @@ class StepKernels:
 
 def _kernel(group: Group, sharing: Sharing) -> Kernel:
     """Build a group's kernel on one chip, without collectives."""
-    split, is_expert_parallel = sharing.split, _is_expert_parallel(group, sharing)
-    tokens = Fraction(1) if is_expert_parallel else Fraction(1, split.dp)
+    split, spreads_experts = sharing.split, is_expert_parallel(group, sharing)
+    tokens = Fraction(1) if spreads_experts else Fraction(1, split.dp)
 
     def on_replica(extent: Extent) -> Extent:
         """Extent, with activated experts counted for one replica's tokens."""
@@ -287,7 +287,7 @@ def _kernel(group: Group, sharing: Sharing) -> Kernel:
     def activation_traffic(cost: str, terms: Terms, *, whole: bool) -> Poly:
         """Activation traffic [byte]; where every chip has it whole, but not under ep."""
         part = Fraction(1) if whole else group.share(cost, split.shards)
-        replica = Fraction(1, split.stage_chips if is_expert_parallel else split.dp)
+        replica = Fraction(1, split.stage_chips if spreads_experts else split.dp)
         return amount(terms, part * replica * sharing.bytes_of("activations"))
 
     x = activation_traffic("reads", group.reads, whole=group.layout.reads_whole)
@@ -383,7 +383,7 @@ def _engine_kernels(shape: Shape, sharing: Sharing, mtp_tokens: int) -> Iterator
         yield Kernel(name, sharing.compute[0], works, count=count, engine=True)
 
 
-def _is_expert_parallel(group: Group, sharing: Sharing) -> bool:
+def is_expert_parallel(group: Group, sharing: Sharing) -> bool:
     """Check for a group of routed experts under expert parallelism."""
     return group.moe is not None and sharing.split.parts > 1
 
@@ -430,10 +430,10 @@ def _transfers(
             as engines run them, in place of dispatch, combine and an all-gather.
     """
     split, size = sharing.split, sharing.bytes_of("activations")
-    is_expert_parallel = _is_expert_parallel(group, sharing)
+    spreads_experts = is_expert_parallel(group, sharing)
     route, expert_route = routes.tensors, routes.experts
     sums = reduces and split.parts > 1 and split.shards > 1
-    if is_expert_parallel and sums:
+    if spreads_experts and sums:
         yield Transfer(
             "all-reduce",
             Poly({group.tokens: shape.D * size}),
@@ -441,7 +441,7 @@ def _transfers(
             routes.sums.bytes_per_payload_byte("all-reduce"),
         )
         return
-    if is_expert_parallel and group.moe is not None:
+    if spreads_experts and group.moe is not None:
         routing = ExpertRouting(group.moe.E, group.moe.k, sharing.routing, group.moe.zero_experts)
         bytes_per_payload_byte = expert_route.dispatch_bytes(
             lambda parts: rank_hit_probability(
@@ -473,7 +473,7 @@ def _transfers(
             }
             yield transfer(ALL_TO_ALL, sequence_terms)
     outputs: Terms = {group.tokens: shape.D * size / split.dp}
-    if is_expert_parallel:
+    if spreads_experts:
         yield transfer("all-gather", outputs)
         return
     with_experts = group.name in SHARED_EXPERTS and (sums or split.parts == 1)  # one sum for both

@@ -8,13 +8,16 @@ number of chips is enough.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import compress, product
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.memory import cache_on_chip
 from rooflines.models.split import Split
-from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY
+from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,10 +30,10 @@ ONE_CHIP = Split(tp=1, pp=1, dp=1, ep=1)
 MIXED, POOLS = "mixed", "pools"
 """Kinds: servers that read prompts and write answers, or servers for either."""
 
-THROUGHPUT, COST = "throughput", "cost"
+THROUGHPUT, COST, MIN_CHIPS = "throughput", "cost", "min-chips"
 
-GOALS = (THROUGHPUT, COST)
-"""Goals: output tokens/s/chip, or money a request."""
+GOALS = (THROUGHPUT, COST, MIN_CHIPS)
+"""Goals: output tokens/s/chip, money a request, or the fewest chips."""
 
 TIE_BY_DIVISION = 1.5
 """Ratio below which estimates cannot order servers that divide as many chips otherwise [1].
@@ -60,15 +63,21 @@ SLACK = 1e-12
 
 
 class Limits(NamedTuple):
-    """Latencies to keep.
+    """Latencies to keep, and how near the edge.
 
     Attributes:
         tpot_s: TPOT [s].
         ttft_s: TTFT, held against its bound [s].
+        busy: Largest time share in which prefill servers read prompts [1].
+        sure: True if TPOT's p90 keeps its limit, not the estimate alone.
+        load: Requests a second that are enough [1/s]; None: as many as the chips do.
     """
 
     tpot_s: float = math.inf
     ttft_s: float = math.inf
+    busy: float = 1.0
+    sure: bool = False
+    load: float | None = None
 
 
 @dataclass(frozen=True)
@@ -90,7 +99,7 @@ class Deployment:
         prompt_share: Share in the chips' time that prompts take [1].
         prefill_busy: Time share in which prefill servers read prompts [1]; None: mixed.
         memory_bytes: Fullest chip, when answers end [byte].
-        limit: Reason for the batch: `memory`, `pool`, `tpot`, `prefill`, or `tile`.
+        limit: Reason for the batch: `memory`, `pool`, `tpot`, `prefill`, `tile` or `load`.
     """
 
     kind: str
@@ -123,6 +132,17 @@ class Deployment:
         return f"{self.servers} x {self.decode.name}"
 
     @property
+    def prefill_chip(self) -> str:
+        """Chip that reads prompts."""
+        return self.prefill.chip
+
+    def prompts_per_s(self, basis: str) -> float | None:
+        """Prompts a second that the prefill pool reads at most [1/s]; None: mixed servers."""
+        if self.kind == MIXED:
+            return None
+        return self.prefill_servers * self.prefill.prompts_per_s(basis)
+
+    @property
     def chips_used(self) -> int:
         """Chips that serve [1]."""
         return self.servers * self.decode.chips + self.prefill_servers * self.prefill.chips
@@ -143,15 +163,50 @@ class Deployment:
         return self.req_per_s_bound * self.decode.output / self.chips
 
 
+class RatedServer(NamedTuple):
+    """Server with sequences for a rate.
+
+    Attributes:
+        server: The server.
+        mixed: True if it reads prompts, too.
+        largest: Its largest batch [1].
+        rate: Requests a second that it ends [1/s].
+    """
+
+    server: Server
+    mixed: bool
+    largest: int
+    rate: float
+
+
+class PoolCounts(NamedTuple):
+    """Servers in two pools.
+
+    Attributes:
+        prefill, decode: Server in each.
+        prefill_count, decode_count: Their numbers [1].
+        chips: Chips that count [1].
+        needed: True if they are as many as a load needs, each at its largest batch.
+    """
+
+    prefill: Server
+    decode: Server
+    prefill_count: int
+    decode_count: int
+    chips: int
+    needed: bool = False
+
+
 @dataclass
 class Search:
-    """Search over the servers on one kind of chip.
+    """Search over all servers on a chip.
 
     Args:
         table: The servers.
         basis: Time that decides.
         chips: Given chips [1].
         limits: Latencies to keep.
+        prefill: Search on another chip, whose servers read all prompts; None: this one.
 
     Attributes:
         lost: Servers that make no deployment, and why.
@@ -162,6 +217,7 @@ class Search:
     chips: int
     limits: Limits
     lost: dict[str, str] = field(default_factory=dict)
+    prefill: Search | None = None
 
     def __post_init__(self) -> None:
         """Search each server's largest batch, with prompts and without."""
@@ -177,18 +233,37 @@ class Search:
         self.prompts_keep = {
             name: self.table.servers[name].ttft(LOWER_KEY) <= self.limits.ttft_s for name in fitting
         }
-        for mixed in (True, False):
-            largest = self.table.largest_batches(
-                self.basis, self.limits.tpot_s, mixed=mixed, names=fitting
-            )
-            for name, batch in largest.items():
-                self._keep_batch(name, batch, mixed=mixed)
+        keys = [(name, mixed) for mixed in (True, False) for name in fitting]
+        wanted = [
+            self.table.within(name, self.basis, self._tpot_limit(name, mixed=mixed), mixed=mixed)
+            for name, mixed in keys
+        ]
+        for (name, mixed), batch in zip(keys, self.table.last_batches(wanted), strict=True):
+            self._keep_batch(name, batch, mixed=mixed)
         self._try_tiles()
         for name in fitting:
             if not self.prompts_keep[name]:
                 self.lost[name] = "ttft"
             elif not self.batches[name, True]:
                 self.lost[name] = "tpot"
+
+    def reading_on(self, prefill: Search) -> Search:
+        """Same search, with all prompts on another chip.
+
+        Args:
+            prefill: Search on that chip.
+        """
+        pooled = copy(self)
+        pooled.prefill = prefill
+        return pooled
+
+    def _tpot_limit(self, name: str, *, mixed: bool) -> float:
+        """Limit on TPOT; where p90 has to keep it, less by the band [s]."""
+        server = self.table.servers[name]
+        band = server.steps[server.split.dp].band if mixed else POOL_BAND
+        if not self.limits.sure or self.basis != ESTIMATE_KEY or band is None:
+            return self.limits.tpot_s
+        return self.limits.tpot_s / max(1.0, band[1])
 
     def _keep_batch(self, name: str, batch: int, *, mixed: bool) -> None:
         server = self.table.servers[name]
@@ -224,55 +299,79 @@ class Search:
         Args:
             kinds: Kinds that are wanted.
         """
-        mixed = self.mixed() if MIXED in kinds else ()
+        mixed = self.mixed() if MIXED in kinds and self.prefill is None else ()
         pools = self.pools() if POOLS in kinds else ()
         return [*mixed, *pools]
 
-    def mixed(self) -> Iterator[Deployment]:
-        """Yield each split with as many servers as the chips make."""
+    def _usable(self) -> Iterator[Server]:
+        """Yield mixed servers that keep the latencies."""
         for name, server in self.table.servers.items():
-            batch = self.batches.get((name, True), 0)
-            count = self.chips // server.chips
-            if not batch or not count or not self.prompts_keep[name]:
-                continue
-            tpot = server.tpot(self.basis, batch, mixed=True)
-            alone = server.tpot(self.basis, batch, mixed=False)
-            lower = server.tpot(LOWER_KEY, batch, mixed=True)
-            yield Deployment(
-                MIXED,
-                server.chip,
+            if self.batches.get((name, True), 0) and self.prompts_keep[name]:
+                yield server
+
+    def mixed(self) -> list[Deployment]:
+        """Each split with as many servers as the chips make."""
+        counts = [(server, self.chips // server.chips) for server in self._usable()]
+        counts = [(server, count) for server, count in counts if count]
+        enough = [
+            RatedServer(
                 server,
-                server,
-                count,
-                0,
-                self.chips,
-                batch,
-                tpot,
-                lower,
-                server.steps[batch].band if self.basis == ESTIMATE_KEY else None,
-                server.ttft(self.basis),
-                server.ttft(LOWER_KEY),
-                count * batch / (server.output * tpot),
-                count * batch / (server.output * lower),
-                1 - alone / tpot,
-                None,
-                server.steps[batch].memory_bytes,
-                self.limit[name, True],
+                mixed=True,
+                largest=self.batches[server.name, True],
+                rate=math.inf if self.limits.load is None else self.limits.load / count,
             )
+            for server, count in counts
+        ]
+        batches = self._batches_at(enough)
+        return [
+            self._mixed_at(server, count, self.chips, batch)
+            for (server, count), batch in zip(counts, batches, strict=True)
+        ]
+
+    def _mixed_at(self, server: Server, count: int, chips: int, batch: float) -> Deployment:
+        """Mixed servers at a batch; between whole batches the rate is taken as a line."""
+        at = max(server.split.dp, math.floor(batch))
+        rate = self._rate(server, batch, mixed=True)
+        tpot = batch / (server.output * rate)
+        lower = server.tpot(LOWER_KEY, at, mixed=True)
+        alone = server.tpot(self.basis, at, mixed=False)
+        fewer = batch < self.batches[server.name, True]
+        return Deployment(
+            MIXED,
+            server.chip,
+            server,
+            server,
+            count,
+            0,
+            chips,
+            batch,
+            tpot,
+            lower,
+            server.steps[at].band if self.basis == ESTIMATE_KEY else None,
+            server.ttft(self.basis),
+            server.ttft(LOWER_KEY),
+            count * rate,
+            count * max(batch, at) / (server.output * lower),
+            max(0.0, 1 - alone / server.tpot(self.basis, at, mixed=True)),
+            None,
+            server.steps[at].memory_bytes,
+            "load" if fewer else self.limit[server.name, True],
+        )
 
     def quickest(self) -> tuple[dict[int, Server], dict[int, Server]]:
         """Quickest prefill and decode servers, by number of chips."""
         prefill: dict[int, Server] = {}
         decode: dict[int, Server] = {}
-        for name, server in self.table.servers.items():
-            if name not in self.prompts_keep:
-                continue
+        source = self.prefill or self
+        for name, server in source.table.servers.items():
             size = server.chips
-            if self.prompts_keep[name] and (
+            if source.prompts_keep.get(name) and (
                 size not in prefill or self._prompts(server) > self._prompts(prefill[size])
             ):
                 prefill[size] = server
-            if self.batches[name, False] and (
+        for name, server in self.table.servers.items():
+            size = server.chips
+            if self.batches.get((name, False)) and (
                 size not in decode or self.answers(server) > self.answers(decode[size])
             ):
                 decode[size] = server
@@ -286,24 +385,26 @@ class Search:
         batch = self.batches[server.name, False]
         return batch / (server.output * server.tpot(self.basis, batch, mixed=False))
 
-    def pools(self) -> Iterator[Deployment]:
-        """Yield the best counts for each pair of sizes."""
+    def pools(self) -> list[Deployment]:
+        """Two pools with the best counts, for each two sizes."""
         prefill, decode = self.quickest()
-        for prefill_server in prefill.values():
-            for decode_server in decode.values():
-                counts = self._best_counts(prefill_server, decode_server)
-                if counts is not None:
-                    yield self.pool(prefill_server, decode_server, *counts)
+        chosen = []
+        for prefill_server, decode_server in product(prefill.values(), decode.values()):
+            counts = self._best_counts(prefill_server, decode_server)
+            if counts is not None:
+                chosen.append(PoolCounts(prefill_server, decode_server, *counts, self.chips))
+        return self._pools_at(chosen)
 
     def _best_counts(self, prefill: Server, decode: Server) -> tuple[int, int] | None:
         """Prefill and decode counts with the most requests/s, fewest chips first."""
-        prompts, answers = self._prompts(prefill), self.answers(decode)
+        prompts, answers = self._prompts(prefill) * self.limits.busy, self.answers(decode)
+        enough = math.inf if self.limits.load is None else self.limits.load
         best: tuple[float, int, int, int] | None = None
         for decode_count in range(1, (self.chips - prefill.chips) // decode.chips + 1):
             left = (self.chips - decode_count * decode.chips) // prefill.chips
-            needed = max(1, math.ceil(decode_count * answers / prompts - SLACK))
-            count = min(left, needed)
-            rate = min(count * prompts, decode_count * answers)
+            ended = min(decode_count * answers, enough)
+            count = min(left, max(1, math.ceil(ended / prompts - SLACK)))
+            rate = min(count * prompts, ended)
             used = count * prefill.chips + decode_count * decode.chips
             if best is None or (rate, -used) > (best[0], best[1]):
                 best = rate, -used, count, decode_count
@@ -320,19 +421,44 @@ class Search:
             prefill_count: Prefill servers [1].
             decode_count: Decode servers [1].
         """
-        prompts, answers = (
-            prefill_count * self._prompts(prefill),
-            decode_count * self.answers(decode),
+        counts = PoolCounts(prefill, decode, prefill_count, decode_count, self.chips)
+        (deployment,) = self._pools_at([counts])
+        return deployment
+
+    def _pools_at(self, chosen: Sequence[PoolCounts]) -> list[Deployment]:
+        """Two pools with given counts; where prefill or a load limits them, fewer run in decode."""
+        rates, limits = list[float](), list[str]()
+        for counts in chosen:
+            rate = counts.decode_count * self.answers(counts.decode)
+            limit = self.limit[counts.decode.name, False]
+            fewer = {"prefill": counts.prefill_count * self._prompts(counts.prefill)}
+            fewer["prefill"] *= self.limits.busy
+            if self.limits.load is not None and not counts.needed:
+                fewer["load"] = self.limits.load
+            for name, chosen_limit in fewer.items():
+                if chosen_limit < rate * (1 - SLACK):
+                    rate, limit = chosen_limit, name
+            rates.append(rate)
+            limits.append(limit)
+        batches = self._batches_at(
+            [
+                RatedServer(
+                    counts.decode,
+                    mixed=False,
+                    largest=self.batches[counts.decode.name, False],
+                    rate=rate / counts.decode_count if limit in FEWER else math.inf,
+                )
+                for counts, rate, limit in zip(chosen, rates, limits, strict=True)
+            ]
         )
-        rate, largest = min(prompts, answers), self.batches[decode.name, False]
-        limit: str = self.limit[decode.name, False]
-        batch: float = largest
-        tpot = decode.tpot(self.basis, largest, mixed=False)
-        if prompts < answers * (1 - SLACK):
-            limit, batch = "prefill", self._batch_at(decode, rate / decode_count, largest)
-            tpot = decode_count * batch / (decode.output * rate)
+        return [
+            self._pool_at(counts, rate, batch, limit)
+            for counts, rate, batch, limit in zip(chosen, rates, batches, limits, strict=True)
+        ]
+
+    def _pool_at(self, counts: PoolCounts, rate: float, batch: float, limit: str) -> Deployment:
+        prefill, decode, prefill_count, decode_count, chips, _ = counts
         at = max(decode.split.dp, math.floor(batch))  # a bound never falls with the batch
-        self.table.evaluate({decode.name: {at}})
         lower = decode.tpot(LOWER_KEY, at, mixed=False)
         bound_rate = min(
             prefill_count * prefill.prompts_per_s(LOWER_KEY),
@@ -346,9 +472,9 @@ class Search:
             prefill,
             decode_count,
             prefill_count,
-            self.chips,
+            chips,
             batch,
-            tpot,
+            decode_count * batch / (decode.output * rate),
             lower,
             POOL_BAND if self.basis == ESTIMATE_KEY else None,
             prefill.ttft(self.basis),
@@ -356,91 +482,103 @@ class Search:
             rate,
             bound_rate,
             prefill_count * prefill.chips / used,
-            rate / prompts,
+            rate / (prefill_count * self._prompts(prefill)),
             decode.steps[at].memory_bytes,
             limit,
         )
 
-    def _batch_at(self, server: Server, rate: float, largest: int) -> float:
-        """Real batch at which a decode server ends answers at a rate [1].
+    def _rate(self, server: Server, batch: float, *, mixed: bool) -> float:
+        """Requests a second at a real batch, a line between whole ones [1/s]."""
 
-        Between whole batches the rate is taken as a line.
+        def rate(size: int) -> float:
+            return size / (server.output * server.tpot(self.basis, size, mixed=mixed))
+
+        low = math.floor(batch)
+        if low < server.split.dp:
+            return batch / (server.output * server.tpot(self.basis, server.split.dp, mixed=mixed))
+        below = rate(low)
+        return below if batch == low else below + (batch - low) * (rate(low + 1) - below)
+
+    def _batches_at(self, rated: Sequence[RatedServer]) -> list[float]:
+        """Real batches at which servers end requests at their rates, the largest at most [1].
+
+        Between whole batches the rate is taken as a line; below a sequence a replica a token takes
+        as long as with one.
         """
-        low, high = server.split.dp, largest
+        is_fewer = [
+            needed.rate * (1 + SLACK)
+            < self._rate(needed.server, needed.largest, mixed=needed.mixed)
+            for needed in rated
+        ]
+        searched = [*compress(rated, is_fewer)]
+        wanted = [
+            Wanted(
+                needed.server.name,
+                needed.largest,
+                partial(self._rate, needed.server, mixed=needed.mixed),
+                needed.rate,
+            )
+            for needed in searched
+        ]
+        lows = self.table.last_batches(wanted)
+        above: dict[str, set[int]] = {}
+        for needed, low in zip(searched, lows, strict=True):
+            above.setdefault(needed.server.name, set()).add(max(low + 1, needed.server.split.dp))
+        self.table.evaluate(above)
+        batches = iter(
+            self._between(needed, low) for needed, low in zip(searched, lows, strict=True)
+        )
+        return [
+            next(batches) if fewer else float(needed.largest)
+            for needed, fewer in zip(rated, is_fewer, strict=True)
+        ]
 
-        def answers(batch: int) -> float:
-            self.table.evaluate({server.name: {batch}})
-            return batch / (server.output * server.tpot(self.basis, batch, mixed=False))
+    def _between(self, needed: RatedServer, low: int) -> float:
+        """Real batch from a whole one on at which a server ends requests at its rate [1]."""
+        if low < needed.server.split.dp:
+            first = needed.server.split.dp
+            return first * needed.rate / self._rate(needed.server, first, mixed=needed.mixed)
+        below = self._rate(needed.server, low, mixed=needed.mixed)
+        rise = self._rate(needed.server, low + 1, mixed=needed.mixed) - below
+        return low + (min(1.0, max(0.0, (needed.rate - below) / rise)) if rise > 0 else 0.0)
 
-        while high - low > 1:
-            width = max(1, (high - low) // 16)
-            tried = [*range(low + width, high, width)]
-            self.table.evaluate({server.name: set(tried)})
-            for batch in tried:
-                if answers(batch) <= rate:
-                    low = max(low, batch)
-                else:
-                    high = min(high, batch)
-                    break
-        below, above = answers(low), answers(high)
-        if above <= below:
-            return float(low)
-        return low + (high - low) * min(1.0, max(0.0, (rate - below) / (above - below)))
+    # ---------------------------------------------------------------- a load
+
+    def needed(
+        self, kinds: Sequence[str], *, load: float | None, users: float | None
+    ) -> list[Deployment]:
+        """Deployments for a load, fewest chips first, each server at its largest batch.
+
+        Args:
+            kinds: Kinds that are wanted.
+            load: Requests a second [1/s]; None: `users` are given, or one server is enough.
+            users: Requests in flight [1].
+        """
+        deployments = []
+        for server in self._usable() if MIXED in kinds and self.prefill is None else ():
+            batch = self.batches[server.name, True]
+            rate = self._rate(server, batch, mixed=True)
+            latency = server.ttft(self.basis) + batch / rate
+            count = max(1, math.ceil(_rate_of(load, users, latency) / rate - SLACK))
+            deployments.append(self._mixed_at(server, count, count * server.chips, float(batch)))
+        chosen = []
+        prefill, decode = self.quickest()
+        for first, second in product(prefill.values(), decode.values()) if POOLS in kinds else ():
+            prompts, answers = self._prompts(first) * self.limits.busy, self.answers(second)
+            batch = self.batches[second.name, False]
+            latency = first.ttft(self.basis) + batch / answers
+            wanted = _rate_of(load, users, latency)
+            readers, writers = (
+                max(1, math.ceil(wanted / rate - SLACK)) for rate in (prompts, answers)
+            )
+            chips = readers * first.chips + writers * second.chips
+            chosen.append(PoolCounts(first, second, readers, writers, chips, needed=True))
+        deployments += self._pools_at(chosen)
+        return sorted(deployments, key=lambda planned: (planned.chips, -planned.req_per_s))
 
 
-class NeededChips(NamedTuple):
-    """Chips for a load.
-
-    Attributes:
-        chips: Whole servers' chips [1].
-        name: Deployment name.
-        req_per_s: Requests a second that they do [1/s].
-    """
-
-    chips: int
-    name: str
-    req_per_s: float
-
-
-def chips_for(
-    search: Search, kinds: Sequence[str], *, load: float | None, users: float | None
-) -> list[NeededChips]:
-    """Deployments for a load, fewest chips first, each server at its largest batch.
-
-    Args:
-        search: The servers and their batches.
-        kinds: Kinds that are wanted.
-        load: Requests a second [1/s]; None: `users` are given.
-        users: Requests in flight [1].
-    """
-    options = []
-    basis = search.basis
-    if MIXED in kinds:
-        for name, server in search.table.servers.items():
-            batch = search.batches.get((name, True), 0)
-            if not batch or not search.prompts_keep[name]:
-                continue
-            tpot = server.tpot(basis, batch, mixed=True)
-            rate = batch / (server.output * tpot)
-            wanted = _rate_of(load, users, server.ttft(basis) + server.output * tpot)
-            count = max(1, math.ceil(wanted / rate - SLACK))
-            options.append(NeededChips(count * server.chips, f"{count} x {name}", count * rate))
-    if POOLS in kinds:
-        prefill, decode = search.quickest()
-        for prefill_server in prefill.values():
-            prompts = prefill_server.prompts_per_s(basis)
-            for server in decode.values():
-                batch = search.batches[server.name, False]
-                tpot = server.tpot(basis, batch, mixed=False)
-                answers = search.answers(server)
-                wanted = _rate_of(load, users, prefill_server.ttft(basis) + server.output * tpot)
-                first = max(1, math.ceil(wanted / prompts - SLACK))
-                second = max(1, math.ceil(wanted / answers - SLACK))
-                chips = first * prefill_server.chips + second * server.chips
-                text = f"{first}P {prefill_server.name} + {second}D {server.name}"
-                rate = min(first * prompts, second * answers)
-                options.append(NeededChips(chips, text, rate))
-    return sorted(options, key=lambda option: (option.chips, -option.req_per_s))
+FEWER = "prefill", "load"
+"""Limits by which fewer sequences run than a server's largest batch."""
 
 
 def _rate_of(load: float | None, users: float | None, latency_s: float) -> float:
@@ -476,26 +614,33 @@ class Handover(NamedTuple):
     network: str
 
 
-def handover(table: ServerTable, deployment: Deployment) -> Handover | None:
+def handover(search: Search, deployment: Deployment) -> Handover | None:
     """Hand over caches between two pools; None: no network joins the chips.
 
+    Between two chips the slower network counts.
+
     Args:
-        table: The servers.
+        search: The search with the servers.
         deployment: The pools.
     """
-    entry = table.sweep.chips[deployment.chip]
-    names = default_route(entry, deployment.chips)[-1:]
-    _, links, missing = interconnects(entry, names)
-    if missing or not links:
-        return None
-    case = table.sweep.blocks[0].cases[0]
-    bits = case.sharing.bits
-    cache = float(cache_on_chip(case.model.shape, table.request.input, bits, ONE_CHIP))
-    per_s = float(links[0].bytes_per_s * links[0].links)
+    routes = []
+    for table in {
+        id(part.table): part.table for part in (search, search.prefill or search)
+    }.values():
+        entry = table.sweep.chips[table.chip]
+        names = default_route(entry, deployment.chips)[-1:]
+        _, links, missing = interconnects(entry, names)
+        if missing or not links:
+            return None
+        routes.append((float(links[0].bytes_per_s * links[0].links), names[0]))
+    per_s, network = min(routes)
+    case = deployment.decode.case
+    prompt = deployment.decode.request.input
+    cache = float(cache_on_chip(case.model.shape, prompt, case.sharing.bits, ONE_CHIP))
     smaller = min(deployment.prefill.chips, deployment.decode.chips)
     pools = (
         deployment.prefill_servers * deployment.prefill.chips,
         deployment.servers * deployment.decode.chips,
     )
     busy = deployment.req_per_s * cache / (per_s * min(pools))
-    return Handover(cache, cache / (per_s * smaller), busy, names[0])
+    return Handover(cache, cache / (per_s * smaller), busy, network)

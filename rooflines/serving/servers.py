@@ -1,4 +1,4 @@
-"""Model servers: TPOT by batch, prompts and memory, from request tables.
+"""Model servers: TPOT by batch, prompts and memory, from request rows.
 
 A server is one engine instance on the chips in one split. Its times are rows from the package's
 tables, so that a deployment has the numbers that `requests:` in a config has.
@@ -8,66 +8,68 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, EXACT_BATCH
-from rooflines.evaluation.row_frames import StepTable
+from rooflines.evaluation.chosen_rows import ChosenRows
 from rooflines.hardware.support import default_route, interconnects
-from rooflines.models.architecture import PREFILL
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import splits_of
+from rooflines.sweep.prompt_times import prompt_seconds, prompts_per_s
 from rooflines.theory.network import parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from rooflines.config.model_fields import Request
     from rooflines.models.split import Split
-    from rooflines.sweep.step_sweep import ModelSweep
+    from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
 MAX_BATCH = 2**16
 """Largest batch that is searched [1]."""
 
-TRIED = 16
-"""Batches tried at once in a search [1]."""
+TRIED = 6
+"""Batches tried at once between two [1]."""
 
 LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY = "bound", "serialized", "estimate"
 """Bases: everything overlaps; kernels one after another; as calibrated."""
 
+COLUMNS = (
+    "split",
+    "B",
+    "max_B",
+    "footprint_bytes",
+    "tpot_s",
+    "tpot_serial_s",
+    "tpot_mixed_s",
+    "tpot_mixed_serial_s",
+    "t_estimate_s",
+    "t_estimate_p10_s",
+    "t_estimate_p90_s",
+    "prompts_estimate_s",
+)
+"""Columns that servers read."""
 
-class PromptTimes(NamedTuple):
-    """Prompt times, one on every replica, on an idle server.
-
-    Attributes:
-        by_basis: TTFT by basis [s]; an estimate is None without a calibration.
-        math_s: Matrix units [s].
-        cache_s: Memory, writing the prompts' KV cache once; a step reads the weights [s].
-    """
-
-    by_basis: Mapping[str, float | None]
-    math_s: float
-    cache_s: float
+ENGINE_COLUMNS = ("engine", "engine_version", EXACT_BATCH)
+"""Columns that they read where an engine's pool is asked for."""
 
 
 class StepTimes(NamedTuple):
-    """Means over the decode steps in a request, prompts apart.
+    """Means over the decode steps in a request.
 
     Attributes:
-        by_basis: Step time by basis [s]; an estimate is None without a calibration.
-        math_s, memory_s, network_s: Resource times [s].
+        alone, mixed: Token time by basis, without prompts and with them between steps [s]; an
+            estimate is None without a calibration.
         memory_bytes: Weights and KV cache on the fullest chip when answers end [byte].
-        prompts_s: Estimated time that prompts between steps add [s]; None: no calibration.
         band: p10 and p90 over the estimate [1]; None: no band.
     """
 
-    by_basis: Mapping[str, float | None]
-    math_s: float
-    memory_s: float
-    network_s: float
+    alone: Mapping[str, float | None]
+    mixed: Mapping[str, float | None]
     memory_bytes: float
-    prompts_s: float | None
     band: tuple[float, float] | None
 
 
@@ -76,68 +78,98 @@ class Server:
     """One engine instance.
 
     Attributes:
-        chip: Chip id.
-        split: How its chips share the model.
-        name: Split name.
-        output: Answer tokens, OSL [1].
+        case: The model on its chips.
+        request: The request.
         max_batch: Largest batch whose KV cache fits when answers end; 0: none [1].
         pool_limits: True if it is the engine's pool that ends it, not the exact need.
-        prompt: Prompt times.
+        yielded: Tokens that a step adds to a sequence [1].
         steps: Times by batch.
     """
 
-    chip: str
-    split: Split
-    name: str
-    output: int
+    case: StepCase
+    request: Request
     max_batch: int
     pool_limits: bool
-    prompt: PromptTimes
+    yielded: float = 1.0
     steps: dict[int, StepTimes] = field(default_factory=dict)
+
+    @property
+    def chip(self) -> str:
+        """Chip id."""
+        return self.case.chip
+
+    @property
+    def split(self) -> Split:
+        """Split over its chips."""
+        split: Any = self.case.split
+        return split  # type: ignore[no-any-return]
+
+    @property
+    def name(self) -> str:
+        """Split name."""
+        return self.case.split.name
+
+    @property
+    def output(self) -> int:
+        """Answer tokens, OSL [1]."""
+        return self.request.output
 
     @property
     def chips(self) -> int:
         """Chips, tp * dp [1]."""
-        return self.split.chips
+        return self.case.split.chips
 
     def tpot(self, basis: str, batch: int, *, mixed: bool) -> float:
         """Mean token time at an evaluated batch [s].
 
-        With prompts, a step reads phi = batch / (dp * OSL) on every replica. By the bound, each
-        resource takes d + phi * p: the decode step d, and prompts p, whose weights the step reads;
-        their network time is left out. Serialized times and estimates add phi prompts in separate
-        steps.
+        Mixed servers read phi = batch / (dp * OSL) prompts a step on every replica: by the bound
+        the largest over resources of decode step and prompts, else prompts in separate steps.
         """
         step = self.steps[batch]
-        alone = _on(step.by_basis, basis)
-        if not mixed:
-            return alone
-        share = batch / (self.split.dp * self.output)
-        if basis == ESTIMATE_KEY:
-            return alone + (step.prompts_s or 0.0)
-        if basis == SERIAL_KEY:
-            return alone + share * (self.prompt.by_basis[SERIAL_KEY] or 0.0)
-        with_math = step.math_s + share * self.prompt.math_s
-        with_cache = step.memory_s + share * self.prompt.cache_s
-        return max(alone, with_math, with_cache, step.network_s)
+        return _on(step.mixed if mixed else step.alone, basis)
 
     def ttft(self, basis: str) -> float:
         """Prompt time on an idle server [s]."""
-        return _on(self.prompt.by_basis, basis)
+        return _on(self._first_token, basis)
+
+    @cached_property
+    def _first_token(self) -> dict[str, float | None]:
+        return _by_basis(prompt_seconds(self.case, self.request))
+
+    @cached_property
+    def _prompts(self) -> dict[str, float | None]:
+        return _by_basis(prompts_per_s(self.case, self.request))
 
     def prompts_per_s(self, basis: str) -> float:
         """Prompts that the server reads a second when it reads nothing else [1/s]."""
-        factor = 1.0
-        step = next(iter(self.steps.values()))
-        batch = next(iter(self.steps))
-        if basis == ESTIMATE_KEY and step.prompts_s is not None:
-            share = batch / (self.split.dp * self.output)
-            factor = step.prompts_s / (share * self.ttft(basis))
-        return self.split.dp / (factor * self.ttft(basis))
+        return _on(self._prompts, basis)
+
+    @property
+    def estimated(self) -> bool:
+        """True if prompts and all steps have an estimate."""
+        by_basis = [self._first_token, self._prompts]
+        by_basis += [dict(step.mixed) for step in self.steps.values()]
+        return all(times[ESTIMATE_KEY] is not None for times in by_basis)
+
+
+class Wanted(NamedTuple):
+    """Last batch that keeps a limit, where a value never falls with the batch.
+
+    Attributes:
+        name: Server name.
+        largest: Last batch that is tried [1].
+        value: Value at an evaluated batch.
+        limit: Its limit.
+    """
+
+    name: str
+    largest: int
+    value: Callable[[int], float]
+    limit: float
 
 
 class ServerTable:
-    """All servers on one kind of chip.
+    """All servers on a chip.
 
     Args:
         sweep: Decode sweep with one model, chip, dtype combination and request.
@@ -155,57 +187,89 @@ class ServerTable:
 
     def __init__(self, sweep: ModelSweep, chips: int, only: Split | None = None) -> None:
         (self.chip,) = sweep.config.chips
-        self.request: Request = (sweep.config.requests or [])[0]
+        request = (sweep.config.requests or [])[0]
+        self.request: Request = request.model_copy(update={"mixed": True})
         self.sweep = sweep
         self.refused: dict[str, str] = {}
         self.engine = ""
-        self._sweeps = [*self._by_route(_sizes(chips) if only is None else [only.chips], only)]
+        cases = [*self._cases(_sizes(chips) if only is None else [only.chips], only)]
+        has_engine = sweep.config.engine is not None
+        columns = (*COLUMNS, *(ENGINE_COLUMNS if has_engine else ()))
+        self._rows = ChosenRows(sweep, cases, columns)
         self.servers: dict[str, Server] = {}
-        prompts = self._prompts()
-        capacity = {}
-        starts = [2**power for power in range(MAX_BATCH.bit_length())]
-        for row in self._rows(starts):
-            name, batch = row["split"], row["B"]
-            if name not in self.servers and name in prompts:
-                split = self._splits[name]
-                most, pool_limits = _max_batch(row)
-                if row.get("engine"):
-                    self.engine = f"{row['engine']} {row['engine_version']}"
-                capacity[name] = most
-                self.servers[name] = Server(
-                    self.chip, split, name, self.request.output, most, pool_limits, prompts[name]
-                )
-            if name in self.servers and batch <= max(capacity[name], 1):
-                self.servers[name].steps[batch] = _step_times(row)
+        draft = sweep.config.draft
+        yielded = 1.0 if draft is None else 1.0 + draft.accepted
+        by_name = {case.split.name: case for case in cases}
+        for row in self._rows.at((case, case.split.dp) for case in cases):
+            case = by_name[row["split"]]
+            most, pool_limits = _max_batch(row)
+            server = Server(case, self.request, most, pool_limits, yielded)
+            server.steps[row["B"]] = _step_times(row, yielded)
+            self.servers[row["split"]] = server
+            if row.get("engine"):
+                self.engine = f"{row['engine']} {row['engine_version']}"
 
     @property
     def estimated(self) -> bool:
         """True if every server has an estimate."""
-        return all(
-            step.by_basis[ESTIMATE_KEY] is not None
-            and server.prompt.by_basis[ESTIMATE_KEY] is not None
-            and step.prompts_s is not None
-            for server in self.servers.values()
-            for step in server.steps.values()
-        )
+        return all(server.estimated for server in self.servers.values())
 
     def evaluate(self, batches: Mapping[str, Collection[int]]) -> None:
-        """Evaluate steps at further batches, by server name."""
-        missing = {
-            name: {batch for batch in tried if batch not in self.servers[name].steps}
+        """Evaluate steps at further batches, by server name, in one table."""
+        points = [
+            (self.servers[name].case, batch)
             for name, tried in batches.items()
-        }
-        sizes = sorted(set().union(*missing.values()))
-        if not sizes:
-            return
-        for row in self._rows(sizes, {name for name, tried in missing.items() if tried}):
-            if row["B"] in missing.get(row["split"], ()):
-                self.servers[row["split"]].steps[row["B"]] = _step_times(row)
+            for batch in sorted({*tried} - self.servers[name].steps.keys())
+        ]
+        for row in self._rows.at(points):
+            server = self.servers[row["split"]]
+            server.steps[row["B"]] = _step_times(row, server.yielded)
+
+    def last_batches(self, wanted: Sequence[Wanted]) -> list[int]:
+        """Search the last batches that keep limits, all in lockstep.
+
+        A value never falls with the batch, so that between a batch that keeps the limit and one
+        that does not it is enough to look further in between: first at powers of two, then near
+        the batch at which a line between both crosses the limit.
+
+        Args:
+            wanted: What is searched.
+
+        Returns:
+            Batches; 0: a sequence a replica does not keep the limit, or does not fit [1].
+        """
+        bounds, powers = list[list[int]](), dict[str, set[int]]()
+        for name, largest, _, _ in wanted:
+            start = self.servers[name].split.dp
+            bounds.append([start - 1, max(largest, start - 1) + 1])
+            tried = powers.setdefault(name, set())
+            batch = start
+            while batch <= largest:
+                tried.add(batch)
+                batch *= 2
+        self.evaluate(powers)
+        for search, bound in zip(wanted, bounds, strict=True):
+            _narrow(search, bound, sorted(self.servers[search.name].steps))
+        while any(high - low > 1 for low, high in bounds):
+            tries = [
+                _tries(search, bound, self.servers[search.name].steps)
+                for search, bound in zip(wanted, bounds, strict=True)
+            ]
+            batches: dict[str, set[int]] = {}
+            for search, tried_batches in zip(wanted, tries, strict=True):
+                batches.setdefault(search.name, set()).update(tried_batches)
+            self.evaluate(batches)
+            for search, bound, tried_batches in zip(wanted, bounds, tries, strict=True):
+                _narrow(search, bound, tried_batches)
+        return [
+            low if low >= self.servers[search.name].split.dp else 0
+            for search, (low, _) in zip(wanted, bounds, strict=True)
+        ]
 
     def largest_batches(
         self, basis: str, limit_s: float, *, mixed: bool, names: Collection[str]
     ) -> dict[str, int]:
-        """Search each server's largest batch that fits and keeps a TPOT, which never falls with it.
+        """Search each server's largest batch that fits and keeps a TPOT.
 
         Args:
             basis: The time that decides.
@@ -216,43 +280,31 @@ class ServerTable:
         Returns:
             Batches by name; 0: a sequence a replica does not keep it, or does not fit [1].
         """
-        bounds = {}
-        for name in names:
-            server = self.servers[name]
-            start = server.split.dp
-            bounds[name] = [start - 1, max(server.max_batch, start - 1) + 1]
-            for batch in sorted(server.steps):
-                if not start <= batch < bounds[name][1]:
-                    continue
-                keeps = server.tpot(basis, batch, mixed=mixed) <= limit_s
-                bounds[name][0 if keeps else 1] = batch
-                if not keeps:
-                    break
-        while any(high - low > 1 for low, high in bounds.values()):
-            tried = {}
-            for name, (low, high) in bounds.items():
-                width = max(1, (high - low) // TRIED)
-                tried[name] = [*range(low + width, high, width)]
-            self.evaluate(tried)
-            for name, batches in tried.items():
-                server = self.servers[name]
-                for batch in batches:
-                    keeps = server.tpot(basis, batch, mixed=mixed) <= limit_s
-                    bounds[name][0 if keeps else 1] = batch
-                    if not keeps:
-                        break
-        return {
-            name: low if low >= self.servers[name].split.dp else 0
-            for name, (low, _) in bounds.items()
-        }
+        wanted = [self.within(name, basis, limit_s, mixed=mixed) for name in names]
+        return dict(zip(names, self.last_batches(wanted), strict=True))
 
-    # ---------------------------------------------------------------- rows
+    def within(self, name: str, basis: str, limit_s: float, *, mixed: bool) -> Wanted:
+        """Search for a server's largest batch that fits and keeps a TPOT.
 
-    def _by_route(self, sizes: Sequence[int], only: Split | None) -> Iterator[ModelSweep]:
-        """Yield sweeps with all splits, one for each route between chips."""
+        Args:
+            name: The server.
+            basis: The time that decides.
+            limit_s: Limit on TPOT [s].
+            mixed: True if the server reads prompts, too.
+        """
+        server = self.servers[name]
+
+        def value(batch: int) -> float:
+            return server.tpot(basis, batch, mixed=mixed)
+
+        return Wanted(name, server.max_batch, value, limit_s)
+
+    # ---------------------------------------------------------------- cases
+
+    def _cases(self, sizes: Sequence[int], only: Split | None) -> Iterator[StepCase]:
+        """Yield a case for every split."""
         entry = self.sweep.chips[self.chip]
         (model,) = self.sweep.models.values()
-        self._splits: dict[str, Split] = {}
         by_route: dict[tuple[str, ...], list[Split]] = {}
         for size in sizes:
             names = tuple(default_route(entry, size)) if size > 1 else ()
@@ -262,12 +314,13 @@ class ServerTable:
                 if only is not None or _is_server(split):
                     by_route.setdefault(names, []).append(split)
         for names, splits in by_route.items():
-            self._splits |= {split.name: split for split in splits}
             config = self.sweep.config.model_copy(
                 update={
                     "splits": splits,
                     "network": [list(names)] if names else None,
                     "thresholds": [],
+                    "requests": [self.request],
+                    "grid": {**self.sweep.config.grid, "B": Sizes([MAX_BATCH])},
                 }
             )
             changed = replace(self.sweep, config=config)
@@ -275,41 +328,35 @@ class ServerTable:
                 skipped.split: skipped.reason for skipped in changed.skipped if skipped.split
             }
             if changed.rows:
-                yield checked_sweep(changed)
+                yield from checked_sweep(changed).cases
 
-    def _rows(
-        self, batches: Sequence[int], names: Collection[str] | None = None
-    ) -> Iterator[dict[str, Any]]:
-        """Yield rows at every batch, for some servers or all."""
-        for sweep in self._sweeps:
-            splits = [
-                split for split in sweep.config.splits if names is None or split.name in names
-            ]
-            if splits:
-                grid = {**sweep.config.grid, "B": Sizes([*batches])}
-                config = sweep.config.model_copy(update={"grid": grid, "splits": splits})
-                yield from StepTable(replace(sweep, config=config)).frame().collect().to_dicts()
 
-    def _prompts(self) -> dict[str, PromptTimes]:
-        """Prompt times, one on every replica, by split name."""
-        prompts = {}
-        for sweep in self._sweeps:
-            sizes = sorted({split.dp for split in sweep.config.splits})
-            grid = {"B": Sizes(sizes), "S": Sizes([self.request.input])}
-            keys = {"phase": [PREFILL], "requests": None, "grid": grid}
-            config = sweep.config.model_copy(update=keys)
-            for row in StepTable(replace(sweep, config=config)).frame().collect().to_dicts():
-                if row["B"] != self._splits[row["split"]].dp:
-                    continue
-                cache_share = row["kv_cache_bytes"] / row["memory_bytes"]
-                by_basis = {
-                    LOWER_KEY: row["t_lower_s"],
-                    SERIAL_KEY: row["t_serial_s"],
-                    ESTIMATE_KEY: row["t_estimate_s"],
-                }
-                times = PromptTimes(by_basis, row["t_math_s"], row["t_memory_s"] * cache_share)
-                prompts[row["split"]] = times
-        return prompts
+def _narrow(wanted: Wanted, bound: list[int], batches: Sequence[int]) -> None:
+    """Narrow the batches between which the last one is, by evaluated ones in order."""
+    for batch in batches:
+        if bound[0] < batch < bound[1]:
+            keeps = wanted.value(batch) <= wanted.limit
+            bound[0 if keeps else 1] = batch
+            if not keeps:
+                break
+
+
+def _tries(wanted: Wanted, bound: Sequence[int], steps: Mapping[int, object]) -> list[int]:
+    """Batches to try between two, mostly near where a line crosses the limit."""
+    low, high = bound
+    width = max(1, (high - low) // TRIED)
+    tried = {*range(low + width, high, width)}
+    if low in steps and high in steps:
+        below, above = wanted.value(low), wanted.value(high)
+        if math.isfinite(wanted.limit) and above > below:
+            near = low + math.floor((high - low) * (wanted.limit - below) / (above - below))
+            tried |= {near + offset for offset in (-4, -1, 0, 1, 2, 5)}
+    return sorted(batch for batch in tried if low < batch < high)
+
+
+def _by_basis(times: Sequence[float | None]) -> dict[str, float | None]:
+    """Times or rates by basis."""
+    return dict(zip((LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY), times, strict=True))
 
 
 def _max_batch(row: Mapping[str, Any]) -> tuple[int, bool]:
@@ -331,21 +378,24 @@ def _on(by_basis: Mapping[str, float | None], basis: str) -> float:
     return time
 
 
-def _step_times(row: Mapping[str, Any]) -> StepTimes:
-    """Step times in a request row."""
+def _step_times(row: Mapping[str, Any], yielded: float) -> StepTimes:
+    """Times in a request row, over tokens that a step yields."""
     estimate, prompts = row["t_estimate_s"], row["prompts_estimate_s"]
-    alone = None if estimate is None else estimate - (prompts or 0.0)
-    band = None
-    if estimate is not None and row.get(f"t{ESTIMATE_SUFFIX}_p10_s") is not None:
-        low, high = row[f"t{ESTIMATE_SUFFIX}_p10_s"], row[f"t{ESTIMATE_SUFFIX}_p90_s"]
-        band = low / estimate, high / estimate
+    alone = mixed = band = None
+    if estimate is not None:
+        alone = (estimate - (prompts or 0.0)) / yielded
+        mixed = None if prompts is None else estimate / yielded
+        if row[f"t{ESTIMATE_SUFFIX}_p10_s"] is not None:
+            low, high = row[f"t{ESTIMATE_SUFFIX}_p10_s"], row[f"t{ESTIMATE_SUFFIX}_p90_s"]
+            band = low / estimate, high / estimate
     return StepTimes(
         {LOWER_KEY: row["tpot_s"], SERIAL_KEY: row["tpot_serial_s"], ESTIMATE_KEY: alone},
-        row["t_math_s"],
-        row["t_memory_s"],
-        row["t_network_s"] or 0.0,
+        {
+            LOWER_KEY: row["tpot_mixed_s"],
+            SERIAL_KEY: row["tpot_mixed_serial_s"],
+            ESTIMATE_KEY: mixed,
+        },
         row["footprint_bytes"],
-        prompts,
         band,
     )
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.basics.numbers import MAX_SIZE, exact, first
 from rooflines.dictionary.columns import ALWAYS, CONTEXT, FOUND, FROM, NEVER, TO
-from rooflines.evaluation.requests import first_token
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.memory import cache_on_chip
@@ -34,6 +33,7 @@ from rooflines.solvers.payoffs import (
 )
 from rooflines.sweep.exact_times import exact_step_seconds
 from rooflines.sweep.pipelines import is_pipelined
+from rooflines.sweep.prompt_times import prompts_seconds
 from rooflines.sweep.step_sweep import mean_entries
 from rooflines.theory.extents import ActivatedExperts, Entries, Pairs
 from rooflines.theory.resources import MATH, MEMORY
@@ -344,7 +344,7 @@ def pools_rows(sweep: ModelSweep, case: StepCase) -> Iterator[dict[str, Any]]:
         sizes |= {"input": request.input, "output": request.output}
         yield {**sizes, "outcome": NEVER, "time": LOWER_TIME}
         serial = request_seconds(case, request, SERIAL_TIME)
-        prompts = first_token(case, request)
+        prompts = prompts_seconds(case, request)
         tokens = case.split.dp * request.output
         prompt_s = Fraction(prompts.serial) / tokens
         yield {**sizes, **_pools(serial, prompt_s, exact(target), case), "time": SERIAL_TIME}

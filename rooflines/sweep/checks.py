@@ -303,10 +303,15 @@ def _check_pool(sweep: ModelSweep) -> None:
 
 def _check_draft(sweep: ModelSweep) -> None:
     """Refuse a draft beside what has none, or sets the new tokens itself."""
-    if sweep.config.requests or PREFILL in sweep.config.phase:
-        obstacle = "requests" if sweep.config.requests else "prefill"
-        problem = f"is given, but with {obstacle} it is not modelled"
+    if PREFILL in sweep.config.phase:
+        problem = "is given, but with prefill it is not modelled"
         raise RooflinesError("draft", problem, "leave it out, or sweep B and S in decode")
+    for name, model in sweep.models.items() if sweep.config.requests else ():
+        if any(window.chunked for window in model.shape.attention_windows):
+            problem = (
+                f"is given, but with requests it is not modelled where {name} attends in chunks"
+            )
+            raise RooflinesError("draft", problem, "leave it out, or sweep B and S in decode")
     if "T" in sweep.config.grid:
         raise RooflinesError(
             ("grid", "T"), "is given, but the draft sets it", "leave out one of them"

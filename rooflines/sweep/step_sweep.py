@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rooflines.models.tensor_dtypes import StepDtypes
     from rooflines.sweep.pipelines import Pipeline
     from rooflines.theory.attention_window import AttentionWindow
+    from rooflines.theory.extents import Attended
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.operation import Unit
     from rooflines.theory.poly import Poly
@@ -391,7 +392,10 @@ class ModelSweep(BaseSweep[StepCase]):
     def sizes_of(self, model: Model, phase: Phase) -> Axis:
         """Axis over contexts and new tokens, or over requests, with the extents that follow."""
         if self.config.requests:
-            return request_axis(model.shape, self.config.requests)
+            drafts = self.mtp_tokens(model) > 0
+            shape = with_mtp_layer(model.shape) if drafts else model.shape
+            (new,) = self.new_tokens or (1,)
+            return request_axis(shape, self.config.requests, new, drafts=drafts)
         return self.steps_of(model, phase)
 
     def steps_of(self, model: Model, phase: Phase) -> Axis:
@@ -462,7 +466,9 @@ class ModelSweep(BaseSweep[StepCase]):
         return step_columns(
             new_tokens=self.new_tokens is not None,
             requests=bool(self.config.requests),
+            mixed=any(request.mixed for request in self.config.requests or ()),
             pools=self.config.pools is not None,
+            pool_servers=self.config.pools is not None and self.config.pools.servers is not None,
             measured=self.config.measured is not None,
             engine=self.config.engine is not None,
         )
@@ -597,12 +603,16 @@ def _cache_elements(shape: Shape, contexts: Sequence[int]) -> dict[str, Sequence
     }
 
 
-def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
+def request_axis(
+    shape: Shape, requests: Sequence[Request], new: int = 1, *, drafts: bool = False
+) -> Axis:
     """Axis over requests, with the mean extents of their decode steps.
 
     Args:
         shape: The model.
         requests: The requests.
+        new: T, tokens that a step computes in each sequence; several with a draft [1].
+        drafts: True if the model's MTP layer drafts tokens.
 
     Returns:
         `REQUEST`, `input`, `output`, `T`, the mean extents of every attention window, and
@@ -612,11 +622,13 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
         REQUEST: range(len(requests)),
         "input": [request.input for request in requests],
         "output": [request.output for request in requests],
-        "T": [1] * len(requests),
+        "T": [new] * len(requests),
     }
     for window in shape.attention_windows:
-        means = [mean_entries(request, window) for request in requests]
-        columns |= dict.fromkeys((Pairs(window), Entries(window)), means)
+        counts = [Pairs(window), Entries(window), *([DraftPairs(window)] if drafts else [])]
+        columns |= {
+            extent: [mean_extent(request, extent, new) for request in requests] for extent in counts
+        }
     return Axis(
         {
             **columns,
@@ -627,5 +639,21 @@ def request_axis(shape: Shape, requests: Sequence[Request]) -> Axis:
 
 def mean_entries(request: Request, window: AttentionWindow) -> Fraction:
     """Mean entries of a cache that a decode step moves, over a request's steps [1], exact."""
-    last = request.input + request.output
-    return Fraction(window.pairs(last, request.output), request.output)
+    return mean_extent(request, Entries(window), 1)
+
+
+def mean_extent(request: Request, extent: Attended, new: int) -> Fraction:
+    """Mean over a request's decode steps of what attention counts [1], exact.
+
+    A step starts before each token of the answer alike, and counts its T new tokens.
+
+    Args:
+        request: The request.
+        extent: What is counted.
+        new: T, tokens that a step computes in each sequence [1].
+    """
+    first, last = request.input + new, request.input + request.output + new - 1
+    if new == 1:  # pairs and entries are the same
+        return Fraction(extent.window.pairs(last, request.output), request.output)
+    lines = extent.window.lines_of(extent.amount, new)
+    return Fraction(sum(line.sum_over(first, last) for line in lines), request.output)

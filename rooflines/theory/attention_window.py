@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 Number = int | Fraction
 """Tokens [1]: whole, or between whole numbers, where extents follow the same curves."""
@@ -28,6 +28,13 @@ class EntryLine(NamedTuple):
     last: int | None
     constant: int
     slope: int
+
+    def sum_over(self, first: int, last: int) -> int:
+        """Sum over those contexts from `first` to `last` that are in the range [1]."""
+        start = max(first, self.first)
+        end = last if self.last is None else min(last, self.last)
+        count = end - start + 1
+        return 0 if count < 1 else count * (2 * self.constant + self.slope * (start + end)) // 2
 
 
 class AttentionWindow(NamedTuple):
@@ -110,6 +117,26 @@ class AttentionWindow(NamedTuple):
         yield EntryLine(1, size, 0, 1)
         if not self.chunked:
             yield EntryLine(size + 1, None, size, 0)
+
+    def lines_of(self, amount: Callable[[int, int], Number], new: int) -> Iterator[EntryLine]:
+        """Numbers that attention counts in steps with T new tokens, as lines in S; not for chunks.
+
+        Where a window fills up within a step, a context is a line of its own.
+
+        Args:
+            amount: Function from S and T: `pairs`, `entries` or `drafts` of a window.
+            new: T [1].
+        """
+        filled = None if self.tokens is None else max(self.tokens, new)
+        start = int(amount(new, new))
+        slope = int(amount(new + 1, new)) - start if filled is None or filled > new else 0
+        yield EntryLine(new, filled, start - slope * new, slope)
+        if filled is None:
+            return
+        full = (self.tokens or 0) + new
+        for context in range(filled + 1, full):
+            yield EntryLine(context, context, int(amount(context, new)), 0)
+        yield EntryLine(max(full, filled + 1), None, int(amount(full, new)), 0)
 
 
 FULL_ATTENTION = AttentionWindow()

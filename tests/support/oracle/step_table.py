@@ -287,7 +287,7 @@ def request_values(prefill, decode, size, request, server=None):
     What decodes has room if the server that reads the prompt has room for one, too.
     """
     prompt, new = request["input"], request["output"]
-    first = step_values.times(prefill, Step(decode.dp, prompt, prompt))
+    first = step_values.times_of_a_prompt(prefill, prompt)
     last = prompt + new
     steps = [
         step_values.times(decode, Step(size, 1, context)) for context in range(prompt + 1, last + 1)

@@ -5,6 +5,7 @@
 """
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 from oracle import models
@@ -12,6 +13,7 @@ from oracle.fits import NEARLY_TIED
 from oracle.quantities import exact
 from oracle.steps import (
     EVERY_CHIP,
+    Step,
     bits_of_entry,
     compressor_matrices,
     convolved,
@@ -29,6 +31,19 @@ TWINS = ("t_lower_s", ""), ("t_serial_s", "_serial"), ("t_estimate_s", "_estimat
 def times(case, step):
     """Work and times of a step."""
     return totals(case, kernels(case, step))
+
+
+def times_of_a_prompt(case, prompt):
+    """Work and times of one prompt: one replica reads it, experts have its tokens alone."""
+    every = kernels(case, Step(case.dp, prompt, prompt))
+    if case.dp == 1 or case.ep == 1:
+        return totals(case, every)
+    alone = kernels(case, Step(1, prompt, prompt))
+    read = [
+        replace(one, collectives=all_of.collectives) if one.name == "experts" else all_of
+        for one, all_of in zip(alone, every, strict=True)
+    ]
+    return totals(case, read)
 
 
 def cache_of_one(case, context):
