@@ -12,6 +12,7 @@ from rooflines.basics.numbers import MAX_COUNT
 from rooflines.evaluation.space import whole_numbers
 from rooflines.models.memory import CacheUnits, cache_units, weights_on_chip
 from rooflines.models.mtp import merge_elements
+from rooflines.models.split import Split
 from rooflines.sweep.step_sweep import FULL_ELEMENTS, LOCAL_ELEMENTS
 
 if TYPE_CHECKING:
@@ -103,30 +104,11 @@ def _on_chip(
 
 
 def footprint_columns(cases: Sequence[StepCase]) -> dict[str, pl.Series]:
-    """Columns from which footprints are computed, for the first stage kind; see `_kind_columns`.
+    """Columns from which footprints are computed, for the first stage kind.
 
     Args:
         cases: The cases, with as many kinds of pipeline stages; further kinds have their index
             behind the names.
-    """
-    columns: dict[str, pl.Series] = {}
-    by_case = [stage_footprints(case) for case in cases]
-    for index, kind in enumerate(zip(*by_case, strict=True)):
-        named = _kind_columns([*zip((case.split.dp for case in cases), kind, strict=True)])
-        columns |= {f"{name}{_suffix(index)}": values for name, values in named.items()}
-    return columns
-
-
-def _suffix(kind: int) -> str:
-    """Column name ending, by the index of a stage kind."""
-    return f":{kind}" if kind else ""
-
-
-def _kind_columns(footprints: Sequence[tuple[int, Footprint]]) -> dict[str, pl.Series]:
-    """Columns from which footprints are computed.
-
-    Args:
-        footprints: Replicas and footprint, by case.
 
     Returns:
         `weights_footprint_bytes` [byte]; `#unit_bytes`, bytes per cache unit, chip and replica
@@ -134,29 +116,42 @@ def _kind_columns(footprints: Sequence[tuple[int, Footprint]]) -> dict[str, pl.S
         `#free_units` and `#free_units_all`, units that fit beside the weights in one replica, and
         in all replicas [1], null where the capacity is unknown.
     """
-    return {
-        "weights_footprint_bytes": pl.Series(
-            [float(footprint.weights) for _, footprint in footprints]
-        ),
-        "#unit_bytes": pl.Series(
-            [float(footprint.units.unit / dp) for dp, footprint in footprints]
-        ),
-        "#units_full": _unit_factors([footprint.units.full for _, footprint in footprints]),
-        "#units_local": _unit_factors([footprint.units.local for _, footprint in footprints]),
-        "#units_state": whole_numbers([footprint.units.state for _, footprint in footprints]),
-        "#free_units": whole_numbers(
-            [
-                None if footprint.free is None else math.floor(footprint.free)
-                for _, footprint in footprints
-            ]
-        ),
-        "#free_units_all": whole_numbers(
-            [
-                None if footprint.free is None else math.floor(footprint.free * dp)
-                for dp, footprint in footprints
-            ]
-        ),
-    }
+    columns: dict[str, pl.Series] = {}
+    splits = [case.workload.sharing.split for case in cases]
+    by_case = [
+        stage_footprints(case)
+        if isinstance(split, Split) and split.pp > 1
+        else [Footprint.from_case(case, split)]
+        for case, split in zip(cases, splits, strict=True)
+    ]
+    for index, kind in enumerate(zip(*by_case, strict=True)):
+        footprints = [*zip((split.dp for split in splits), kind, strict=True)]
+        named = {
+            "weights_footprint_bytes": pl.Series(
+                [float(footprint.weights) for _, footprint in footprints]
+            ),
+            "#unit_bytes": pl.Series(
+                [float(footprint.units.unit / dp) for dp, footprint in footprints]
+            ),
+            "#units_full": _unit_factors([footprint.units.full for _, footprint in footprints]),
+            "#units_local": _unit_factors([footprint.units.local for _, footprint in footprints]),
+            "#units_state": whole_numbers([footprint.units.state for _, footprint in footprints]),
+            "#free_units": whole_numbers(
+                [
+                    None if footprint.free is None else math.floor(footprint.free)
+                    for _, footprint in footprints
+                ]
+            ),
+            "#free_units_all": whole_numbers(
+                [
+                    None if footprint.free is None else math.floor(footprint.free * dp)
+                    for dp, footprint in footprints
+                ]
+            ),
+        }
+        end = f":{index}" if index else ""
+        columns |= {f"{name}{end}": values for name, values in named.items()}
+    return columns
 
 
 def _unit_factors(values: Sequence[int]) -> pl.Series:
@@ -171,7 +166,7 @@ def sequence_units(kind: int = 0) -> pl.Expr:
     Args:
         kind: Index of the stage kind.
     """
-    end = _suffix(kind)
+    end = f":{kind}" if kind else ""
     full, local = (
         pl.col(FULL_ELEMENTS) * pl.col(f"#units_full{end}"),
         pl.col(LOCAL_ELEMENTS) * pl.col(f"#units_local{end}"),
@@ -185,15 +180,14 @@ def max_sequences(kinds: int = 1) -> pl.Expr:
     Args:
         kinds: Stage kinds [1].
     """
-    batches = [_max_sequences(kind) for kind in range(kinds)]
+    batches = []
+    for kind in range(kinds):
+        end = f":{kind}" if kind else ""
+        per_replica = pl.col(f"#free_units{end}") // sequence_units(kind)
+        per_replica = per_replica.clip(lower_bound=0).cast(pl.Int64, strict=False)
+        fits = per_replica <= pl.lit(MAX_COUNT) // pl.col("dp")
+        batches.append(pl.when(fits).then(per_replica * pl.col("dp")))
     return batches[0] if kinds == 1 else pl.min_horizontal(*batches)
-
-
-def _max_sequences(kind: int) -> pl.Expr:
-    per_replica = pl.col(f"#free_units{_suffix(kind)}") // sequence_units(kind)
-    per_replica = per_replica.clip(lower_bound=0).cast(pl.Int64, strict=False)
-    fits = per_replica <= pl.lit(MAX_COUNT) // pl.col("dp")
-    return pl.when(fits).then(per_replica * pl.col("dp"))
 
 
 def footprint_stages(kinds: int = 1) -> Stages:
@@ -209,7 +203,8 @@ def footprint_stages(kinds: int = 1) -> Stages:
     units, batch = sequence_units(), pl.col("B")
     return [
         {
-            "kv_cache_footprint_bytes": _cache_bytes(0),
+            "kv_cache_footprint_bytes": batch.cast(pl.Float64)
+            * (units.cast(pl.Float64) * pl.col("#unit_bytes")),
             "fits": batch <= pl.col("#free_units_all") // units,
             "max_B": max_sequences(),
         },
@@ -217,15 +212,10 @@ def footprint_stages(kinds: int = 1) -> Stages:
     ]
 
 
-def _cache_bytes(kind: int) -> pl.Expr:
-    """KV cache for all sequences on a chip [byte]."""
-    unit_bytes = pl.col(f"#unit_bytes{_suffix(kind)}")
-    return pl.col("B").cast(pl.Float64) * (sequence_units(kind).cast(pl.Float64) * unit_bytes)
-
-
 def _fullest_stage(kinds: int) -> Stages:
     """Columns as in `footprint_stages`, for a chip on the fullest stage."""
-    weights = [pl.col(f"weights_footprint_bytes{_suffix(kind)}") for kind in range(kinds)]
+    ends = ["", *(f":{kind}" for kind in range(1, kinds))]
+    weights = [pl.col(f"weights_footprint_bytes{ends[kind]}") for kind in range(kinds)]
     caches = [pl.col(f"#cache{kind}") for kind in range(kinds)]
     totals = [weight + cache for weight, cache in zip(weights, caches, strict=True)]
     fullest = pl.max_horizontal(*totals)
@@ -235,11 +225,15 @@ def _fullest_stage(kinds: int) -> Stages:
         return pl.coalesce(pl.when(total >= fullest).then(value) for total, value in pairs)
 
     fits = [
-        pl.col("B") <= pl.col(f"#free_units_all{_suffix(kind)}") // sequence_units(kind)
+        pl.col("B") <= pl.col(f"#free_units_all{ends[kind]}") // sequence_units(kind)
         for kind in range(kinds)
     ]
     return [
-        {f"#cache{kind}": _cache_bytes(kind) for kind in range(kinds)},
+        {
+            f"#cache{kind}": pl.col("B").cast(pl.Float64)
+            * (sequence_units(kind).cast(pl.Float64) * pl.col(f"#unit_bytes{ends[kind]}"))
+            for kind in range(kinds)
+        },
         {
             "kv_cache_footprint_bytes": of_fullest(caches),
             "footprint_bytes": fullest,

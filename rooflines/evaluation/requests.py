@@ -88,8 +88,8 @@ class ContextLine(NamedTuple):
 
 def request_parts(steps: StepBlock[StepCase]) -> StepParts:
     """Parts of rows for requests, means over the decode steps; S is null."""
-    if stages := steps.stage_blocks:
-        return _pipelined_parts(steps, stages)
+    if steps.has_stages:
+        return _pipelined_parts(steps, steps.stage_blocks)
     means, prompts = DecodeMeans(steps), _prompts(steps)
     mixed = any(request.mixed for request in steps.config.requests or ())
     kernels = range(len(steps.cases[0].kernels))

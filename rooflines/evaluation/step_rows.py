@@ -17,6 +17,7 @@ from rooflines.evaluation.engine_columns import pool_stages
 from rooflines.evaluation.footprints import footprint_columns, footprint_stages
 from rooflines.evaluation.operation_rows import BOUND_ENUM, estimate_stages, resource_times
 from rooflines.models.architecture import DECODE
+from rooflines.models.split import Split
 from rooflines.sweep.cases import Case
 from rooflines.sweep.pipelines import is_pipelined, token_time
 from rooflines.theory.kernel import OFFLOAD_BYTES
@@ -95,7 +96,11 @@ class StepBlock(Generic[StepCaseT]):
     """
 
     def __init__(self, block: Block[StepCaseT]) -> None:
-        self.compiler = step_compiler(block, block.cases[0])
+        split = block.cases[0].workload.sharing.split
+        self.has_stages = isinstance(split, Split) and split.pp > 1
+        self.compiler = RowCompiler(block, INNER_AXES)
+        if self.has_stages:
+            self.compiler = step_compiler(block, block.cases[0])
         self.cases = block.cases
         self.config: ModelSweepConfig = block.cases[0].place.sweep.config
 
@@ -132,7 +137,7 @@ class StepBlock(Generic[StepCaseT]):
         tokens = pl.col("B").cast(pl.Float64) * pl.col("T").cast(pl.Float64)
         if self.config.draft is not None:
             tokens *= self.config.draft.yielded
-        if is_pipelined(cases[0]):
+        if self.has_stages:
             columns = [*works, *(name for name in seconds if name in MEAN_CHIP)]
             mean = micro_batches(cases[0]) / float(cases[0].split.stages)
             means = [{name: pl.col(name) * mean for name in columns}]
@@ -183,13 +188,19 @@ def micro_batches(case: StepCase) -> pl.Expr:
 
 def step_parts(steps: StepBlock[StepCase]) -> StepParts:
     """Parts of rows for decode and prefill steps."""
-    if stages := steps.stage_blocks:
+    if steps.has_stages:
+        stages = steps.stage_blocks
         times = [
             stage_times(stage, resource_bound(stage), step_kernel_times(stage)) for stage in stages
         ]
         return pipeline_parts(steps, times)
+    kernels = range(len(steps.cases[0].kernels))
     return StepParts(
-        seconds=step_kernel_times(steps),
+        seconds=serialized_times(
+            steps,
+            (kernel_seconds(steps, index) for index in kernels),
+            partial(largest_piece, steps),
+        ),
         lower=MAX_TIME,
         derived=UPPER,
         footprints=steps_footprints(steps),
@@ -389,7 +400,8 @@ def steps_footprints(steps: StepBlock[StepCase]) -> Stages:
     for name, values in footprint_columns(steps.cases).items():
         steps.compiler.put(name, values)
     pools = [] if steps.config.engine is None else pool_stages(steps.cases)
-    return [*footprint_stages(max(1, len(steps.stage_blocks))), *pools]
+    kinds = len(steps.stage_blocks) if steps.has_stages else 1
+    return [*footprint_stages(kinds), *pools]
 
 
 def times_at_peak(steps: StepBlock[Any]) -> dict[str, pl.Expr]:

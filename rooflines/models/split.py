@@ -297,7 +297,7 @@ class Split(Parallelism):
     @property
     def chips(self) -> int:
         """All chips: tp * pp * dp [1]."""
-        return self.stage_chips * self.pp
+        return self.shards * self.dp * self.pp
 
     @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
