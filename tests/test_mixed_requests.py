@@ -1,6 +1,7 @@
 """Requests on mixed servers, with drafts and cached prefixes, and on given servers in two pools."""
 
 import pytest
+from command_line import table
 
 import rooflines
 from rooflines.basics.errors import RooflinesError
@@ -53,6 +54,14 @@ def test_a_draft_in_requests():
     assert [milliseconds(one[name]) for name in names] == [4.28589, 4.76375, 11.4241]
     assert float(f"{one['tokens_per_s_per_chip']:.6g}") == 1866.59
     assert one["ttft_s"] == row(LONG)["ttft_s"]  # prompts score their last token alone
+
+
+def test_a_question_has_the_time_per_token_of_a_draft(capsys):
+    words = ("explain", "h100-sxm", "llama-3.1-70b", "B=64", "isl=8192", "osl=1024", "bf16", "tp8")
+    typed = (*words, "--draft", "tokens=3,accepted=1.8", "--calibration", "none")
+    (one,) = table(capsys, *typed)
+    assert milliseconds(float(one["tpot_basis_s"])) == 4.76375
+    assert float(one["tpot_basis_s"]) == float(one["tpot_serial_s"])
 
 
 @pytest.mark.parametrize("model", ["gemma-3-27b", "deepseek-v3"])

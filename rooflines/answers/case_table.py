@@ -449,13 +449,15 @@ def request_cases(
         rows[0] |= number.columns()
     sizes = ("input", "output", "B")
     basis = basis_of(rows, bound=bound)
+    draft = getattr(sweeps[0].config, "draft", None)
+    yielded = 1.0 if draft is None else 1.0 + draft.accepted
     for row in rows:
         row |= {
             "basis": basis.key,
             "ttft_basis_s": row[FIRST_TOKEN[basis]],
-            "tpot_basis_s": row[basis.column],
+            "tpot_basis_s": row[basis.column] / yielded,
             "output_tokens_per_s": row[f"tokens_per_s{basis.suffix}"],
-            "tokens_per_s_per_user": 1 / row[basis.column],
+            "tokens_per_s_per_user": yielded / row[basis.column],
             "usd_per_output_mtok": row[f"usd_per_mtok{basis.suffix}"],
         }
     keys = [key for key in CASE_KEYS if key != "network"]
