@@ -1,4 +1,4 @@
-"""A profiler's trace laid on its bound: each nanosecond of a device gets one name.
+"""A profiler's trace laid on its bound: each nanosecond of a chip gets one name.
 
 `trace_records` are what readers fill and rules return: activities, launches, operators, costs.
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from rooflines.basics.text import counted, seconds, significant
-from rooflines.traces.call_frames import call_frame, faster_counts, group_frame, outliers
+from rooflines.traces.call_frames import (
+    COMMUNICATION_KIND,
+    call_frame,
+    faster_counts,
+    group_frame,
+    outliers,
+)
 from rooflines.traces.laid_traces import GIVEN, MIN_COVERED
 from rooflines.traces.span_parts import NS_PER_S
 from rooflines.traces.step_annotations import traced_step_title
@@ -59,7 +65,9 @@ PARTS = {
 }
 """Parts of a span in words, in order."""
 
-BREAK = "break: launched, and nothing of this file ran for over 1 ms"
+BREAK = (
+    "break: over 1 ms in which nothing of this file ran, such as the profiler's pause; in no share"
+)
 SUM = "the span: the sum of the lines above"
 SMALL = "others, below 0.05 % each"
 
@@ -67,6 +75,12 @@ RANKS = "ranks     {}"
 """Line on ranks."""
 
 HEADINGS = ("what loses most", "calls", "measured", "bound", "x", "by", "would save")
+WAITS = "waits too"
+"""In place of what a collective would save: its time has the waiting for other ranks."""
+
+COLLECTIVE_KINDS = ("collective", COMMUNICATION_KIND)
+"""Kinds of collectives."""
+
 TABLE = "{:<34}{:>7} {:>10} {:>9} {:>6}  {:<11}{:>10}"
 
 
@@ -179,7 +193,8 @@ def _groups(frame: pl.DataFrame) -> Iterator[str]:
             mark = "*" if row["is_assumed"] else ""
             ratio = significant(row["seconds"] / row["t_lower_s"], 3)
             cells += [seconds(row["t_lower_s"]), ratio, f"{row['bound']}{mark}"]
-            cells += [seconds(row["headroom_s"])]
+            is_waiting = row["kind"] in COLLECTIVE_KINDS
+            cells += [WAITS if is_waiting else seconds(row["headroom_s"])]
         else:
             cells += ["-", "", "", "-"]
         yield TABLE.format(*cells).rstrip()
@@ -211,7 +226,7 @@ def _notes(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> 
     if host > NOTED_SHARE:
         yield (
             f"host      {percent_text(host)} of the time the device waits for the host: graphs or "
-            "compilation help, faster kernels do not"
+            "compilation shorten that, faster kernels do not"
         )
     if counts := faster_counts(laid.inside):
         listed = ", ".join(f"{count} {reason}" for reason, count in counts.items())
@@ -256,7 +271,7 @@ def _library(laid: LaidTrace) -> Iterator[str]:
         yield (
             f"library   {counted(split.calls, 'matmul')}, {above} above their bound: a good "
             f"library needs {seconds(split.library_s)} of it, this run adds {seconds(split.run_s)} "
-            f"(by {', '.join(split.calibrations)})"
+            f"(calibration {', '.join(split.calibrations)})"
         )
 
 
@@ -278,7 +293,7 @@ def _short(laid: LaidTrace, frame: pl.DataFrame) -> Iterator[str]:
         count = f"{short['launches'].sum():,} kernels"
         yield (
             f"short     {count} below 10 µs take {seconds(time_s)}, their bound is "
-            f"{seconds(lower_s)}: fuse them, faster ones do not help"
+            f"{seconds(lower_s)}: fuse them, since a launch alone takes that long"
         )
 
 
