@@ -542,7 +542,7 @@ def test_bars_show_where_a_pull_or_an_offload_pays(sweep, choice, texts):
     assert misfits({sweep: view.spec()}, "slide") == {}
     assert misfits({sweep: view.spec()}, "paper") == {}
     if choice == {"lever": "X_offload"}:
-        assert view.title == "Offloading the optimizer is free from 1,852 tokens at the earliest"
+        assert view.title == "Offloading the optimizer is free from 1,852 tokens at best"
         assert charts.levers(solved, "X_offload").to_dict()["layer"]
     if choice == {"lever": "S_offload"}:
         with pytest.raises(rooflines.RooflinesError, match="several offload, such as inputs and"):

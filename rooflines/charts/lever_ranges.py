@@ -237,7 +237,7 @@ def _claim(bars: Sequence[Row], axis: str, title: str | None) -> Sentence:
     elif outcomes == {NEVER}:
         text = f"{claim} at no size"
     elif turns and ALWAYS not in outcomes:
-        earliest = " at the earliest" if len({*turns}) > 1 or len(turns) < len(leading) else ""
+        earliest = " at best" if len({*turns}) > 1 or len(turns) < len(leading) else ""
         text = f"{claim} from {significant(min(turns))} tokens{earliest}"
     else:
         always = sum(end["outcome"] == ALWAYS for end in ends)
