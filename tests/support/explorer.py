@@ -303,7 +303,7 @@ def _step(state):
     estimate = None if altered else row["t_estimate_s"]
     calibrated = is_calibrated(state, estimate)
     time = estimate if calibrated else row["t_serial_s"]
-    prompt = found.first_token
+    prompt = found.first_token if row["dp"] == 1 else None
     first = prompt and (prompt.estimate if calibrated else prompt.serial)
     along = [each for each in found.thresholds if each["axis"] == "B"]
     tokens = state["B"] * (1 if state["phase"] == "decode" else state["S"])
@@ -382,9 +382,9 @@ def behind(value):
     if value["measured"]:
         yield 1 / value["measured"][1]
     if state.get("phase") == "train":
-        shipped = shipped_calibrations()
-        fit = shipped.training_of(state["chips"], shipped.softwares)
-        yield fit and (fit.times, fit.fitted.n)
+        for key, fits in shipped_calibrations().training.items():
+            if key.startswith(f"{state['chips']}/"):
+                yield [(fit.times, fit.fitted.n) for fit in fits.values()]
 
 
 def verdict(page, value):

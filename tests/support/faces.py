@@ -58,7 +58,7 @@ def check(visit, site, face):
     else:
         visit.open(f"{face.page}#{urlencode(asked)}")
     expected = face.expected(site, state)
-    assert not face.wrong(visit.page, expected), state
+    assert not (wrong := face.wrong(visit.page, expected)), (state, wrong)
     return expected
 
 

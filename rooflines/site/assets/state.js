@@ -549,17 +549,17 @@ const STATE = (() => {
   /** Time on the chosen basis [s]: serialized bound, or estimate; null without a calibration. */
   const timeAt = ({ basis }, workload, B) => (basis === CALIBRATED
     ? EVALUATION.estimate(workload, B)?.time ?? null : EVALUATION.times(workload, B).serial);
-  /** Prefill of a prompt on each replica of an idle server, and its bound [s]; null if none. */
+  /** Prefill of a prompt on an idle server, and its bound [s]; null with several replicas. */
   function firstTokenTimes(state, chip) {
     const none = { firstToken: null, firstTokenBound: null };
     if (state.subject === MATMUL || state.phase !== DECODE) return none;
     const prefill = { ...state, phase: PREFILL };
     const workload = stepWorkload(prefill, chip);
     if (workload.unsupported) return none;
-    const { dp } = state.split;
+    if (state.split.dp > 1) return none; // experts that replicas share have one prompt's tokens
     return {
-      firstToken: timeAt(prefill, workload, dp),
-      firstTokenBound: EVALUATION.times(workload, dp).lower,
+      firstToken: timeAt(prefill, workload, 1),
+      firstTokenBound: EVALUATION.times(workload, 1).lower,
     };
   }
   /** Attained peak share: math time at the nominal peak / time [1]. */
