@@ -191,7 +191,7 @@ def test_searches_take_the_pool_of_the_engine(explained):
 def test_sglang_keeps_more_for_drafts_and_most_for_a_model_that_drafts():
     draft = {"tokens": 3, "accepted": 1.8}
     shares = []
-    engines = "sglang", "sglang", {"name": "sglang", "standalone_draft": True}
+    engines: tuple[Any, ...] = "sglang", "sglang", {"name": "sglang", "standalone_draft": True}
     for engine, drafted in zip(engines, (None, draft, draft), strict=True):
         answer: Any = rooflines.explain_model(
             "h100-sxm", "llama-3.1-8b", B=4, S=8192, engine=engine, draft=drafted

@@ -2,6 +2,7 @@
 
 import random
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -165,7 +166,9 @@ def test_the_kernel_tells_the_unit_of_fp32_products(kernel, compute):
 def test_the_kernel_tells_the_dtype_of_lists():
     tensors = Arguments([[[4, 8], [16]], []], ["TensorList", "Scalar"], (), ())
     name = "aten::_foreach_add_"
-    assert operator_cost(name, tensors, ["multi<c10::BFloat16>"]).memory_bytes == 2 * 2 * 48
+    cost = operator_cost(name, tensors, ["multi<c10::BFloat16>"])
+    assert cost
+    assert cost.memory_bytes == 2 * 2 * 48
     assert operator_cost(name, tensors) is None
 
 
@@ -178,7 +181,20 @@ def test_operators_without_a_rule_or_shapes_have_no_cost():
 
 def test_arguments_that_are_not_as_an_operator_has_them_give_no_error():
     seed = random.Random(11)
-    dims = ([], [0], [8], [8, 8], [[4], [4, 4]], [[[2]]], "8", None, 7, [None, 3], ["a"], [-1, 4])
+    dims: list[Any] = [
+        [],
+        [0],
+        [8],
+        [8, 8],
+        [[4], [4, 4]],
+        [[[2]]],
+        "8",
+        None,
+        7,
+        [None, 3],
+        ["a"],
+        [-1, 4],
+    ]
     types = (BF16, "float", "Scalar", "TensorList", "", "unknown", "c10::Float4_e2m1fn_x2")
     texts = ("", "[1, 2]", "[-9]", "True", "None", "1e9", "[", "x", "-3", "0")
     tokens = StepTokens(decodes=TokenSums(4, 4, 400, 4, 400))
@@ -221,6 +237,7 @@ def test_an_engines_attention_takes_its_contexts_from_the_step():
     recorded = arguments([32, 8, 128], [32, 8, 128], [32, 32, 128], cache)
     name = "sglang_profiler::attention_paged_attention_ragged"
     cost = engine_attention_cost(name, recorded, tokens)
+    assert cost
     assert cost.flops == 537_149_440
     assert cost.memory_bytes == 134_811_648
     assert not cost.exact
@@ -239,6 +256,7 @@ def test_a_collective_takes_the_bytes_that_a_rank_must_send():
     assert seconds.network == pytest.approx(213.2e-6, rel=1e-3)
     assert seconds.network_bytes == 1.5 * 27_291_648
     gathered = collective_cost(Message("_allgather_base", "Float", 100, 400, 4))
+    assert gathered
     assert (gathered.collective, gathered.payload_bytes) == ("all-gather", 1600)
 
 
@@ -255,6 +273,7 @@ def test_a_collective_takes_the_bytes_that_a_rank_must_send():
 )
 def test_a_rooted_collective_is_bound_by_what_this_rank_moves(name, given, gotten, kind, payload):
     cost = collective_cost(Message(name, "Float", given, gotten, 4))
+    assert cost
     assert (cost.collective, cost.payload_bytes) == (kind, payload)
 
 
@@ -271,6 +290,7 @@ def test_barriers_and_collectives_without_sizes_have_no_cost():
 def test_an_engines_all_reduce_takes_the_ranks_of_the_job():
     recorded = arguments([888, 2880])
     cost = custom_all_reduce_cost("vllm::all_reduce", recorded, 8)
+    assert cost
     assert (cost.payload_bytes, cost.ranks, cost.exact) == (2 * 888 * 2880, 8, False)
     assert custom_all_reduce_cost("vllm::all_reduce", recorded, None) is None
     assert custom_all_reduce_cost("aten::mm", recorded, 8) is None
@@ -282,14 +302,18 @@ def activity(kind, direction="", copied_bytes=64):
 
 def test_copies_take_the_host_link_or_the_memory():
     host = copy_cost([activity("copy", "HtoD"), activity("set")])
+    inside = copy_cost([activity("copy", "DtoD"), activity("set")])
+    assert host
+    assert inside
     assert (host.kind, host.host_bytes, host.memory_bytes) == ("host copy", 64, 0)
-    assert copy_cost([activity("copy", "DtoD"), activity("set")]).memory_bytes == 3 * 64
+    assert inside.memory_bytes == 3 * 64
     assert copy_cost([activity("copy"), activity("kernel")]) is None
     assert rates_of("h100-sxm").seconds(host).bound == "host link"
 
 
 def test_the_compilers_counts_are_assumed():
     cost = compiled_cost(CompilerWork("convolution fusion", 100.0, 20.0, "f32[8,128]{1,0}"))
+    assert cost
     assert (cost.flops, cost.compute, cost.memory_bytes, cost.exact) == (100, "fp32", 20, False)
     assert compiled_cost(CompilerWork("copy", 0.0, 0.0)) is None
 

@@ -484,7 +484,7 @@ def test_auto_draws_levers_along_sizes_with_the_thresholds_of_the_table(tmp_path
         ends = turning["critical_exact" if case["lever"] == "accepted_draft" else "critical"]
         for end in (min(ends), max(ends)):
             assert significant(end) in view.title
-    specs = {str(case): view.spec() for case, view in views if isinstance(view, View)}
+    specs = {str(case): view.spec() for case, view in views}
     for size in ("slide", "paper"):
         assert misfits(specs, size) == {}
     choice: dict[str, Any] = {"lever": "chunk", "basis": "nominal", "S": 1536, "target": "20 ms"}

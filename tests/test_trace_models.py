@@ -53,7 +53,9 @@ def rates():
 
 
 def step_of(name="qwen3-8b", tokens=DECODE, tp=1, chip="mi300x"):
-    return ModelStep(load(name), step_sums(tokens), tp, chip_entries()[chip])
+    sums = step_sums(tokens)
+    assert sums
+    return ModelStep(load(name), sums, tp, chip_entries()[chip])
 
 
 def kernels(names, duration_ns=200_000):
@@ -147,9 +149,13 @@ def test_context_stands_in_for_what_an_annotation_lacks():
     bare = StepTokens(decodes=TokenSums(4, 4))
     assert step_sums(bare) is None
     assert step_sums(None, 100) is None
-    assert step_sums(bare, 100)[:4] == (4, 4, 400, 400)
+    decodes = step_sums(bare, 100)
+    assert decodes
+    assert decodes[:4] == (4, 4, 400, 400)
     prompt = StepTokens(prompts=TokenSums(1, 559))
-    assert step_sums(prompt, 559).pairs == 559 * 560 / 2
+    prompts = step_sums(prompt, 559)
+    assert prompts
+    assert prompts.pairs == 559 * 560 / 2
 
 
 # ------------------------------------------------------------ layers
@@ -314,8 +320,10 @@ def test_a_capture_of_other_kernels_joins_only_equal_names():
     assert trace.activities[2].operator is None
     assert match.note == "the capture has 3 of 4 kernels of graphs, 86% of the names equal"
     assert [activity.captured for activity in trace.activities] == [True, True, False, True]
-    refused = ((replayed([NORM, MATMUL]), "graphs of 1 launches, and none of the 2 kernels"),)
-    refused += ((Trace("eager.json", kernels([NORM])), "the trace replays no graph"),)
+    refused = (
+        (replayed([NORM, MATMUL]), "graphs of 1 launches, and none of the 2 kernels"),
+        (Trace("eager.json", kernels([NORM])), "the trace replays no graph"),
+    )
     for other, message in refused:
         with pytest.raises(RooflinesError, match=message):
             join_capture(other, captured([NORM], with_kernels=False))
@@ -362,10 +370,13 @@ def test_time_above_the_bound_is_what_a_library_needs_and_what_a_run_adds():
     catalogues = Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
     times = library_times(calls, chip, catalogues)
     assert {time.calibration for time in times.values()} == {"h100-sxm/torch"}
-    lower = chip.seconds(calls[0].cost).lower
+    seconds = chip.seconds(calls[0].cost)
+    assert seconds
+    lower = seconds.lower
     estimate = times[id(calls[1])].seconds
     assert lower < estimate < 100e-6
     split = library_split(calls, chip, times)
+    assert split
     assert split.library_s + split.run_s == pytest.approx(384.5e-6 - 2 * lower)
     assert split.run_s >= 300e-6 - estimate - 1e-12
     assert split.share == pytest.approx(1)

@@ -258,6 +258,7 @@ def test_a_step_is_that_in_which_the_launch_began(tmp_path):
 )
 def test_tokens_of_a_step_are_read_from_its_annotation(name, prompts, decodes, title):
     tokens = step_tokens(name)
+    assert tokens
     assert (tokens.prompts, tokens.decodes) == (prompts, decodes)
     assert traced_step_title(name) == title
 
@@ -511,7 +512,7 @@ def test_operations_of_xla_are_activities_but_not_those_that_contain_others(tmp_
 @pytest.mark.parametrize(
     ("device", "chip"),
     [
-        (TracedDevice(H100["name"]), "h100-sxm"),
+        (TracedDevice(str(H100["name"])), "h100-sxm"),
         (TracedDevice("NVIDIA A100-PG509-200"), "a100-sxm-40gb"),
         (TracedDevice("AMD Instinct MI300X VF"), "mi300x"),
         (TracedDevice("", 9, 4, 304, 205822885888.0), "mi300x"),

@@ -67,7 +67,7 @@ def test_a_stage_sends_no_more_than_none_up_to_its_micro_batches():
 
 
 def test_recomputing_gains_from_the_micro_batch_whose_step_is_quicker():
-    keys = {"split": "dp64", "shard": "fsdp", "B": 64 * 48}
+    keys: dict[str, Any] = {"split": "dp64", "shard": "fsdp", "B": 64 * 48}
     row, *_ = solved(model="qwen3-30b-a3b", **keys)["micro_batch_recompute"]
     assert (row["side"], row["critical"], row["time"]) == ("from", 4, "t_lower_s")
     without = rooflines.train("h100-sxm", "qwen3-30b-a3b", S=4096, micro_batch=3, **keys).row

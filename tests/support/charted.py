@@ -14,7 +14,6 @@ from case_files import case
 import rooflines
 from rooflines import charts
 from rooflines.charts.chart_files import views_of
-from rooflines.charts.views import View
 
 CONFIG: dict[str, Any] = case("configs/charted")
 SERVED: dict[str, Any] = CONFIG["model-sweeps"]["served"]
@@ -46,5 +45,5 @@ def views(chart):
 
 
 def drawn(numbers, chart):
-    """The choices and views of a chart, none of which is stored."""
-    return [(case, view) for case, view in views_of(numbers, chart) if isinstance(view, View)]
+    """The choices and views of a chart."""
+    return [*views_of(numbers, chart)]
