@@ -14,6 +14,7 @@ from rooflines.models.split import Split
 from rooflines.models.stages import spread_kinds, stage_layers, stage_shapes
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.exact_times import exact_step_seconds
+from rooflines.sweep.prompt_times import prompt_seconds, prompts_seconds
 from rooflines.theory.network import Link, stage_sends, strided_route
 from rooflines.theory.routing import rank_hit_probability
 
@@ -174,3 +175,17 @@ def test_experts_that_chips_cannot_share_evenly_fill_whole_slots():
     assert rank_hit_probability(256, 8, 72) < even
     uneven = 1 - rank_hit_probability(5, 1, 2)
     assert uneven == Fraction(1, 2)
+
+
+def test_a_prompt_on_one_replica_passes_stages_no_slower_than_with_one_on_each():
+    keys = {"models": ["qwen3-30b-a3b"], "requests": [{"input": 4096, "output": 64}]}
+    table = sweep([{"tp": 1, "dp": 4, "ep": 4, "pp": 2}], {"B": 8}, **keys)
+    (case,) = (case for case in table.cases if case.phase == "decode")
+    request = table.config.requests[0]
+    alone, together = prompt_seconds(case, request), prompts_seconds(case, request)
+    stages = [prompt_seconds(stage, request) for stage, _ in case.prefill.pipeline.stages]
+    assert alone.lower < together.lower
+    assert alone.serial < together.serial
+    latency = float(case.prefill.pipeline.latency_s)
+    assert alone.lower == pytest.approx(max(stage.lower for stage in stages) + latency, rel=1e-12)
+    assert rows(table)[0]["ttft_s"] == pytest.approx(alone.lower, rel=1e-12)

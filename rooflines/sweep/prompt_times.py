@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from itertools import zip_longest
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.models.groups import Step
@@ -120,15 +122,18 @@ def prompt_seconds(case: StepCase, request: Request) -> StepSeconds:
     """Prompt time on an idle server, alone: time to first token.
 
     With replicas a single one has the prompt. Its chips take as long as with a prompt on every
-    replica, but the experts, which all replicas share, have one prompt's tokens.
+    replica, but the experts, which all replicas share, have one prompt's tokens. Through pipeline
+    stages: by the bound the slowest one, otherwise all in turn, see `pipelines`.
 
     Args:
         case: Decode or prefill case.
         request: The request.
     """
     prefill, together = case.prefill, prompt_step(case, request)
-    if case.split.dp == 1 or case.split.parts == 1 or case.pipeline is not None:
+    if case.split.dp == 1 or case.split.parts == 1:
         return exact_step_seconds(prefill, together)
+    if prefill.pipeline is not None:
+        return _prompt_through_stages(prefill, request)
     alone = Step(1, together.S, together.T, together.routing)
     single, every = prefill.extents(alone), prefill.extents(together)
     shared = {
@@ -159,6 +164,23 @@ def prompt_seconds(case: StepCase, request: Request) -> StepSeconds:
             largest = _larger_with_network(calibrated, at, every)
             estimate += kernel.count * (calibrated.common.at(at) + largest)
     return StepSeconds(float(lower), float(serial), float(estimate) if is_calibrated else None)
+
+
+def _prompt_through_stages(prefill: StepCase, request: Request) -> StepSeconds:
+    """Prompt time through pipeline stages, alone [s]."""
+    pipeline = prefill.pipeline
+    if pipeline is None:
+        return prompt_seconds(prefill, request)
+    times = [prompt_seconds(stage, request) for stage, _ in pipeline.stages]
+    lower, serial, estimates = zip(*times, strict=True)
+    hops_s = float(pipeline.hops_s.at(prefill.extents(prompt_step(prefill, request))))
+    in_turn = partial(sum, start=hops_s)
+    calibrated = [time for time in estimates if time is not None]
+    return StepSeconds(
+        max(lower) + float(pipeline.latency_s),
+        in_turn(map(mul, pipeline.counts, serial)),
+        in_turn(map(mul, pipeline.counts, calibrated)) if len(calibrated) == len(times) else None,
+    )
 
 
 def _larger_with_network(
