@@ -74,3 +74,30 @@ def test_option_draws_three_pictures(tmp_path):
     assert result.exit_code == 0, result.output
     names = sorted(file.name for file in (tmp_path / "out").iterdir())
     assert names == ["small-groups.png", "small-parts.png", "small-timeline.png"]
+
+
+def test_a_trace_whose_kernels_were_all_launched_before_it_has_pictures(tmp_path):
+    path = tmp_path / "before.json"
+    events = [kernel("nvjet_gemm", None, 5, 10), kernel("nvjet_gemm", 9, 20, 10), launch(7, 90)]
+    write_trace(path, events)
+    laid = lay_trace(str(path))
+    assert groups_view(laid).title == "No kernel was launched in the trace"
+    for view in (parts_view, groups_view, timeline_view):
+        assert svg(view(laid).spec())
+
+
+def test_collectives_are_communication_in_groups_as_in_parts(laid):
+    rows = groups_view(laid).rows.with_row_index("row")
+    bars = groups_view(laid).data["bars"]
+    sent = rows.filter(pl.col("kind").is_in(["collective", "communication"]))["row"].to_list()
+    assert sent
+    assert {*bars.filter(pl.col("row").is_in(sent))["part"]} == {"communication_ns"}
+
+
+def test_a_trace_without_a_duration_is_refused_in_one_line(tmp_path):
+    path = tmp_path / "instant.json"
+    write_trace(path, [kernel("nvjet_gemm", None, 5, 0)])
+    words = [str(path), "--pictures", str(tmp_path)]
+    result = CliRunner().invoke(command, words, standalone_mode=False)
+    assert result.return_value == 1
+    assert result.stderr.startswith("--pictures has nothing to draw: all that instant.json has")

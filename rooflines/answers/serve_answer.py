@@ -822,15 +822,13 @@ def _notes(
     for search in searches[: len(searches) // max(1, len(request.tpot_s))]:
         if search.lost and search.prefill is None:
             yield _lost_note(search, basis)
-    replicated = any(server.split.dp > 1 for table in tables for server in table.servers.values())
-    prompts = "a prompt on every replica" if replicated else "a prompt"
     late = [row["deployment"] for row in shown_rows(rows) if not row["keeps_ttft"]]
     if late and request.ttft_s is not None:
         names = ", ".join(dict.fromkeys(late))
         limit = seconds(request.ttft_s)
         kept_by = f"kept by the bound of a prompt alone, not by its {basis.noun}"
         yield f"TTFT {limit} is {kept_by}: {names}."
-    yield f"Prompt alone: {prompts} on an idle server; waiting is not in it."
+    yield "Prompt alone: a prompt on an idle server; waiting is not in it."
     for sweep in sweeps:
         yield from waiting_notes(sweep, basis)
     hidden = len(rows) - len(shown_rows(rows))

@@ -57,8 +57,8 @@ class ServingAnswer(StepAnswer):
     Attributes:
         prompt_s: Time for a prompt of S tokens that is read between decode steps [s]; None without
             an engine's fit of steps.
-        first_token: In decode, times of a prompt of S tokens on every replica by itself; None in
-            prefill, whose step it is.
+        first_token: In decode, times of a prompt of S tokens; its estimate is of a prompt on every
+            replica, as measured waiting is. None in prefill, whose step it is.
         next_token: In prefill, times of a decode step after these prompts; None in decode.
         levers: What would change the time, each alone, on the basis of the answer.
         experts: `routing`, experts read in a layer, `touched`, and all of them, `E` [1]; None

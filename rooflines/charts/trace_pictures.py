@@ -12,7 +12,7 @@ from rooflines.charts.kit import layers as kit
 from rooflines.charts.kit.chart_text import width_em
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.views import View
-from rooflines.traces.call_frames import LAYER, call_frame, group_frame
+from rooflines.traces.call_frames import COLLECTIVE_KINDS, LAYER, call_frame, group_frame
 from rooflines.traces.device_accounts import BREAK_NS, activity_order, gap_parts, owner_intervals
 from rooflines.traces.span_parts import NS_PER_S, BoundedCall
 
@@ -49,6 +49,15 @@ HALF_BAR = 0.36
 HEADROOM = 1.02
 """Right edge over the longest bar [1]."""
 
+BAR_TYPES: Mapping[str, Any] = {
+    "row": int,
+    **dict.fromkeys(("low", "high"), float),
+    "part": str,
+    **dict.fromkeys(("start", "end"), float),
+}
+TEXT_TYPES: Mapping[str, Any] = {"row": int, "end": float, "text": str}
+"""Columns of bars and of the texts beside them."""
+
 MARGINS, NAME_ROOM = Margins(left=15.0, right=9.0), 14.4
 TIMELINE_MARGINS = Margins(left=4.0, right=2.0)
 
@@ -76,8 +85,7 @@ def parts_view(laid: LaidTrace) -> View:
         high=pl.col("row") + HALF_BAR,
         text=pl.Series([f"{seconds(r['ns'] / NS_PER_S)}, {r['share']:.1%}" for r in rows]),
     )
-    largest = max(rows, key=lambda row: row["ns"])
-    title = f"{largest['share']:.0%} of {seconds(whole_ns / NS_PER_S)} is {_time_words(largest)}"
+    title = _largest_part({row["part"]: row["ns"] for row in rows})
     top = whole_ns / NS_PER_S
     return View(
         Sentence(text=title, rows=rows),
@@ -90,8 +98,14 @@ def parts_view(laid: LaidTrace) -> View:
     )
 
 
-def _time_words(row: Mapping[str, Any]) -> str:
-    """Part name at a sentence's end."""
+def _largest_part(amounts_ns: Mapping[str, float]) -> str:
+    """Sentence on the largest part, and its share.
+
+    Args:
+        amounts_ns: Time by part [ns].
+    """
+    part = max(amounts_ns, key=amounts_ns.__getitem__)
+    whole_ns = sum(amounts_ns.values())
     words = {
         AT_BOUND: "kernels at their bound",
         ABOVE: "kernels above their bound",
@@ -102,7 +116,8 @@ def _time_words(row: Mapping[str, Any]) -> str:
         IN_CALL: "idle: the launch was running",
         QUEUED: "queued",
     }
-    return words[row["part"]]
+    share = amounts_ns[part] / whole_ns
+    return f"{share:.0%} of {seconds(whole_ns / NS_PER_S)} is {words[part]}"
 
 
 def groups_view(laid: LaidTrace) -> View:
@@ -118,7 +133,10 @@ def groups_view(laid: LaidTrace) -> View:
     for index, row in enumerate(rows):
         edges = {"row": index, "low": index - HALF_BAR, "high": index + HALF_BAR}
         time_s = row["seconds"]
-        if row["is_bounded"]:
+        ratio = ""
+        if row["kind"] in COLLECTIVE_KINDS:
+            bars.append({**edges, "part": COMMUNICATION, "start": 0.0, "end": time_s})
+        elif row["is_bounded"]:
             lower_s = min(row["t_lower_s"], time_s)
             bars += [
                 {**edges, "part": AT_BOUND, "start": 0.0, "end": lower_s},
@@ -127,23 +145,27 @@ def groups_view(laid: LaidTrace) -> View:
             ratio = f", {significant(time_s / row['t_lower_s'], 3)} ×" if row["t_lower_s"] else ""
         else:
             bars.append({**edges, "part": NO_BOUND, "start": 0.0, "end": time_s})
-            ratio = ""
         texts.append({"row": index, "end": time_s, "text": f"{seconds(time_s)}{ratio}"})
     names = [f"{row['op'].rpartition('::')[2]} {row['shape']}".strip() for row in rows]
-    bar_frame = pl.DataFrame(bars).with_columns(
+    bar_frame = pl.DataFrame(bars, schema=BAR_TYPES).with_columns(
         name=pl.col("part").replace_strict({part: words for part, (words, _) in PARTS.items()})
     )
     parts = list(dict.fromkeys(bar_frame["part"]))
-    top = max((row["seconds"] for row in rows), default=0.0)
-    lost_s = sum(row["loses_s"] for row in rows)
-    first = f"{names[0]} loses {seconds(rows[0]['loses_s'])}"
-    listed = counted(len(rows), "group")
-    title = f"{first}, {listed} {seconds(lost_s)}" if len(rows) > 1 else first
+    top = max((row["seconds"] for row in rows), default=laid.span_s)
+    lost = [row["loses_s"] for row in rows if row["kind"] not in COLLECTIVE_KINDS]
+    title = "No kernel was launched in the trace"
+    if rows:
+        is_sent = rows[0]["kind"] in COLLECTIVE_KINDS
+        verb, time_s = ("takes", rows[0]["seconds"]) if is_sent else ("loses", lost[0])
+        title = f"{names[0]} {verb} {seconds(time_s)}"
+        if len(rows) > 1 and lost:
+            title += f", {counted(len(lost), 'group')} {'lose ' if is_sent else ''}"
+            title += seconds(sum(lost))
     return View(
         Sentence(text=title, rows=rows),
         _subtitle(laid),
         [*_bar_layers(parts, "bars"), _texts("texts", "end"), *_legend(parts)],
-        {"bars": bar_frame, "texts": pl.DataFrame(texts)},
+        {"bars": bar_frame, "texts": pl.DataFrame(texts, schema=TEXT_TYPES)},
         MARGINS,
         groups,
         kit.bar_params(names, NAME_ROOM, top * HEADROOM),
@@ -183,10 +205,7 @@ def timeline_view(laid: LaidTrace) -> View:
         [{"start": place / NS_PER_S, "text": name} for name, place in layers.items()],
         schema={"start": pl.Float64, "text": pl.String},
     )
-    idle = sum(
-        sum(amounts.get(part, 0.0) for part in (NOT_LAUNCHED, IN_CALL, QUEUED)) for amounts in bins
-    )
-    title = f"The device idles {idle / whole_ns:.0%} of {seconds(whole_ns / NS_PER_S)}"
+    title = _largest_part({part: sum(amounts.get(part, 0.0) for amounts in bins) for part in parts})
     tick = {
         "x": kit.quantitative_channel("start"),
         "tooltip": kit.tips(text="layer"),
@@ -261,7 +280,7 @@ def _shares(bounded: BoundedCall) -> Mapping[str, float]:
         return {COMMUNICATION: 1.0}
     if bounded.lower_s is None:
         return {NO_BOUND: 1.0}
-    at_bound = min(1.0, bounded.lower_s / bounded.seconds)
+    at_bound = min(1.0, bounded.lower_s / bounded.seconds) if bounded.call.owned_ns else 1.0
     return {AT_BOUND: at_bound, ABOVE: 1.0 - at_bound}
 
 
@@ -306,8 +325,7 @@ def _bar_layers(
 
 def _texts(data: str, end: str) -> Layer:
     """Texts at bars' right ends."""
-    _, names = kit.bar_axes(None, kit.TIME_LABEL)
-    across, _ = kit.bar_axes(None, kit.TIME_LABEL)
+    across, names = kit.bar_axes(None, kit.TIME_LABEL)
     encoding = {
         "x": kit.quantitative_channel(end, **across),
         "y": kit.quantitative_channel("row", **names),
@@ -339,7 +357,9 @@ def _subtitle(laid: LaidTrace, *, one_device: bool = False) -> str:
         parts.append("first step" if one_device else counted(len(laid.trace.steps), "step"))
     text = f"{', '.join(parts)}."
     break_ns = laid.total.break_ns
-    if break_ns:
+    if break_ns and one_device:
+        text += " Without breaks."
+    elif break_ns:
         text += f" Without breaks of {seconds(break_ns / NS_PER_S)}."
     return text
 

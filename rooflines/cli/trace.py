@@ -183,7 +183,14 @@ def _write_timings(answers: Sequence[LaidTrace], path: str) -> None:
 
 
 def _draw(laid: LaidTrace, folder: Path) -> None:
-    """Draw a trace's pictures; those with the same name are replaced."""
+    """Draw a trace's pictures; those with the same name are replaced.
+
+    Raises:
+        RooflinesError: Its activities take no time.
+    """
+    if laid.total.total_ns == laid.total.break_ns:
+        problem = f"has nothing to draw: all that {laid.name} has takes no time"
+        raise RooflinesError("--pictures", problem, "leave it out, or record a longer run")
     from rooflines.charts.kit.render import png  # noqa: PLC0415, slow to import
     from rooflines.charts.trace_pictures import PICTURES  # noqa: PLC0415, as above
 

@@ -92,8 +92,7 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
         return _pipelined_parts(steps, steps.stage_blocks)
     means, prompts = DecodeMeans(steps), _prompts(steps)
     mixed = any(request.mixed for request in steps.config.requests or ())
-    kernels = range(len(steps.cases[0].kernels))
-    seconds = serialized_times(steps, map(means.kernel_seconds, kernels), means.kernel_estimate)
+    seconds = _mean_times(means)
     lower, at_peak = means.lower(), times_at_peak(steps)
     return StepParts(
         seconds=seconds,

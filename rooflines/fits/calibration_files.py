@@ -541,7 +541,7 @@ def training_names(compute: str | None, *, experts: bool) -> tuple[str, ...]:
     """
     if compute is None:
         return (TRAINED,)
-    kind = f"{TRAINED}-{compute.removeprefix('mx') if compute == 'mxfp8' else compute}"
+    kind = f"{TRAINED}-{'fp8' if compute == 'mxfp8' else compute}"
     return (f"{kind}-{TRAINED_EXPERTS}" if experts else kind), TRAINED
 
 

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from rooflines.basics.errors import RooflinesError, check_choice, quote
 from rooflines.basics.numbers import exact
-from rooflines.basics.text import month
+from rooflines.basics.text import month, significant
 from rooflines.hardware.dtype_catalogue import Dtype  # noqa: TC001, pydantic reads it at run time
 from rooflines.hardware.entry_forms import (
     UNLIMITED,
@@ -229,7 +229,7 @@ class Price(Sourced):
 
     def __str__(self) -> str:
         """Price with provider and month, such as `$3.85/h, Nebius, August 2026`."""
-        return f"${self.usd_per_hour:,.4g}/h, {self.provider}, {month(self.date)}"
+        return f"${significant(self.usd_per_hour, 4)}/h, {self.provider}, {month(self.date)}"
 
 
 class Measured(Sourced):

@@ -7,7 +7,6 @@ best of all.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence  # noqa: TC003, named tuples read them
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,6 +26,7 @@ from rooflines.measured.served_estimates import (
 from rooflines.measured.unseen_models import LeftOut
 from rooflines.models.split import Split
 from rooflines.serving.deployments import MIXED, POOLS, TIE_BY_CHIPS, TIE_BY_DIVISION
+from rooflines.serving.front import doubling_batches
 from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, SERIAL_KEY, ServerTable
 
 if TYPE_CHECKING:
@@ -236,20 +236,11 @@ class Planner:
             split = Split.model_validate({name: run[name] for name in ("tp", "dp", "ep")})
             table = ServerTable(sweep, split.chips, split)
             (server,) = table.servers.values()
-            table.evaluate({server.name: _batches(split.dp, part["concurrency"].max())})
+            most = max(split.dp, *part["concurrency"].drop_nulls())
+            batches = doubling_batches(split.dp, most, STEPS_A_DOUBLING)
+            table.evaluate({server.name: batches})
             self._servers[keys] = server
         return self._servers[keys]
-
-
-def _batches(smallest: int, largest: object) -> set[int]:
-    """Batches up to a largest one, several for each doubling [1]."""
-    most = max(smallest, int(largest)) if isinstance(largest, int) else smallest
-    count = math.ceil(math.log2(most / smallest) * STEPS_A_DOUBLING)
-    return {
-        smallest,
-        most,
-        *(min(most, round(smallest * 2 ** (n / STEPS_A_DOUBLING))) for n in range(count)),
-    }
 
 
 def batch_times(server: Server, basis: str, *, mixed: bool) -> BatchTimes:

@@ -53,7 +53,12 @@ def front(search: Search, kinds: Sequence[str]) -> list[FrontPoint]:
     """
     table = search.table
     servers = [table.servers[name] for name in search.prompts_keep]
-    table.evaluate({server.name: _batches(server) for server in servers})
+    table.evaluate(
+        {
+            server.name: doubling_batches(server.split.dp, server.max_batch, STEPS_A_DOUBLING)
+            for server in servers
+        }
+    )
     by_kind = {MIXED: _mixed, POOLS: _pools}
     return [point for kind in kinds for point in pareto_points(by_kind[kind](search, servers))]
 
@@ -68,11 +73,17 @@ def pareto_points(points: Iterable[FrontPoint]) -> list[FrontPoint]:
     return kept_points
 
 
-def _batches(server: Server) -> set[int]:
-    """Batches up to the largest that fits, several for each doubling [1]."""
-    smallest, largest = server.split.dp, server.max_batch
-    count = math.floor(math.log2(largest / smallest) * STEPS_A_DOUBLING) + 1
-    return {largest, *(round(smallest * 2 ** (n / STEPS_A_DOUBLING)) for n in range(count))}
+def doubling_batches(smallest: int, largest: int, steps: int) -> set[int]:
+    """Batches between two, as many for each doubling, ends included [1].
+
+    Args:
+        smallest: First batch [1].
+        largest: Last batch [1].
+        steps: Batches for each doubling [1].
+    """
+    count = math.ceil(math.log2(largest / smallest) * steps)
+    middle = (round(smallest * 2 ** (n / steps)) for n in range(count))
+    return {smallest, largest, *(min(largest, batch) for batch in middle)}
 
 
 def _evaluated(server: Server) -> list[int]:
@@ -95,7 +106,10 @@ def _mixed(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
 def _pools(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
     """Yield two pools at every evaluated batch, with the counts that serve most."""
     quickest, _ = search.quickest()
-    prefill = [(server, server.prompts_per_s(search.basis)) for server in quickest.values()]
+    prefill = [
+        (server, server.prompts_per_s(search.basis) * search.limits.busy)
+        for server in quickest.values()
+    ]
     for server in servers:
         for batch in _evaluated(server):
             tpot = server.tpot(search.basis, batch, mixed=False)

@@ -92,7 +92,7 @@ def recompute_rows(case: TrainingCase, batch: int, context: int) -> Iterator[dic
     """Sequences in a micro-batch from which recomputing all layers gains, with as large a step.
 
     It is compared with the largest micro-batch that fits without; `gain` is that step's time over
-    the one with the largest that fits with it. Without overlap is what an estimate multiplies.
+    the one with the largest that fits with it. A fit to the time without overlap multiplies both.
     Stages of a pipeline are left out, whose bubble changes, too.
     """
     if case.plan.pp > 1 or case.machine.level.capacity_bytes is None:
@@ -101,8 +101,8 @@ def recompute_rows(case: TrainingCase, batch: int, context: int) -> Iterator[dic
     most = batch // case.plan.dp
     fits = [min(largest_micro_batch(part, context), most) for part in (plain, again)]
     for time, seconds_of in RECOMPUTE_TIMES.items():
-        if time == ESTIMATED_TIME and case.fit is None:
-            continue
+        if time == ESTIMATED_TIME and (case.fit is None or case.fit.base != "upper"):
+            continue  # fits that follow the math alone do not see what a larger micro-batch saves
         columns: dict[str, Any] = {"max_fit": fits[1]}
         if not all(fits):
             end = End(ALWAYS if fits[1] else NEVER)

@@ -134,7 +134,7 @@ def token_time(
 
 
 def in_batches(poly: Poly, stages: int) -> Poly:
-    """Polynomial in B for one in a micro-batch's sequences, b = B / pp.
+    """Polynomial in B, from a polynomial in a micro-batch's sequences b = B / pp.
 
     Args:
         poly: The polynomial in b.

@@ -24,6 +24,9 @@ LAYER = "layer "
 COMMUNICATION_KIND, OTHER_KIND = "communication", "other"
 """Kinds of calls without a cost."""
 
+COLLECTIVE_KINDS = ("collective", COMMUNICATION_KIND)
+"""Kinds of collectives, with a cost and without; their time has the waiting for other ranks."""
+
 MIN_GROUP = 5
 """Calls of a group in which a call can be an outlier [1]."""
 

@@ -38,7 +38,7 @@ class DeviceAccount:
         busy_ns: Union of its activities [ns].
         total_ns: Sum of their durations, at least the union [ns].
         kernels_ns: Busy time that kernels own [ns].
-        collectives_ns: Busy time that collectives own: exposed communication [ns].
+        collectives_ns: Busy time with a collective and no kernel: exposed communication [ns].
         copies_ns: Busy time that copies and memsets own [ns].
         not_launched_ns: Idle, the host had not called the launch [ns].
         in_call_ns: Idle, the launch call was running [ns].

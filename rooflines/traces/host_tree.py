@@ -25,8 +25,8 @@ GRAPH_LAUNCH = re.compile(r"(cuda|hip)GraphLaunch|cuGraphLaunch", re.IGNORECASE)
 def nest(trace: Trace) -> None:
     """Set each host event's parent: the innermost operator or annotation that contains it.
 
-    Threads nest apart from each other: backward runs on its own. An event that overlaps without
-    being contained is no child.
+    Nesting is per thread: backward runs on a second one. An event that overlaps without being
+    contained is no child.
 
     Args:
         trace: Its host events are changed.

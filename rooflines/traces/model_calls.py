@@ -11,6 +11,7 @@ from rooflines.models.library import find_model, model_entries
 from rooflines.traces.bound_times import ROUNDING_SHARE
 from rooflines.traces.model_layers import anchors_of, attention_layers, lay_step
 from rooflines.traces.model_step import ModelStep, step_sums
+from rooflines.traces.span_parts import NS_PER_S
 from rooflines.traces.step_annotations import step_tokens
 from rooflines.traces.trace_records import Call, Operator
 
@@ -236,7 +237,7 @@ def _refuse_faster(taken: Iterable[Call], model: Model, rates: TraceRates | None
     if rates is None:
         return
     ratios = [
-        call.kernel_ns / 1e9 / seconds.lower
+        call.kernel_ns / NS_PER_S / seconds.lower
         for call in taken
         if call.cost is not None and call.cost.kind == "matmul"
         if (seconds := rates.seconds(call.cost)) is not None

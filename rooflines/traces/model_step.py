@@ -121,7 +121,7 @@ class ModelStep:
         chip: The chip, for compute dtypes; None: not known.
 
     Raises:
-        RooflinesError: The model cannot be shared by so many chips.
+        RooflinesError: tp does not divide the heads.
     """
 
     def __init__(self, model: Model, sums: StepSums, tp: int, chip: Chip | None) -> None:

@@ -1,4 +1,4 @@
-"""Ranks beside each other: who comes last to the collectives, who waits, and why.
+"""Ranks compared: the straggler at collectives, the waiting for it, and its cause.
 
 Ranks are devices of one file, or of several. Clocks of hosts need not agree: only durations are
 compared. Collectives of a process group are matched by their order.
@@ -65,7 +65,7 @@ class RankWaits:
 
 @dataclass(frozen=True)
 class RankComparison:
-    """Ranks beside each other.
+    """Comparison over ranks.
 
     Attributes:
         ranks: Ranks with matched collectives.
@@ -77,7 +77,7 @@ class RankComparison:
 
     @property
     def last(self) -> RankWaits | None:
-        """Rank that comes last: it waits least; None: nothing is matched."""
+        """Straggler, the rank that waits least; None: nothing is matched."""
         return min(self.ranks, key=lambda rank: rank.waiting_ns, default=None)
 
     def sentences(self) -> Iterator[str]:

@@ -90,6 +90,11 @@ def bound_calls(calls: Iterable[Call], rates: TraceRates | None) -> list[Bounded
     return bounded
 
 
+def inside_bounds_s(calls: Iterable[BoundedCall]) -> float:
+    """Bounds, summed over calls whose launch is in the trace [s]."""
+    return sum(bounded.lower_s or 0.0 for bounded in calls if not bounded.is_before)
+
+
 @dataclass(frozen=True, slots=True)
 class SpanParts:
     """Parts of a span, in whole ns; `total_ns` is their sum.

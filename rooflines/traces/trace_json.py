@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from rooflines.traces.call_frames import faster_counts
+from rooflines.traces.span_parts import inside_bounds_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ def trace_record(laid: LaidTrace, other_chips: Sequence[str] = ()) -> dict[str, 
 
     Args:
         laid: The trace.
-        other_chips: Chips whose bounds are told beside.
+        other_chips: Further chips for bounds of the same calls.
     """
     return {
         "trace": laid.trace.file,
@@ -44,9 +45,6 @@ def trace_record(laid: LaidTrace, other_chips: Sequence[str] = ()) -> dict[str, 
             {"seconds": unfused.seconds, "apart_s": unfused.apart_s, "fused_s": unfused.fused_s}
             for unfused in laid.unfused
         ],
-        "on": {
-            chip: sum(bounded.lower_s or 0.0 for bounded in laid.on(chip) if not bounded.is_before)
-            for chip in other_chips
-        },
+        "on": {chip: inside_bounds_s(laid.on(chip)) for chip in other_chips},
         "notes": [*laid.lines, *laid.trace.notes],
     }

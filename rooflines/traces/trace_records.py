@@ -15,7 +15,7 @@ ActivityKind = Literal["kernel", "collective", "copy", "set"]
 """Device work: a kernel, a collective's kernel, a copy (memcpy) or a memset."""
 
 BoundSource = Literal["launch", "graph", "model", "before"]
-"""Where a call comes from: a launch in the file, a graph, a model's group, before the trace."""
+"""Origin of a call: a launch in the file, a graph, a model's group, or before the trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +276,6 @@ class OperatorCost:
             also `tf32`, or `fp32 vector` where kernels say which unit ran; None: no products.
         memory_bytes: Least bytes through the device's memory [byte].
         host_bytes: Bytes over the host link [byte].
-        network_bytes: Bytes that a rank must send [byte].
         collective: A key in `RING_PASSES` in `theory/network.py`; None: none.
         payload_bytes: The collective's payload by that module's definition [byte].
         ranks: Ranks in the collective [1].
@@ -292,7 +291,6 @@ class OperatorCost:
     compute: str | None = None
     memory_bytes: float = 0.0
     host_bytes: float = 0.0
-    network_bytes: float = 0.0
     collective: str | None = None
     payload_bytes: float = 0.0
     ranks: int = 0

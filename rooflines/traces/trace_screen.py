@@ -10,21 +10,20 @@ import polars as pl
 
 from rooflines.basics.text import counted, seconds, significant
 from rooflines.traces.call_frames import (
-    COMMUNICATION_KIND,
+    COLLECTIVE_KINDS,
     call_frame,
     faster_counts,
     group_frame,
     outliers,
 )
 from rooflines.traces.laid_traces import GIVEN, MIN_COVERED
-from rooflines.traces.span_parts import NS_PER_S
+from rooflines.traces.span_parts import NS_PER_S, inside_bounds_s
 from rooflines.traces.step_annotations import traced_step_title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.traces.laid_traces import LaidTrace
-    from rooflines.traces.span_parts import BoundedCall
 
 MAX_WIDTH = 130
 """Characters of a line [1]."""
@@ -78,9 +77,6 @@ HEADINGS = ("what loses most", "calls", "measured", "bound", "x", "by", "would s
 WAITS = "waits too"
 """In place of what a collective would save: its time has the waiting for other ranks."""
 
-COLLECTIVE_KINDS = ("collective", COMMUNICATION_KIND)
-"""Kinds of collectives."""
-
 TABLE = "{:<34}{:>7} {:>10} {:>9} {:>6}  {:<11}{:>10}"
 
 
@@ -104,8 +100,9 @@ def trace_text(
         calls: Table of its calls; None: computed here.
     """
     frame = call_frame(laid) if calls is None else calls
-    head = [_title(laid), _verdict(laid), "", *_parts(laid), "", *_groups(frame)]
-    notes = [*map(RANKS.format, rank_lines), *_notes(laid, frame, other_chips)]
+    groups = group_frame(frame)
+    head = [_title(laid), _verdict(laid), "", *_parts(laid), "", *_groups(groups)]
+    notes = [*map(RANKS.format, rank_lines), *_notes(laid, frame, groups, other_chips)]
     room = MAX_LINES - len(head) - 1
     if len(notes) > room:
         left = len(notes) - room + 1
@@ -181,9 +178,8 @@ def _parts(laid: LaidTrace) -> Iterator[str]:
     yield f"  {seconds(total.total_ns / NS_PER_S):>9}{'':{BAR_LENGTH + 12}}{SUM}"
 
 
-def _groups(frame: pl.DataFrame) -> Iterator[str]:
+def _groups(groups: pl.DataFrame) -> Iterator[str]:
     """Groups that lose most, and the others as one line."""
-    groups = group_frame(frame)
     yield TABLE.format(*HEADINGS)
     for row in groups.head(MAX_GROUPS).iter_rows(named=True):
         label = f"{row['op'].rpartition('::')[2]} {row['shape']}".strip()
@@ -207,11 +203,13 @@ def _groups(frame: pl.DataFrame) -> Iterator[str]:
         yield TABLE.format(label, rest_calls, measured_s, lower_s, "", "", saved_s).rstrip()
 
 
-def _notes(laid: LaidTrace, frame: pl.DataFrame, other_chips: Sequence[str]) -> Iterator[str]:
+def _notes(
+    laid: LaidTrace, frame: pl.DataFrame, groups: pl.DataFrame, other_chips: Sequence[str]
+) -> Iterator[str]:
     """Notes below the table."""
     if laid.chip.chip and laid.chip.source != GIVEN and "without a name" in laid.chip.source:
         yield f"chip      {laid.chip.chip} is taken from {laid.chip.source}; another with --chip"
-    if group_frame(frame).head(MAX_GROUPS)["is_assumed"].any():
+    if groups.head(MAX_GROUPS)["is_assumed"].any():
         yield (
             "*         assumed work: even routing, fused kernels' arguments once, "
             "contexts in the annotation, a compiler's counts"
@@ -301,8 +299,7 @@ def _other_chips(laid: LaidTrace, other_chips: Sequence[str]) -> Iterator[str]:
     """The same calls' bounds on other chips."""
     if not other_chips:
         return
-    bounded_s = _bounds_s(laid.calls)
-    parts = [f"{laid.chip.chip} {seconds(bounded_s)}"] if laid.rates else []
+    parts = [f"{laid.chip.chip} {seconds(inside_bounds_s(laid.calls))}"] if laid.rates else []
     for chip in other_chips:
         calls = laid.on(chip)
         lost_ns = sum(
@@ -312,10 +309,5 @@ def _other_chips(laid: LaidTrace, other_chips: Sequence[str]) -> Iterator[str]:
         )
         lost = Fraction(lost_ns, max(laid.busy_ns, 1))
         without = f" (without {percent_text(float(lost))} of the time)" if lost > MIN_PART else ""
-        parts.append(f"{chip} {seconds(_bounds_s(calls))}{without}")
+        parts.append(f"{chip} {seconds(inside_bounds_s(calls))}{without}")
     yield f"on        the same calls' bounds: {', '.join(parts)}; no forecasts"
-
-
-def _bounds_s(calls: Sequence[BoundedCall]) -> float:
-    """Bounds, summed over calls inside the trace [s]."""
-    return sum(bounded.lower_s or 0.0 for bounded in calls if not bounded.is_before)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rooflines.basics.lazy import pl
 from rooflines.fits.timings import DTYPES, MATMUL_SIZES, MATMUL_TIMINGS
 from rooflines.measured.kernel_rows import kernel_rows
+from rooflines.traces.span_parts import NS_PER_S
 from rooflines.traces.tensors import TensorArgument
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _timed(calls: Iterable[Call]) -> Iterator[tuple[Call, Mapping[str, str | int
         dtypes = _formats(call.cost) if call.cost is not None else None
         if dtypes is not None and call.cost is not None and call.kernel_ns:
             sizes = {name: int(call.cost.sizes[name]) for name in MATMUL_SIZES}
-            yield call, {**dtypes, **sizes, "seconds": call.kernel_ns / 1e9}
+            yield call, {**dtypes, **sizes, "seconds": call.kernel_ns / NS_PER_S}
 
 
 def _formats(cost: OperatorCost) -> dict[str, str] | None:
@@ -176,7 +177,7 @@ def library_split(
         seconds = rates.seconds(call.cost) if call.cost is not None else None
         if seconds is None or seconds.network is not None:
             continue
-        owned_s = call.owned_ns / 1e9
+        owned_s = call.owned_ns / NS_PER_S
         above_call_s = max(owned_s - seconds.lower, 0.0)
         above_s += above_call_s
         if id(call) in times:

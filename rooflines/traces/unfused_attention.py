@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from rooflines.traces.kernel_works import kernel_work
+from rooflines.traces.span_parts import NS_PER_S
 from rooflines.traces.trace_records import Operator, OperatorCost
 
 if TYPE_CHECKING:
@@ -96,5 +97,5 @@ def _attention(chain: Sequence[Call], rates: TraceRates) -> UnfusedAttention | N
     if fused is None or any(time is None for time in times):
         return None
     apart_s = sum(time.lower for time in times if time is not None)
-    seconds = sum(call.owned_ns for call in chain) / 1e9
+    seconds = sum(call.owned_ns for call in chain) / NS_PER_S
     return UnfusedAttention(chain, seconds, apart_s, fused.lower)
