@@ -381,11 +381,11 @@ class DecodeMeans:
             """Sums, from rows with the sizes, then the three parts of every time."""
             sums: list[float | None] = []
             for prompt, answer, *parts in rows.struct.unnest().iter_rows():
-                if None in parts:
-                    sums.append(None)
-                    continue
-                row_times = [ContextTime(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
-                sums.append(sum_of_maxima(row_times, prompt + 1, prompt + answer, chunk))
+                # A time that another chip's cases have, and these lack, is null.
+                triples = (parts[at : at + 3] for at in range(0, len(parts), 3))
+                row_times = [ContextTime(*triple) for triple in triples if None not in triple]
+                steps = prompt + 1, prompt + answer
+                sums.append(sum_of_maxima(row_times, *steps, chunk) if row_times else None)
             return pl.Series(sums, dtype=pl.Float64)
 
         row_values = pl.struct(*sizes, *times)
