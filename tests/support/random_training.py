@@ -365,7 +365,8 @@ def fits_of(chips, every):
 
     def fit():
         bands = some({}, {"step": [0.9, some(1, 1.3)]})
-        return {"train": {"times": some(1, 2.04, 3.5), "bands": bands, **about}}
+        base = some("upper", "math")
+        return {"train": {"times": some(1, 2.04, 3.5), "base": base, "bands": bands, **about}}
 
     some_of = [name for name in chips if every or name == "own"]
     found = {f"{name}/mine": fit() for name in some_of}

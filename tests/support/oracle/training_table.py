@@ -338,9 +338,13 @@ def estimate_of(case, row):
     """The estimate of a step and its band; null without a fit."""
     if case.stretch is None:
         return dict.fromkeys(ESTIMATES[:3])
-    seconds = exact(case.stretch["times"]) * row["t_upper_s"]
-    band = case.stretch["bands"].get("step")
-    low, high = [seconds * exact(end) for end in band] if band else (None, None)
+    times = exact(case.stretch["times"])
+    if case.stretch.get("base", "upper") == "math":
+        seconds = max(times * row["t_math_s"] / (1 - row["bubble"]), row["t_serial_s"])
+    else:
+        seconds = times * row["t_upper_s"]
+    band, lower = case.stretch["bands"].get("step"), row["t_lower_s"]
+    low, high = [max(seconds * exact(end), lower) for end in band] if band else (None, None)
     return {"t_estimate_s": seconds, "t_estimate_p10_s": low, "t_estimate_p90_s": high}
 
 
