@@ -69,7 +69,6 @@ class Cluster:
     def __init__(self, folder, nodes):
         self.folder = folder
         self.nodes = [f"n{number}" for number in range(1, nodes + 1)]
-        self._lost: list[str] = []
         self.environment = {
             "SLURM_CONF": str(folder / "slurm.conf"),
             "PATH": f"{folder / 'bin'}:{PATH}",
@@ -91,8 +90,6 @@ class Cluster:
         """End every daemon that was started, nodes first, and what runs on them."""
         with suppress(subprocess.SubprocessError):
             self._call("scancel", "--user", user())
-        for job in self._lost:  # nobody ends what worked on a node that was lost
-            self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
         names = (*(f"slurmd.{node}" for node in self.nodes), "slurmctld", "munge")
         pids = [
             int(file.read_text())
@@ -153,9 +150,11 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
 
     def lose(self, node):
-        """Take down a node with its job, as a power cut does; its daemon can bring it back."""
-        self._lost += [job for job, (where, _) in self.jobs().items() if where == node]
+        """Take down a node with what works on it, as a power cut does."""
+        jobs = [job for job, (where, _) in self.jobs().items() if where == node]
         self._call("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
+        for job in jobs:  # SLURM ends nothing there, and a second job makes the same files
+            self.kill(job, f"SLURM_CONF={self.environment['SLURM_CONF']}")
 
     def _write(self):
         for name in ("state", "bin", "python", *(f"spool/{node}" for node in self.nodes)):

@@ -37,6 +37,11 @@ def test_a_cluster_makes_the_tables_of_a_local_run_although_jobs_are_lost_on_it(
     shown = run.said()
     assert process.returncode == 0, shown
     states = dict(re.findall(r"SLURM-job '(\d+)' failed\b.*?, SLURM status is: '(\w+)'", shown))
-    assert states == {cancelled: "CANCELLED", killed: "FAILED", lost: "NODE_FAIL"}
+    # A busy machine may fail another job, which is made again as these are.
+    assert {job: states.get(job) for job in (cancelled, killed, lost)} == {
+        cancelled: "CANCELLED",
+        killed: "FAILED",
+        lost: "NODE_FAIL",
+    }, shown
     assert_same(contents(run.results, TABLE_FOLDERS), contents(local.results, TABLE_FOLDERS))
     assert "has been submitted" not in shown
