@@ -1,5 +1,7 @@
 """Requests on mixed servers, with drafts and cached prefixes, and on given servers in two pools."""
 
+from typing import Any
+
 import pytest
 from command_line import table
 
@@ -8,8 +10,8 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.theory.attention_window import AttentionWindow
 
 
-def row(request, model="llama-3.1-70b", split="tp8", sizes=64, dtypes="bf16", **keys):
-    """Row of a request in a config."""
+def rows(request, model="llama-3.1-70b", split="tp8", sizes: Any = 64, dtypes="bf16", **keys):
+    """Rows of a request in a config."""
     sweep = {
         "models": model,
         "grid": {"B": sizes},
@@ -21,7 +23,13 @@ def row(request, model="llama-3.1-70b", split="tp8", sizes=64, dtypes="bf16", **
         **keys,
     }
     config = rooflines.load_config({"model-sweeps": {"one": sweep}})
-    return rooflines.rows(config, "one").collect().row(0, named=True)
+    return rooflines.rows(config, "one").collect().to_dicts()
+
+
+def row(request, **keys):
+    """Its row at one batch."""
+    (one,) = rows(request, **keys)
+    return one
 
 
 def milliseconds(seconds):
@@ -39,6 +47,36 @@ def test_a_mixed_server_reads_prompts_between_tokens():
     plain = row({key: LONG[key] for key in ("input", "output")})
     assert "tpot_mixed_s" not in plain
     assert all(one[name] == value for name, value in plain.items())
+
+
+@pytest.mark.parametrize(
+    ("split", "bound", "serialized", "prompts"),
+    [
+        (
+            "tp8-pp2",
+            {1: 5.29596, 64: 8.67395, 235: 19.9752},
+            {64: 14.5678, 101: 19.9459},
+            [76.4358, 186.807],
+        ),
+        (
+            "tp8-pp4",
+            {1: 5.30144, 64: 7.12635, 469: 19.995},
+            {64: 10.0762, 200: 19.9665},
+            [38.2248, 187.484],
+        ),
+    ],
+)
+def test_a_mixed_server_with_pipeline_stages(split, bound, serialized, prompts):
+    """Stages read their layers' part of the prompts that come with a micro-batch."""
+    sizes, network = sorted({*bound, *serialized}), [["nvlink", "infiniband"]]
+    found = {one["B"]: one for one in rows(LONG, split=split, sizes=sizes, network=network)}
+    for batch, expected in bound.items():
+        assert milliseconds(found[batch]["tpot_mixed_s"]) == expected
+    for batch, expected in serialized.items():
+        assert milliseconds(found[batch]["tpot_mixed_serial_s"]) == expected
+    first = found[64]
+    assert [milliseconds(first[name]) for name in ("ttft_s", "ttft_serial_s")] == prompts
+    assert all(one["tpot_mixed_s"] <= one["tpot_mixed_serial_s"] for one in found.values())
 
 
 def test_a_cached_prefix_is_attended_to_and_not_computed():

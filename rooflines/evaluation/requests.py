@@ -32,6 +32,7 @@ from rooflines.evaluation.step_rows import (
     pipeline_parts,
     serialized_times,
     stage_column,
+    stage_resources,
     stage_times,
     steps_footprints,
     through_stages,
@@ -42,9 +43,10 @@ from rooflines.sweep.step_sweep import REQUEST
 from rooflines.theory.attention_window import FULL_ATTENTION
 from rooflines.theory.extents import DraftPairs, Entries, Pairs
 from rooflines.theory.poly import ZERO, total
+from rooflines.theory.resources import MATH, MEMORY, NETWORK, RESOURCES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from rooflines.config.model_fields import Request
     from rooflines.evaluation.operation_rows import Stages
@@ -91,7 +93,6 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
     if steps.has_stages:
         return _pipelined_parts(steps, steps.stage_blocks)
     means, prompts = DecodeMeans(steps), _prompts(steps)
-    mixed = any(request.mixed for request in steps.config.requests or ())
     seconds = _mean_times(means)
     lower, at_peak = means.lower(), times_at_peak(steps)
     return StepParts(
@@ -107,7 +108,7 @@ def request_parts(steps: StepBlock[StepCase]) -> StepParts:
                 "S": pl.lit(None, dtype=pl.Int64),
                 "tpot_s": quotient(pl.col("t_lower_s"), yielded_tokens(steps)),
                 "tpot_serial_s": quotient(pl.col("t_serial_s"), yielded_tokens(steps)),
-                **(_mixed(steps) if mixed else {}),
+                **(_mixed(steps) if _has_mixed(steps) else {}),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + prompts[PROMPTS_COLUMN].fill_null(0.0)},
             {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", at_peak)},
@@ -146,7 +147,7 @@ def _pipelined_parts(
                 "S": pl.lit(None, dtype=pl.Int64),
                 "tpot_s": quotient(pl.col("t_lower_s"), yielded_tokens(steps)),
                 "tpot_serial_s": quotient(pl.col("t_serial_s"), yielded_tokens(steps)),
-                **dict.fromkeys(MIXED_COLUMNS, pl.lit(None, dtype=pl.Float64)),
+                **(_pipelined_mixed(steps, stages) if _has_mixed(steps) else {}),
             },
             {"t_estimate_s": pl.col("t_estimate_s") + pl.col(PROMPTS_COLUMN).fill_null(0.0)},
             {**BAND_COLUMNS, **per_token(ESTIMATE_SUFFIX, "t_estimate_s", parts.at_peak)},
@@ -226,6 +227,23 @@ def _prompts_per_sequence(case: StepCase, request: Request) -> float:
     return yielded / (case.split.dp * request.output)
 
 
+def _has_mixed(steps: StepBlock[StepCase]) -> bool:
+    """Check for requests on servers that read prompts, too."""
+    return any(request.mixed for request in steps.config.requests or ())
+
+
+class StepWithPrompts(NamedTuple):
+    """Step that reads prompts, too.
+
+    Attributes:
+        lower: Bound: max over resources of d + phi p [s]; null where a request is not mixed.
+        prompts_serial: Time that prompts add, in steps of their own [s].
+    """
+
+    lower: pl.Expr
+    prompts_serial: pl.Expr
+
+
 def _mixed(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
     """Columns with the time per token of servers that read prompts, too.
 
@@ -233,6 +251,48 @@ def _mixed(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
     resources of d + phi p: d is the resource's mean over the decode steps, p its time in prompts;
     serialized times add phi prompts in steps of their own. Sequences in decode are at all contexts
     of their answers, so that every step is a mean one.
+    """
+    decode_s = {resource.bound: pl.col(f"t_{resource.name}_s") for resource in RESOURCES}
+    step = _mixed_step(steps, decode_s, pl.col("B").cast(pl.Float64))
+    return _mixed_columns(steps, step.lower, pl.col("t_serial_s") + step.prompts_serial)
+
+
+def _pipelined_mixed(
+    steps: StepBlock[StepCase], stages: Sequence[StepBlock[StepCase]]
+) -> dict[str, pl.Expr]:
+    """Columns as in `_mixed`, where pipeline stages make up the token time.
+
+    Each stage reads its layers' part of the prompts that come with a micro-batch.
+    """
+    sequences = pl.col("B").cast(pl.Float64) / micro_batches(steps.cases[0])
+    mixed = [_mixed_step(stage, stage_resources(stage), sequences) for stage in stages]
+    serial = [
+        pl.col(stage_column("t_serial_s", kind)) + step.prompts_serial
+        for kind, step in enumerate(mixed)
+    ]
+    lower = through_stages(steps, [step.lower for step in mixed])
+    return _mixed_columns(steps, lower, through_stages(steps, serial))
+
+
+def _mixed_columns(
+    steps: StepBlock[StepCase], lower: pl.Expr, serial: pl.Expr
+) -> dict[str, pl.Expr]:
+    """Columns with the time per token, from the times of a step that reads prompts, too [s]."""
+    yielded = yielded_tokens(steps)
+    return dict(
+        zip(MIXED_COLUMNS, (quotient(lower, yielded), quotient(serial, yielded)), strict=True)
+    )
+
+
+def _mixed_step(
+    steps: StepBlock[StepCase], decode_s: Mapping[str, pl.Expr], sequences: pl.Expr
+) -> StepWithPrompts:
+    """Step that reads prompts, too, on all stages or on one of a kind.
+
+    Args:
+        steps: The steps.
+        decode_s: Resource times of a decode step, means over the steps, by bound [s].
+        sequences: Sequences in it [1].
     """
     rows: list[tuple[float | None, ...]] = []
     levels = max(len(case.collective_times.sending) for case in steps.cases)
@@ -246,13 +306,12 @@ def _mixed(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
         rows.append(
             tuple(share * part for part in (prompts_s, works.math_s, works.cache_s, *sending))
         )
-    sequences, yielded = pl.col("B").cast(pl.Float64), yielded_tokens(steps)
     serial, math_s, cache_s, *sending_s = (
         request_column(steps, values) * sequences for values in zip(*rows, strict=True)
     )
-    resources = [pl.col("t_math_s") + math_s, pl.col("t_memory_s") + cache_s]
+    resources = [decode_s[MATH.bound] + math_s, decode_s[MEMORY.bound] + cache_s]
     if levels:
-        resources.append(pl.col("t_network_s"))
+        resources.append(decode_s[NETWORK.bound])
     for level, sent_s in enumerate(sending_s):
         polys = [
             case.collective_times.sending[level]
@@ -261,12 +320,9 @@ def _mixed(steps: StepBlock[StepCase]) -> dict[str, pl.Expr]:
             for case in steps.cases
         ]
         resources.append(steps.compiler.total(steps.compiler.poly(polys)) + sent_s)
-    is_mixed = math_s.is_not_null()
-    lower = quotient(pl.max_horizontal(*resources), yielded)
-    return {
-        "tpot_mixed_s": pl.when(is_mixed).then(lower),
-        "tpot_mixed_serial_s": quotient(pl.col("t_serial_s") + serial, yielded),
-    }
+    return StepWithPrompts(
+        pl.when(math_s.is_not_null()).then(pl.max_horizontal(*resources)), serial
+    )
 
 
 class DecodeMeans:

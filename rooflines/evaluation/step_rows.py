@@ -225,10 +225,10 @@ PIPELINED = ("t_lower_s", "t_serial_s", "t_upper_s", "t_estimate_s")
 
 def resource_bound(stage: StepBlock[StepCase]) -> pl.Expr:
     """Stage bound: max over resources [s]."""
-    return pl.max_horizontal(*_resource_times(stage).values())
+    return pl.max_horizontal(*stage_resources(stage).values())
 
 
-def _resource_times(stage: StepBlock[StepCase]) -> dict[str, pl.Expr]:
+def stage_resources(stage: StepBlock[StepCase]) -> dict[str, pl.Expr]:
     """Resource times on a stage, by bound [s]."""
     compiler = stage.compiler
     return {
@@ -252,7 +252,7 @@ def stage_times(
         kernels: Their kernels' times, as from `step_kernel_times`.
     """
     compiler = stage.compiler
-    by = _resource_times(stage)
+    by = stage_resources(stage)
     activation = compiler.total(compiler.poly([case.times.activation for case in stage.cases]))
     local = [time for bound, time in by.items() if bound != NETWORK.bound]
     return {
