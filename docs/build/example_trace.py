@@ -1,4 +1,4 @@
-"""Traces that docs/trace.md reads: a decode step of six layers on an H100, before and after."""
+"""Files that docs/trace.md reads: a decode step of six layers, before and after, and a log."""
 
 from __future__ import annotations
 
@@ -44,14 +44,39 @@ DEVICE = {
 }
 
 
+LOG_START = """\
+INFO [core.py:61] Initializing a V1 LLM engine (v0.11.0) with config: model='Qwen/Qwen3-8B', \
+dtype=torch.bfloat16, tensor_parallel_size=2, pipeline_parallel_size=1, data_parallel_size=1, \
+quantization=None, kv_cache_dtype=auto
+INFO [kv_cache_utils.py:1305] GPU KV cache size: 906,224 tokens
+"""
+"""Start lines of a log of vLLM."""
+
+LOG_LINES = (
+    (2000.0, 300.0, 20, 2.1),
+    (8000.0, 2100.0, 64, 9.5),
+    *((0.0, 4700.0 + 15 * (n % 9), 64, 9.6 + 0.3 * n) for n in range(16)),
+    (0.0, 2000.0, 30, 7.0),
+    (0.0, 0.0, 0, 0.0),
+)
+"""Periodic lines: tokens/s of prompts and of output, running requests, KV cache use [%]."""
+
+
 def write_examples(folder: Path) -> None:
-    """Write both traces.
+    """Write both traces and the log.
 
     Args:
         folder: Their folder.
     """
     for name, python_us in PYTHON_US.items():
         (folder / name).write_text(_step(python_us, SLOW_FACTOR[name]))
+    periodic = [
+        f"INFO [loggers.py:236] Engine 000: Avg prompt throughput: {prompts:.1f} tokens/s, "
+        f"Avg generation throughput: {rate:.1f} tokens/s, Running: {running} reqs, "
+        f"Waiting: 0 reqs, GPU KV cache usage: {use:.1f}%, Prefix cache hit rate: 0.0%\n"
+        for prompts, rate, running, use in LOG_LINES
+    ]
+    (folder / "server.log").write_text(LOG_START + "".join(periodic))
 
 
 def _step(python_us: float, slow_factor: float) -> str:

@@ -100,20 +100,22 @@ class Screen:
     chip_name: str
     numbers: Sequence[NumberRecord]
 
-    def text(self, *, colour: bool = False, ascii_only: bool = False) -> str:
+    def text(
+        self, *, colour: bool = False, ascii_only: bool = False, is_short: bool = False
+    ) -> str:
         """Text without a line break at the end.
 
         Args:
             colour: Whether to colour it with ANSI codes.
             ascii_only: Whether to use ASCII only.
+            is_short: Whether to end it after the measured number.
         """
 
         def paint(text: str, code: str) -> str:
             return f"\x1b[{code}m{text}\x1b[0m" if colour and text.strip() else text
 
-        lines = [
-            *self._head(paint),
-            *self._measured(paint),
+        head = [*self._head(paint), *self._measured(paint)]
+        rest = [
             *self._bars(paint, ascii_only=ascii_only),
             *self._facts(),
             "",
@@ -121,7 +123,7 @@ class Screen:
             *([""] if self.sections else []),
             *self._origins(paint),
         ]
-        text = "\n".join(line.rstrip() for line in lines)
+        text = "\n".join(line.rstrip() for line in (head if is_short else [*head, *rest]))
         return as_ascii(text) if ascii_only else text.replace(NO_BREAK, " ")
 
     def _head(self, paint: Paint) -> Iterator[str]:

@@ -258,7 +258,7 @@ def command(
     if (kernel := _kernel_answer(words, options, catalogues, settings, bound=bound)) is not None:
         return kernel
     line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
-    answer = partial(_answer, settings=settings, bound=bound)
+    answer = partial(answer_line, settings=settings, bound=bound)
     return printed_answer(*answered_line(EXPLAIN, line, catalogues, answer))
 
 
@@ -311,7 +311,7 @@ def answered_line(
         raise with_correction(error, correction, line.words) from None
 
 
-def _answer(
+def answer_line(
     line: CommandLine, catalogues: QuestionCatalogues, settings: tuple[str, ...], *, bound: bool
 ) -> tuple[Question, Answer | Cases]:
     """Answer to a line."""
@@ -397,16 +397,21 @@ def _long_form(sharding: str) -> object:
         return sharding
 
 
-def _screen(answer: Answer | KernelAnswer | Cases) -> str:
-    """Coloured on a terminal unless NO_COLOR is set; ASCII where UTF-8 is not the encoding."""
+def screen_options() -> dict[str, bool]:
+    """Options of a screen: coloured on a terminal unless NO_COLOR is set, ASCII without UTF-8."""
     plain = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    return {"colour": sys.stdout.isatty() and not plain, "ascii_only": not utf8}
+
+
+def _screen(answer: Answer | KernelAnswer | Cases) -> str:
+    """Text of an answer for this terminal."""
+    options = screen_options()
     if not isinstance(answer, Cases):
-        colour = sys.stdout.isatty() and not plain
-        return answer.screen().text(colour=colour, ascii_only=not utf8)
+        return answer.screen().text(**options)
     notes = ["", *answer.notes] if answer.notes else []
     if (measured := answer.measured()) is not None:
         notes += ["", *section_lines(measured)]
     shown = table(answer.columns, answer.rows[: answer.shown])
     text = "\n".join([answer.question, "", shown, *notes])
-    return text if utf8 else as_ascii(text)
+    return as_ascii(text) if options["ascii_only"] else text

@@ -66,6 +66,7 @@ GROUPS = {
         "judge": "Judge the bound and the estimate by timings.",
         "kernels": "Put profiled kernels on the roofline of a chip.",
         "trace": "Show where the time of a run went, by a profiler's trace.",
+        "log": "Judge the decode step in a serving engine's log.",
     },
 }
 """Commands with commands below them, each of these a module of this package."""

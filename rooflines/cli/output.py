@@ -43,6 +43,9 @@ DIGITS = 4
 
 USE_CHIP = "use a chip such as h100-sxm; `rooflines list chips` has all, --config those of a config"
 
+UNREADABLE = 1
+"""Exit status where a file or an option cannot be used."""
+
 MIN_WIDTH = 8
 """A column is not cut below this width [1]."""
 
@@ -228,6 +231,28 @@ def _echo_note(match: Match | None, word: str) -> str:
     if match is not None and match.note:
         click.echo(match.note, err=True)
     return word if match is None else match.name
+
+
+def one_line(error: RooflinesError) -> str:
+    """Mistake in one line: file or option, problem, close names, fix."""
+    place = ": ".join(part for part in (error.file, error.where) if part)
+    close = f"; close to it: {', '.join(error.close)}" if error.close else ""
+    return " ".join(printable(f"{place} {error.problem}: {error.fix}{close}").split())
+
+
+def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
+    """A command that says a mistake in one line, and ends with exit status 1."""
+
+    @wraps(command)
+    def refusing(**options: Any) -> int:  # noqa: ANN401, options of the command
+        try:
+            command(**options)
+        except RooflinesError as error:
+            click.echo("\n".join(map(one_line, error.errors)), err=True)
+            return UNREADABLE
+        return 0
+
+    return refusing
 
 
 config_option = click.option(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError, printable, quote
+from rooflines.basics.errors import RooflinesError, quote
 from rooflines.cli import output
 from rooflines.dictionary.columns import TRACE_CALLS
 from rooflines.results.atomic import write_bytes
@@ -26,7 +25,7 @@ from rooflines.traces.trace_screen import RANKS, trace_text
 from rooflines.traces.trace_timings import matmul_timings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 TABLE = "parquet"
 
@@ -35,31 +34,6 @@ COMPARED = 2
 
 TIMING_SUFFIXES = (".parquet", ".csv")
 """Suffixes of a table with timings."""
-
-UNREADABLE = 1
-"""Exit status where a file or an option cannot be used."""
-
-
-def one_line(error: RooflinesError) -> str:
-    """Mistake in one line: file or option, problem, close names, fix."""
-    place = ": ".join(part for part in (error.file, error.where) if part)
-    close = f"; close to it: {', '.join(error.close)}" if error.close else ""
-    return " ".join(printable(f"{place} {error.problem}: {error.fix}{close}").split())
-
-
-def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
-    """A command that says a mistake in one line, and ends with exit status 1."""
-
-    @wraps(command)
-    def refusing(**options: Any) -> int:  # noqa: ANN401, options of the command
-        try:
-            command(**options)
-        except RooflinesError as error:
-            click.echo("\n".join(map(one_line, error.errors)), err=True)
-            return UNREADABLE
-        return 0
-
-    return refusing
 
 
 @click.command("trace", cls=output.WithExamples)
@@ -74,7 +48,7 @@ def refuses_in_one_line(command: Callable[..., None]) -> Callable[..., int]:
 @click.option("--timings", metavar="PATH", help="Write the matmuls as timings, .parquet or .csv.")
 @click.option("--pictures", metavar="FOLDER", help="Draw parts, groups and a step as .png.")
 @output.out_options("Write all calls as .parquet, a row each.")
-@refuses_in_one_line
+@output.refuses_in_one_line
 @output.prints_frame
 def command(  # noqa: PLR0913, the options
     *,

@@ -9,6 +9,9 @@ Judge: `judgement` has errors, band coverage and the order within pairs; `judged
 among deployments, by step fits from `unseen_models`; `below` lists timings below the bound by
 collection.
 
+Logs: `engine_logs` reads a serving engine's log, `logged_steps` takes the median of its steady
+lines, and `log_question` asks for the bound and the estimate.
+
 Profile: `profiled_kernels` puts counters of a profiler on a chip's roofline.
 
 Measure, on the machine itself: `session` times `timed_shapes`, by `blas` on the processor or `gpu`,
