@@ -10,7 +10,7 @@ from command_line import refused, said
 import rooflines
 from rooflines import charts
 from rooflines.basics.errors import RooflinesError
-from rooflines.models.engine_rules import GIB
+from rooflines.models.engine_rules import GIB, USUAL_UTILIZATION, engine_entries
 
 SWEEP: dict[str, Any] = {
     "models": ["gemma-3-27b", "llama-3.1-8b"],
@@ -47,6 +47,24 @@ def test_a_screen_has_the_sum_the_blocks_and_what_gives_them_back(explained):
         "52 windowed layers keep 8,192 tokens, not 1,024, while the budget of a step is 8,192: "
         "--max-batched-tokens 2048 gives 9.68"
     ) in output
+
+
+def test_without_an_engine_the_head_room_and_the_batch_of_engines_are_said(explained):
+    shares = [rules.utilization for entry in engine_entries().values() for rules in entry.versions]
+    assert float(USUAL_UTILIZATION) == min(filter(None, shares))
+    answer = rooflines.explain_model("h100", "llama-3.1-8b", B=64, S=8192)
+    row, capacity, batch = answer.row, answer.capacity_bytes, answer.usual_batch
+    assert capacity is not None and batch is not None
+    sequence = row["kv_cache_footprint_bytes"] / row["B"]
+    weights = row["weights_footprint_bytes"]
+    assert weights + batch * sequence <= 0.9 * capacity < weights + (batch + 1) * sequence
+    output = explained("h100 llama-3.1-8b B=64 S=8192")
+    assert f"0.28%); engines set aside 10%: B up to {batch}" in output
+    with_engine = explained("h100 llama-3.1-8b B=8 S=8192 --engine vllm")
+    assert "engines set aside" not in with_engine
+    assert "engines set aside" not in explained("h100 llama-3.1-70b B=8 S=8192 tp1")
+    assert "engines set aside 10%" in explained("h100,b200 llama-3.1-8b B=8 S=8192")
+    assert "set aside" not in explained("h100,b200 llama-3.1-8b B=8 S=8192 --engine vllm")
 
 
 def test_python_has_the_pool_of_an_engine_in_numbers():

@@ -15,6 +15,7 @@ from rooflines.answers.assumptions import assumptions_of
 from rooflines.answers.basis import basis_of
 from rooflines.answers.engine_answer import engine_answer
 from rooflines.answers.faster_than_bound import FasterInputs, reasons_for
+from rooflines.answers.head_room import usual_batch
 from rooflines.answers.levers import dtypes_bounds, other_dtypes, step_levers
 from rooflines.answers.measured_number import judged_number
 from rooflines.answers.operation_answer import OperationAnswer
@@ -477,6 +478,7 @@ def _serving_answer(
         any_routing=any_routing_bounds(sweep, step),
         cache_split=sweep.config.cache_split,
         engine=engine_answer(case, step.S),
+        usual_batch=usual_batch(case, step.S),
         stages=_stages(case, step),
         draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         per_sequence_s={  # without the experts that further tokens touch

@@ -16,6 +16,7 @@ from rooflines.answers.case_answer import (
     thresholds_of,
 )
 from rooflines.answers.faster_than_bound import request_reasons
+from rooflines.answers.head_room import table_notes
 from rooflines.answers.measured_number import (
     judged_number,
     measured_section,
@@ -323,6 +324,7 @@ def _cases(
     skipped_notes = (_skipped_note(case) for sweep in sweeps for case in sweep.skipped)
     routes = dict.fromkeys(route for sweep in sweeps for route in routes_of(sweep))
     notes = [*basis_notes(sweeps, rows, basis), *_binding(rows, varied), *engine_notes(rows)]
+    notes += table_notes(rows)
     notes += [*dict.fromkeys(skipped_notes), *assumption_notes]
     notes += [f"Route: {route}." for route in routes]
     if not isinstance(first, Sweep):
@@ -471,7 +473,7 @@ def request_cases(
     columns = mean_titles(columns, sweeps)
     if basis is ESTIMATE_BASIS:  # of an idle server: no TTFT, which is its bound at least
         columns["ttft_basis_s"] = IDLE_PREFILL
-    notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows)]
+    notes = [*basis_notes(sweeps, rows, basis), *engine_notes(rows), *table_notes(rows)]
     notes += dict.fromkeys(note for sweep in sweeps for note in waiting_notes(sweep, basis))
     reads_prompts = basis is ESTIMATE_BASIS and "ttft_pool_s" not in rows[0]
     notes.append(PROMPTS_IN if reads_prompts else PROMPTS_APART)

@@ -10,9 +10,11 @@ from rooflines.answers.best_split import largest_size
 from rooflines.answers.case_answer import rows_of
 from rooflines.answers.case_table import Cases
 from rooflines.answers.explain import answered
+from rooflines.answers.head_room import largest_text
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_sizes import values_of
 from rooflines.answers.question_words import EVERY_SPLIT, FSDP
+from rooflines.answers.serving_answer import ServingAnswer
 from rooflines.answers.typed_options import ENGINE_OPTIONS, typed_options
 from rooflines.answers.word_forms import ACCUMULATION, key_name
 from rooflines.basics.errors import RooflinesError, quote
@@ -284,7 +286,8 @@ def _take_max_batch(
     answer = answered(tried, catalogues, **engine)
     if not isinstance(answer, Cases) and (largest := answer.row.get("max_B")):
         question.sizes["B"] = str(largest)
-        question.notes.append(f"B={largest:,} is the largest batch that fits")
+        filling = largest_text(answer.usual_batch) if isinstance(answer, ServingAnswer) else ""
+        question.notes.append(f"B={largest:,} is the largest batch that fits{filling}")
 
 
 def _take_max_context(

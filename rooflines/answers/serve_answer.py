@@ -10,6 +10,7 @@ from rooflines.answers.any_routing import has_mean
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis
 from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
+from rooflines.answers.head_room import NOTHING_SET_ASIDE
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import catalogues_in, model_question, question_sweep
 from rooflines.answers.typed_options import split_names
@@ -809,6 +810,8 @@ def _notes(
     yield from basis_notes(sweeps, described, basis)
     if engine := tables[0].engine:
         yield f"Batches fit the pool of caches of {engine}; prefill servers the exact need."
+    else:
+        yield f"Batches may fill the memory, {NOTHING_SET_ASIDE}."
     if any(row["tie"] == "=" for row in rows):
         yield "= is closer to the chip's best than estimates can tell: try both."
     yield from _load_notes(searches, request)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from rooflines.answers.any_routing import bound_phrase
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, time_on
 from rooflines.answers.chunked_attention import some_contexts
+from rooflines.answers.head_room import head_room
 from rooflines.answers.phrases import (
     DIGITS,
     Line,
@@ -77,6 +78,8 @@ class ServingAnswer(StepAnswer):
         waiting: Measured TTFT over the estimate of a prompt on idle chips with as many requests in
             flight: `engine`, `p10` and `p90` [1]; None: no run tells.
         engine: Pool of the serving engine that is asked for; None: none is.
+        usual_batch: Largest batch in the share of the memory that engines use [1]; None: an engine
+            is asked for, or the capacity is unknown.
         stages: Pipeline stages: `layers` of the largest, `micro_batches` on the way, `sequences` in
             each [1], `hops_s`, what hops add to a token [s]; None: there is one stage.
     """
@@ -107,6 +110,7 @@ class ServingAnswer(StepAnswer):
     any_routing: AnyRoutingBounds | None
     waiting: Mapping[str, Any] | None
     engine: EngineAnswer | None = None
+    usual_batch: int | None = None
     stages: Mapping[str, float] | None = None
 
     @property
@@ -247,6 +251,7 @@ class ServingAnswer(StepAnswer):
         shortage = self._pool_shortage()
         fit = self._fit(f"{weights} of weights, {caches} of KV cache")
         yield "fits", (fit if shortage is None else f"{fit}; {shortage}") + room
+        yield "head-room", head_room(row, self.capacity_bytes, self.usual_batch, self.per_chip)
         if self.engine is not None:
             yield from self.engine.lines(row["dp"])
         yield "cost", "; ".join(self._costs())

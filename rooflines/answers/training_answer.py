@@ -92,20 +92,31 @@ class TrainingAnswer(StepAnswer):
         rates = f"{bound} at the mean routing" if self.mean_routing else f"at most {bound}"
         if self.basis is not BOUND_BASIS:
             rates = f"{count(self.rate('tokens_per_s') or 0.0)}, {rates}"
-        yield "tokens/s", rates
+        fitted = ", if it fitted" if row["fits"] is False else ""
+        yield "tokens/s", f"{rates}{fitted}"
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
         most = self._most if self.basis is BOUND_BASIS else ""
         yield (
             "MFU",
-            f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation",
+            f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
+            f"{fitted}",
         )
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
+        yield "batch", self._micro_batches()
         yield "faster", self._faster_formats()
-        yield "fits", self._fit(self._held_memory()) + self._full_training()
+        yield "fits", self._fit(self._held_memory()) + self._full_training() + self._peak_misfit()
         yield "peak", self._peak()
         yield from self._lever_facts()
         yield from self._largest_sizes()
+
+    def _micro_batches(self) -> str:
+        """Sequences that a replica computes at once, and how often."""
+        row = self.row
+        size = f"micro-batch {row['micro_batch']}"
+        if row["micro_batches"] == 1:
+            return f"{size} on each replica"
+        return f"{size}, {row['micro_batches']:,} of them accumulated a step on each replica"
 
     def _held_memory(self) -> str:
         """Bytes on the fullest chip: model and optimizer states, saved activations."""
@@ -134,6 +145,21 @@ class TrainingAnswer(StepAnswer):
         wide = si(memory["base_16_bit_bytes"], "B")
         return f" ({full})" if memory["base"] in (None, "bf16") else f" (bf16 base {wide}; {full})"
 
+    @property
+    def _max_peak_bytes(self) -> float:
+        """Largest peak that working memory can make [byte]."""
+        low, high = self.memory["working"]
+        return float(self.row["peak_bytes"] + (high - low) * self.row["held_bytes"])
+
+    def _peak_misfit(self) -> str:
+        """Clause on a step that fits by what it holds, while its peak may not; else empty."""
+        row, capacity = self.row, self.capacity_bytes
+        if self._counts_peak or not row["fits"] or capacity is None:
+            return ""
+        if row["peak_bytes"] > capacity:
+            return "; its peak does not fit"
+        return "; its peak may not fit" if self._max_peak_bytes > capacity else ""
+
     def _peak(self) -> str:
         """Peak with what is in flight and working memory, and whether `fits` counts it."""
         row, (low, high) = self.row, self.memory["working"]
@@ -145,7 +171,7 @@ class TrainingAnswer(StepAnswer):
             return (
                 f"{si(row['peak_bytes'], 'B')}, which fits counts: {in_flight} in flight, {working}"
             )
-        most = si(row["peak_bytes"] + (high - low) * row["held_bytes"], "B")
+        most = si(self._max_peak_bytes, "B")
         return (
             f"{si(row['peak_bytes'], 'B')} to {most}, not counted in fits: {in_flight} in flight, "
             f"working memory 0 to {percent(high - 1)} of what is held, as no --stack is named"

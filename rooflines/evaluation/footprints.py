@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +18,15 @@ from rooflines.sweep.step_sweep import FULL_ELEMENTS, LOCAL_ELEMENTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from fractions import Fraction
 
     from rooflines.evaluation.operation_rows import Stages
     from rooflines.models.split import Parallelism
     from rooflines.models.step_kernels import StepKernels
     from rooflines.sweep.step_sweep import StepCase
+
+
+ALL = Fraction(1)
+"""Whole capacity of a chip, as a share [1]."""
 
 
 class Footprint(NamedTuple):
@@ -41,7 +45,11 @@ class Footprint(NamedTuple):
 
     @classmethod
     def from_case(
-        cls, case: StepCase, split: Parallelism, model: StepKernels | None = None
+        cls,
+        case: StepCase,
+        split: Parallelism,
+        model: StepKernels | None = None,
+        share: Fraction = ALL,
     ) -> Footprint:
         """Footprint for a case, with another split.
 
@@ -49,10 +57,12 @@ class Footprint(NamedTuple):
             case: The case.
             split: The split.
             model: Model whose cache elements are counted, of a stage's case; None: its own.
+            share: Share of the capacity that may be filled [1].
         """
         weights, units = _on_chip(case.workload, split, model)
         capacity = case.machine.level.capacity_bytes
-        return cls(weights, units, None if capacity is None else (capacity - weights) / units.unit)
+        free = None if capacity is None else (share * capacity - weights) / units.unit
+        return cls(weights, units, free)
 
     def max_batch(self, full: int, local: int) -> int | None:
         """Largest batch whose KV cache fits beside the weights [1].
@@ -69,23 +79,31 @@ class Footprint(NamedTuple):
         return max(int(self.free // units_per_sequence), 0) if units_per_sequence else 0
 
 
-def stage_footprints(case: StepCase) -> list[Footprint]:
-    """Chip footprints by kind of pipeline stage; one without stages."""
+def stage_footprints(case: StepCase, share: Fraction = ALL) -> list[Footprint]:
+    """Chip footprints by kind of pipeline stage; one without stages.
+
+    Args:
+        case: The case.
+        share: Share of the capacity that may be filled [1].
+    """
     if case.pipeline is None:
-        return [Footprint.from_case(case, case.split)]
+        return [Footprint.from_case(case, case.split, share=share)]
     stages = (stage for stage, _ in case.pipeline.stages)
-    return [Footprint.from_case(stage, case.split, case.workload) for stage in stages]
+    return [Footprint.from_case(stage, case.split, case.workload, share) for stage in stages]
 
 
-def largest_fitting_batch(case: StepCase, full: int, local: int) -> int | None:
+def largest_fitting_batch(
+    case: StepCase, full: int, local: int, share: Fraction = ALL
+) -> int | None:
     """Largest batch per replica that fits on the fullest chip [1]; None: capacity unknown.
 
     Args:
         case: The case.
         full: Cache elements per sequence in layers that keep every token [1].
         local: Cache elements per sequence in other layers [1].
+        share: Share of the capacity that may be filled [1].
     """
-    batches = [footprint.max_batch(full, local) for footprint in stage_footprints(case)]
+    batches = [footprint.max_batch(full, local) for footprint in stage_footprints(case, share)]
     return min((batch for batch in batches if batch is not None), default=None)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from fractions import Fraction
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -38,6 +39,9 @@ GIB, MIB = 2**30, 2**20
 
 BY_CAPACITY, BY_FREE_MEMORY = "capacity", "free"
 """Base for a utilization: the capacity, or memory that is free beside the peak."""
+
+USUAL_UTILIZATION = Fraction(9, 10)
+"""Least default utilization of the catalogue's engines, for answers without an engine [1]."""
 
 BLOCKS, POOLS, WINDOWS = "blocks", "pools", "windows"
 """Layouts of a pool; see `config/engines.yaml`."""

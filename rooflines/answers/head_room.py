@@ -1,0 +1,78 @@
+"""Memory left beside what a step needs, and what engines set aside of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rooflines.basics.text import percent, si
+from rooflines.evaluation.footprints import largest_fitting_batch
+from rooflines.models.engine_rules import USUAL_UTILIZATION
+from rooflines.models.memory import kv_cache_elements
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rooflines.sweep.step_sweep import StepCase
+
+SET_ASIDE = f"engines set aside {percent(float(1 - USUAL_UTILIZATION))}"
+"""Share of the memory that engines leave by default, in words."""
+
+NOTHING_SET_ASIDE = f"with nothing set aside: {SET_ASIDE} (--engine vllm has its pool)"
+"""Clause on what the exact need leaves out."""
+
+
+def usual_batch(case: StepCase, context: int) -> int | None:
+    """Largest batch in the share of the memory that engines use by default [1].
+
+    None: an engine is asked for, whose pool decides, or the capacity is unknown.
+
+    Args:
+        case: The case.
+        context: Tokens of a sequence [1].
+    """
+    if case.started is not None:
+        return None
+    shape = case.workload.resident_shape
+    full, local = (kv_cache_elements(shape, context, local=is_local) for is_local in (False, True))
+    batch = largest_fitting_batch(case, full, local, USUAL_UTILIZATION)
+    return None if batch is None else batch * case.split.dp
+
+
+def head_room(
+    row: Mapping[str, Any], capacity_bytes: float | None, batch: int | None, per_chip: str
+) -> str:
+    """Memory that a step leaves, and the batch that engines hold; empty where it does not fit.
+
+    Args:
+        row: Row with `footprint_bytes`, `fits` and `B`.
+        capacity_bytes: Capacity of a chip [byte]; None: not published.
+        batch: Batch in the share that engines use, as `usual_batch` [1].
+        per_chip: Phrase after an amount of one of several chips.
+    """
+    if batch is None or capacity_bytes is None or not row["fits"]:
+        return ""
+    left = max(capacity_bytes - row["footprint_bytes"], 0.0)
+    room = f"{si(left, 'B')}{per_chip} ({percent(left / capacity_bytes)})"
+    holds = f"B up to {batch:,}" if batch else "no batch fits"
+    return f"{room}; {SET_ASIDE}: {holds}"
+
+
+def largest_text(batch: int | None) -> str:
+    """Clause behind the largest batch that fits, which leaves nothing; empty with an engine.
+
+    Args:
+        batch: Batch in the share that engines use, as `usual_batch` [1].
+    """
+    if batch is None:
+        return ""
+    return f", with nothing set aside; {SET_ASIDE}, which leaves B={batch:,}"
+
+
+def table_notes(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Note on the largest batches of a table, which fill the memory, unless engines decide.
+
+    Args:
+        rows: Rows with `max_B`, and `engine` where one is asked for.
+    """
+    if any(row.get("max_B") and not row.get("engine") for row in rows):
+        yield f"Largest B fills the memory, {NOTHING_SET_ASIDE}."
