@@ -54,7 +54,8 @@ def test_without_an_engine_the_head_room_and_the_batch_of_engines_are_said(expla
     assert float(USUAL_UTILIZATION) == min(filter(None, shares))
     answer = rooflines.explain_model("h100", "llama-3.1-8b", B=64, S=8192)
     row, capacity, batch = answer.row, answer.capacity_bytes, answer.usual_batch
-    assert capacity is not None and batch is not None
+    assert capacity is not None
+    assert batch is not None
     sequence = row["kv_cache_footprint_bytes"] / row["B"]
     weights = row["weights_footprint_bytes"]
     assert weights + batch * sequence <= 0.9 * capacity < weights + (batch + 1) * sequence

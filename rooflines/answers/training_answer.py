@@ -96,11 +96,8 @@ class TrainingAnswer(StepAnswer):
         yield "tokens/s", f"{rates}{fitted}"
         mfu, full, hfu = (percent(self.rate(name) or 0.0) for name in ("mfu", "mfu_full", "hfu"))
         most = self._most if self.basis is BOUND_BASIS else ""
-        yield (
-            "MFU",
-            f"{most}{mfu}, {full} counting all token pairs; HFU {hfu}, including recomputation"
-            f"{fitted}",
-        )
+        repeated = f"HFU {hfu}, including recomputation{fitted}"
+        yield "MFU", f"{most}{mfu}, {full} counting all token pairs; {repeated}"
         runs = f"{row['micro_batches']:,} micro-batches"
         yield "pipeline", f"bubble {percent(row['bubble'])} ({runs})" if row["pp"] > 1 else ""
         yield "batch", self._micro_batches()
