@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -323,7 +324,8 @@ QUESTION = ("serve", "llama-3.1-70b", "16xh100-sxm", "isl=8192", "osl=1024", "bf
 def test_a_plan_on_a_screen(capsys):
     text = said(capsys, *QUESTION, "--tpot", "30ms", "--ttft", "2s", "--load", "50")
     lines = text.splitlines()
-    assert lines[1].startswith("Best by the estimate: ")
+    assert lines[1].startswith("For 50 requests/s by the estimate: ")
+    assert "it carries" in lines[1]
     assert "output tokens/s/chip" in lines[1]
     assert any(line.startswith("50 requests/s: ") for line in lines)
     assert "waiting is not in it" in text
@@ -552,6 +554,28 @@ def test_the_fewest_chips_for_a_load():
     assert all(row["req_per_s"] >= 200 * (1 - 1e-9) for row in rows)
     assert all(row["chips"] == row["chips_used"] for row in rows)
     assert rows_of(goal="min-chips")[0]["chips"] == 1
+
+
+@pytest.mark.parametrize("only", [MIXED, POOLS])
+def test_a_plan_for_users_is_of_the_batch_that_holds_them(only):
+    given, counted = rows_of(users=300, only=only), rows_of(chips=None, users=300, only=only)
+    assert any(row["limit"] == "load" for row in given)
+    for row in given:
+        if row["limit"] == "load":
+            assert row["concurrency"] == pytest.approx(300, rel=1e-9)
+    assert [row["chips"] for row in counted] == sorted(row["chips"] for row in counted)
+    assert all(row["concurrency"] >= 0.99 * 300 for row in counted)
+    assert all(row["chips"] == row["chips_used"] for row in counted)
+    full = {row["deployment"]: row for row in rows_of(only=only)}
+    assert all(row["tpot_s"] <= full[row["deployment"]]["tpot_s"] * (1 + 1e-12) for row in given)
+
+
+def test_the_goal_typed_leads_the_headline(capsys):
+    words = ("serve", "llama-3.1-8b", "h100-sxm", "isl=2048", "osl=256", "bf16")
+    _, headline, *_ = said(capsys, *words, "$/Mtok").splitlines()
+    assert re.search(r"h100-sxm: \$\d+\.\d\d/M output tokens, \$\d", headline)
+    _, headline, *_ = said(capsys, *words, "100", "users").splitlines()
+    assert re.match(r"For 100 requests in flight .*, \d+ chips?, \$\S+ an hour: TPOT", headline)
 
 
 def test_p90_keeps_the_limit_if_it_has_to():

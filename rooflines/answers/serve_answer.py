@@ -26,6 +26,7 @@ from rooflines.serving.deployments import (
     GOALS,
     MIN_CHIPS,
     MIXED,
+    NEARLY,
     POOLS,
     THROUGHPUT,
     Deployment,
@@ -143,6 +144,7 @@ class ServeRequest:
         busy: Largest time share in which servers of a prefill pool read prompts [1].
         sure: True if TPOT's p90 keeps its limit, not the estimate alone.
         more: True to say what fp8, a cached half and a draft would yield.
+        counts_chips: True to count chips for the load, in place of given chips.
     """
 
     prompt: int
@@ -159,6 +161,14 @@ class ServeRequest:
     busy: float = 1.0
     sure: bool = False
     more: bool = False
+    counts_chips: bool = False
+
+    @property
+    def load_text(self) -> str:
+        """Load in words; empty: none is asked for."""
+        if self.load is not None:
+            return f"{self.load:g} requests/s"
+        return "" if self.users is None else f"{self.users:g} requests in flight"
 
     @property
     def limits(self) -> Limits:
@@ -167,7 +177,8 @@ class ServeRequest:
             ttft_s=math.inf if self.ttft_s is None else self.ttft_s,
             busy=self.busy,
             sure=self.sure,
-            load=self.load if self.goal != MIN_CHIPS else None,
+            load=None if self.counts_chips else self.load,
+            users=None if self.counts_chips else self.users,
         )
 
 
@@ -230,12 +241,12 @@ def serve(  # noqa: PLR0913, the parts of a question
             writes answers on the second.
         isl: Prompt tokens [1].
         osl: Answer tokens [1].
-        chips: Given chips of each kind, idle ones too; None: the fewest of 1, 2, 4, ... that keep
-            the limits [1].
+        chips: Given chips of each kind, idle ones too; None: as many as `load` or `users` need,
+            else the fewest of 1, 2, 4, ... that keep the limits [1].
         tpot_s: Limit on the mean token time, or several [s]; None: none.
         ttft_s: Limit on a prompt's time on an idle server, held against its bound [s].
         load: Requests a second: batches fall to what it needs [1/s]; None: as many as possible.
-        users: Requests in flight; with `goal="min-chips"` chips are counted for them [1].
+        users: Requests in flight: batches fall to what they need [1]; None: as many as fit.
         dtypes: As in `explain_model`.
         cached: Share of every prompt in a prefix cache, to below 1 [1].
         draft: Speculative decoding, `{"tokens": 3, "accepted": 1.8}`; None: none.
@@ -298,6 +309,8 @@ def fewest_chips_cases(
 ) -> ServePlan:
     """Deployments on the fewest chips of 1, 2, 4 and so on that keep the latencies.
 
+    With a load, deployments on as many chips as it needs.
+
     Args:
         question: As for `serve_cases`; a note says the number.
         catalogues: Likewise.
@@ -309,14 +322,17 @@ def fewest_chips_cases(
     Raises:
         RooflinesError: As `serve`, for the largest number that is tried.
     """
-    chips = 1 if request.goal != MIN_CHIPS else SERVER_CHIPS
+    counts_chips = request.goal == MIN_CHIPS or bool(request.load_text)
+    if counts_chips and request.goal == THROUGHPUT:
+        request = replace(request, goal=MIN_CHIPS)
+    chips = SERVER_CHIPS if counts_chips else 1
     while True:
         single = replace(question, notes=[])
         try:
             cases = serve_cases(
                 single,
                 catalogues,
-                replace(request, chips=chips),
+                replace(request, chips=chips, counts_chips=counts_chips),
                 split=split,
                 bound=bound,
                 **options,
@@ -327,7 +343,7 @@ def fewest_chips_cases(
             chips *= 2
         else:
             text = f"{counted(chips, 'chip')}: the fewest of 1, 2, 4, ... that keep the limits"
-            if request.goal == MIN_CHIPS:
+            if counts_chips:
                 text = f"servers of up to {counted(chips, 'chip')}: --chips for larger ones"
             question.notes += [*single.notes, text]
             return cases
@@ -356,6 +372,8 @@ def serve_cases(
         RooflinesError: As `serve`.
     """
     _check(request)
+    if request.goal == MIN_CHIPS:
+        request = replace(request, counts_chips=True)
     split_names(options)
     only = None if split is None else validate_entry(Split, split)
     if only is not None and only.pp > 1:
@@ -396,12 +414,12 @@ def serve_cases(
             searches.append(search)
             planned += [(search, deployment) for deployment in _deployments(search, request)]
         chosen = _in_order(planned, request)
+        chosen = chosen[:MAX_ROWS] if request.counts_chips else chosen
         if chosen and best is None:
             best = chosen[0][1]
         rows += _rows(chosen, request, limit, basis, several=len(limits) > 1)
     if best is None:
         raise _nothing(question, tables, searches, request, basis)
-    rows = rows if request.goal != MIN_CHIPS else rows[:MAX_ROWS]
     head = _head(question, tables[0].sweep, request)
     (model,) = tables[0].sweep.models.values()
     context, total = model.shape.context, request.prompt + request.answer
@@ -519,7 +537,7 @@ def _in_order(
 
 def _deployments(search: Search, request: ServeRequest) -> list[Deployment]:
     """Deployments on all chips, or on as many as a load needs."""
-    if request.goal != MIN_CHIPS:
+    if not request.counts_chips:
         return search.deployments(request.kinds)
     return search.needed(request.kinds, load=request.load, users=request.users)
 
@@ -706,14 +724,15 @@ def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
 def _head(question: Question, sweep: ModelSweep, request: ServeRequest) -> str:
     """Question in words."""
     (name,) = sweep.models
-    fewest = request.goal == MIN_CHIPS
+    servers = "servers of up to " if request.counts_chips else ""
     parts = [
         name,
         f"isl = {request.prompt:,}",
         f"osl = {request.answer:,}",
-        f"{'servers of up to ' if fewest else ''}{request.chips:,} x {' or '.join(question.chips)}",
+        f"{servers}{request.chips:,} x {' or '.join(question.chips)}",
         sweep.config.dtypes[0].label,
     ]
+    parts += [request.load_text] if request.load_text else []
     parts += [f"{percent(request.cached)} of prompts cached"] if request.cached else []
     if sweep.config.draft is not None:
         draft = sweep.config.draft
@@ -734,12 +753,25 @@ def _best_sentence(
     at_most = "at most " if strict else ""
     band = f" ({best['tpot_band']}, 80% of runs)" if best["tpot_band"] != "-" else ""
     within = f" within {seconds(best['tpot_limit_s'])}" if best.get("tpot_limit_s") else ""
-    cost = f", ${best['usd_per_request']:.3g} a request" if request.goal == COST else ""
     at_least = "at least " if strict else ""
+    user_rate = significant(best["tokens_per_s_per_user"], 3)
+    facts = [
+        f"TPOT {at_least}{seconds(best['tpot_s'])}{band}",
+        f"{at_most}{user_rate} tokens/s/user",
+    ]
+    rate_text, money = f"{at_most}{rate} output tokens/s/chip", _money(best)
+    subject, place = f"Best{within}", f"{best['deployment']} on {chips}"
+    if request.load_text:
+        subject = f"For {request.load_text}{within}"
+        place += f", {_chips_and_hour(best)}"
+        facts.append(rate_text)
+        facts += [money] if money and request.goal != COST else []
+    else:
+        facts.insert(0, rate_text)
+    if request.goal == COST:
+        facts.insert(0, money)
     text = (
-        f"Best{within} {BY_BASIS[basis.key]}: {best['deployment']} on {chips}: "
-        f"{at_most}{rate} output tokens/s/chip, TPOT {at_least}{seconds(best['tpot_s'])}{band}, "
-        f"{at_most}{significant(best['tokens_per_s_per_user'], 3)} tokens/s/user{cost}."
+        f"{subject} {BY_BASIS[basis.key]}: {place}: {', '.join(facts)}{_shortage(best, request)}."
     )
     rival = next(
         (
@@ -756,6 +788,36 @@ def _best_sentence(
         rate = significant(rival["output_tokens_per_s_per_chip"], 3)
         text += f" {rival['deployment']} ({rate}) is closer than estimates can tell: try both."
     return text
+
+
+def _money(row: Mapping[str, Any]) -> str:
+    """Money for tokens and for a request; empty without a price, or by the bound."""
+    if row["usd_per_request"] is None:
+        return ""
+    request_text = f"${row['usd_per_request']:.3g} a request"
+    if row["usd_per_mtok_output"] is None:
+        return request_text
+    prices = ", ".join(
+        f"${row[f'usd_per_mtok_{name}']:.2f}/M {name} tokens" for name in ("output", "input")
+    )
+    return f"{prices}, {request_text}"
+
+
+def _chips_and_hour(row: Mapping[str, Any]) -> str:
+    """Number of chips, and their price an hour."""
+    chips = counted(row["chips"], "chip")
+    hour = row["usd_per_hour"]
+    return chips if hour is None else f"{chips}, ${hour:,.4g} an hour"
+
+
+def _shortage(row: Mapping[str, Any], request: ServeRequest) -> str:
+    """Clause on a deployment that carries a part of the load; empty where it carries it all."""
+    carried, load = row["req_per_s"], request.load
+    if request.users is not None:
+        carried, load = row["concurrency"], request.users
+    if load is None or carried > NEARLY * load:
+        return ""
+    return f"; it carries {significant(carried, 3)} of {request.load_text}"
 
 
 def _columns(
@@ -854,14 +916,8 @@ def _notes(
 
 def _load_notes(searches: Sequence[Search], request: ServeRequest) -> Iterator[str]:
     """Yield chips for the load, by chip and limit."""
-    if request.load is None and request.users is None:
-        return
-    wanted = (
-        f"{request.load:g} requests/s"
-        if request.load is not None
-        else f"{request.users:g} requests in flight"
-    )
-    for search in searches if request.goal != MIN_CHIPS else ():
+    wanted = request.load_text
+    for search in searches if wanted and not request.counts_chips else ():
         needed = search.needed(request.kinds, load=request.load, users=request.users)
         limit = search.limits.tpot_s
         within = f" within {seconds(limit)}" if len(request.tpot_s) > 1 else ""

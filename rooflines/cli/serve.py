@@ -59,14 +59,17 @@ OPTIONS = {
         "CHIPS: Chips, each an answer of its own, such as h100,b200; also as words, 16xh100; "
         "h100+b200 reads prompts on the first and writes answers on the second."
     ),
-    "chips": "N: Chips of each kind, idle ones too; by default the fewest that keep the limits.",
+    "chips": (
+        "N: Chips of each kind, idle ones too; by default as many as the load needs, or the fewest "
+        "that keep the limits."
+    ),
     "tpot": "TIME: Limit on the mean time of a token, such as 30ms; several with a comma.",
     "ttft": "TIME: Limit on the time of a prompt on an idle server, held against its bound.",
     "load": (
         "N: Requests a second, such as 50: how many chips they need; where --chips do more, "
         "batches fall to what the load needs."
     ),
-    "users": "N: Requests in flight: how many chips they need.",
+    "users": "N: Requests in flight, in place of --load.",
     "cached": "SHARE: Share of every prompt in a prefix cache, such as 0.5 or 50%.",
     "draft": OF_MODELS["draft"],
     "only": "KIND: mixed or pools; by default both.",
@@ -100,6 +103,13 @@ IN_FLIGHT = re.compile(
     re.IGNORECASE,
 )
 """Requests in flight: 100 users, concurrency=64."""
+
+CHEAPEST = re.compile(
+    r"(?<![\w=-])(?:cheapest|(?:lowest |least )?cost(?: per (?:million )?tokens?)?|"
+    r"(?:\$|usd|dollars?)(?: ?/ ?| per )(?:1?m|million)(?: ?tok(?:en)?s?)?)(?![\w=/])",
+    re.IGNORECASE,
+)
+"""The goal of the least cost: cheapest, $/Mtok, cost per token."""
 
 LIMIT_APART = re.compile(r"(?<![\w-])(tpot|ttft) +(?:of |under |below |< ?)?(?=\d)", re.IGNORECASE)
 """A limit apart from its time: ttft 300ms."""
@@ -218,13 +228,12 @@ def _limits_of(words: Iterable[str]) -> tuple[list[str], dict[str, str]]:
     rest, limits = [], {}
     text = RATE_KEY.sub(r"load=\1", RATE.sub(r"load=\1", " ".join(words)))
     text = IN_FLIGHT.sub(lambda match: f"users={match[1] or match[2]}", text)
+    if CHEAPEST.search(text):
+        limits["goal"], text = COST, CHEAPEST.sub(" ", text)
     text = TIME_APART.sub(r"\1\2", LIMIT_APART.sub(r"\1=", text))
     for typed in text.split():
         word = rewritten_word(typed)
         key, equals, value = word.partition("=")
-        if word.lower() == "cheapest":
-            limits["goal"] = COST
-            continue
         if equals and key_name(key) in LIMIT_KEYS:
             limits[key_name(key)] = value
         else:

@@ -58,6 +58,9 @@ disaggregated runs in no fit [1]."""
 TILES = (8, 16, 32, 64, 128, 256)
 """Kernel tiles: just past a multiple an estimate's throughput falls [1]."""
 
+NEARLY = 0.99
+"""Share of a load from which on a deployment carries it: batches are rounded [1]."""
+
 SLACK = 1e-12
 """Share by which a rate may exceed another: both are rounded [1]."""
 
@@ -71,6 +74,7 @@ class Limits(NamedTuple):
         busy: Largest time share in which prefill servers read prompts [1].
         sure: True if TPOT's p90 keeps its limit, not the estimate alone.
         load: Requests a second that are enough [1/s]; None: as many as the chips do.
+        users: Requests in flight that are enough [1]; None: as many as the chips hold.
     """
 
     tpot_s: float = math.inf
@@ -78,6 +82,7 @@ class Limits(NamedTuple):
     busy: float = 1.0
     sure: bool = False
     load: float | None = None
+    users: float | None = None
 
 
 @dataclass(frozen=True)
@@ -164,19 +169,21 @@ class Deployment:
 
 
 class RatedServer(NamedTuple):
-    """Server with sequences for a rate.
+    """Server with sequences for a load.
 
     Attributes:
         server: The server.
         mixed: True if it reads prompts, too.
         largest: Its largest batch [1].
-        rate: Requests a second that it ends [1/s].
+        load: Requests a second that it ends, or with `prompt_s` requests in flight.
+        prompt_s: Time of a prompt that is in flight, too [s]; None: requests a second.
     """
 
     server: Server
     mixed: bool
     largest: int
-    rate: float
+    load: float
+    prompt_s: float | None = None
 
 
 class PoolCounts(NamedTuple):
@@ -186,7 +193,6 @@ class PoolCounts(NamedTuple):
         prefill, decode: Server in each.
         prefill_count, decode_count: Their numbers [1].
         chips: Chips that count [1].
-        needed: True if they are as many as a load needs, each at its largest batch.
     """
 
     prefill: Server
@@ -194,7 +200,6 @@ class PoolCounts(NamedTuple):
     prefill_count: int
     decode_count: int
     chips: int
-    needed: bool = False
 
 
 @dataclass
@@ -313,20 +318,38 @@ class Search:
         """Each split with as many servers as the chips make."""
         counts = [(server, self.chips // server.chips) for server in self._usable()]
         counts = [(server, count) for server, count in counts if count]
-        enough = [
-            RatedServer(
-                server,
-                mixed=True,
-                largest=self.batches[server.name, True],
-                rate=math.inf if self.limits.load is None else self.limits.load / count,
-            )
-            for server, count in counts
-        ]
+        return self._mixed_servers([(server, count, self.chips) for server, count in counts])
+
+    def with_counts(
+        self, mixed: Sequence[tuple[Server, int, int]], pools: Sequence[PoolCounts]
+    ) -> list[Deployment]:
+        """Deployments with given numbers of servers, at the batches that a load needs.
+
+        Args:
+            mixed: Mixed servers with their counts and chips.
+            pools: Two pools with their counts.
+        """
+        return [*self._mixed_servers(mixed), *self._pools_at(pools)]
+
+    def _mixed_servers(self, chosen: Sequence[tuple[Server, int, int]]) -> list[Deployment]:
+        """Mixed servers with their counts and chips, at the batches that a load needs."""
+        enough = [self._loaded(server, server, count, mixed=True) for server, count, _ in chosen]
         batches = self._batches_at(enough)
         return [
-            self._mixed_at(server, count, self.chips, batch)
-            for (server, count), batch in zip(counts, batches, strict=True)
+            self._mixed_at(*servers, batch) for servers, batch in zip(chosen, batches, strict=True)
         ]
+
+    def _loaded(self, server: Server, prefill: Server, count: int, *, mixed: bool) -> RatedServer:
+        """Server with its share of the load; without one it is endless."""
+        limits = self.limits
+        load = limits.load if limits.users is None else limits.users
+        return RatedServer(
+            server,
+            mixed=mixed,
+            largest=self.batches[server.name, mixed],
+            load=math.inf if load is None else load / count,
+            prompt_s=None if limits.users is None else prefill.ttft(self.basis),
+        )
 
     def _mixed_at(self, server: Server, count: int, chips: int, batch: float) -> Deployment:
         """Mixed servers at a batch; between whole batches the rate is taken as a line."""
@@ -428,13 +451,12 @@ class Search:
     def _pools_at(self, chosen: Sequence[PoolCounts]) -> list[Deployment]:
         """Two pools with given counts; where prefill or a load limits them, fewer run in decode."""
         rates, limits = list[float](), list[str]()
-        for counts in chosen:
+        for counts, loaded in zip(chosen, self._rates_at_load(chosen), strict=True):
             rate = counts.decode_count * self.answers(counts.decode)
             limit = self.limit[counts.decode.name, False]
             fewer = {"prefill": counts.prefill_count * self._prompts(counts.prefill)}
             fewer["prefill"] *= self.limits.busy
-            if self.limits.load is not None and not counts.needed:
-                fewer["load"] = self.limits.load
+            fewer["load"] = loaded
             for name, chosen_limit in fewer.items():
                 if chosen_limit < rate * (1 - SLACK):
                     rate, limit = chosen_limit, name
@@ -446,7 +468,7 @@ class Search:
                     counts.decode,
                     mixed=False,
                     largest=self.batches[counts.decode.name, False],
-                    rate=rate / counts.decode_count if limit in FEWER else math.inf,
+                    load=rate / counts.decode_count if limit in FEWER else math.inf,
                 )
                 for counts, rate, limit in zip(chosen, rates, limits, strict=True)
             ]
@@ -456,8 +478,22 @@ class Search:
             for counts, rate, batch, limit in zip(chosen, rates, batches, limits, strict=True)
         ]
 
+    def _rates_at_load(self, chosen: Sequence[PoolCounts]) -> list[float]:
+        """Requests a second of two pools at a load; without one they are endless [1/s]."""
+        if self.limits.users is None:
+            load = math.inf if self.limits.load is None else self.limits.load
+            return [load] * len(chosen)
+        loaded = [
+            self._loaded(counts.decode, counts.prefill, counts.decode_count, mixed=False)
+            for counts in chosen
+        ]
+        return [
+            counts.decode_count * self._rate(counts.decode, batch, mixed=False)
+            for counts, batch in zip(chosen, self._batches_at(loaded), strict=True)
+        ]
+
     def _pool_at(self, counts: PoolCounts, rate: float, batch: float, limit: str) -> Deployment:
-        prefill, decode, prefill_count, decode_count, chips, _ = counts
+        prefill, decode, prefill_count, decode_count, chips = counts
         at = max(decode.split.dp, math.floor(batch))  # a bound never falls with the batch
         lower = decode.tpot(LOWER_KEY, at, mixed=False)
         bound_rate = min(
@@ -499,25 +535,23 @@ class Search:
         below = rate(low)
         return below if batch == low else below + (batch - low) * (rate(low + 1) - below)
 
+    def _load(self, rated: RatedServer, batch: float) -> float:
+        """Requests a second at a batch, or requests in flight: those in decode, and prompts."""
+        rate = self._rate(rated.server, batch, mixed=rated.mixed)
+        return rate if rated.prompt_s is None else batch + rate * rated.prompt_s
+
     def _batches_at(self, rated: Sequence[RatedServer]) -> list[float]:
-        """Real batches at which servers end requests at their rates, the largest at most [1].
+        """Real batches at which servers carry their loads, the largest at most [1].
 
         Between whole batches the rate is taken as a line; below a sequence a replica a token takes
         as long as with one.
         """
         is_fewer = [
-            needed.rate * (1 + SLACK)
-            < self._rate(needed.server, needed.largest, mixed=needed.mixed)
-            for needed in rated
+            needed.load * (1 + SLACK) < self._load(needed, needed.largest) for needed in rated
         ]
         searched = [*compress(rated, is_fewer)]
         wanted = [
-            Wanted(
-                needed.server.name,
-                needed.largest,
-                partial(self._rate, needed.server, mixed=needed.mixed),
-                needed.rate,
-            )
+            Wanted(needed.server.name, needed.largest, partial(self._load, needed), needed.load)
             for needed in searched
         ]
         lows = self.table.last_batches(wanted)
@@ -534,33 +568,35 @@ class Search:
         ]
 
     def _between(self, needed: RatedServer, low: int) -> float:
-        """Real batch from a whole one on at which a server ends requests at its rate [1]."""
+        """Real batch from a whole one on at which a server carries its load [1]."""
         if low < needed.server.split.dp:
             first = needed.server.split.dp
-            return first * needed.rate / self._rate(needed.server, first, mixed=needed.mixed)
-        below = self._rate(needed.server, low, mixed=needed.mixed)
-        rise = self._rate(needed.server, low + 1, mixed=needed.mixed) - below
-        return low + (min(1.0, max(0.0, (needed.rate - below) / rise)) if rise > 0 else 0.0)
+            return first * needed.load / self._load(needed, first)
+        below = self._load(needed, low)
+        rise = self._load(needed, low + 1) - below
+        return low + (min(1.0, max(0.0, (needed.load - below) / rise)) if rise > 0 else 0.0)
 
     # ---------------------------------------------------------------- a load
 
     def needed(
         self, kinds: Sequence[str], *, load: float | None, users: float | None
     ) -> list[Deployment]:
-        """Deployments for a load, fewest chips first, each server at its largest batch.
+        """Deployments for a load, fewest chips first, each server at the batch that it needs.
 
         Args:
             kinds: Kinds that are wanted.
             load: Requests a second [1/s]; None: `users` are given, or one server is enough.
             users: Requests in flight [1].
         """
-        deployments = []
+        at_load = copy(self)
+        at_load.limits = self.limits._replace(load=load, users=users)
+        servers = []
         for server in self._usable() if MIXED in kinds and self.prefill is None else ():
             batch = self.batches[server.name, True]
             rate = self._rate(server, batch, mixed=True)
             latency = server.ttft(self.basis) + batch / rate
             count = max(1, math.ceil(_rate_of(load, users, latency) / rate - SLACK))
-            deployments.append(self._mixed_at(server, count, count * server.chips, float(batch)))
+            servers.append((server, count, count * server.chips))
         chosen = []
         prefill, decode = self.quickest()
         for first, second in product(prefill.values(), decode.values()) if POOLS in kinds else ():
@@ -572,8 +608,11 @@ class Search:
                 max(1, math.ceil(wanted / rate - SLACK)) for rate in (prompts, answers)
             )
             chips = readers * first.chips + writers * second.chips
-            chosen.append(PoolCounts(first, second, readers, writers, chips, needed=True))
-        deployments += self._pools_at(chosen)
+            chosen.append(PoolCounts(first, second, readers, writers, chips))
+        deployments = at_load.with_counts(servers, chosen)
+        if users is not None:  # prompts that wait are in flight, too, and not in decode
+            carrying = [plan for plan in deployments if plan.concurrency >= NEARLY * users]
+            deployments = carrying or deployments
         return sorted(deployments, key=lambda planned: (planned.chips, -planned.req_per_s))
 
 
