@@ -20,7 +20,12 @@ from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
 from rooflines.models.split import Split
-from rooflines.sweep.prompt_times import prompts_per_s, prompts_seconds, slowest_stage
+from rooflines.sweep.prompt_times import (
+    prompt_seconds,
+    prompts_per_s,
+    prompts_seconds,
+    slowest_stage,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -95,6 +100,8 @@ class PrefillPool:
     def _rates(self, prefill_chips: pl.Expr) -> Stages:
         """Columns with requests per second on all servers, where their numbers are given.
 
+        Also the time of a prompt alone on a server that prefills.
+
         min(n_p dp / t(prompts), n_d B / (output TPOT)); busy is this over the former.
         """
         pools = self.steps.config.pools
@@ -110,7 +117,7 @@ class PrefillPool:
         prompts = [request_column(self.steps, values) for values in zip(*rates, strict=True)]
         used = pl.col("chips") * float(servers.decode) + prefill_chips * float(servers.prefill)
         output = pl.col("output").cast(pl.Float64)
-        columns: dict[str, pl.Expr] = {}
+        columns = self._first_tokens()
         for (suffix, time), prompt_rate in zip(STEP_TIMES.items(), prompts, strict=True):
             tokens = pl.col("#tokens") * float(servers.decode)
             answers = quotient(tokens, output * pl.col(time))
@@ -123,6 +130,21 @@ class PrefillPool:
                 f"prefill_busy{suffix}": quotient(rate, prompt_rate),
             }
         return [columns]
+
+    def _first_tokens(self) -> dict[str, pl.Expr]:
+        """Columns with the time of one prompt on an idle prefill server: bound and estimate."""
+        times = [
+            None if server is None else prompt_seconds(server, request)
+            for server, request in product(self.servers, self.requests)
+        ]
+        lower, estimate = (
+            [None if time is None else getattr(time, name) for time in times]
+            for name in ("lower", "estimate")
+        )
+        return {
+            "ttft_pool_lower_s": request_column(self.steps, lower),
+            "ttft_pool_estimate_s": request_column(self.steps, estimate),
+        }
 
     def has_room(self) -> pl.Expr:
         """Column that is true where a prompt fits on its prefill server, or has none."""

@@ -20,6 +20,7 @@ from rooflines.charts.kit.label_placement import DOT, Label, Plane
 from rooflines.charts.kit.themes import Margins
 from rooflines.charts.options import Menu
 from rooflines.charts.views import Kind, Need, View
+from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 from rooflines.models.architecture import DECODE
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ TARGET = 50
 
 TIME, RATE = "t_serial_s", "tokens_per_s_per_chip_serial"
 """Columns: serialized step time, and tokens/s/chip at that time."""
+
+MIXED_TIME = "tpot_mixed_serial_s"
+"""Column: serialized token time of servers that read prompts between steps."""
+
+SERVED_RATE = "output_tokens_per_s_per_chip"
+"""Column: output tokens/s/chip of given numbers of servers, by the bound."""
 
 AXIS_ROOM, MAX_SLOWDOWN = 1.3, 3.0
 """Factors by which axes extend beyond the values, and below the slowest step that fits [1]."""
@@ -63,7 +70,7 @@ def menus(sweep: ModelSweep, choice: Mapping[str, Option]) -> list[Menu]:
     ]
     chosen = {menu.name: choice.get(menu.name, menu.options[0]) for menu in first if menu.options}
     bases = step_bases(sweep, {**chosen, "phase": DECODE})
-    if sweep.config.pools is not None:
+    if sweep.config.pools is not None and sweep.config.pools.servers is None:
         bases = (NOMINAL,)
     return [*first, *([Menu("basis", bases)] if len(bases) > 1 else [])]
 
@@ -89,8 +96,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     shown = [chip for chip in chips if chip in usable] or usable[: KIND.max_chips]
     filters = {"model": model, "dtypes": dtypes, "phase": DECODE, **case}
     chosen = results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters)
-    rate = RATE if model_sweep.config.pools is None else POOLS_RATE
-    rows = _rows(chosen, basis, rate, [*case])
+    rows = _rows(chosen, basis, model_sweep, [*case])
     steps = _with_front(rows)
     at_target = _at_target(steps)
     plane = _plane(steps)
@@ -115,19 +121,44 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     )
 
 
-def _rows(rows: pl.LazyFrame, basis: str, rate: str, case: Sequence[str]) -> pl.DataFrame:
+def _rows(
+    rows: pl.LazyFrame, basis: str, sweep: ModelSweep, case: Sequence[str]
+) -> pl.DataFrame:
     """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s]."""
     estimate = frames.BAND[0]
     rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
     rows = rows.unique(["chip", "split", "B"], keep="first", maintain_order=True)
     keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", *case)
-    time = TIME if basis == NOMINAL else estimate
+    rate = _rate_column(sweep, basis)
+    time = estimate
+    if basis == NOMINAL:
+        time = MIXED_TIME if _is_mixed(sweep) else TIME
+    per_chip = pl.col(rate)
+    if not rate.startswith(SERVED_RATE):  # else it is on the basis
+        per_chip = per_chip * pl.col(TIME) / pl.col(time)
+    columns = dict.fromkeys((TIME, rate, estimate, time))
     return (
-        rows.select(*keys, "fits", "max_B", TIME, rate, estimate)
-        .with_columns(user=1 / pl.col(time), rate=pl.col(rate) * pl.col(TIME) / pl.col(time))
+        rows.select(*keys, "fits", "max_B", *columns)
+        .with_columns(user=1 / pl.col(time), rate=per_chip)
         .drop_nulls("user")
         .collect()
     )
+
+
+def _is_mixed(sweep: ModelSweep) -> bool:
+    """Check for requests that all have a serialized time with prompts between steps."""
+    requests = sweep.config.requests or ()
+    return bool(requests) and all(request.mixed for request in requests)
+
+
+def _rate_column(sweep: ModelSweep, basis: str) -> str:
+    """Column with tokens/s/chip, of both pools where prompts have servers of their own."""
+    pools = sweep.config.pools
+    if pools is None:
+        return RATE
+    if pools.servers is None:
+        return POOLS_RATE
+    return f"{SERVED_RATE}{SERIAL_SUFFIX if basis == NOMINAL else ESTIMATE_SUFFIX}"
 
 
 def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
@@ -265,7 +296,8 @@ def _times_text(sweep: ModelSweep, basis: str) -> str:
         return times
     if sweep.config.pools is not None:
         return f"{times}, chips of prefill servers counted"
-    return f"{times}, {'decode alone' if basis == NOMINAL else 'prompts between tokens'}"
+    alone = basis == NOMINAL and not _is_mixed(sweep)
+    return f"{times}, {'decode alone' if alone else 'prompts between tokens'}"
 
 
 def _subtitle(
