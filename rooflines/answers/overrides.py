@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from rooflines.answers.name_search import find_chip
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, key_path, quote
 from rooflines.basics.numbers import number
 from rooflines.basics.quantities import quantity, quantity_kind
@@ -23,6 +24,9 @@ SUFFIX = "-set"
 """Suffix in the id for a chip with overridden numbers."""
 
 SOURCE = "typed with --set"
+
+PAIR = "+"
+"""Text between two chips of one service: h100+b200 reads prompts on the first."""
 
 SHORT_PATHS = {
     ("hbm", "bandwidth"): "memory.hbm.bytes_per_s",
@@ -59,11 +63,21 @@ def with_overrides(
     Raises:
         RooflinesError: A path names no number, or a number is far from the chip's own.
     """
-    chips = {name: catalogues.chips[name] for name in question.chips if name in catalogues.chips}
+    matches = {
+        word: match.name
+        for word in PAIR.join(question.chips).split(PAIR)
+        if (match := find_chip(word, catalogues.chips)) is not None
+    }
+    chips = {name: catalogues.chips[name] for name in matches.values()}
     if settings and chips:
-        chips, slips = _variants(list(chips), settings, catalogues.chips)
+        bases = [*chips]
+        chips, slips = _variants(bases, settings, catalogues.chips)
         question.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
-        question.chips = [*chips]
+        variants = dict(zip(bases, chips, strict=True))
+        question.chips = [
+            PAIR.join(variants[matches[name]] if name in matches else name for name in pair.split(PAIR))
+            for pair in question.chips
+        ]
     if price is not None:
         with at_path("--price"):
             price, source = quantity(price, "money"), "typed with --price"
@@ -71,10 +85,8 @@ def with_overrides(
     return catalogues._replace(chips={**catalogues.chips, **chips})
 
 
-def _variants(
-    names: Sequence[str], settings: Sequence[str], chips: Mapping[str, Chip]
-) -> tuple[dict[str, Chip], list[str]]:
-    """Variants of chips by id, and likely slips in their numbers."""
+def _typed_numbers(settings: Sequence[str]) -> dict[str, object]:
+    """Numbers by path, as typed: PATH=NUMBER each."""
     numbers: dict[str, object] = {}
     with Mistakes() as mistakes:
         for setting in settings:
@@ -88,11 +100,35 @@ def _variants(
                 else:
                     path = SHORT_PATHS.get((path.lower(), kind), path)
                     numbers[path] = quantity(value, kind)
+    return numbers
+
+
+def written_variants(
+    names: Sequence[str], settings: Sequence[str]
+) -> dict[str, dict[str, object]]:
+    """Chip entries by id as a config has them: bases with overridden numbers.
+
+    Args:
+        names: Their bases.
+        settings: PATH=NUMBER each.
+
+    Raises:
+        RooflinesError: One is no number.
+    """
+    numbers = _typed_numbers(settings)
+    return {f"{name}{SUFFIX}": {"base": name, "source": SOURCE, **numbers} for name in names}
+
+
+def _variants(
+    names: Sequence[str], settings: Sequence[str], chips: Mapping[str, Chip]
+) -> tuple[dict[str, Chip], list[str]]:
+    """Variants of chips by id, and likely slips in their numbers."""
     variants: dict[str, Chip] = {}
     slips: list[str] = []
-    for name in names:
-        variant_id = f"{name}{SUFFIX}"
-        written = {variant_id: {"base": name, "source": SOURCE, **numbers}}
+    for name, (variant_id, entry) in zip(
+        names, written_variants(names, settings).items(), strict=True
+    ):
+        written = {variant_id: entry}
         with _typed(variant_id, HOW):
             variants |= resolve_chips(written, chips)
         with _typed(variant_id):
