@@ -456,57 +456,136 @@ def test_replicas_of_dense_models_are_servers_of_their_own():
     assert all(split.ep == (split.tp * split.dp if split.dp > 1 else 1) for split in splits)
 
 
-def test_a_written_config_has_a_row_with_the_numbers_of_each_mixed_server(tmp_path, capsys):
-    path = tmp_path / "plan.yaml"
-    words = ("serve", "llama-3.1-8b", "--on", "h100,h200", "--chips", "16", "isl=512", "osl=128")
-    typed = (*words, "fp8", "--only", "mixed", "--tpot", "6ms,20ms")
-    printed = table(capsys, *typed, "--write-config", str(path))
+PLAN_CONFIGS = {
+    "two limits": (("2xh100-sxm", "bf16", "--tpot", "6ms,20ms"), ESTIMATE_KEY),
+    "bound": (("2xh100-sxm", "bf16", "--tpot", "8ms", "--bound"), LOWER_KEY),
+    "own numbers": (("2xh100-sxm", "bf16", "--set", "hbm=3TB/s", "--price", "2.5"), SERIAL_KEY),
+    "prompts on another chip": (("--on", "h100+b200", "--chips", "2", "bf16"), ESTIMATE_KEY),
+    "load": (("2xh100-sxm", "bf16", "--tpot", "20ms", "--load", "40"), ESTIMATE_KEY),
+    "draft": (("2xh100-sxm", "bf16", "--draft", "tokens=3,accepted=1.8"), ESTIMATE_KEY),
+    "experts": (("qwen3-30b-a3b", "4xh200-sxm", "bf16", "--tpot", "20ms"), ESTIMATE_KEY),
+    "across nodes": (
+        ("--on", "h100,h200", "--chips", "16", "fp8", "--only", "mixed", "--tpot", "20ms"),
+        ESTIMATE_KEY,
+    ),
+}
+"""Plans and their bases."""
+
+TIMES = {
+    MIXED: {
+        LOWER_KEY: ("tpot_mixed_s", "ttft_s"),
+        SERIAL_KEY: ("tpot_mixed_serial_s", "ttft_serial_s"),
+        ESTIMATE_KEY: ("t_estimate_s", "prefill_estimate_s"),
+    },
+    POOLS: {
+        LOWER_KEY: ("tpot_s", "ttft_pool_lower_s"),
+        SERIAL_KEY: ("tpot_serial_s", "ttft_pool_s"),
+        ESTIMATE_KEY: ("t_estimate_s", "ttft_pool_estimate_s"),
+    },
+}
+"""Columns with TPOT and TTFT in tables, by kind and basis."""
+
+SUFFIXES = {LOWER_KEY: "", SERIAL_KEY: "_serial", ESTIMATE_KEY: "_estimate"}
+
+
+def rows_of_config(path):
+    """Rows of a written config, by the lines above it that say which deployment they are."""
     config = rooflines.load_config(path)
-    assert {chart.chart for chart in config.charts} == {"front"}
-    rows = {
-        (row["chip"], row["split"], row["B"]): row
-        for name in config.model_sweeps
-        for row in rooflines.rows(config, name).collect().to_dicts()
-    }
-    assert len(config.model_sweeps) == 2  # in a node, and across nodes
-    assert printed
+    tables = {name: rooflines.rows(config, name).collect() for name in config.model_sweeps}
+    placed: dict[str, list[Any]] = {}
+    for line in path.read_text().splitlines():
+        if line.startswith("# ") and ": sweep " in line:
+            deployment, place = line.removeprefix("# ").split(": sweep ")
+            sweep, split, batches = place.split(", ")
+            sizes = [int(text) for text in batches.removeprefix("B = ").split(" and ")]
+            rows = tables[sweep].filter(split=split.removeprefix("split "))
+            placed.setdefault(deployment, []).append((rows, sizes))
+    return config, placed
+
+
+@pytest.mark.parametrize(("words", "basis"), PLAN_CONFIGS.values(), ids=PLAN_CONFIGS)
+def test_a_written_config_has_the_rows_of_a_plan(words, basis, tmp_path, capsys):
+    """Its times and rates are those of a deployment, or on both sides where a batch is real."""
+    path = tmp_path / "plan.yaml"
+    model = () if words[0].startswith("qwen") else ("llama-3.1-8b",)
+    typed = ("serve", *model, *words, "isl=512", "osl=128")
+    printed = table(capsys, *typed, "--write-config", str(path))
+    config, placed = rows_of_config(path)
+    drawn = {chart.chart for chart in config.charts}
+    assert drawn == (set() if "--draft" in words else {"front"})  # it has one token a step
+    yielded = 2.8 if "--draft" in words else 1.0
+    compared = []
     for line in printed:
-        row = rows[line["chip"], line["split"], int(float(line["batch"]))]
-        pairs = {
-            "t_estimate_s": "tpot_s",
-            "t_estimate_p90_s": "tpot_p90_s",
-            "prefill_estimate_s": "ttft_s",
-            "ttft_s": "ttft_lower_s",
-            "footprint_bytes": "memory_bytes",
-        }
-        for column, shown in pairs.items():
-            assert row[column] == pytest.approx(float(line[shown]), rel=1e-12)
-        used = float(line["chips_used"]) / float(line["chips"])
-        per_chip = row["tokens_per_s_per_chip_estimate"] * used
-        assert per_chip == pytest.approx(float(line["output_tokens_per_s_per_chip"]))
+        for frame, sizes in placed.get(line["deployment"], ()):
+            batch = float(line["batch"])
+            if not (sizes[0] <= max(batch, float(line["dp"])) <= sizes[-1]):
+                continue  # another limit
+            rows = frame.filter(chip=line["chip"]).to_dicts()
+            around = [row for row in rows if row["B"] in sizes]
+            if around:
+                compared.append(line["deployment"])
+                check_rows(around, line, basis, yielded)
+    kinds = {line["deployment"] for line in printed if line["kind"] == MIXED}
+    assert kinds <= {*compared}
+    pools = [line for line in printed if line["kind"] == POOLS and line["deployment"] in compared]
+    assert pools or "--only" in words
     assert "cannot be written" in refused(capsys, *typed, "--write-config", str(path))
 
 
-@pytest.mark.parametrize(
-    ("words", "problem", "fix"),
-    [
-        ((), "has no rows for two pools", "add --only mixed"),
-        (("--only", "mixed", "--bound"), "this plan has none", "without --bound"),
-        (("--only", "mixed", "--load", "9"), "no whole numbers", "leave out --load"),
-        (
-            ("--only", "mixed", "--set", "memory.hbm.bytes_per_s=4e12"),
-            "--set or --config change them",
-            "leave these",
-        ),
-    ],
-)
-def test_a_config_that_has_no_such_rows_is_refused(words, problem, fix, tmp_path, capsys):
+def check_rows(around, line, basis, yielded):
+    """Compare rows of a config with a printed deployment."""
+    kind = line["kind"]
+    tpot, ttft = TIMES[kind][basis]
+    exact = len(around) == 1 and float(line["batch"]) == around[0]["B"]
+    scale = yielded if tpot == "t_estimate_s" else 1.0
+    times = [row[tpot] / scale for row in around]
+    if exact:
+        assert times == [pytest.approx(float(line["tpot_s"]), rel=1e-12)]
+    else:
+        assert times[0] * (1 - 1e-9) <= float(line["tpot_s"]) <= times[-1] * (1 + 1e-9)
+    for row in around if line["dp"] == "1" or ttft != "prefill_estimate_s" else ():
+        assert row[ttft] == pytest.approx(float(line["ttft_s"]), rel=1e-12)
+    if exact:
+        assert around[0]["footprint_bytes"] == pytest.approx(float(line["memory_bytes"]))
+    used = float(line["chips_used"]) / float(line["chips"])
+    if kind == MIXED:
+        count = float(line["servers"]) / float(line["chips"])
+        rates = [row["B"] / time * count for row, time in zip(around, times, strict=True)]
+    else:
+        suffix = SUFFIXES[basis]
+        rates = [row[f"output_tokens_per_s_per_chip{suffix}"] * used for row in around]
+    printed = float(line["output_tokens_per_s_per_chip"])
+    if exact:
+        assert rates == [pytest.approx(printed, rel=1e-12)]
+    elif float(line["batch"]) >= around[0]["B"]:
+        assert rates[0] * (1 - 1e-9) <= printed <= rates[-1] * (1 + 1e-9)
+    if kind == POOLS and line["limit"] == "prefill":
+        assert rates[-1] == pytest.approx(printed, rel=1e-9)
+        assert around[-1][f"prefill_busy{SUFFIXES[basis]}"] == pytest.approx(1)
+
+
+def test_numbers_of_ones_own_stand_in_a_written_config(tmp_path, capsys):
     path = tmp_path / "plan.yaml"
-    typed = ("serve", "llama-3.1-8b", "2xh100-sxm", "isl=512", "osl=128", "bf16", *words)
-    message = refused(capsys, *typed, "--write-config", str(path))
-    assert problem in message
-    assert fix in message
-    assert not path.exists()
+    words = ("serve", "llama-3.1-8b", "4xh100-sxm", "isl=512", "osl=128", "bf16", "2.5$/h")
+    (*_, line) = table(capsys, *words, "--set", "hbm=3TB/s", "--write-config", str(path))
+    config = rooflines.load_config(path)
+    assert line["chip"] == "h100-sxm-set"
+    assert config.chips["h100-sxm-set"].memory["hbm"].bytes_per_s == 3e12
+    price = config.chips["h100-sxm-set"].lowest_price()
+    assert price is not None
+    assert price.usd_per_hour == 2.5
+    own, other = tmp_path / "own.yaml", tmp_path / "other.yaml"
+    own.write_text("chips: {mine: {base: h100-sxm, memory.hbm.bytes_per_s: 3.0e+12}}\n")
+    typed = ("serve", "llama-3.1-8b", "2xmine", "isl=512", "osl=128", "bf16", "--only", "mixed")
+    table(capsys, *typed, "--config", str(own), "--write-config", str(other))
+    assert rooflines.load_config(other).chips["mine"].memory["hbm"].bytes_per_s == 3e12
+
+
+def test_numbers_of_ones_own_hold_for_both_chips_of_a_pair(capsys):
+    words = ("serve", "llama-3.1-8b", "--on", "h100+b200", "--chips", "8", "isl=512", "osl=128")
+    rows = table(capsys, *words, "bf16", "--set", "hbm=3TB/s", "--price", "2")
+    assert {(row["prefill_chip"], row["chip"]) for row in rows} == {("h100-sxm-set", "b200-set")}
+    assert {float(row["usd_per_hour"]) for row in rows} == {16.0}
 
 
 # ---------------------------------------------------------------- caches, drafts, loads, two chips

@@ -23,7 +23,7 @@ from rooflines.answers.serve_answer import (
     serve_cases,
     shown_rows,
 )
-from rooflines.answers.serve_config import plan_config
+from rooflines.answers.serve_config import OwnNumbers, plan_config
 from rooflines.answers.serve_front import drawn_front
 from rooflines.answers.typed_options import ENGINE_OPTIONS
 from rooflines.answers.word_forms import SERVE_COMMAND, key_name
@@ -148,7 +148,7 @@ class ServeCommand(QuestionCommand):
     "--write-config",
     "config_file",
     metavar="FILE",
-    help="Write a config whose sweeps have a row for each mixed server, and their front.",
+    help="Write a config whose sweeps have the rows of these deployments, and their fronts.",
 )
 @click.option("--sure", is_flag=True, help="TPOT's p90 keeps the limit, not the estimate alone.")
 @click.option("--more", is_flag=True, help="Say what fp8, a cached half and a draft would yield.")
@@ -193,12 +193,9 @@ def command(  # noqa: PLR0913, flags
             )
     line = CommandLine(tuple(rest), typed | limits)
     answer = partial(_answer, settings=settings, bound=bound, flags={"sure": sure, "more": more})
-    question, cases = answered_line(SERVE_COMMAND, line, catalogues, answer)
+    question, cases, price = answered_line(SERVE_COMMAND, line, catalogues, answer)
     if config_file is not None:
-        if config is not None or settings:
-            problem = "has the chips of the catalogue, and --set or --config change them"
-            raise RooflinesError("--write-config", problem, "leave these out, or edit the config")
-        _write_new(config_file, plan_config(cases))
+        _write_new(config_file, plan_config(cases, OwnNumbers(settings, price, config)))
     echo_notes(question)
     shown = table(cases.columns, shown_rows(cases.rows))
     frame = pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
@@ -248,8 +245,8 @@ def _answer(
     *,
     bound: bool,
     flags: Mapping[str, bool],
-) -> tuple[Question, ServePlan]:
-    """Answer to a line."""
+) -> tuple[Question, ServePlan, str | None]:
+    """Answer to a line, with the price that it names."""
     options: dict[str, Any] = dict(line.options)
     on = options.pop("on", None)
     words = [*line.words, *(on.split(",") if on else ())]
@@ -262,7 +259,8 @@ def _answer(
             for check in (_check_model, _check_chips, _check_lengths, _check_parts):
                 with mistakes.at():
                     check(question, options)
-        catalogues = with_overrides(question, catalogues, settings, options.pop("price", None))
+        price = options.pop("price", None)
+        catalogues = with_overrides(question, catalogues, settings, price)
         is_open = "chips" not in options and question.count is None
         request = replace(_request(question, options), sure=flags["sure"], more=flags["more"])
         split = options.pop("split", None) or (question.splits[0] if question.splits else None)
@@ -270,7 +268,7 @@ def _answer(
         sweep_options = {key: value for key, value in options.items() if key in SWEEP_OPTIONS}
         plan = fewest_chips_cases if is_open else serve_cases
         cases = plan(question, catalogues, request, split=split, bound=bound, **sweep_options)
-        return question, cases
+        return question, cases, price
 
 
 def _check_model(question: Question, options: Mapping[str, Any]) -> None:
