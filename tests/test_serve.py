@@ -333,7 +333,7 @@ def test_a_plan_on_a_screen(capsys):
 
 def test_rows_of_a_plan_agree_with_python(capsys):
     rows = table(capsys, *QUESTION, "--tpot", "20ms", "--calibration", "none")
-    frame = rooflines.serve(
+    plan = rooflines.serve(
         "llama-3.1-70b",
         "h100-sxm",
         chips=16,
@@ -343,6 +343,7 @@ def test_rows_of_a_plan_agree_with_python(capsys):
         dtypes="bf16",
         calibration="none",
     )
+    frame = plan.deployments
     assert [row["deployment"] for row in rows] == frame["deployment"].to_list()
     assert [float(row["req_per_s"]) for row in rows] == pytest.approx(frame["req_per_s"].to_list())
     first = rows[0]
@@ -350,6 +351,39 @@ def test_rows_of_a_plan_agree_with_python(capsys):
     money = [float(first[f"usd_per_mtok_{part}"]) for part in ("input", "output")]
     per_request = (money[0] * 8192 + money[1] * 1024) / 1e6
     assert per_request == pytest.approx(float(first["usd_per_request"]))
+
+
+def test_parts_of_a_plan_in_python():
+    plan = rooflines.serve(
+        "llama-3.1-8b", "h100-sxm", chips=4, isl=512, osl=128, tpot_s=0.005, dtypes="bf16"
+    )
+    assert plan.best == plan.deployments.row(0, named=True)
+    assert plan.ties["tie"].unique().to_list() in ([], ["="])
+    assert repr(plan).startswith("llama-3.1-8b · isl = 512")
+    for kind in (MIXED, POOLS):
+        points = plan.front.filter(kind=kind)
+        rates = points.select("tokens_per_s_per_user", "output_tokens_per_s_per_chip").rows()
+        assert rates == sorted(rates, key=lambda rate: (-rate[0], rate[1]))
+    on_front = {(row["deployment"], row["batch"]): row for row in plan.front.to_dicts()}
+    shared = [
+        (row, on_front[row["deployment"], row["batch"]])
+        for row in plan.deployments.to_dicts()
+        if (row["deployment"], row["batch"]) in on_front
+    ]
+    assert shared
+    for row, point in shared:
+        names = row.keys() & point.keys()
+        assert {"usd_per_mtok_input", "usd_per_mtok_output", "ttft_s", "basis"} < names
+        assert {name: row[name] for name in names} == {
+            name: pytest.approx(point[name]) if isinstance(point[name], float) else point[name]
+            for name in names
+        }
+    lost = plan.not_possible.to_dicts()
+    assert [(row["split"], row["reason"]) for row in lost] == [("tp1", "tpot")]
+    assert "at the smallest batch" in lost[0]["text"]
+    everything = rooflines.serve("llama-3.1-8b", "h100-sxm", chips=1, isl=512, osl=128)
+    assert everything.not_possible.height == 0
+    assert everything.not_possible.columns == plan.not_possible.columns
 
 
 @pytest.mark.parametrize(
@@ -546,7 +580,10 @@ def check_rows(around, line, basis, yielded):
     for row in around if line["dp"] == "1" or ttft != "prefill_estimate_s" else ():
         assert row[ttft] == pytest.approx(float(line["ttft_s"]), rel=1e-12)
     if exact:
-        assert around[0]["footprint_bytes"] == pytest.approx(float(line["memory_bytes"]))
+        names = ("weights_footprint_bytes", "kv_cache_footprint_bytes", "footprint_bytes")
+        assert [float(line[name]) for name in names] == [
+            pytest.approx(around[0][name], rel=1e-12) for name in names
+        ]
     used = float(line["chips_used"]) / float(line["chips"])
     if kind == MIXED:
         count = float(line["servers"]) / float(line["chips"])
@@ -593,7 +630,7 @@ def test_numbers_of_ones_own_hold_for_both_chips_of_a_pair(capsys):
 
 def rows_of(chip="h100-sxm", **keys):
     keys = {"chips": 8, "isl": 2048, "osl": 256, "tpot_s": 0.02, "dtypes": "bf16", **keys}
-    return rooflines.serve("llama-3.1-8b", chip, **keys).to_dicts()
+    return rooflines.serve("llama-3.1-8b", chip, **keys).deployments.to_dicts()
 
 
 def test_a_cached_prefix_and_a_draft_yield_more():
@@ -703,6 +740,6 @@ def test_laws_of_money_and_goodput():
         parts = row["usd_per_mtok_input"] * 2048 + row["usd_per_mtok_output"] * 256
         assert parts == pytest.approx(row["usd_per_mtok_total"] * (2048 + 256))
         assert row["goodput_req_per_s"] in (0, row["req_per_s"])
-        assert row["memory_share"] <= 1
+        assert row["footprint_share"] <= 1
         latency = row["ttft_s"] + 256 * row["tpot_s"]
         assert row["concurrency"] == pytest.approx(row["req_per_s"] * latency)

@@ -75,7 +75,9 @@ def with_overrides(
         question.notes += [*slips, *(f"{name}: {' '.join(settings)}" for name in chips)]
         variants = dict(zip(bases, chips, strict=True))
         question.chips = [
-            PAIR.join(variants[matches[name]] if name in matches else name for name in pair.split(PAIR))
+            PAIR.join(
+                variants[matches[name]] if name in matches else name for name in pair.split(PAIR)
+            )
             for pair in question.chips
         ]
     if price is not None:
@@ -103,9 +105,7 @@ def _typed_numbers(settings: Sequence[str]) -> dict[str, object]:
     return numbers
 
 
-def written_variants(
-    names: Sequence[str], settings: Sequence[str]
-) -> dict[str, dict[str, object]]:
+def written_variants(names: Sequence[str], settings: Sequence[str]) -> dict[str, dict[str, object]]:
     """Chip entries by id as a config has them: bases with overridden numbers.
 
     Args:

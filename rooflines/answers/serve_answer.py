@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rooflines.answers.any_routing import has_mean
 from rooflines.answers.assumptions import as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis
+from rooflines.answers.case_answer import softwares_of
 from rooflines.answers.case_table import Cases, basis_notes, waiting_notes
 from rooflines.answers.head_room import NOTHING_SET_ASIDE
 from rooflines.answers.phrases import price_notes
@@ -19,6 +20,7 @@ from rooflines.basics.numbers import number, whole
 from rooflines.basics.quantities import quantity
 from rooflines.basics.text import counted, percent, seconds, si, significant
 from rooflines.config.model_fields import MAX_CHIPS, cached_share
+from rooflines.evaluation.footprints import Footprint
 from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.split import Split
 from rooflines.serving.deployments import (
@@ -103,6 +105,12 @@ BY_BASIS = {
 
 TTFT_TITLE = "prompt alone"
 
+TIE = "="
+"""Mark of deployments closer to the best one than estimates can tell."""
+
+UNSUPPORTED = "unsupported"
+"""Reason of splits without rows: the chip or the model does not have them."""
+
 COLUMNS = {
     "chip": "chip",
     "tpot_limit_s": "TPOT within",
@@ -117,7 +125,7 @@ COLUMNS = {
     "ttft_s": TTFT_TITLE,
     "usd_input_text": "$/M input",
     "usd_output_text": "$/M output",
-    "memory_bytes": "memory",
+    "footprint_bytes": "memory",
     "ends": "ends by",
 }
 """Column titles on a screen; the basis stands in one."""
@@ -182,26 +190,78 @@ class ServeRequest:
         )
 
 
-@dataclass(frozen=True)
+LOST_COLUMNS = ("chip", "split", "reason", "text")
+"""Columns of servers that make no deployment."""
+
+
+@dataclass(frozen=True, repr=False)
 class ServePlan(Cases):
-    """Deployments as a table, and their fronts.
+    """Deployments of a served model, their fronts, and what makes none.
 
     Attributes:
-        front: Points of every chip and kind that keep TTFT.
+        points: Points of every chip and kind that keep TTFT.
+        front_rows: The same as rows.
+        lost_rows: Servers that make no deployment, with their reasons.
         limits: Limits on TPOT [s].
         sweeps: Sweep behind each chip's servers.
     """
 
-    front: Sequence[FrontPoint] = ()
+    points: Sequence[FrontPoint] = ()
+    front_rows: Sequence[Mapping[str, Any]] = ()
+    lost_rows: Sequence[Mapping[str, str]] = ()
     limits: Sequence[float] = ()
     sweeps: Sequence[ModelSweep] = ()
 
+    @property
+    def deployments(self) -> pl.DataFrame:
+        """Deployments that keep the limits, a row each, the best first."""
+        return _frame(self.rows).drop(TEXTS)
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """First row of `deployments`."""
+        return {name: value for name, value in self.rows[0].items() if name not in TEXTS}
+
+    @property
+    def ties(self) -> pl.DataFrame:
+        """Deployments that estimates cannot tell from the best one of their chip."""
+        return self.deployments.filter(tie=TIE)
+
+    @property
+    def front(self) -> pl.DataFrame:
+        """Deployments on the front of a chip and kind, the most tokens/s/user first.
+
+        They keep TTFT, not TPOT: `chip`, `split`, `batch`, `tpot_s`, `ttft_s`, rates and money as
+        in `deployments`.
+        """
+        return _frame(self.front_rows)
+
+    @property
+    def not_possible(self) -> pl.DataFrame:
+        """Servers that make no deployment: `chip`, `split`, `reason`, and `text` in words.
+
+        Reasons are `memory`, `ttft`, `tpot` and `unsupported`.
+        """
+        return _frame(self.lost_rows or [dict.fromkeys(LOST_COLUMNS, "")])[: len(self.lost_rows)]
+
+    def __repr__(self) -> str:
+        """Question and its answer in a sentence."""
+        return self.question
+
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON."""
-        points = [
-            {**point._asdict(), "tokens_per_s_per_user": point.user_rate} for point in self.front
-        ]
-        return {**super().to_dict(), "front": points}
+        return {
+            **super().to_dict(),
+            "front": [dict(row) for row in self.front_rows],
+            "not_possible": [dict(row) for row in self.lost_rows],
+        }
+
+
+def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Rows as a frame; types are those of all rows."""
+    import polars as pl  # noqa: PLC0415, loaded on use
+
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def serve(  # noqa: PLR0913, the parts of a question
@@ -227,7 +287,7 @@ def serve(  # noqa: PLR0913, the parts of a question
     bound: bool = False,
     config: HasCatalogues | None = None,
     **options: object,
-) -> pl.DataFrame:
+) -> ServePlan:
     """Plan a served model: deployments on a number of chips that keep latencies, the best first.
 
     A server is one engine instance on tp * dp chips. Mixed servers read prompts between the steps
@@ -263,9 +323,11 @@ def serve(  # noqa: PLR0913, the parts of a question
         **options: Others of `explain_model`, such as `calibration`.
 
     Returns:
-        A row for each deployment: `deployment` (`2 x tp8`, `4P tp2 + 1D tp8`), `batch`, `tpot_s`
-        with `tpot_p10_s` and `tpot_p90_s`, `ttft_s`, both also by the bound (`_lower_s`), rates of
-        requests and tokens, memory, money and energy; times are those of `basis`.
+        A plan. `deployments` has a row for each: `deployment` (`2 x tp8`, `4P tp2 + 1D tp8`),
+        `batch`, `tpot_s` with `tpot_p10_s` and `tpot_p90_s`, `ttft_s`, both also by the bound
+        (`_lower_s`), rates of requests and tokens, memory, money and energy; times are those of
+        `basis`. `best` is the first one, `ties` are those that estimates cannot tell from it,
+        `front` are all on a front, `not_possible` the servers that make none, with their reasons.
 
     Raises:
         RooflinesError: Something is invalid, or nothing keeps the latencies.
@@ -291,11 +353,7 @@ def serve(  # noqa: PLR0913, the parts of a question
     question = model_question(names[0].split("+")[0], model, {}, dtypes, catalogues)
     question.chips = names
     plan = fewest_chips_cases if chips is None else serve_cases
-    cases = plan(question, catalogues, request, split=split, bound=bound, draft=draft, **options)
-
-    import polars as pl  # noqa: PLC0415, loaded on use
-
-    return pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
+    return plan(question, catalogues, request, split=split, bound=bound, draft=draft, **options)
 
 
 def fewest_chips_cases(
@@ -432,7 +490,7 @@ def serve_cases(
     if request.more:
         notes.append(_more_note(question, catalogues, request, best, split, options, bound=bound))
     points = [
-        point
+        (search, point)
         for search in searches[: len(question.chips)]
         for point in front(search, (POOLS,) if search.prefill else request.kinds)
     ]
@@ -443,7 +501,9 @@ def serve_cases(
         "B",
         basis,
         notes,
-        front=points,
+        points=[point for _, point in points],
+        front_rows=[_front_row(search, point, request, basis) for search, point in points],
+        lost_rows=[*_lost_rows(searches, request, basis)],
         limits=request.tpot_s,
         sweeps=[table.sweep for table in tables],
     )
@@ -550,25 +610,60 @@ def _priced_chip(search: Search, chip: str) -> float | None:
     return None if price is None else price.usd_per_hour
 
 
-def _usd_per_hour(search: Search, deployment: Deployment) -> tuple[float, float]:
+def _usd_per_hour(search: Search, deployment: Deployment | FrontPoint) -> tuple[float, float]:
     """Price of all chips, idle ones too, and the share of it that prompts take [USD/h, 1].
 
     Raises:
         RooflinesError: A chip has no dated price.
     """
     prices = []
-    for chip in (deployment.prefill_chip, deployment.chip):
+    for chip in (deployment.prefill.chip, deployment.decode.chip):
         price = _priced_chip(search, chip)
         if price is None:
             problem = f"is cost, and {chip} has no dated price"
             raise RooflinesError("goal", problem, "add --price 2.5, dollars an hour of one chip")
         prices.append(price)
+    chips = deployment.chips if isinstance(deployment, Deployment) else search.chips
     if prices[0] == prices[1]:
-        return prices[0] * deployment.chips, deployment.prompt_share
-    reading = deployment.prefill_servers * deployment.prefill.chips * prices[0]
-    writing = deployment.servers * deployment.decode.chips * prices[1]
-    idle = (deployment.chips - deployment.chips_used) * min(prices)
+        return prices[0] * chips, deployment.prompt_share
+    readers = deployment.prefill_servers * deployment.prefill.chips
+    writers = deployment.servers * deployment.decode.chips
+    reading, writing = readers * prices[0], writers * prices[1]
+    idle = (chips - readers - writers) * min(prices)
     return reading + writing + idle, reading / (reading + writing)
+
+
+MONEY = (
+    "usd_per_hour",
+    "usd_per_request",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_mtok_total",
+)
+"""Columns with money."""
+
+
+def _money(
+    search: Search,
+    deployment: Deployment | FrontPoint,
+    req_per_s: float,
+    request: ServeRequest,
+    basis: Basis,
+) -> dict[str, float | None]:
+    """Price of all chips by hour, request and million tokens; None without a dated price [USD]."""
+    servers = deployment.prefill, deployment.decode
+    if not all(_priced_chip(search, server.chip) for server in servers):
+        return dict.fromkeys(MONEY)
+    usd_per_hour, share = _usd_per_hour(search, deployment)
+    usd_per_s = usd_per_hour / SECONDS_PER_HOUR
+    inputs, outputs = req_per_s * request.prompt, req_per_s * request.answer
+    of_inputs: float | None = usd_per_s * share / inputs * TOKENS_PER_MTOK
+    of_outputs: float | None = usd_per_s * (1 - share) / outputs * TOKENS_PER_MTOK
+    if basis is BOUND_BASIS:  # a bound does not say whose time it is
+        of_inputs = of_outputs = None
+    total = usd_per_s / (inputs + outputs) * TOKENS_PER_MTOK
+    values = usd_per_hour, usd_per_s / req_per_s, of_inputs, of_outputs, total
+    return dict(zip(MONEY, values, strict=True))
 
 
 # ---------------------------------------------------------------- rows
@@ -589,7 +684,7 @@ def _rows(
         is_first = first is deployment
         tied = basis is ESTIMATE_BASIS and not is_first and is_tie(first, deployment)
         row = _row(search, deployment, request, basis)
-        row["rank"], row["tie"] = rank, "=" if tied else "best" if is_first else ""
+        row["rank"], row["tie"] = rank, TIE if tied else "best" if is_first else ""
         if several:
             row["tpot_limit_s"] = limit_s
         yield row
@@ -601,7 +696,6 @@ def _row(
     """Deployment row."""
     entry = search.table.sweep.chips[deployment.chip]
     price, power = entry.lowest_price(), entry.power
-    capacity = deployment.decode.case.machine.level.capacity_bytes
     gap = _longest_gap(search, deployment, request)
     keeps_ttft = request.ttft_s is None or deployment.ttft_s <= request.ttft_s
     low, high = deployment.band or (None, None)
@@ -612,6 +706,11 @@ def _row(
         "tie": "",
         "kind": deployment.kind,
         "chip": deployment.chip,
+        "dtypes": deployment.decode.case.dtypes.label,
+        "engine": search.table.engine or None,
+        "calibration": ", ".join(softwares_of(deployment.decode.case))
+        if basis is ESTIMATE_BASIS
+        else None,
         "deployment": deployment.name,
         "basis": basis.key,
         "split": deployment.decode.name,
@@ -622,6 +721,7 @@ def _row(
         "servers": deployment.servers,
         "prefill_servers": deployment.prefill_servers,
         "tp": deployment.decode.split.shards,
+        "pp": deployment.decode.split.stages,
         "dp": deployment.decode.split.dp,
         "ep": deployment.decode.split.parts,
         "input": request.prompt,
@@ -646,19 +746,14 @@ def _row(
         "prompts_per_s": deployment.prompts_per_s(basis.key),
         "prompt_share": deployment.prompt_share,
         "prefill_busy": deployment.prefill_busy,
-        "memory_bytes": deployment.memory_bytes,
-        "memory_share": capacity and deployment.memory_bytes / float(capacity),
+        **_footprint(deployment),
         "itl_mixed_s": gap and gap.seconds_on(basis.key),
         "itl_mixed_share": gap and gap.share,
         "keeps_ttft": keeps_ttft,
         "keeps_tpot": True,
         "fits": True,
         "limit": deployment.limit,
-        "usd_per_hour": None,
-        "usd_per_request": None,
-        "usd_per_mtok_input": None,
-        "usd_per_mtok_output": None,
-        "usd_per_mtok_total": None,
+        **_money(search, deployment, req_per_s, request, basis),
         "j_per_output_token": power and power.watts * deployment.chips / outputs,
         "price_provider": price and price.provider,
         "price_date": price and str(price.date),
@@ -667,18 +762,67 @@ def _row(
     row["handover_bytes"] = sent and sent.cache_bytes
     row["handover_s"] = sent and sent.time_s
     row["handover_busy"] = sent and sent.busy
-    if _priced_chip(search, deployment.chip) and _priced_chip(search, deployment.prefill_chip):
-        usd_per_hour, share = _usd_per_hour(search, deployment)
-        usd_per_s = usd_per_hour / SECONDS_PER_HOUR
-        row["usd_per_hour"] = usd_per_hour
-        row["usd_per_request"] = usd_per_s / req_per_s
-        prompts = req_per_s * request.prompt
-        row["usd_per_mtok_output"] = usd_per_s * (1 - share) / outputs * TOKENS_PER_MTOK
-        row["usd_per_mtok_input"] = usd_per_s * share / prompts * TOKENS_PER_MTOK
-        row["usd_per_mtok_total"] = usd_per_s / (prompts + outputs) * TOKENS_PER_MTOK
-        if basis is BOUND_BASIS:  # a bound does not say whose time it is
-            row["usd_per_mtok_input"] = row["usd_per_mtok_output"] = None
     return row | _texts(row, deployment)
+
+
+def _footprint(deployment: Deployment) -> dict[str, float | None]:
+    """Memory on the fullest chip of a server when answers end, as columns of tables [byte].
+
+    Weights and KV cache apart are those of servers without pipeline stages.
+    """
+    case, total = deployment.decode.case, deployment.memory_bytes
+    capacity = case.machine.level.capacity_bytes
+    weights = None
+    if case.split.stages == 1:
+        weights = float(Footprint.from_case(case, case.split).weights)
+    return {
+        "weights_footprint_bytes": weights,
+        "kv_cache_footprint_bytes": None if weights is None else total - weights,
+        "footprint_bytes": total,
+        "footprint_share": None if capacity is None else total / float(capacity),
+    }
+
+
+def _front_row(
+    search: Search, point: FrontPoint, request: ServeRequest, basis: Basis
+) -> dict[str, Any]:
+    """Row of a point on a front."""
+    req_per_s = point.output_per_chip * search.chips / request.answer
+    return {
+        "chip": point.chip,
+        "prefill_chip": point.prefill.chip,
+        "kind": point.kind,
+        "deployment": point.deployment,
+        "basis": basis.key,
+        "split": point.decode.name,
+        "prefill_split": point.prefill.name,
+        "servers": point.servers,
+        "prefill_servers": point.prefill_servers,
+        "chips": search.chips,
+        "batch": point.batch,
+        "tpot_s": point.tpot_s,
+        "ttft_s": point.ttft_s,
+        "tokens_per_s_per_user": point.user_rate,
+        "output_tokens_per_s_per_chip": point.output_per_chip,
+        "req_per_s": req_per_s,
+        **_money(search, point, req_per_s, request, basis),
+    }
+
+
+def _lost_rows(
+    searches: Sequence[Search], request: ServeRequest, basis: Basis
+) -> Iterator[dict[str, Any]]:
+    """Yield servers that make no deployment, by limit and chip, with their reasons."""
+    for search in searches:
+        limit = search.limits.tpot_s
+        for name, reason, text in _reasons(search, basis) if search.prefill is None else ():
+            yield {
+                **({"tpot_limit_s": limit} if len(request.tpot_s) > 1 else {}),
+                "chip": search.table.chip,
+                "split": name,
+                "reason": reason,
+                "text": text,
+            }
 
 
 def _longest_gap(
@@ -779,7 +923,7 @@ def _best_sentence(
             for row in rows
             if row["kind"] != best["kind"]
             and row["chip"] == best["chip"]
-            and row["tie"] == "="
+            and row["tie"] == TIE
             and row.get("tpot_limit_s") == best.get("tpot_limit_s")
         ),
         None,
@@ -874,7 +1018,7 @@ def _notes(
         yield f"Batches fit the pool of caches of {engine}; prefill servers the exact need."
     else:
         yield f"Batches may fill the memory, {NOTHING_SET_ASIDE}."
-    if any(row["tie"] == "=" for row in rows):
+    if any(row["tie"] == TIE for row in rows):
         yield "= is closer to the chip's best than estimates can tell: try both."
     yield from _load_notes(searches, request)
     best_pools = next((row for row in rows if row["kind"] == POOLS and row["handover_s"]), None)
@@ -973,21 +1117,25 @@ def _more_note(  # noqa: PLR0913, PLR0917, the parts of a plan
 
 def _lost_note(search: Search, basis: Basis) -> str:
     """Note on servers that make no deployment, and why."""
-    texts = []
-    for name, reason in search.lost.items():
-        server = search.table.servers.get(name)
-        if server is None:
-            texts.append(f"{name} ({reason})")
-        elif reason == "memory":
-            texts.append(f"{name} (weights and the KV cache of a request do not fit)")
-        elif reason == "ttft":
-            texts.append(f"{name} (a prompt takes at least {seconds(server.ttft('bound'))})")
-        else:
-            least = server.tpot(basis.key, server.split.dp, mixed=True)
-            texts.append(f"{name} (a token takes {seconds(least)} at the smallest batch)")
+    texts = [f"{name} ({text})" for name, _, text in _reasons(search, basis)]
     rest = len(texts) - SHOWN_LOST
     more = [f"{rest} more"] if rest > 0 else []
     return f"No mixed server on {search.table.chip}: {', '.join([*texts[:SHOWN_LOST], *more])}."
+
+
+def _reasons(search: Search, basis: Basis) -> Iterator[tuple[str, str, str]]:
+    """Yield servers that make no deployment: name, reason, and text in words."""
+    for name, reason in search.lost.items():
+        server = search.table.servers.get(name)
+        if server is None:
+            yield name, UNSUPPORTED, reason
+        elif reason == "memory":
+            yield name, reason, "weights and the KV cache of a request do not fit"
+        elif reason == "ttft":
+            yield name, reason, f"a prompt takes at least {seconds(server.ttft('bound'))}"
+        else:
+            least = server.tpot(basis.key, server.split.dp, mixed=True)
+            yield name, reason, f"a token takes {seconds(least)} at the smallest batch"
 
 
 # ---------------------------------------------------------------- nothing is possible

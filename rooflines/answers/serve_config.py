@@ -170,9 +170,7 @@ def _pool_sweeps(plan: ServePlan) -> Iterator[tuple[str, dict[str, Any], list[Pl
     several = len({(reading, writing) for reading, writing, _ in groups}) > 1
     for (reading, writing, _), rows in groups.items():
         first = rows[0]
-        prefill, decode = (
-            validate_entry(Split, first[key]) for key in ("prefill_split", "split")
-        )
+        prefill, decode = (validate_entry(Split, first[key]) for key in ("prefill_split", "split"))
         numbers = [first["prefill_servers"], first["prefill_split"]]
         numbers += [first["servers"], first["split"]]
         name = "-".join(map(str, ["pools", *([writing] if several else []), *numbers]))

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import polars as pl
 
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
 from rooflines.answers.serve_answer import (
     DEPLOYMENT_KINDS,
-    TEXTS,
     ServeRequest,
     fewest_chips_cases,
     load_of,
@@ -198,8 +196,8 @@ def command(  # noqa: PLR0913, flags
         _write_new(config_file, plan_config(cases, OwnNumbers(settings, price, config)))
     echo_notes(question)
     shown = table(cases.columns, shown_rows(cases.rows))
-    frame = pl.DataFrame(cases.rows, infer_schema_length=None).drop(TEXTS)
-    drawing = drawn_front(cases.front, cases.limits, cases.basis.title)
+    frame = cases.deployments
+    drawing = drawn_front(cases.points, cases.limits, cases.basis.title)
     between = [""] if drawing else []
     text = "\n".join([cases.question, "", shown, "", *drawing, *between, *cases.notes])
     return frame, text, {**cases.to_dict(), "rows": frame.to_dicts()}

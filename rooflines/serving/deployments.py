@@ -12,7 +12,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.memory import cache_on_chip
@@ -130,11 +130,7 @@ class Deployment:
     @property
     def name(self) -> str:
         """Name, such as `2 x tp8` or `8P tp1 + 2D tp4`."""
-        if self.kind == POOLS:
-            return (
-                f"{self.prefill_servers}P {self.prefill.name} + {self.servers}D {self.decode.name}"
-            )
-        return f"{self.servers} x {self.decode.name}"
+        return deployment_name(self)
 
     @property
     def prefill_chip(self) -> str:
@@ -166,6 +162,42 @@ class Deployment:
     def output_per_chip_bound(self) -> float:
         """Output tokens a second and given chip, at most [1/s]."""
         return self.req_per_s_bound * self.decode.output / self.chips
+
+
+class CountedServers(Protocol):
+    """Servers with their numbers, as a deployment or a front's point has them."""
+
+    @property
+    def kind(self) -> str:
+        """`mixed` or `pools`."""
+
+    @property
+    def decode(self) -> Server:
+        """Server that writes answers."""
+
+    @property
+    def prefill(self) -> Server:
+        """Server that reads prompts; in `mixed` the same."""
+
+    @property
+    def servers(self) -> int:
+        """Number of servers that write answers [1]."""
+
+    @property
+    def prefill_servers(self) -> int:
+        """Number of servers that only read prompts [1]."""
+
+
+def deployment_name(counted: CountedServers) -> str:
+    """Name, such as `2 x tp8` or `8P tp1 + 2D tp4`.
+
+    Args:
+        counted: The servers.
+    """
+    decode = counted.decode.name
+    if counted.kind == POOLS:
+        return f"{counted.prefill_servers}P {counted.prefill.name} + {counted.servers}D {decode}"
+    return f"{counted.servers} x {decode}"
 
 
 class RatedServer(NamedTuple):

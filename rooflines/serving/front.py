@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.serving.deployments import MIXED, POOLS
+from rooflines.serving.deployments import MIXED, POOLS, deployment_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,20 +21,35 @@ class FrontPoint(NamedTuple):
     """Point on a front.
 
     Attributes:
-        chip: Chip id.
+        decode, prefill: Servers that write answers and read prompts; in `mixed` the same.
         kind: `mixed` or `pools`.
-        deployment: Name, such as `2 x tp8`.
+        servers, prefill_servers: Number for each; in `mixed` the second is 0 [1].
         batch: Sequences in decode on a server [1].
-        tpot_s: Mean token time on the basis [s].
+        tpot_s, ttft_s: Mean token time, and a prompt on an idle server, on the basis [s].
         output_per_chip: Output tokens a second and given chip [1/s].
+        prompt_share: Share in the chips' time that prompts take [1].
     """
 
-    chip: str
+    decode: Server
+    prefill: Server
     kind: str
-    deployment: str
+    servers: int
+    prefill_servers: int
     batch: int
     tpot_s: float
+    ttft_s: float
     output_per_chip: float
+    prompt_share: float
+
+    @property
+    def chip(self) -> str:
+        """Chip that writes answers."""
+        return self.decode.chip
+
+    @property
+    def deployment(self) -> str:
+        """Name, such as `2 x tp8`."""
+        return deployment_name(self)
 
     @property
     def user_rate(self) -> float:
@@ -100,7 +115,9 @@ def _mixed(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
         for batch in _evaluated(server):
             tpot = server.tpot(search.basis, batch, mixed=True)
             rate = count * batch / tpot / search.chips
-            yield FrontPoint(server.chip, MIXED, f"{count} x {server.name}", batch, tpot, rate)
+            alone = server.tpot(search.basis, batch, mixed=False)
+            first, share = server.ttft(search.basis), max(0.0, 1 - alone / tpot)
+            yield FrontPoint(server, server, MIXED, count, 0, batch, tpot, first, rate, share)
 
 
 def _pools(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
@@ -118,9 +135,19 @@ def _pools(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
                 counts = _best_counts(search.chips, first, prompts, server, answers)
                 if counts is not None:
                     rate, prefills, decodes = counts
-                    name = f"{prefills}P {first.name} + {decodes}D {server.name}"
-                    per_chip = rate * server.output / search.chips
-                    yield FrontPoint(server.chip, POOLS, name, batch, tpot, per_chip)
+                    reading, writing = prefills * first.chips, decodes * server.chips
+                    yield FrontPoint(
+                        server,
+                        first,
+                        POOLS,
+                        decodes,
+                        prefills,
+                        batch,
+                        tpot,
+                        first.ttft(search.basis),
+                        rate * server.output / search.chips,
+                        reading / (reading + writing),
+                    )
 
 
 def _best_counts(

@@ -121,9 +121,7 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     )
 
 
-def _rows(
-    rows: pl.LazyFrame, basis: str, sweep: ModelSweep, case: Sequence[str]
-) -> pl.DataFrame:
+def _rows(rows: pl.LazyFrame, basis: str, sweep: ModelSweep, case: Sequence[str]) -> pl.DataFrame:
     """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s]."""
     estimate = frames.BAND[0]
     rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
@@ -358,7 +356,7 @@ def _sentences(  # noqa: PLR0913, PLR0917, what is said depends on all
         text = f"{by} {whole} reach {TARGET} tokens/s/user, with {low} to {high} tokens/s/chip"
         if len(chips) == 1:
             chip = chip_label(chips[0])
-            text = f"{by} {chip} reaches {TARGET} tokens/s/user, with {low} tokens/s/chip"
+            text = f"{chip}: {low} tokens/s/chip {at}, {by.lower()}"
         yield Sentence(text=text, **about)
     yield Sentence(text=f"{named} on {counted(len(chips), 'chip')}", published=published)
 
