@@ -149,6 +149,68 @@ def test_a_point_is_on_the_front_unless_one_that_fits_is_better_in_both():
         assert set(drawn.rows()) == set(front.rows())
 
 
+def test_measured_points_stand_beside_a_front():
+    """Tokens of 20 ms at B sequences on tp chips are 50 tokens/s/user, and 50 B / tp a chip."""
+    sweep = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": [16, 64], "S": 1024},
+        "splits": [{"tp": 2}],
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+    }
+    config = rooflines.load_config({"model-sweeps": {"m": {**sweep, "measured": ["20ms", "25ms"]}}})
+    view = charts.view("front", charts.of_config(config), "m")
+    points = view.data["measured"].select("B", "user", "rate").rows()
+    assert [*map(pytest.approx, [(16, 50.0, 400.0), (64, 40.0, 1280.0)])] == points
+    assert "crosses: measured" in view.subtitle
+    plain = rooflines.load_config({"model-sweeps": {"m": sweep}})
+    view = charts.view("front", charts.of_config(plain), "m")
+    assert view.data["measured"].height == 0
+    assert "crosses" not in view.subtitle
+
+
+@pytest.mark.parametrize("servers", [None, {"prefill": 2, "decode": 1}])
+def test_a_front_of_two_pools_has_the_rates_of_its_servers(servers):
+    sweep = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": [16, 64]},
+        "requests": [{"input": 512, "output": 64}],
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+        "pools": {"prefill": {"chip": "h100-sxm"}, "servers": servers},
+    }
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}})
+    rows = rooflines.rows(config, "m").collect()
+    columns = {"nominal": "tokens_per_s_per_chip_pools"}
+    if servers:
+        columns = {
+            "nominal": "output_tokens_per_s_per_chip_serial",
+            "calibrated": "output_tokens_per_s_per_chip_estimate",
+        }
+    for basis, column in columns.items():
+        choice = {"basis": basis} if servers else {}
+        view = charts.view("front", charts.of_config(config), "m", **choice)
+        drawn = pl.concat([view.data[name].select("B", "rate") for name in ("points", "fronts")])
+        assert dict(drawn.rows()) == pytest.approx(dict(rows.select("B", column).rows()))
+
+
+def test_a_front_of_mixed_requests_has_prompts_between_tokens():
+    sweep = {
+        "models": ["llama-3.1-8b"],
+        "grid": {"B": [16, 64]},
+        "requests": [{"input": 512, "output": 64, "mixed": True}],
+        "dtypes": ["bf16"],
+        "chips": ["h100-sxm"],
+    }
+    config = rooflines.load_config({"model-sweeps": {"m": sweep}})
+    rows = rooflines.rows(config, "m").collect()
+    view = charts.view("front", charts.of_config(config), "m", basis="nominal")
+    drawn = pl.concat([view.data[name].select("B", "user") for name in ("points", "fronts")])
+    times = rows.select("B", 1 / pl.col("tpot_mixed_serial_s")).rows()
+    assert dict(drawn.rows()) == pytest.approx(dict(times))
+    assert "kernels one after another, prompts between tokens" in view.subtitle
+
+
 def test_a_front_under_another_is_widened():
     own = {"twin-1": {"base": "h100-sxm", "name": "Twin", "source": "made up"}}
     sweep = {**charted.SERVED, "models": ["llama-3.1-8b"], "chips": ["h100-sxm", "twin-1"]}

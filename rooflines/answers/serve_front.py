@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import string
 from typing import TYPE_CHECKING
 
@@ -49,14 +50,15 @@ def drawn_front(
             height = min(HEIGHT - 1, int(point.output_per_chip / top * HEIGHT))
             letter = letters[point.chip, point.kind]
             grid[HEIGHT - 1 - height][_column(point.user_rate, right)] = letter
+    decimals = max(0, 2 - math.floor(math.log10(top)))  # three digits of the highest
     return [
         f"output tok/s/chip ({basis_title}): {_legend(letters, limits)}",
         *(
-            f"{significant(top * (HEIGHT - index) / HEIGHT, 3):>7} |{''.join(row).rstrip()}"
+            f"{top * (HEIGHT - index) / HEIGHT:>7,.{decimals}f} |{''.join(row).rstrip()}"
             for index, row in enumerate(grid)
         ),
         f"{'':>7} +{'-' * WIDTH}",
-        f"{'':>8}0{'tokens/s/user':^{WIDTH - 8}}{significant(right, 3):>7}",
+        f"{'':>8}0{'tokens/s/user':^{WIDTH - 7}}{significant(right, 3):>7}",
     ]
 
 

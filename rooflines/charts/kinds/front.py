@@ -36,6 +36,9 @@ MARGINS, NAME_ROOM = Margins(left=4.6, right=13.6), 12.8
 POOLS_RATE = "tokens_per_s_per_chip_pools"
 """Column: tokens/s over the chips of both pools, serialized."""
 
+MEASURED_TIME = "measured_s"
+"""Column: measured time of a row, where the sweep has `measured`."""
+
 TARGET = 50
 """Interactivity at which titles compare chips [tokens/s/user]."""
 
@@ -97,34 +100,44 @@ def view(results: Results, sweep: str, chips: Sequence[str], choice: Mapping[str
     filters = {"model": model, "dtypes": dtypes, "phase": DECODE, **case}
     chosen = results.rows(sweep).filter(pl.col("chip").is_in(shown), **filters)
     rows = _rows(chosen, basis, model_sweep, [*case])
-    steps = _with_front(rows)
+    steps, measured = _with_front(rows), _measured(rows)
     at_target = _at_target(steps)
-    plane = _plane(steps)
+    plane = _plane(steps, measured)
     claim = first_true(_sentences(model_sweep, model, dtypes, at_target, steps, basis))
     vendors = {chip: model_sweep.chips[chip].vendor for chip in shown}
     return View(
         claim,
-        _subtitle(model_sweep, steps, (model, dtypes, _case_text(choice)), basis),
+        _subtitle(
+            model_sweep,
+            steps,
+            (model, dtypes, _case_text(choice)),
+            basis,
+            has_measured=measured.height > 0,
+        ),
         _layers(vendors, "Tokens/s/chip" if "S" in case else "Output tokens/s/chip"),
         {
             "points": steps.filter(pl.col("state") < FRONT).select(
                 "chip", "split", "chips", "B", "user", "rate", "state", "max_B"
             ),
             "fronts": _fronts(steps, plane),
+            "measured": measured,
             "names": _names(steps, at_target, plane),
-            "target": _target(steps, plane),
+            "target": _target(steps, measured, plane),
         },
         MARGINS,
-        rows.drop("user", "rate"),
+        rows.drop("user", "rate", "measured_user", "measured_rate"),
         kit.plane_params(plane),
         (model, *shown),
     )
 
 
 def _rows(rows: pl.LazyFrame, basis: str, sweep: ModelSweep, case: Sequence[str]) -> pl.DataFrame:
-    """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s]."""
+    """Decode steps with `user`, tokens/s/user = 1 / time, and `rate`, tokens/s/chip [1/s].
+
+    `measured_user` and `measured_rate` are both at the measured time; null without one.
+    """
     estimate = frames.BAND[0]
-    rows = frames.with_missing(rows.drop_nulls("max_B"), estimate)
+    rows = frames.with_missing(rows.drop_nulls("max_B"), estimate, MEASURED_TIME)
     rows = rows.unique(["chip", "split", "B"], keep="first", maintain_order=True)
     keys = ("model", "phase", "chip", "dtypes", "split", "chips", "B", *case)
     rate = _rate_column(sweep, basis)
@@ -134,10 +147,18 @@ def _rows(rows: pl.LazyFrame, basis: str, sweep: ModelSweep, case: Sequence[str]
     per_chip = pl.col(rate)
     if not rate.startswith(SERVED_RATE):  # else it is on the basis
         per_chip = per_chip * pl.col(TIME) / pl.col(time)
-    columns = dict.fromkeys((TIME, rate, estimate, time))
+    columns = dict.fromkeys((TIME, rate, estimate, time, MEASURED_TIME))
+    measured = pl.col(MEASURED_TIME)
+    if sweep.config.pools is not None:  # a measured time says nothing of prefill servers
+        measured = pl.lit(None, dtype=pl.Float64)
     return (
         rows.select(*keys, "fits", "max_B", *columns)
-        .with_columns(user=1 / pl.col(time), rate=per_chip)
+        .with_columns(
+            user=1 / pl.col(time),
+            rate=per_chip,
+            measured_user=1 / measured,
+            measured_rate=pl.col(rate) * pl.col(TIME) / measured,
+        )
         .drop_nulls("user")
         .collect()
     )
@@ -159,6 +180,14 @@ def _rate_column(sweep: ModelSweep, basis: str) -> str:
     return f"{SERVED_RATE}{SERIAL_SUFFIX if basis == NOMINAL else ESTIMATE_SUFFIX}"
 
 
+def _measured(rows: pl.DataFrame) -> pl.DataFrame:
+    """Measured points: `user` and `rate` at the measured time, and the time that is predicted."""
+    at = {"user": pl.col("measured_user"), "rate": pl.col("measured_rate")}
+    ratio = pl.col("user") / pl.col("measured_user")
+    keys = ("chip", "split", "chips", "B")
+    return rows.select(*keys, **at, ratio=ratio).drop_nulls("user")
+
+
 def _with_front(rows: pl.DataFrame) -> pl.DataFrame:
     """Add `state`: 0 does not fit, 1 fits, 2 is on its chip's front."""
     order = rows.sort("user", "rate", descending=[True, True])
@@ -178,13 +207,16 @@ def _at_target(steps: pl.DataFrame) -> dict[str, float]:
     return dict(rates.iter_rows())
 
 
-def _plane(steps: pl.DataFrame) -> Plane:
-    """Plot coordinates, extended somewhat beyond the steps that fit."""
+def _plane(steps: pl.DataFrame, measured: pl.DataFrame) -> Plane:
+    """Plot coordinates, extended somewhat beyond the steps that fit and measured points."""
     fitting = steps.filter("fits")
     low, high = frames.lowest(steps, "user"), frames.highest(steps, "user")
     if fitting.height:
         low = max(low, frames.lowest(fitting, "user") / MAX_SLOWDOWN)
     bottom, top = frames.lowest(steps, "rate"), frames.highest(steps, "rate")
+    for user, rate in measured.select("user", "rate").iter_rows():
+        low, high = min(low, user), max(high, user)
+        bottom, top = min(bottom, rate), max(top, rate)
     return Plane((low / AXIS_ROOM, high * AXIS_ROOM), (bottom / AXIS_ROOM, top * AXIS_ROOM))
 
 
@@ -201,7 +233,7 @@ def _fronts(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     return fronts.select(columns).join(counts, on="chip", maintain_order="left")
 
 
-def _target(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
+def _target(steps: pl.DataFrame, measured: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     """Place the target's text beside its line, clear of fronts and points; none if off the plot."""
     low, high = plane.y
     heights = [low * (high / low) ** share for share in TEXT_AT]
@@ -212,7 +244,8 @@ def _target(steps: pl.DataFrame, plane: Plane) -> pl.DataFrame:
     lines = [
         list(zip(*row, strict=True)) for row in fronts.agg("user", "rate").drop("chip").iter_rows()
     ]
-    dots = [(point, DOT) for point in steps.select("user", "rate").iter_rows()]
+    points_drawn = pl.concat([frame.select("user", "rate") for frame in (steps, measured)])
+    dots = [(point, DOT) for point in points_drawn.iter_rows()]
     labels = [label] if plane.x[0] < TARGET < plane.x[1] else []
     placed = label_placement.place_labels(MARGINS, plane, labels, lines, dots)
     return placed.rename({"x": "user", "y": "rate"})
@@ -259,7 +292,7 @@ def _layers(vendors: Mapping[str, str | None], rate_title: str) -> list[Layer]:
 
 
 def _points(at: Layer, colour: Layer) -> list[Layer]:
-    """Layers of points that do not fit, points that fit, and fronts."""
+    """Layers of points that do not fit, points that fit, fronts, and measured points."""
     tips = kit.tips(
         **{name: name for name in ("chip", "split", "chips", "B")},
         user="tokens/s/user",
@@ -270,6 +303,9 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
     small = kit.expr("em * em * 0.16")
     outside: Any = {"filled": False, "size": small, "opacity": 0.7, "clip": True}
     inside: Any = {"size": small, "strokeWidth": 0}
+    crossed = kit.tips(ratio="measured / predicted time")
+    cross = {**at, **colour, "tooltip": [*tips, *crossed]}
+    medium = kit.expr("pow(em * 0.8, 2)")
     large = kit.expr("pow(em * (0.62 + 0.3 * datum.overlap_count), 2)")
     line = {**front, "order": kit.quantitative_channel("user")}
     return [
@@ -279,6 +315,7 @@ def _points(at: Layer, colour: Layer) -> list[Layer]:
         ),
         kit.layer("fronts", "line", "curve", line, **kit.OVERLAP_WIDTH),
         kit.layer("fronts", "point", "dot", front, size=large),
+        kit.layer("measured", "point", "dot", cross, shape="cross", angle=45, size=medium),
     ]
 
 
@@ -299,7 +336,12 @@ def _times_text(sweep: ModelSweep, basis: str) -> str:
 
 
 def _subtitle(
-    sweep: ModelSweep, steps: pl.DataFrame, case: tuple[str, str, str], basis: str
+    sweep: ModelSweep,
+    steps: pl.DataFrame,
+    case: tuple[str, str, str],
+    basis: str,
+    *,
+    has_measured: bool,
 ) -> str:
     """Subtitle: model, dtypes, context or request, basis and routing."""
     model, dtypes, case_text = case
@@ -309,6 +351,7 @@ def _subtitle(
     published = published_in(sweep, model, dtypes)
     weights = f" (published in {published})" if published else ""
     hollow = "; hollow: does not fit in memory" if not steps["fits"].all() else ""
+    hollow += "; crosses: measured" if has_measured else ""
     return (
         f"{chip_label(model)} in {dtypes}{weights}, {case_text}; {times}.{experts}"
         f" Dots: batches and splits{hollow}. Numbers: at {TARGET} tokens/s/user."
