@@ -94,7 +94,7 @@ HEAD = """\
 """
 
 
-def plan_config(plan: ServePlan, own: OwnNumbers | None = None) -> str:
+def plan_config(plan: ServePlan, overrides: OwnNumbers | None = None) -> str:
     """Config in YAML: sweeps with the rows of all mixed servers, and of the two pools shown.
 
     Mixed servers share a sweep for each route between chips. Two pools have one each, with their
@@ -102,7 +102,7 @@ def plan_config(plan: ServePlan, own: OwnNumbers | None = None) -> str:
 
     Args:
         plan: Deployments.
-        own: Numbers that no catalogue has.
+        overrides: Numbers that no catalogue has.
     """
     import yaml  # noqa: PLC0415, plans do without it
 
@@ -123,7 +123,7 @@ def plan_config(plan: ServePlan, own: OwnNumbers | None = None) -> str:
         charted = []  # the chart has one new token a step
     chips = {name: chip for sweep in plan.sweeps for name, chip in _chips_of(sweep).items()}
     content = {
-        **({} if own is None else own.keys(chips)),
+        **({} if overrides is None else overrides.keys(chips)),
         "model-sweeps": sweeps,
         "charts": [{"chart": FRONT, "sweep": name} for name in charted],
     }
