@@ -643,7 +643,7 @@ MONEY = (
 """Columns with money."""
 
 
-def _money(
+def _prices(
     search: Search,
     deployment: Deployment | FrontPoint,
     req_per_s: float,
@@ -753,7 +753,7 @@ def _row(
         "keeps_tpot": True,
         "fits": True,
         "limit": deployment.limit,
-        **_money(search, deployment, req_per_s, request, basis),
+        **_prices(search, deployment, req_per_s, request, basis),
         "j_per_output_token": power and power.watts * deployment.chips / outputs,
         "price_provider": price and price.provider,
         "price_date": price and str(price.date),
@@ -805,7 +805,7 @@ def _front_row(
         "tokens_per_s_per_user": point.user_rate,
         "output_tokens_per_s_per_chip": point.output_per_chip,
         "req_per_s": req_per_s,
-        **_money(search, point, req_per_s, request, basis),
+        **_prices(search, point, req_per_s, request, basis),
     }
 
 
