@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.basis import BOUND_BASIS
 from rooflines.answers.case_table import Cases
+from rooflines.answers.name_search import check_chip
 from rooflines.answers.phrases import price_notes
-from rooflines.basics.errors import at_path, check_choice
+from rooflines.answers.question_words import LIST_CHIPS
+from rooflines.basics.errors import at_path
 from rooflines.basics.text import si, significant
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import MAIN_MEMORY
@@ -50,10 +52,9 @@ def chip_cases(question: Question, catalogues: QuestionCatalogues) -> Cases:
     Raises:
         RooflinesError: A chip is not in the catalogue.
     """
-    fix = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
     for name in question.chips:
         with at_path("chip"):
-            check_choice(name, catalogues.chips, "no chip", fix)
+            check_chip(name, catalogues.chips, LIST_CHIPS)
     chips = {name: catalogues.chips[name] for name in question.chips}
     rows = [row for name, chip in chips.items() for row in _peaks(name, chip)]
     typed_dtypes = [row for row in rows if row["dtype"] in question.dtypes]

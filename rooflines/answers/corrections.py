@@ -11,7 +11,7 @@ import shlex
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.answers.name_search import find_chip, find_dtypes
+from rooflines.answers.name_search import close_chips, find_chip, find_dtypes
 from rooflines.answers.question import formats_on
 from rooflines.answers.question_sizes import MODEL_SIZES, SIZE, TIMES_SIGN, values_of
 from rooflines.answers.question_words import EVERY_SPLIT, PRODUCT, SIGNS, parse_words
@@ -107,8 +107,48 @@ def corrected_line(
         except Exception:  # noqa: BLE001, a line that fails is not offered
             return None
         else:
-            return line.text(command) if tried else None
+            keeps = tried and _keeps_meaning(tried[0], line, command, chips)
+            return line.text(command) if keeps else None
     return None
+
+
+LIMITS = ("within", "tpot", "ttft", "load", "users", "busy", "measured", "price")
+"""Options whose numbers a corrected line keeps: limits, measurements and money."""
+
+
+def _keeps_meaning(
+    typed: CommandLine, corrected: CommandLine, command: str, chips: Mapping[str, Chip]
+) -> bool:
+    """Check that a corrected line has every chip, limit, measurement and price that was typed.
+
+    A name that is no chip may give way to a close one; a number with a unit to none.
+    """
+    before = parse_words(typed.words, chips, command)
+    after = parse_words(corrected.words, chips, command)
+    chip_mistakes = [mistake for mistake in before.mistakes if mistake.error.where == "chip"]
+    unknown = [name for name in before.chips if name not in chips]
+    unknown += [mistake.word for mistake in chip_mistakes if not mistake.instead]
+    known = {name for name in before.chips if name in chips}
+    if not known <= {*after.chips} or not all(close_chips(name, chips) for name in unknown):
+        return False
+    given, kept = (
+        {**q.options, **line.options} for q, line in ((before, typed), (after, corrected))
+    )
+    numbers, rest = ({*options} & {*LIMITS} for options in (given, kept))
+    is_judged = {"within", "measured"}  # a time is either
+    if not numbers - is_judged <= rest or len(numbers & is_judged) > len(rest & is_judged):
+        return False
+    words = {part for word in corrected.words for part in (word, *word.split("="))}
+    return not any(
+        mistake.word not in words and not mistake.instead and WITH_UNIT.match(mistake.word)
+        for mistake in before.mistakes
+    )
+
+
+WITH_UNIT = re.compile(
+    r"[$€]|\d[\d.,]*\s*(?:[A-Za-zµμ%$€/]*[/%$€]|[mµun]?s\b)|\d[\d.,]*[A-Za-z]{2,}"
+)
+"""Beginning of a number with a unit: a time, a rate, a share, a price."""
 
 
 class _Repair:
@@ -137,7 +177,11 @@ class _Repair:
         for mistake in self.question.mistakes:
             instead = mistake.instead or mistake.error.close[:1]
             self.replace(mistake.word, *instead)
-        replaced = {str(mistake.error) for mistake in self.question.mistakes if mistake.instead}
+        replaced = {
+            str(mistake.error)
+            for mistake in self.question.mistakes
+            if mistake.instead or mistake.error.close
+        }
         for single in error.errors:
             if str(single) in replaced:
                 continue
@@ -186,7 +230,6 @@ class _Repair:
     def chip(self, error: RooflinesError) -> None:
         """Name a chip, or another one; two in a comparison."""
         unknown = [name for name in self.question.chips if name not in self.chips]
-        instead = next(iter(error.close), CHIP)
         if self.question.counts:
             counted = {word: CHIPS.fullmatch(word) for word in self.words}
             self.words = [
@@ -197,9 +240,10 @@ class _Repair:
         if not unknown and self.compares:
             self.words += [name for name in PAIR if _id(name, self.chips) not in named][:missing]
         elif not unknown:
-            self.words.insert(0, instead)
+            self.words.insert(0, next(iter(error.close), CHIP))
         for name in unknown:
-            self.replace(name, instead)
+            if close := close_chips(name, self.chips):
+                self.replace(name, close[0])
 
     def fewer(self, error: RooflinesError, place: str) -> None:
         """Name as many chips as a fix says; a split or format that they have without one."""
@@ -213,8 +257,8 @@ class _Repair:
     def model(self, error: RooflinesError) -> None:
         """Name another model."""
         typed = self.question.model
-        if isinstance(typed, str) and not is_named(typed):
-            self.replace(typed, next(iter(error.close), MODEL))
+        if isinstance(typed, str) and not is_named(typed) and error.close:
+            self.replace(typed, error.close[0])
 
     def dtypes(self, error: RooflinesError) -> None:
         """Leave out dtypes that are none, or name close ones."""

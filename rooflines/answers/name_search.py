@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from rooflines.basics.errors import RooflinesError, quote
+from rooflines.basics.errors import RooflinesError, check_choice, close_to, quote
 from rooflines.basics.text import normalize_name
 from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.hardware.entries import MAIN_MEMORY
@@ -25,8 +25,8 @@ OPERATION_ALIASES = {"gemm": "matmul", "mm": "matmul", "linear": "matmul"}
 
 DTYPE_ALIASES = {
     "half": "fp16",
-    **dict.fromkeys(("awq", "gptq", "q4", "4bit"), "w4a16g128"),
-    **dict.fromkeys(("q8", "8bit"), "w8a16"),
+    **dict.fromkeys(("awq", "gptq", "q4", "w4", "4bit"), "w4a16g128"),
+    **dict.fromkeys(("q8", "w8", "8bit"), "w8a16"),
     **dict.fromkeys(("e4m3", "e5m2", "fp8e4m3", "fp8e4m3fn", "fp8e4m3fnuz", "fp8e5m2"), "fp8"),
 }
 """Dtypes by their names in other libraries, without separators and with fp for float."""
@@ -81,7 +81,78 @@ def find_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
         maker = _maker(chips[name])
         if typed.removeprefix(maker) in [text.removeprefix(maker) for text in texts]:
             return Match(name)
-    return None
+    return _with_memory_in_name(word, chips)
+
+
+def _with_memory_in_name(word: str, chips: Mapping[str, Chip]) -> Match | None:
+    """Find a chip by its family and capacity, such as a100-40gb; None: there is none."""
+    memory = MEMORY_IN_NAME.fullmatch(word)
+    if memory is None:
+        return None
+    name = find_with_memory(memory[1], int(memory[2]), chips)
+    if name is None:
+        return None
+    family, label = (
+        chips[name].usual or name.partition("-")[0],
+        chips[name].memory[MAIN_MEMORY].label,
+    )
+    siblings = [
+        sibling
+        for sibling, chip in chips.items()
+        if sibling.startswith(f"{family}-") and chip.base is None and sibling != name
+        if chip.memory[MAIN_MEMORY].label == label
+    ]
+    rest = f", the usual one; others: {', '.join(siblings)}" if siblings else ""
+    return Match(name, f"{word} is taken as {name}{rest}")
+
+
+def check_chip(word: str, chips: Mapping[str, Chip], fix: str) -> None:
+    """Refuse a name that is no chip; close to it are ids, and families for their usual chips.
+
+    Args:
+        word: As typed.
+        chips: Entries by id.
+        fix: What to use instead.
+
+    Raises:
+        RooflinesError: It is none.
+    """
+    if word in chips:
+        return
+    try:
+        check_choice(word, (), "no chip", fix)
+    except RooflinesError as error:
+        raise error.changed(close=close_chips(word, chips)) from None
+
+
+MAX_CLOSE = 4
+"""Chips that a message offers [1]."""
+
+
+def close_chips(word: str, chips: Mapping[str, Chip]) -> list[str]:
+    """Chips that a misspelt word could mean, the closest first; variants only without others.
+
+    Args:
+        word: As typed, without a number of chips.
+        chips: Entries by id.
+    """
+    whole = [name for name, chip in chips.items() if chip.base is None]
+    families = [chip.usual for chip in chips.values() if chip.usual and chip.base is None]
+    close = [*close_to(word, [*whole, *families]), *close_to(_letters(word), families)]
+    close = [name for name in close if _shares_piece(word, name)]
+    if not close:
+        close = [name for name in close_to(word, chips) if name[:1] == word[:1].lower()]
+    return list(dict.fromkeys(close))[:MAX_CLOSE]
+
+
+def _letters(word: str) -> str:
+    """First part of a name: a100 of a100-41gb."""
+    return re.split(r"[\s_-]", word.lower(), maxsplit=1)[0]
+
+
+def _shares_piece(word: str, name: str) -> bool:
+    """Check that a word has a part of a name, or begins alike: m2 is not in trainium2."""
+    return word[:1].lower() == name[:1] or any(part in word.lower() for part in name.split("-"))
 
 
 def search_chip(word: str, chips: Mapping[str, Chip]) -> Match | None:
@@ -126,6 +197,25 @@ ABSENT_CHIPS: Mapping[str, tuple[str, str]] = {
 """Chips that are often asked for and that the catalogue lacks: a near one, and how it is near."""
 
 
+ABSENT_KINDS: Mapping[str, str] = {
+    r"(apple)?m[1-5](pro|max|ultra)?|apple(silicon)?|mac(book|studio|mini)?": "chip of Apple",
+    r"groq(chip)?|lpu": "chip of Groq",
+    r"cerebras|wse[23]?|cs[23]": "chip of Cerebras",
+    r"tenstorrent|wormhole|blackhole": "chip of Tenstorrent",
+    r"sambanova|sn40l": "chip of SambaNova",
+    r"graphcore|ipu": "chip of Graphcore",
+    r"qualcomm|snapdragon": "chip of Qualcomm",
+    r"cpus?|xeon|epyc|ryzen": "CPU",
+}
+"""Kinds of chips that the catalogue lacks, by pattern of their names as normalized."""
+
+
+def absent_kind(word: str) -> str | None:
+    """Kind of chips that a word names and the catalogue lacks; None: no such word."""
+    typed = normalize_name(word)
+    return next((name for form, name in ABSENT_KINDS.items() if re.fullmatch(form, typed)), None)
+
+
 def near_chip(word: str) -> tuple[str, str] | None:
     """Find a chip near one that the catalogue lacks, and how it is near; None: no such chip."""
     typed = normalize_name(word)
@@ -133,6 +223,9 @@ def near_chip(word: str) -> tuple[str, str] | None:
         typed = typed.removeprefix(maker)
     return ABSENT_CHIPS.get(typed) or ABSENT_CHIPS.get(typed.removesuffix("ti"))
 
+
+MEMORY_IN_NAME = re.compile(r"([A-Za-z].*?)[-_ ]?(\d{2,3}) ?gi?b?", re.IGNORECASE)
+"""A chip or its family, and its capacity: a100-40gb."""
 
 CAPACITY_SLACK = 0.1
 """Share by which a capacity may differ from the one in a name [1]."""
@@ -151,13 +244,13 @@ def find_with_memory(word: str, gigabytes: int, chips: Mapping[str, Chip]) -> st
         return None
     family = chips[match.name].usual or word.lower()
     members = [name for name in chips if name == family or name.startswith(f"{family}-")]
-    for name in [match.name, *members]:
-        capacity = chips[name].memory[MAIN_MEMORY].capacity_bytes
-        if chips[name].base is None and capacity:
-            difference = abs(capacity / 10**9 / gigabytes - 1)
-            if difference <= CAPACITY_SLACK:
-                return name
-    return None
+    differences = {
+        name: abs(capacity / 10**9 / gigabytes - 1)
+        for name in (match.name, *members)
+        if chips[name].base is None and (capacity := chips[name].memory[MAIN_MEMORY].capacity_bytes)
+    }
+    nearest = min(differences, key=lambda name: differences[name], default=None)
+    return nearest if nearest and differences[nearest] <= CAPACITY_SLACK else None
 
 
 def find_group(word: str, chips: Mapping[str, Chip]) -> list[str]:
@@ -204,9 +297,8 @@ def search_model(word: str) -> Match | None:
     first, *rest = sorted(matches, key=lambda name: (_version(name), -len(name)), reverse=True)
     sized = any(SIZED.fullmatch(piece) for piece in typed)
     if rest and not sized:
-        listed = ", ".join(matches)
         problem = f"is {quote(word)}, which matches {len(matches)} models"
-        raise RooflinesError("model", problem, f"type one of them: {listed}")
+        raise RooflinesError("model", problem, "type one of them", close=matches)
     rest_text = f", the newest; others: {', '.join(rest)}" if rest else ""
     return Match(first, f"{word} is taken as {first}{rest_text}")
 
@@ -363,5 +455,5 @@ def _only_one(kind: str, word: str, matches: Sequence[str]) -> Match | None:
     """
     if len(matches) > 1:
         problem = f"is {quote(word)}, which matches {len(matches)} {kind}s"
-        raise RooflinesError(kind, problem, f"type one of them: {', '.join(matches)}")
+        raise RooflinesError(kind, problem, "type one of them", close=matches)
     return Match(matches[0], f"{word} is taken as {matches[0]}") if matches else None

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rooflines.answers.question_words import parse_words
-from rooflines.answers.word_forms import COMPARE, EXPLAIN, OPTION_KEYS, TRAIN_COMMAND, VERSUS
+from rooflines.answers.word_forms import (
+    CHEAPEST,
+    COMPARE,
+    EXPLAIN,
+    OPTION_KEYS,
+    SERVE_COMMAND,
+    TRAIN_COMMAND,
+    VERSUS,
+)
 from rooflines.answers.word_groups import FULL
 from rooflines.basics.quantities import quantity_kind
 from rooflines.hardware.chip_catalogue import chip_entries
@@ -14,6 +22,13 @@ from rooflines.models.library import is_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+UTILIZED = ("mfu", "hfu")
+"""Utilizations that training runs are judged by."""
+
+TRAINING_WORDS = {"lora", "qlora", "adamw", "adam", "muon", "fsdp", "zero3", "backward", "epoch"}
+"""Words of training alone."""
 
 
 def with_command(words: Sequence[str]) -> list[str] | None:
@@ -26,13 +41,24 @@ def with_command(words: Sequence[str]) -> list[str] | None:
     typed_words = [word for word in words if not word.startswith("-")]
     question = parse_words(typed_words, chips)
     chip_names = [name for name in question.chips if name in chips]
-    if not chip_names and not (isinstance(question.model, str) and is_named(question.model)):
-        return None
-    compared = {token.lower() for token in question.tokens} & {*VERSUS}
+    names_model = isinstance(question.model, str) and is_named(question.model)
+    if not chip_names and not names_model:
+        computes = bool(question.operation or question.product)
+        return [EXPLAIN, *words] if computes and len(question.tokens) > 1 else None
+    tokens = {token.lower() for token in question.tokens}
+    if CHEAPEST in tokens and names_model and question.options.get("phase") != TRAIN:
+        return [SERVE_COMMAND, *words]
+    compared = tokens & {*VERSUS}
     sized = question.sizes or question.product or question.request or question.operation
     utilization = question.options.get("measured", "").lower().removesuffix(FULL).strip()
-    judges_mfu = utilization.endswith(("mfu", "hfu")) and bool(question.model) and not sized
-    if question.options.get("phase") == TRAIN or (judges_mfu and "phase" not in question.options):
+    asks_mfu = utilization.endswith(UTILIZED) or bool(tokens & {*UTILIZED})
+    judges_mfu = asks_mfu and bool(utilization and question.model) and not sized
+    trains = bool(tokens & TRAINING_WORDS) or any(
+        isinstance(keys, dict) and {"pp", "cp", "shard"} & keys.keys() for keys in question.splits
+    )
+    if question.options.get("phase") == TRAIN or (
+        (judges_mfu or (trains and names_model)) and "phase" not in question.options
+    ):
         return [TRAIN_COMMAND, *words]
     if len(chip_names) > 1 and (compared or not sized):
         return [COMPARE, *words]

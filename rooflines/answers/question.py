@@ -7,9 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rooflines.answers.lever_options import LEVER_OPTIONS, take_lever_keys
-from rooflines.answers.name_search import Match, find_chip, find_dtypes, search_chip
+from rooflines.answers.name_search import (
+    Match,
+    check_chip,
+    find_chip,
+    find_dtypes,
+    search_chip,
+)
 from rooflines.answers.question_sizes import HOW_MODEL, sizes_of_model, sizes_of_operation
-from rooflines.answers.question_words import WRITTEN_OUT, Question
+from rooflines.answers.question_words import LIST_CHIPS, WRITTEN_OUT, Question
 from rooflines.answers.word_forms import ROLE_KEYS
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
@@ -68,7 +74,6 @@ ALL = "all"
 UNSPLIT = (None, "none")
 """Shardings of one chip."""
 
-LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
 LIST_DTYPES = "use a combination of the dtype catalogue, such as bf16 or w8a16"
 LIST_FORMATS = (
     "name a format such as bf16, a combination such as w4a16, or write "
@@ -514,7 +519,7 @@ def resolve_chip(name: str, chips: Mapping[str, Chip]) -> Match:
     """
     match = find_chip(str(name), chips) or search_chip(str(name), chips)
     with at_path("chip"):
-        check_choice(match.name if match else name, chips, "no chip", LIST_CHIPS)
+        check_chip(match.name if match else str(name), chips, LIST_CHIPS)
     return match or Match(name)
 
 

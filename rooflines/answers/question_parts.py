@@ -19,9 +19,9 @@ from rooflines.answers.case_answer import thresholds_of
 from rooflines.answers.case_table import CASE_KEYS, Cases, request_cases, side_by_side
 from rooflines.answers.measured_number import several_measured
 from rooflines.answers.phrases import price_notes, step_title
-from rooflines.answers.question import LIST_CHIPS, NO_ESTIMATE, question_sweep
+from rooflines.answers.question import NO_ESTIMATE, question_sweep
 from rooflines.answers.question_sizes import BLAS
-from rooflines.answers.question_words import EVERY_SPLIT, Question
+from rooflines.answers.question_words import EVERY_SPLIT, LIST_CHIPS, Question
 from rooflines.answers.typed_options import typed_options
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import MeasuredValue

@@ -45,6 +45,7 @@ from rooflines.answers.word_forms import (
 from rooflines.answers.word_groups import (
     BATCH_TOKENS_KEY,
     CHIPS,
+    STEP_TIME,
     chip_match,
     is_count,
     joined_words,
@@ -68,6 +69,9 @@ if TYPE_CHECKING:
 
 PRODUCT = re.compile(r"[xX×*._,]*\d[\dxX×*._,kKmMgG]*")
 """Sizes, even where one is missing."""
+
+LIKE_SIZES = re.compile(r"\d[\d.,_]*(?:[eE][-+]?\d+$|[xX×*]+\d|\.\.|-\d|[:/+]|$)")
+"""Beginning of what is meant as sizes, though it has none of their forms."""
 
 OPEN_PRODUCT = re.compile(
     r"(?=.*[A-Za-z](?:[xX×*]|$))(?=.*\d)(?:[A-Za-wyzA-WYZ]|\d[\d.]*[kKmMgG]?)"
@@ -127,6 +131,15 @@ OPEN_SPLIT = re.compile(
     r"(?:[td]p|pp|ep|cp|split|parallelism|tensor_parallel_size)=\?*", re.IGNORECASE
 )
 """A split that is asked for: tp=?."""
+
+PAIR = 2
+"""Fewest chips of a comparison [1]."""
+
+BY_UNIT = "write sizes as B=64 S=8192, a limit as within=50ms, a measured number as measured=30ms"
+
+LIST_CHIPS = "use a chip of the catalogue, such as h100-sxm or tpu-v5e; `rooflines list chips`"
+
+OWN_CHIP = "see `rooflines list chips`, or describe your own chip in --config"
 
 BY_LETTER = "write sizes by their letters, such as B=64 S=8192; dtypes by name, such as fp8"
 
@@ -348,6 +361,7 @@ class _Reader:
         self.checkpoint: name_search.Checkpoint | None = None
         self.batch_tokens: str | None = None
         self.bare_time: str | None = None
+        self.step_times: list[str] = []
         self.draft: dict[str, str] = {}
         self.draft_word: str | None = None
         self.readers = (
@@ -576,6 +590,9 @@ class _Reader:
         if is_measured_rate(word):
             self.question.keep("options", "measured", word)
             return True
+        if step := STEP_TIME.fullmatch(word):
+            self.step_times.append(step[1])
+            return True
         is_time = quantity_kind(word) == "time"
         if is_time:
             self.bare_time = word
@@ -585,11 +602,42 @@ class _Reader:
 
     def _product(self, word: str) -> bool:
         question = self.question
-        typed = PRODUCT.fullmatch(word) or word[:1] in "+-." or word[:1].isdigit()
+        typed = PRODUCT.fullmatch(word) or word[:1] in "+-." or LIKE_SIZES.match(word)
+        if not typed and word[:1].isdigit():
+            self._refuse_number(word)
+            return True
         if typed:
             before = "" if question.product is None else f"{question.product.rstrip(SIGNS)}x"
             question.product = f"{before}{word.lstrip(SIGNS) if before else word}"
         return bool(typed)
+
+    def _refuse_number(self, word: str) -> None:
+        """Keep the mistake of a number beside an unknown chip, or with an unknown unit."""
+        counted = CHIPS.fullmatch(word)
+        if counted and counted[1]:
+            self._refuse_chip(counted[2], f"{counted[1]}x")
+            return
+        problem = f"has {quote(word)}, a number that is no size, and whose unit is unknown"
+        self.mistake(RooflinesError("the question", problem, BY_UNIT), word)
+
+    def _refuse_chip(self, name: str, count: str = "") -> None:
+        """Keep the mistake of a name that is no chip, with the closest one in its place."""
+        close = name_search.close_chips(name, self.chips)
+        word = f"{count}{name}"
+        error = RooflinesError("chip", f"is {quote(name)}, which is no chip", LIST_CHIPS)
+        if kind := name_search.absent_kind(name):
+            problem = f"is {quote(name)}, and the catalogue has no {kind}"
+            error = RooflinesError("chip", problem, OWN_CHIP)
+        elif lacking := name_search.near_chip(name):
+            near_id, relation = lacking
+            problem = f"is {quote(name)}, which the catalogue lacks"
+            fix = f"use {near_id} ({relation}), or describe your own chip in --config"
+            error, close = RooflinesError("chip", problem, fix), [near_id]
+        else:
+            error = error.changed(close=close)
+        self.mistake(error, word, *(f"{count}{instead}" for instead in close[:1]))
+        for instead in close[:1]:
+            self.question.add("chips", instead)
 
     def _open_product(self, word: str) -> bool:
         """Take sizes with a letter for one that is asked for: Mx8192x28672."""
@@ -692,12 +740,8 @@ class _Reader:
     def guess(self, word: str) -> None:
         """Take a word as a model by part of its name, or as what is missing."""
         question = self.question
-        if lacking := name_search.near_chip(word):
-            near_id, relation = lacking
-            problem = f"is {quote(word)}, which the catalogue lacks"
-            fix = f"use {near_id} ({relation}), or describe your own chip in --config"
-            self.mistake(RooflinesError("chip", problem, fix), word, near_id)
-            question.add("chips", near_id)
+        if name_search.near_chip(word) or name_search.absent_kind(word):
+            self._refuse_chip(word)
             return
         try:
             near = (
@@ -714,6 +758,8 @@ class _Reader:
                 question.notes.append(near.note)
         except RooflinesError as error:
             self.mistake(error, word, *error.close[:1])
+            if error.where == "model" and error.close:  # another mistake is said
+                question.model = question.model or error.close[0]
 
     def _place_misspelt(self, word: str) -> None:
         """Take a word as what is missing, by which names are close; it is refused later."""
@@ -722,6 +768,9 @@ class _Reader:
             question.add("chips", word)
             return
         check_kind(word, "model")
+        if self.command == COMPARE and len(question.chips) < PAIR:
+            question.add("chips", word)
+            return
         dtypes = (*dtype_entries().combinations, *dtype_entries().formats)
         close_names = {
             "chips": close_to(word, self.chips),
@@ -816,6 +865,13 @@ class _Reader:
         if INT8_PAIR in question.dtypes and self.checkpoint is None:
             text = "is taken as int8 weights and activations; fp8 is the pair in 8-bit floats"
             question.notes.append(f"{INT8_PAIR} {text}")
+        for step_time in self.step_times:
+            is_judged = self._has_size("B") or question.model is None or self.command == TRAIN
+            is_judged = is_judged and len(question.chips) < PAIR and self.command != COMPARE
+            try:
+                question.keep("options", "measured" if is_judged else "within", step_time)
+            except RooflinesError as error:
+                self.mistake(error, step_time)
         if question.model is None and self.bare_time and options.get("within") == self.bare_time:
             options.pop("within")
             question.keep("options", "measured", self.bare_time)

@@ -13,6 +13,9 @@ EXPLAIN, TRAIN_COMMAND, COMPARE = "explain", "train", "compare"
 SERVE_COMMAND = "serve"
 """Commands whose words are a question."""
 
+CHEAPEST = "cheapest"
+"""Word that asks for the deployment with the lowest cost of a request."""
+
 EVERY = (EXPLAIN, TRAIN_COMMAND, COMPARE)
 SERVING = (EXPLAIN, COMPARE)
 
@@ -254,6 +257,7 @@ PHASE_WORDS: Mapping[str, str] = {
     **dict.fromkeys(("decode", "decoding", "generate", "generation"), "decode"),
     **dict.fromkeys(("prefill", "prefilling", "ttft"), "prefill"),
     **dict.fromkeys(("train", "training", "pretrain", "pretraining"), "train"),
+    **dict.fromkeys(("finetune", "finetuning", "fine-tune", "fine-tuning", "sft"), "train"),
 }
 """Phases by word."""
 
@@ -294,8 +298,12 @@ it achieve achieves achieving reached get gets got run running runs serve servin
 reaches fast faster better cheaper cheapest fastest long much many large make makes become becomes
 need needs best biggest largest maximum max size please take tell me gpu chip node model expect
 kernel could have see tensor core cores cuda deploy host single good bad normal ok okay reasonable
-slow gain lose difference worth quick one finetune finetuning fine-tune fine-tuning sft
-full-finetune
+slow gain lose difference worth quick one full-finetune way ways step steps prompt prompts gpus
+chips devices accelerators nodes hello hi arithmetic takes took per-token iteration iterations given
+want wants would-be whether so then new box machine machines hardware host hosts setup size sizes
+expected expecting theoretical theoretically possible can't cannot really just still also too am was
+were got getting seeing see measured measure between these those them they you your his her its us
+instance instances request say says show compute calculate estimate estimated
 """
 
 SPOKEN = frozenset(SMALL_WORDS.split())

@@ -70,11 +70,19 @@ PRICE = re.compile(
 )
 """A price of one chip: 2.5$/h."""
 
-LIMIT = re.compile(r"(tpot|itl|ttft|latency)(?:<=?|≤)(.+)", re.IGNORECASE)
+STEP_TIME = re.compile(
+    r"(\d[\d.]*(?:ms|us|µs|s|sec))/(?:tok(?:en)?s?|step|iter(?:ation)?)", re.IGNORECASE
+)
+"""A time of a step with its noun: 95ms/tok."""
+
+LIMIT = re.compile(r"(tpot|itl|ttft|latency|time)(?:<=?|≤)(.+)", re.IGNORECASE)
 """A limit: TPOT<30ms."""
 
 KV_WORDS = ("kv", "kv-cache", "kvcache")
 """Words after a dtype of the KV cache: fp8 kv cache."""
+
+ROLE_BEFORE = ("kv", "kv_cache", "kvcache", "weights")
+"""Words before a dtype of theirs: kv fp8."""
 
 NUMBERS = dict(
     zip(
@@ -130,9 +138,15 @@ def rewritten_word(text: str) -> str:
     if match := PRICE.fullmatch(text):
         return f"price={match[1]}"
     if match := LIMIT.fullmatch(text):
-        key = "within" if match[1].lower() == "latency" else match[1].lower()
-        return f"{key}={match[2]}"
+        key = "within" if match[1].lower() in ("latency", "time") else match[1].lower()
+        return f"{key}={_without_step(match[2])}"
     return text
+
+
+def _without_step(text: str) -> str:
+    """A time without its noun: 95ms of 95ms/tok; other texts as they are."""
+    match = STEP_TIME.fullmatch(text)
+    return match[1] if match else text
 
 
 def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
@@ -175,7 +189,7 @@ def longest_words(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int,
     length, text = _keyed(words)
     if length == 1 and words[0][:1].isdigit():
         return _numbered(words, chips)
-    return _phrase(words) or (length, text)
+    return _role(words) or _phrase(words) or (length, text)
 
 
 def _name(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str] | None:
@@ -249,10 +263,29 @@ class SpokenPhrase(NamedTuple):
     word: str
 
 
+AT_MOST = "less than|no more than|at most|max|<=?|≤"
+"""Words before a limit."""
+
 SPOKEN_PHRASES = tuple(
     SpokenPhrase(*phrase)
     for phrase in (
         ("/h", r"\$?(\d+(?:\.\d+)?) ?(?:usd|dollars?|\$)?/(?:h|hr|hour)", r"price=\1"),
+        ("per ", r"(\d[\d.]*) ?(ms|us|s|sec) per (?:token|step|iter(?:ation)?)", r"\1\2/step"),
+        ("/", r"(\d[\d.]*) (ms|us|s|sec)/(?:tok(?:en)?|step|iter(?:ation)?)", r"\1\2/step"),
+        (
+            " ",
+            rf"(tpot|itl|ttft) (?:is |of |at )?(?:under|below|within|of|{AT_MOST}) ?(\d\S*)",
+            r"\1=\2",
+        ),
+        (
+            " ",
+            rf"(?:{AT_MOST}) (\d[\d.]*) ?(ms|us|s)(?:(?:/| per )tok(?:en)?)?",
+            r"within=\1\2",
+        ),
+        (" ", r"(?:under|below|within) (\d[\d.]*) ?(ms|us|s)(?:/| per )tok(?:en)?", r"within=\1\2"),
+        ("bit", r"(?:in )?(4|8)[- ]bits?(?: quanti[sz](?:ed|ation))?", r"\1bit"),
+        ("bit", r"(?:in )?16[- ]bits?", "bf16"),
+        ("m", r"(?:apple )?(m[1-5])[ -](pro|max|ultra)", r"\1-\2"),
         ("lora", r"lora(?: rank| r)?[ =](\d+)", r"lora\1"),
         ("lora", r"lora r(?:ank)?=(\d+)", r"lora\1"),
         ("time to", r"time to first token\b", "prefill"),
@@ -299,7 +332,10 @@ SPOKEN_PHRASES = tuple(
             r"concurrency=\1",
         ),
         (" in", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|inputs?)", r"isl=\1"),
-        (" prompt", r"(\d+[kK]|\d{3,})(?: token)? prompts?", r"isl=\1"),
+        (" prompt", r"(\d+[kK]|\d{3,})[ -]?(?:tok(?:en)?s?)? ?prompts?", r"isl=\1"),
+        ("generat", r"generat(?:e|ing) (\d+[kK]?) tok(?:en)?s?", r"osl=\1"),
+        ("of ", r"(?:prompts?|inputs?) of (\d+[kK]?)(?: tok(?:en)?s?)?", r"isl=\1"),
+        ("of ", r"(?:answers?|outputs?|completions?) of (\d+[kK]?)(?: tok(?:en)?s?)?", r"osl=\1"),
         (" out", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:out|outputs?)", r"osl=\1"),
         (" ", r"(\d+[kK]|\d{2,}) (?:tokens? )?(?:answers?|completions?|generated)", r"osl=\1"),
         (" len", r"(?:seq|sequence) len(?:gth)? (\d\w*)", r"seq_len=\1"),
@@ -328,15 +364,25 @@ def _spoken_phrase(words: Sequence[str]) -> tuple[int, str] | None:
     return None
 
 
+def _role(words: Sequence[str]) -> tuple[int, str] | None:
+    """A dtype and its tensors, as for `longest_words`: `fp8 KV cache`, `kv fp8`, `weights int4`."""
+    first, second, third = (word.lower() for word in [*words, "", ""][:3])
+    if key_name(first) in ROLE_BEFORE and name_search.find_dtypes(second):
+        return 2, f"{first}={second}"
+    if (first, second) == ("kv", "cache") and name_search.find_dtypes(third):
+        return 3, f"kv={third}"
+    if second in KV_WORDS and name_search.find_dtypes(first) and not name_search.find_dtypes(third):
+        return (3 if second == "kv" and third == "cache" else 2), f"kv={first}"
+    return None
+
+
 def _phrase(words: Sequence[str]) -> tuple[int, str] | None:
-    """A phrase of two or three words, as for `longest_words`: `fp8 KV cache`, `compute bound`."""
+    """A phrase of two or three words, as for `longest_words`: `tp 8`, `compute bound`."""
     first, second, third = (word.lower() for word in [*words, "", ""][:3])
     if first == "tensor" and second.startswith("parallel"):
         return (3, f"tp={third}") if WHOLE.fullmatch(third) else (2, "tp")
     if first in PARALLELISM_KEYS and WHOLE.fullmatch(second):
         return 2, f"{first}={second}"
-    if second in KV_WORDS and name_search.find_dtypes(first):
-        return (3 if second == "kv" and third == "cache" else 2), f"kv={first}"
     if first == "per" and second in UNIT_NOUNS:
         return 2, "per"
     return (2, f"{first}-bound") if second == "bound" and f"{first}-bound" in RESULTS else None
@@ -382,6 +428,7 @@ def _keyed(words: Sequence[str]) -> tuple[int, str]:
     is_size = first.upper() in LETTERS and (WHOLE.fullmatch(second) or SUFFIXED.fullmatch(second))
     if not (is_size or (is_key(first) and LIKE_A_NUMBER.fullmatch(second))):
         return 1, first
+    second = _without_step(second)
     in_units = bool(third) and (_is_time(second, third) or is_measured_rate(f"{second}{third}"))
     return (3, f"{first}={second}{third}") if in_units else (2, f"{first}={second}")
 

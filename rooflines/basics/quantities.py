@@ -148,8 +148,9 @@ FLOPS_PER_S = "flops_per_s"
 MFU, HFU, MBU = "mfu", "hfu", "mbu"
 
 RATES: Mapping[str, str] = {
-    f"{tokens}/s{over}": kind
+    f"{tokens}/{second}{over}": kind
     for tokens in ("tok", "toks", "token", "tokens")
+    for second in ("s", "sec", "second")
     for over, kind in {
         "": TOKENS_PER_S,
         **dict.fromkeys(("/gpu", "/chip", "/tpu", "/device"), PER_CHIP),

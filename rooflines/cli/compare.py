@@ -11,12 +11,13 @@ import polars as pl
 from rooflines.answers.completion import complete
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
+from rooflines.answers.name_search import check_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.phrases import price_notes
 from rooflines.answers.question import question_sweep
 from rooflines.answers.question_words import Question, all_mistakes, parse_words
 from rooflines.answers.word_forms import COMPARE
-from rooflines.basics.errors import RooflinesError, at_path, check_choice
+from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.text import counted, significant
 from rooflines.cli import output
 from rooflines.cli.chips import BANDWIDTH, CAPACITY, PEAK
@@ -81,10 +82,12 @@ def command(words: tuple[str, ...], config: str | None) -> output.Printed:
 def _compared(line: CommandLine, catalogues: QuestionCatalogues) -> tuple[Question, output.Printed]:
     """Question of a line, and the comparison that it asks for."""
     question = parse_words(line.words, catalogues.chips, COMPARE)
+    if any(mistake.error.where == "chip" for mistake in question.mistakes):
+        question.check()
     with all_mistakes(question):
         for word in question.chips:
             with at_path("chip"):
-                check_choice(word, catalogues.chips, "no chip", output.USE_CHIP)
+                check_chip(word, catalogues.chips, output.USE_CHIP)
         if len(question.chips) < PAIR and not (question.model and len(question.splits) > 1):
             problem = "are fewer than the two of a comparison"
             fix = "give two chips that differ, such as h100-sxm and b200"

@@ -336,6 +336,8 @@ def answer_line(
             complete(question, catalogues, keys)
         elif question.model is not None and _trains(question, keys) and not question.mistakes:
             complete_training(question, keys)
+        elif question.model is not None and not question.product:  # another mistake is said
+            question.sizes |= missing_sizes(question, {**question.options, **keys})
         return question, answered(question, catalogues, bound=bound, **keys)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from polars import selectors as cs
 
-from rooflines.answers.name_search import find_chip, search_chip, search_model
+from rooflines.answers.name_search import check_chip, find_chip, search_chip, search_model
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
 from rooflines.basics.text import column_percent, count, percent, seconds, si, significant
@@ -213,7 +213,7 @@ def one_chip(place: str, word: str, chips: Mapping[str, Chip] | None = None) -> 
     match = find_chip(word, entries) or search_chip(word, entries)
     if match is None:
         with at_path(place):
-            check_choice(word, entries, "no chip", USE_CHIP)
+            check_chip(word, entries, USE_CHIP)
     return _echo_note(match, word)
 
 
