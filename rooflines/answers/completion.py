@@ -254,10 +254,10 @@ def _misfits(question: Question, catalogues: QuestionCatalogues, engine: Mapping
     return True
 
 
-FIT_WORDS = {"fit", "fits"}
+FIT_WORDS = {"fit", "fits", "hold", "holds"}
 """Words that ask whether a model fits: with one sequence, where no B is typed."""
 
-MAX_WORDS = {"max", "maximum", "largest", "biggest", "many"}
+MAX_WORDS = {"max", "maximum", "largest", "biggest", "many", "big"}
 BATCH_NOUNS = {"batch", "concurrency", "users", "sequences", "seqs", "requests", "sessions"}
 """Words that together ask for the largest batch."""
 

@@ -28,6 +28,7 @@ from rooflines.answers.word_forms import (
 )
 from rooflines.answers.word_groups import CHIPS, STOPS
 from rooflines.basics.errors import RooflinesError
+from rooflines.hardware.dtype_catalogue import dtype_entries
 from rooflines.models.library import is_named
 from rooflines.theory.operation import parse_operation
 from rooflines.training.parallel_plan import TrainingPlan
@@ -62,6 +63,9 @@ OPERATION_SIZE = 8192
 SPLITS = ("tp8", "tp4", "tp2", "tp1")
 """Splits that are tried in place of one that is not possible."""
 
+
+NO_PEAK = re.compile(r": no \S+ peak")
+"""Problem of a format that a chip does not compute in."""
 
 FEWER = re.compile(r"ask for (\d+)\b")
 """Number of chips in a fix."""
@@ -112,7 +116,7 @@ def corrected_line(
     return None
 
 
-LIMITS = ("within", "tpot", "ttft", "load", "users", "busy", "measured", "price")
+LIMITS = ("within", "tpot", "ttft", "load", "users", "busy", "measured", "price", "goal")
 """Options whose numbers a corrected line keeps: limits, measurements and money."""
 
 
@@ -250,7 +254,10 @@ class _Repair:
         number = FEWER.search(error.fix or "")
         words = [word for word in self.words if CHIPS.fullmatch(word)]
         if number is None or len(words) != 1:
-            self.supported(place)
+            if NO_PEAK.search(error.problem):
+                self.computed(place)
+            else:
+                self.supported(place)
             return
         self.replace(words[0], f"{number[1]}x{place}")
 
@@ -279,8 +286,11 @@ class _Repair:
     def computed(self, chip: str) -> None:
         """Name a format that a chip computes in."""
         formats = formats_on(self.chips[chip])
+        named = [form for form in self.question.dtypes if form in dtype_entries().formats]
+        is_stored = len(named) == 1 and self.question.model and not self.trains
         self.words = [word for word in self.words if not all(map(find_dtypes, word.split(",")))]
-        self.words.append(FORMAT if FORMAT in formats else next(iter(formats), FORMAT))
+        wide = FORMAT if FORMAT in formats else next(iter(formats), FORMAT)
+        self.words += [f"weights={named[0]}", f"compute={wide}"] if is_stored else [wide]
 
     def sizes(self) -> None:
         """Name all sizes, and no others."""

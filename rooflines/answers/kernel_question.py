@@ -66,6 +66,44 @@ ROLE_NAMES = {
 }
 """Dtype role by typed name."""
 
+NUMBERED_ATTENTION = re.compile(r"(flash[- ]?attention|flash[- ]?attn|fa)[- ]?[234]", re.IGNORECASE)
+"""A version of flash attention: flash attention 2, fa3."""
+
+SPOKEN_COLLECTIVES = re.compile(
+    r"\b(all) (reduce|gather|to all|to-all)\b|\b(reduce) (scatter)\b", re.IGNORECASE
+)
+"""A collective in several words: all reduce."""
+
+GROUPED_GEMM = re.compile(
+    r"\b(?:grouped?|moe|batched expert)[- _]?(?:gemm|matmul|mm)s?\b", re.IGNORECASE
+)
+"""A matmul of each of several groups of rows."""
+
+GROUPED_WORDS = "experts gate-up ungated spread"
+"""The same as routed experts: one matrix of each, without a gate, rows on all."""
+
+CONVOLUTION = "conv2d"
+
+CONVOLUTION_LETTERS = {
+    **dict.fromkeys(("N", "batch", "images", "batch_size"), "B"),
+    **dict.fromkeys(("K", "out_channels", "filters", "O", "Cout", "C_out"), "F"),
+    **dict.fromkeys(("in_channels", "channels", "Cin", "C_in"), "C"),
+    **dict.fromkeys(("H", "W", "size", "image"), "HW"),
+    **dict.fromkeys(("R", "S", "kernel", "kernel_size"), "k"),
+    **dict.fromkeys(("padding", "p"), "pad"),
+    **dict.fromkeys(("s", "strides"), "stride"),
+}
+"""Letters of a convolution by those of cuDNN and PyTorch."""
+
+GROUPED_LETTERS = {"M": "B", "K": "D", "N": "F", "groups": "E", "G": "E", "experts": "E"}
+"""Letters of routed experts by those of a grouped matmul."""
+
+ONE_EXPERT = "k"
+"""Letter for experts per token: 1 in a grouped matmul."""
+
+MAX_KERNEL = 11
+"""Largest side of a convolution's kernel that is typed as 3x3 [1]."""
+
 WORD_CHOICES = {
     **dict.fromkeys(("bwd", "backwards"), "backward"),
     **dict.fromkeys(("non-causal", "noncausal", "bidirectional", "cross"), "full"),
@@ -77,6 +115,8 @@ SAID_NOTHING = {
     *("forward", "fwd", "kernel", "fused", "chips", "gpus", "flash", "paged", "op", "nccl"),
     *("layer", "step", "optimizer", "update", "latency", "network"),
     *("over", "across", "among", "between", "elements", "length", "len"),
+    *("busbw", "algbw", "lookup", "table"),
+    *("arithmetic", "intensity", "kernels", "convolution", "image", "images", "layers"),
 }
 """Words that ask for nothing in particular."""
 
@@ -97,6 +137,10 @@ SPOKEN_LETTERS = (
     (r"(\d\w*) (?:rows|tokens|sequences)", r"B=\1"),
     (r"(\d[\d.]*) ?([kKMGT]i?B|bytes) ?(?:per|/) ?(?:gpu|chip|rank|device)", r"part=\1\2"),
     (r"(\d[\d.]*) ([kKMGT]i?B|bytes)", r"payload=\1\2"),
+    (r"(\d+) (?:input )?channels", r"in_channels=\1"),
+    (r"(\d+) (?:filters|output channels)", r"out_channels=\1"),
+    (r"(stride|padding|pad|filters|channels) (\d+)", r"\1=\2"),
+    (r"(\d+) (?:groups)", r"groups=\1"),
 )
 """Sizes in several words, and the letter or payload that each stands for."""
 
@@ -209,7 +253,9 @@ def _formats_in(dtypes: str, kind: KernelKind | None) -> dict[str, str]:
 
 def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
     """Kind, chain or collective that words name, and the other words; None: they name none."""
-    tokens = _tokens(words)
+    tokens = _tokens(_spelt(words))
+    if {token.lower() for token in tokens} & {*TRAINING} and any(map(_names_model, tokens)):
+        return None
     if any(map(_names_model, tokens)) and not any(map(_counts_parameters, tokens)):
         kinds = [token.lower() for token in tokens if token.lower() in MODEL_KINDS]
         rest = [token for token in tokens if token.lower() not in MODEL_KINDS]
@@ -223,6 +269,20 @@ def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
         if name and (token.lower() not in COMMON_WORDS or early):
             return name, rest
     return None
+
+
+TRAINING = ("train", "training", "finetune", "finetuning", "fine-tune", "lora", "qlora", "memory")
+"""Words beside a model that ask for its step of training, not for a kernel."""
+
+
+def _spelt(words: Sequence[str]) -> list[str]:
+    """Words with names of kernels in one word: all reduce, flash attention 2, grouped gemm."""
+    spelt = []
+    for text in [" ".join(words)] if not any(map(chain_sign, words)) else words:
+        joined = NUMBERED_ATTENTION.sub("attention", text)
+        joined = SPOKEN_COLLECTIVES.sub(lambda match: match[0].replace(" ", "-"), joined)
+        spelt += GROUPED_GEMM.sub(GROUPED_WORDS, joined).split()
+    return spelt
 
 
 def _names_model(token: str) -> bool:
@@ -298,6 +358,7 @@ def parse_kernel_words(
     kind = None if chain_sign(subject) or subject in COLLECTIVE_MEANINGS else checked_kind(subject)
     question = KernelQuestion(subject, kind)
     reader = _Words(question, chips)
+    reader.grouped = GROUPED_GEMM.search(" ".join(words)) is not None
     with Mistakes() as mistakes:
         for text in _grouped(rest, chips):
             with mistakes.at():
@@ -311,6 +372,20 @@ def parse_kernel_words(
         with mistakes.at():
             reader.finish()
     return question
+
+
+def missing_sizes(question: KernelQuestion) -> list[str]:
+    """Sizes that a question about a kind lacks, as in the kind's example."""
+    kind = question.kind
+    if kind is None:
+        return []
+    example = dict(re.findall(r"(\w+)=(\S+)", kind.example))
+    needed = (letter for letter in kind.letters if letter not in (*kind.defaults, *kind.optional))
+    return [
+        f"{letter}={example[letter]}"
+        for letter in needed
+        if letter not in question.sizes and letter in example
+    ]
 
 
 def _grouped(tokens: Sequence[str], chips: Mapping[str, Chip]) -> Iterator[str]:
@@ -376,6 +451,7 @@ class _Words:
 
     def __init__(self, question: KernelQuestion, chips: Mapping[str, Chip]) -> None:
         self.question, self.chips = question, chips
+        self.grouped = False
         self.head_dim: str | None = None
         self.part: str | None = None
         self.model_sizes: Mapping[str, int] = {}
@@ -457,8 +533,15 @@ class _Words:
     def _letter(self, key: str) -> str | None:
         """Letter that a key means: as typed, in the other case, or by a library's name."""
         letters = self._letters()
-        if key in letters:
-            return key
+        others: Mapping[str, str] = GROUPED_LETTERS if self.grouped else {}
+        if self.question.subject == CONVOLUTION:
+            others = CONVOLUTION_LETTERS
+        if key in letters or key in others:
+            return others.get(key, key) if key not in letters else key
+        if key.lower() == "dim":
+            return next((letter for letter in ("H", "D") if letter in letters), None)
+        if key.upper() == "S" and "T" in letters and "S" not in letters:
+            return "T"
         alike = [letter for letter in letters if letter.lower() == key.lower()]
         if len(alike) == 1:
             return alike[0]
@@ -467,6 +550,8 @@ class _Words:
 
     def _keep(self, letter: str, text: str) -> None:
         sizes = self.question.sizes
+        if letter in sizes and sizes[letter] == [int(text) if text.isdigit() else 0]:
+            return  # H=56 W=56
         if letter in sizes:
             raise RooflinesError(f"size {letter}", "is given twice", f"write {letter}=64,128")
         if letter == PAYLOAD:
@@ -495,7 +580,7 @@ class _Words:
     def _model(self, token: str) -> bool:
         """Take the letters of a model's kernel."""
         kind = self.question.kind
-        if kind is None or not _names_model(token):
+        if kind is None or not _names_model(token) or PARAMETERS in kind.letters:
             return False
         name = catalogue_id(token)
         sizes = model_sizes(kind.name, name, find_model(name).shape)
@@ -547,6 +632,9 @@ class _Words:
             return False
         question = self.question
         kind = question.kind
+        if question.subject == CONVOLUTION and len(parts) == len("HW") and len({*parts}) == 1:
+            self._keep("k" if int(parts[0]) <= MAX_KERNEL else "HW", parts[0])
+            return True
         letters = [
             letter
             for letter in (kind.letters if kind else ("B", "D"))
@@ -587,6 +675,9 @@ class _Words:
         question = self.question
         for letter, size in self.model_sizes.items():
             question.sizes.setdefault(letter, [size])
+        if self.grouped and ONE_EXPERT not in question.sizes:
+            question.sizes[ONE_EXPERT] = [1]
+            question.notes.append("a grouped matmul is taken as experts with k=1: B rows in all")
         self._take_heads_and_dim()
         self._add_kv_heads()
         if not question.chips:

@@ -139,6 +139,8 @@ def close_chips(word: str, chips: Mapping[str, Chip]) -> list[str]:
     whole = [name for name, chip in chips.items() if chip.base is None]
     families = [chip.usual for chip in chips.values() if chip.usual and chip.base is None]
     close = [*close_to(word, [*whole, *families]), *close_to(_letters(word), families)]
+    if any(map(str.isdigit, word)):  # h1oo
+        close += close_to(word.lower().replace("o", "0"), families)
     close = [name for name in close if _shares_piece(word, name)]
     if not close:
         close = [name for name in close_to(word, chips) if name[:1] == word[:1].lower()]

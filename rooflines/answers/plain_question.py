@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rooflines.answers.question_words import parse_words
@@ -23,6 +24,9 @@ from rooflines.models.library import is_named
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+RATE = re.compile(r"\d ?(?:req(?:uests)?/s(?:ec)?|rps|qps)\b|\b(?:rps|qps)=", re.IGNORECASE)
+"""Requests a second, which only a plan of servers takes."""
 
 UTILIZED = ("mfu", "hfu")
 """Utilizations that training runs are judged by."""
@@ -46,7 +50,8 @@ def with_command(words: Sequence[str]) -> list[str] | None:
         computes = bool(question.operation or question.product)
         return [EXPLAIN, *words] if computes and len(question.tokens) > 1 else None
     tokens = {token.lower() for token in question.tokens}
-    if CHEAPEST in tokens and names_model and question.options.get("phase") != TRAIN:
+    asks_rate = bool(question.request) and RATE.search(" ".join(typed_words))
+    if (CHEAPEST in tokens or asks_rate) and names_model and question.options.get("phase") != TRAIN:
         return [SERVE_COMMAND, *words]
     compared = tokens & {*VERSUS}
     sized = question.sizes or question.product or question.request or question.operation

@@ -67,13 +67,15 @@ def parts_cases(
         return _by_count(question, catalogues, bound=bound, **options)
     number = str({**question.options, **options}.get("chips", ""))
     several = question.model is not None and len(named) == len(question.chips) > 1
+    trains = TRAIN in (options.get("phase"), question.options.get("phase"))
+    if several and trains and question.count is not None and _any_split(question):
+        return _by_count(question, catalogues, bound=bound, **options)
     if several and number.isdigit() and question.count is None and _any_split(question):
         counted = replace(question, count=int(number), options={**question.options})
         counted.options.pop("chips", None)
         rest = {key: value for key, value in options.items() if key != "chips"}
         return _by_count(counted, catalogues, bound=bound, **rest)
     if question.ask_split and question.model is not None and not question.splits:
-        trains = TRAIN in (options.get("phase"), question.options.get("phase"))
         if question.count is None and not trains and len(question.chips) < 2:  # noqa: PLR2004, one chip, or a missing one
             return _by_tp(question, catalogues, bound=bound, **options)
         question.splits = [EVERY_SPLIT]

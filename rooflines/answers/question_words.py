@@ -37,6 +37,7 @@ from rooflines.answers.word_forms import (
     SERVE_COMMAND,
     SIZE_KEYS,
     SPLIT_WORDS,
+    SPOKEN,
     TRAIN_COMMAND,
     UTILIZATIONS,
     key_name,
@@ -94,6 +95,9 @@ SIGNS = "xX×*"
 CHIP_NUMBER = re.compile(r"\d{4}")
 """A number that may stand for the only chip whose name has it, such as 4090."""
 
+BEFORE_A_CHIP = ("on", "a", "an", "single")
+"""Words before a number that is a chip: on a 4090."""
+
 COUNTED_NUMBER = re.compile(r"(\d+)[xX×](\d{4})")
 """The same with how many: 8x4090."""
 
@@ -131,6 +135,9 @@ OPEN_SPLIT = re.compile(
     r"(?:[td]p|pp|ep|cp|split|parallelism|tensor_parallel_size)=\?*", re.IGNORECASE
 )
 """A split that is asked for: tp=?."""
+
+SENTENCE = 3
+"""Words that say nothing from which on a question is a sentence [1]."""
 
 PAIR = 2
 """Fewest chips of a comparison [1]."""
@@ -321,7 +328,9 @@ def parse_words(
 def _take_number(parts: list[str], question: Question, chips: Mapping[str, Chip]) -> None:
     """Take a number as the only chip whose name has it: first, or anywhere beside a model."""
     beside_model = any(is_named(word) or name_search.SIZED.search(word) for word in parts)
-    for at, word in enumerate(parts if beside_model else parts[:1]):
+    for at, word in enumerate(parts):
+        if at and not (beside_model or parts[at - 1].lower() in BEFORE_A_CHIP):
+            continue
         if counted := COUNTED_NUMBER.fullmatch(word):
             match = name_search.search_chip(counted[2], chips)
             parts[at] = f"{counted[1]}x{match.name}" if match and beside_model else word
@@ -360,6 +369,8 @@ class _Reader:
         self.whole_splits: list[dict[str, str]] = []
         self.checkpoint: name_search.Checkpoint | None = None
         self.batch_tokens: str | None = None
+        self.adapter_word: str | None = None
+        self.limits_ttft = False
         self.bare_time: str | None = None
         self.step_times: list[str] = []
         self.draft: dict[str, str] = {}
@@ -482,6 +493,7 @@ class _Reader:
         elif name in OPTION_KEYS:
             self.question.keep("options", OPTION_KEYS[name], value.strip())
         elif name in NO_LIMITS:
+            self.limits_ttft = True
             text = f"{word}: no limit on {NO_LIMITS[name]} is solved for, compare it below"
             self.question.notes.append(text)
         elif name == FSDP:
@@ -709,13 +721,21 @@ class _Reader:
         """Take lora or qlora without a rank in training; a note says which rank."""
         is_adapter = word.lower() in ("lora", "qlora") and self.command == TRAIN_COMMAND
         if is_adapter:
-            self._keep_split({"lora": ADAPTER_RANK})
-            text = f"lora{ADAPTER_RANK}, where no rank is typed"
-            if word.lower() == "qlora":
-                self._keep_split({"base": QUANTIZED_BASE})
-                text = f"{text}, on weights in {QUANTIZED_BASE}"
-            self.question.notes.append(text)
+            self.adapter_word = word.lower()
         return is_adapter
+
+    def _fill_adapters(self) -> None:
+        """Add a rank where none is typed, and the base of qlora."""
+        if self.adapter_word is None:
+            return
+        texts = []
+        if "lora" not in self.single_keys:
+            self._keep_split({"lora": ADAPTER_RANK})
+            texts.append(f"lora{ADAPTER_RANK}, where no rank is typed")
+        if self.adapter_word == "qlora" and "base" not in self.single_keys:
+            self._keep_split({"base": QUANTIZED_BASE})
+            texts.append(f"on weights in {QUANTIZED_BASE}")
+        self.question.notes += [", ".join(texts)] if texts else []
 
     def _group(self, word: str) -> bool:
         """Take a maker or a generation as all of its chips."""
@@ -730,6 +750,12 @@ class _Reader:
         return says_nothing(word)
 
     def _part_of_a_chip(self, word: str) -> bool:
+        for name in self.question.chips:
+            chip = self.chips.get(name)
+            sibling = f"{(chip.usual if chip else None) or name.partition('-')[0]}-{word.lower()}"
+            if word.isalpha() and sibling in self.chips:
+                self.question.add("chips", sibling)
+                return True
         match = name_search.search_chip(word, self.chips)
         if match:
             self.question.find("chips", match)
@@ -783,6 +809,9 @@ class _Reader:
             close = ["model"]
         if not close and "chips" in missing:
             close = ["chips"]
+        if not close and self._is_small_talk(word):
+            question.notes.append(f"{word} is not read")
+            return
         if not close:
             all_names = [*NAMED_OPERATIONS, *self.chips, *dtypes, *model_entries()]
             problem = "which is no operation, model, size, chip or dtype combination"
@@ -793,6 +822,14 @@ class _Reader:
                 close=close_to(word, all_names),
             )
         (question.take if close[0] == "model" else question.add)(close[0], word)
+
+    def _is_small_talk(self, word: str) -> bool:
+        """Check for an unknown word in a sentence whose chip and subject are known."""
+        question = self.question
+        subject = question.model or question.operation or question.product or question.sizes
+        spoken = sum(token.lower() in SPOKEN for token in question.tokens)
+        is_known = bool(question.chips and subject) and self.command != COMPARE
+        return is_known and word.isalpha() and word.islower() and spoken >= SENTENCE
 
     def _asks_model(self) -> bool:
         """Check for a question that needs a model and names none."""
@@ -865,6 +902,8 @@ class _Reader:
         if INT8_PAIR in question.dtypes and self.checkpoint is None:
             text = "is taken as int8 weights and activations; fp8 is the pair in 8-bit floats"
             question.notes.append(f"{INT8_PAIR} {text}")
+        if self.limits_ttft and question.request.keys() == {"input"}:
+            options.setdefault("phase", PHASE_WORDS["ttft"])
         for step_time in self.step_times:
             is_judged = self._has_size("B") or question.model is None or self.command == TRAIN
             is_judged = is_judged and len(question.chips) < PAIR and self.command != COMPARE
@@ -881,6 +920,8 @@ class _Reader:
             )
             question.notes.append(f"{text} measured")
         product = str(question.product or "")
+        if question.model is not None and product == "1" and question.count is None:
+            product, question.product = "", None  # 1 h100
         if question.model is not None and SUFFIXED.fullmatch(product) and "S" not in question.sizes:
             question.sizes["S"], question.product = product, None
             question.notes.append(f"{product} is taken as S={product}")
@@ -915,6 +956,7 @@ class _Reader:
     def finish(self) -> None:
         """Combine the parts of splits, and check parts that exclude each other."""
         question = self.question
+        self._fill_adapters()
         self._combine_counts()
         singles = [
             dict(zip(self.single_keys, values, strict=True))

@@ -120,6 +120,9 @@ ENGINE_OPTIONS = (
 ENGINE_VERSION = re.compile(r"\s*([^:=@\s]+)(?:[:=@\s]+([\d.]+))?\s*")
 """A serving engine as typed, perhaps with its version: vllm:0.21."""
 
+PROMPT = "1024"
+"""Tokens of a prompt that none are typed for, beside those of an answer."""
+
 YES, NO = ("yes", "true", "on", "1", ""), ("no", "false", "off", "0")
 """Words for an option that is on, or off."""
 
@@ -263,7 +266,8 @@ def _request(question: Question, phase: str) -> dict[str, Any]:
     if "output" not in request:
         raise RooflinesError("sizes", "lack osl", "add osl=1024, or the phase prefill")
     if "input" not in request:
-        raise RooflinesError("sizes", "lack isl", "add isl=8192")
+        request["input"] = PROMPT
+        question.notes.append(f"isl={PROMPT}, where none is typed")
     prompts, answers = (values_of(request[key], key) for key in ("input", "output"))
     return {
         "requests": [

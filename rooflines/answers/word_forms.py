@@ -163,6 +163,20 @@ WORD_FORMS = (
         "h100 llama-3.1-8b B=8 S=8k vllm",
     ),
     WordForm(
+        "cache",
+        "kv  'kv cache'",
+        "without a chip: the KV cache of a token and of contexts",
+        "kv llama-3.1-70b 128k fp8",
+        (EXPLAIN,),
+    ),
+    WordForm(
+        "goal",
+        "cheapest",
+        "deployments by the cost of a request, on the chips named or on all with a price",
+        "cheapest llama-3.1-8b on h100,b200 isl=2k osl=500 tpot=40ms",
+        (SERVE_COMMAND,),
+    ),
+    WordForm(
         "option",
         "tokens=15T  price=2.5  network=nvlink",
         "options of the command, also without the dashes",
@@ -242,6 +256,9 @@ DRAFT_KEYS: Mapping[str, str] = {
 GLOBAL_BATCHES = ("gbs", "global_batch", "global_batch_size")
 """Keys of the batch of all replicas: sequences, or with a million tokens."""
 
+SHORT_SIZES = {"-b": "B", "-B": "B", "-s": "S", "-S": "S"}
+"""Sizes typed as options of one letter."""
+
 UTILIZATIONS = ("mfu", "hfu", "mbu")
 """Measured shares of peak that may be typed as options, `--mfu 41%`."""
 
@@ -303,6 +320,8 @@ chips devices accelerators nodes hello hi arithmetic takes took per-token iterat
 want wants would-be whether so then new box machine machines hardware host hosts setup size sizes
 expected expecting theoretical theoretically possible can't cannot really just still also too am was
 were got getting seeing see measured measure between these those them they you your his her its us
+batchsize where layer layers up down what's whats i'm i've it's how's there's let's single model's
+hold holds big total plan
 instance instances request say says show compute calculate estimate estimated
 """
 
@@ -348,6 +367,10 @@ def options_as_words(args: Sequence[str], options: Collection[str]) -> list[str]
     while rest:
         name, equals, value = rest[0].partition("=")
         key = key_name(name)
+        if name in SHORT_SIZES and name not in options and rest[1:] and rest[1][:1].isdigit():
+            words.append(f"{SHORT_SIZES[name]}={rest[1]}")
+            del rest[:2]
+            continue
         word = PARALLELISM_KEYS.get(key, key)
         is_word = any(
             key in keys for keys in (SIZE_KEYS, REQUEST_KEYS, ROLE_KEYS, PARALLELISM_KEYS)

@@ -47,6 +47,9 @@ BATCH_TOKENS = re.compile(r"tokens? ?(?:/ ?|per |a |in a )?(?:batch|step)\b|toke
 STOPS = ",?;!"
 """Punctuation that may follow a word."""
 
+COLON = ":"
+"""End of a heading: mfu: 7b."""
+
 FULL_STOP = "."
 """End of a sentence after a word; numbers and files have it inside."""
 
@@ -160,6 +163,8 @@ def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
 def _without_stops(text: str) -> list[str]:
     """A word, and the punctuation after it as another."""
     bare = text.rstrip(STOPS)
+    if text.endswith(COLON) and text.rstrip(COLON).isalpha():
+        return [text.rstrip(COLON)]
     if text.endswith(FULL_STOP) and text.rstrip(FULL_STOP).isalpha() and text.lower() not in VERSUS:
         return [text.rstrip(FULL_STOP)]
     return [bare, text[-1]] if bare and bare != text else [text]
@@ -274,8 +279,8 @@ SPOKEN_PHRASES = tuple(
         ("/", r"(\d[\d.]*) (ms|us|s|sec)/(?:tok(?:en)?|step|iter(?:ation)?)", r"\1\2/step"),
         (
             " ",
-            rf"(tpot|itl|ttft) (?:is |of |at )?(?:under|below|within|of|{AT_MOST}) ?(\d\S*)",
-            r"\1=\2",
+            rf"(tpot|itl|ttft) (?:is )?(?:under|below|within|of|{AT_MOST}) ?(\d[\d.]*) ?(ms|us|s)",
+            r"\1=\2\3",
         ),
         (
             " ",
@@ -288,6 +293,7 @@ SPOKEN_PHRASES = tuple(
         ("m", r"(?:apple )?(m[1-5])[ -](pro|max|ultra)", r"\1-\2"),
         ("lora", r"lora(?: rank| r)?[ =](\d+)", r"lora\1"),
         ("lora", r"lora r(?:ank)?=(\d+)", r"lora\1"),
+        ("rank", r"rank[ =](\d+)", r"lora\1"),
         ("time to", r"time to first token\b", "prefill"),
         ("fine", r"full (?:fine-?tun(?:e|ing)|fine tun(?:e|ing))", "finetune"),
         ("recomp", r"(full|selective)(?: activation)? recomput(?:e|ation)", r"recompute=\1"),
@@ -331,7 +337,7 @@ SPOKEN_PHRASES = tuple(
             r"(\d+) concurrent(?: (?:requests|users|sequences))?",
             r"concurrency=\1",
         ),
-        (" in", r"(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|inputs?)", r"isl=\1"),
+        (" in", r"(?![2-5]0[6-9]0 in)(\d+[kK]|\d{3,}) (?:tokens? )?(?:in|inputs?)", r"isl=\1"),
         (" prompt", r"(\d+[kK]|\d{3,})[ -]?(?:tok(?:en)?s?)? ?prompts?", r"isl=\1"),
         ("generat", r"generat(?:e|ing) (\d+[kK]?) tok(?:en)?s?", r"osl=\1"),
         ("of ", r"(?:prompts?|inputs?) of (\d+[kK]?)(?: tok(?:en)?s?)?", r"isl=\1"),
@@ -475,6 +481,7 @@ def _counted(words: Sequence[str], chips: Mapping[str, Chip]) -> tuple[int, str]
     noun = key_name(second)
     is_next = any(LIKE_A_NUMBER.fullmatch(word) for word in rest[:1])
     has_noun = key_name(" ".join(rest[1:2])) in (*COUNTED_SIZES, "prompts", "input", "output")
+    has_noun = has_noun or (bool(rest[1:]) and is_measured_rate(f"{rest[0]}{rest[1]}"))
     if noun in COUNT_KEYS or (noun in COUNTED_SIZES and (has_noun or not is_next)):
         return 2, f"{noun}={first}"
     if not WHOLE.fullmatch(first):

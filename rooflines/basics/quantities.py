@@ -61,7 +61,9 @@ SCALES_BY_KIND: Mapping[Kind, Mapping[str, Fraction]] = {
     "bandwidth": {"": Fraction(1), **_prefixed("B/s", "Bps")},
     "compute": {"": Fraction(1), **_prefixed("FLOP/s", "FLOPS", "FLOPs", "flops", "flop/s")},
     "tokens": {suffix: Fraction(10) ** power for suffix, power in COUNTS.items()},
-    "money": dict.fromkeys(("", "/h", "/hr", "/hour", "usd", "usd/h"), Fraction(1)),
+    "money": dict.fromkeys(
+        ("", "/h", "/hr", "/hour", "usd", "usd/h", "$/h", "$/hr", "$/hour"), Fraction(1)
+    ),
 }
 """Scale to the SI unit by typed unit, by kind."""
 

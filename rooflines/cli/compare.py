@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import polars as pl
 
-from rooflines.answers.completion import complete
+from rooflines.answers.completion import complete, complete_training
 from rooflines.answers.corrections import CommandLine
 from rooflines.answers.explain import answered
 from rooflines.answers.name_search import check_chip
@@ -23,6 +23,7 @@ from rooflines.cli import output
 from rooflines.cli.chips import BANDWIDTH, CAPACITY, PEAK
 from rooflines.cli.explain import QuestionCommand, answer_output, answered_line, echo_notes
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.models.architecture import TRAIN
 from rooflines.results.catalogue_frames import chip_numbers
 from rooflines.solvers.threshold_frames import sweep_thresholds
 
@@ -108,7 +109,10 @@ def _models(question: Question, catalogues: QuestionCatalogues) -> output.Printe
     frames, screens = list[pl.DataFrame](), list[str]()
     for model in [question.model, *question.other_models]:
         single = replace(question, model=model, sizes={**question.sizes}, splits=[*question.splits])
-        complete(single, catalogues)
+        if single.options.get("phase") == TRAIN:
+            complete_training(single, {})
+        else:
+            complete(single, catalogues)
         frame, screen, *_ = answer_output(answered(single, catalogues))
         frames.append(frame)
         screens.append(str(screen))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import polars as pl
 
+from rooflines.answers.cache_answer import asks_cache, cache_cases
 from rooflines.answers.case_table import Cases
 from rooflines.answers.chip_answer import chip_cases, names_chips_alone
 from rooflines.answers.completion import complete, complete_training, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
+from rooflines.answers.kernel_question import missing_sizes as missing_kernel_sizes
 from rooflines.answers.kernel_question import parse_kernel_words
 from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
@@ -182,6 +185,9 @@ def known_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 A = TypeVar("A")
 
+USUAL_CHIP = "h100-sxm"
+"""Chip of a question about the intensity alone."""
+
 FIRST = """Type a question, such as:
   rooflines explain h100 128x8192x8192 bf16
   rooflines explain 8xh100 llama-3.1-70b B=64 S=8k
@@ -283,7 +289,17 @@ def _kernel_answer(
         problem = f"is no option of a kernel such as {question.subject}"
         raise RooflinesError(names, problem, "leave it out")
     merged = with_overrides(question, catalogues, settings, None)
-    answer = kernel_cases(question, merged, options, bound=bound)
+    try:
+        answer = kernel_cases(question, merged, options, bound=bound)
+    except RooflinesError as error:
+        given = {name: value for name, value in options.items() if value is not None}
+        whole = CommandLine((*words, *missing_kernel_sizes(question)), given)
+        retried = parse_kernel_words(whole.words, catalogues.chips, options)
+        if whole.words != words and retried is not None:
+            with suppress(RooflinesError):
+                kernel_cases(retried, merged, options, bound=bound)
+                with_correction(error, whole.text(EXPLAIN))
+        raise
     for note in dict.fromkeys(question.notes):
         click.echo(note, err=True)
     return answer_output(answer)
@@ -320,6 +336,11 @@ def answer_line(
     with all_mistakes(question):
         if "operation" in keys:
             question.take("operation", keys["operation"])
+        if _asks_intensity(question):
+            question.chips.append(USUAL_CHIP)
+            question.notes.append(
+                f"on {USUAL_CHIP}, where no chip is typed; the intensity is that of every chip"
+            )
         typed = question.options.keys() - {"phase", "calibration"}
         _check_options({**keys, **dict.fromkeys(typed)}, of_a_model=question.model is not None)
         keys.pop("operation", None)
@@ -332,6 +353,8 @@ def answer_line(
             keys["sharding"] = _long_form(keys["sharding"])
         if not keys and names_chips_alone(question):
             return question, chip_cases(question, catalogues)
+        if asks_cache(question) and not keys:
+            return question, cache_cases(question)
         if _is_open(question, keys):
             complete(question, catalogues, keys)
         elif question.model is not None and _trains(question, keys) and not question.mistakes:
@@ -339,6 +362,12 @@ def answer_line(
         elif question.model is not None and not question.product:  # another mistake is said
             question.sizes |= missing_sizes(question, {**question.options, **keys})
         return question, answered(question, catalogues, bound=bound, **keys)
+
+
+def _asks_intensity(question: Question) -> bool:
+    """Check for a question about an operation's intensity that names no chip."""
+    tokens = {token.lower() for token in question.tokens}
+    return question.model is None and not question.chips and "intensity" in tokens
 
 
 def _is_open(question: Question, keys: Mapping[str, Any]) -> bool:

@@ -98,6 +98,8 @@ ANSWERED_BY = {
     "--measured 30ms judges a measured number": "mfu mbu",
     "type `rooflines explain h100 llama-3.1-70b B=64 S=8k tp8`; its first lines have TPOT and "
     "tokens/s, with `prefill` also TTFT": "estimate latency throughput tpot ttft perf speed time",
+    "type `rooflines kv llama-3.1-70b S=128k fp8`": "kv kv-cache kvcache cache",
+    "type `rooflines cheapest llama-3.1-70b isl=2k osl=500 tpot=40ms`": "cheapest",
     "type `rooflines compare h100 b200`; its line `critical B` has the batch from which on each "
     "is compute-bound": "critical batch ridge roofline intensity bound",
 }
@@ -224,6 +226,9 @@ def _with_command(words: list[str]) -> list[str]:
     """Words with the command that answers a question without one; a note says which."""
     if not words or words[0].startswith("-"):
         return words
+    head, space, sentence = words[0].partition(" ")
+    if space and head.lower() in (*ASKING, "compare", *ANOTHER_NAME):  # all in quotes
+        words = [head.lower(), sentence, *words[1:]]
     first, *rest = words
     if first == "measured" and rest and not rest[0].startswith("-"):
         if rest[0] in GROUPS["measured"] or close_to(rest[0], GROUPS["measured"]):

@@ -28,7 +28,8 @@ from rooflines.answers.word_forms import SERVE_COMMAND, key_name
 from rooflines.answers.word_groups import rewritten_word
 from rooflines.basics.errors import Mistakes, RooflinesError
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.quantities import quantity
+from rooflines.basics.quantities import measured_value, quantity
+from rooflines.basics.text import seconds
 from rooflines.cli.explain import (
     OF_BOTH,
     OF_MODELS,
@@ -253,6 +254,7 @@ def _answer(
         for key in (*SWEEP_OPTIONS, "price"):  # typed as words
             if key in question.options:
                 options.setdefault(key, question.options.pop(key))
+        _fill(question, options, catalogues)
         with Mistakes() as mistakes:
             for check in (_check_model, _check_chips, _check_lengths, _check_parts):
                 with mistakes.at():
@@ -267,6 +269,53 @@ def _answer(
         plan = fewest_chips_cases if is_open else serve_cases
         cases = plan(question, catalogues, request, split=split, bound=bound, **sweep_options)
         return question, cases, price
+
+
+LENGTHS = {"input": ("isl", "8192"), "output": ("osl", "1024")}
+"""Tokens of a request that none are typed for, and their keys."""
+
+NODE = "8"
+"""Chips of each kind where the cheapest deployment is sought among all kinds [1]."""
+
+
+def _fill(question: Question, options: dict[str, Any], catalogues: QuestionCatalogues) -> None:
+    """Add what a question leaves open; notes say so: lengths, and chips of the cheapest."""
+    if question.mistakes or question.sizes or question.model is None:
+        return
+    limit = question.options.get("measured", "")
+    if "tpot" not in options and "within" not in question.options and limit.endswith("/user"):
+        tpot_s = 1 / measured_value(question.options.pop("measured")).value
+        options["tpot"] = f"{tpot_s!r}s"
+        question.notes.append(f"{limit} is a limit: TPOT {seconds(tpot_s)}")
+    missing = {key: LENGTHS[key] for key in LENGTHS if key not in question.request}
+    if len(missing) == len(LENGTHS) and not question.chips and options.get("goal") != COST:
+        return
+    question.request |= {key: size for key, (_, size) in missing.items()}
+    if missing:
+        text = " ".join(f"{word}={size}" for word, size in missing.values())
+        question.notes.append(f"{text}, where none is typed")
+    if options.get("goal") != COST:
+        return
+    if question.chips:
+        _leave_out_unpriced(question, options, catalogues)
+        return
+    chips = {name: chip for name, chip in catalogues.chips.items() if chip.base is None}
+    question.chips = [name for name, chip in chips.items() if chip.lowest_price()]
+    if "chips" not in options and question.count is None:
+        options["chips"] = NODE
+    question.notes.append("all chips with a dated price are compared, where none is typed")
+
+
+def _leave_out_unpriced(
+    question: Question, options: Mapping[str, Any], catalogues: QuestionCatalogues
+) -> None:
+    """Leave out chips without a price where others have one; a note says so."""
+    chips = {name: catalogues.chips.get(name) for name in question.chips}
+    unpriced = [name for name, chip in chips.items() if chip and not chip.lowest_price()]
+    if {"price"} & {*options, *question.options} or not 0 < len(unpriced) < len(chips):
+        return
+    question.chips = [name for name in question.chips if name not in unpriced]
+    question.notes.append(f"{', '.join(unpriced)}: no dated price, left out")
 
 
 def _check_model(question: Question, options: Mapping[str, Any]) -> None:
