@@ -132,13 +132,13 @@ def _keeps_meaning(
     chip_mistakes = [mistake for mistake in before.mistakes if mistake.error.where == "chip"]
     unknown = [name for name in before.chips if name not in chips]
     unknown += [mistake.word for mistake in chip_mistakes if not mistake.instead]
-    known = {name for name in before.chips if name in chips}
-    if not known <= {*after.chips} or not all(close_chips(name, chips) for name in unknown):
+    typed_chips = {name for name in before.chips if name in chips}
+    if not typed_chips <= {*after.chips} or not all(close_chips(name, chips) for name in unknown):
         return False
-    given, kept = (
+    typed_options, options_left = (
         {**q.options, **line.options} for q, line in ((before, typed), (after, corrected))
     )
-    numbers, rest = ({*options} & {*LIMITS} for options in (given, kept))
+    numbers, rest = ({*options} & {*LIMITS} for options in (typed_options, options_left))
     is_judged = {"within", "measured"}  # a time is either
     if not numbers - is_judged <= rest or len(numbers & is_judged) > len(rest & is_judged):
         return False

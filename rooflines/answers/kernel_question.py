@@ -374,7 +374,7 @@ def parse_kernel_words(
     return question
 
 
-def missing_sizes(question: KernelQuestion) -> list[str]:
+def missing_letters(question: KernelQuestion) -> list[str]:
     """Sizes that a question about a kind lacks, as in the kind's example."""
     kind = question.kind
     if kind is None:
@@ -533,11 +533,11 @@ class _Words:
     def _letter(self, key: str) -> str | None:
         """Letter that a key means: as typed, in the other case, or by a library's name."""
         letters = self._letters()
-        others: Mapping[str, str] = GROUPED_LETTERS if self.grouped else {}
+        library_letters: Mapping[str, str] = GROUPED_LETTERS if self.grouped else {}
         if self.question.subject == CONVOLUTION:
-            others = CONVOLUTION_LETTERS
-        if key in letters or key in others:
-            return others.get(key, key) if key not in letters else key
+            library_letters = CONVOLUTION_LETTERS
+        if key in letters or key in library_letters:
+            return key if key in letters else library_letters[key]
         if key.lower() == "dim":
             return next((letter for letter in ("H", "D") if letter in letters), None)
         if key.upper() == "S" and "T" in letters and "S" not in letters:

@@ -17,8 +17,7 @@ from rooflines.answers.chip_answer import chip_cases, names_chips_alone
 from rooflines.answers.completion import complete, complete_training, missing_sizes
 from rooflines.answers.corrections import CommandLine, corrected_line, with_correction
 from rooflines.answers.explain import answered
-from rooflines.answers.kernel_question import missing_sizes as missing_kernel_sizes
-from rooflines.answers.kernel_question import parse_kernel_words
+from rooflines.answers.kernel_question import missing_letters, parse_kernel_words
 from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
@@ -293,7 +292,7 @@ def _kernel_answer(
         answer = kernel_cases(question, merged, options, bound=bound)
     except RooflinesError as error:
         given = {name: value for name, value in options.items() if value is not None}
-        whole = CommandLine((*words, *missing_kernel_sizes(question)), given)
+        whole = CommandLine((*words, *missing_letters(question)), given)
         retried = parse_kernel_words(whole.words, catalogues.chips, options)
         if whole.words != words and retried is not None:
             with suppress(RooflinesError):
