@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from rooflines.measured.timing_sets import MeasuredSet
     from rooflines.models.engine_rules import Engine
     from rooflines.models.model import Model
+    from rooflines.traces.trace_sets import TraceSet
 
 DEFAULT_CONFIG = CONFIG_DIR / "config.yaml"
 
@@ -86,6 +87,7 @@ class Config:
         chips: All chips by id: the catalogue's and the config's own.
         calibrations: Shipped calibrations, and those in the config's files, which win.
         engines: Serving engines by id: the catalogue's, and the config's own, which win.
+        traces: Traces by name.
         charts: The charts to draw, all choices made.
         formats: Picture formats.
         site: Texts and links on the site, without empty ones.
@@ -102,6 +104,7 @@ class Config:
     site: Mapping[str, str]
     plain: JSON
     engines: Mapping[str, Engine] | None = None
+    traces: Mapping[str, TraceSet] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Its sweeps, a line each, and its number of charts."""
@@ -232,7 +235,8 @@ def _checked(
         RooflinesError: All mistakes in its form or, if there are none, all others.
     """
     top, form_chips = _form(content)
-    if needs_sweeps and not (top.sweeps or top.model_sweeps or top.measurements):
+    has_content = top.sweeps or top.model_sweeps or top.measurements or top.traces
+    if needs_sweeps and not has_content:
         problem = "has no sweeps, so there is nothing to compute"
         raise RooflinesError("", problem, "describe one under `sweeps:`")
     unlikely = _doubts(top, form_chips)
@@ -247,6 +251,8 @@ def _checked(
         kernel_sweeps = _kernel_sweeps(every)
         with mistakes.at("measurements") as part:
             measurements = _measurements(top, chips, fitted, folder, part)
+        with mistakes.at("traces") as part:
+            traces = _traces(top, chips, folder, part)
         with mistakes.at("charts"):
             named = {*top.sweeps, *top.model_sweeps, *top.measurements}
             refused = named - {*every, *measurements}
@@ -267,6 +273,7 @@ def _checked(
         site,
         _plain(content),
         all_engines(top.engines) if top.engines else None,
+        traces,
     )
     return config, unlikely
 
@@ -419,6 +426,18 @@ def _measurements(
                 path = named_file(folder, config.file)
             sets[name] = checked_set(name, config, path, catalogues)
     return sets
+
+
+def _traces(
+    top: ConfigFile, chips: Mapping[str, Chip], folder: Path, mistakes: Mistakes
+) -> dict[str, TraceSet]:
+    """The valid traces."""
+    if not top.traces:
+        return {}
+    # Imported here: only a config with traces needs their readers.
+    from rooflines.traces.trace_sets import checked_traces  # noqa: PLC0415
+
+    return checked_traces(top.traces, chips, folder, mistakes)
 
 
 def _own_chips(entries: Any) -> dict[str, Chip]:  # noqa: ANN401, any YAML value

@@ -85,6 +85,10 @@ def _expected(config: Config) -> str:
         *_chartless(config),
         *_notes(config),
         *_timings(config),
+        *(
+            f"{name}: a trace, {counted(len(trace.paths), 'file')}"
+            for name, trace in config.traces.items()
+        ),
         *skipped_reasons(api.skipped(config).to_dicts()),
     ]
     return "\n".join(lines)

@@ -32,6 +32,7 @@ from rooflines.config.lists import (
 from rooflines.config.measurement_fields import MeasurementConfig  # noqa: TC001, the same
 from rooflines.config.model_fields import ModelSweepConfig  # noqa: TC001, the same
 from rooflines.config.sweep_fields import SweepKeys
+from rooflines.config.trace_fields import TraceConfig  # noqa: TC001, the same
 from rooflines.dictionary.columns import CORE_METRICS, METRICS
 from rooflines.hardware.dtype_catalogue import NamedCombination
 from rooflines.hardware.entry_forms import Entry, Name, Positive, Share, Text
@@ -242,10 +243,10 @@ class SiteConfig(Entry):
 WITH_SWEEPS: Any = {
     "anyOf": [
         {"required": [key], "properties": {key: {"minProperties": 1}}}
-        for key in ("sweeps", "model-sweeps", "measurements")
+        for key in ("sweeps", "model-sweeps", "measurements", "traces")
     ]
 }
-"""A config has a sweep of either kind, or timings."""
+"""A config has a sweep of either kind, timings, or traces."""
 
 
 class PathVars(Entry):
@@ -279,6 +280,9 @@ class ConfigFile(Entry):
     )
     measurements: dict[Name, MeasurementConfig] = Field(
         {}, description="sets of timings by name; each is compared with the model"
+    )
+    traces: dict[Name, TraceConfig] = Field(
+        {}, description="profilers' traces by name; each is laid on its bound"
     )
     calibrations: list[Text] = Field(
         [],

@@ -345,6 +345,7 @@ MEASURED_SUMMARY = _columns("measured-summary")
 MEASURED_SKIPPED = _columns("measured-skipped")
 KERNELS = _columns("kernels")
 TRACE_CALLS = _columns("trace-calls")
+TRACE_CHANGES = _columns("trace-changes")
 
 
 def measured_columns(names: Collection[str]) -> tuple[Column, ...]:
@@ -380,6 +381,7 @@ def column_records() -> list[dict[str, str]]:
         "measured-skipped": MEASURED_SKIPPED,
         "kernels": KERNELS,
         "trace-calls": TRACE_CALLS,
+        "trace-changes": TRACE_CHANGES,
     }
     return [
         {

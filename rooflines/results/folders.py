@@ -35,6 +35,12 @@ MEASURED_FOLDER = "measured"
 MEASURED_SUMMARIES = ("measured.csv", "measured-skipped.csv")
 """Errors of bound and estimates at the timings, and timings without a row."""
 
+TRACES_FOLDER = "traces"
+"""Calls of each trace as a table, and a folder with its screen and pictures."""
+
+TRACE_CHANGES_FILE = "trace-changes.csv"
+"""Groups and idle times that changed between two traces."""
+
 CHARTS = "charts"
 """Charts, one folder per family."""
 

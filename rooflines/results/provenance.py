@@ -16,7 +16,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.hardware.chip_catalogue import chip_sources
 from rooflines.results import records
 from rooflines.results.atomic import LEFTOVER
-from rooflines.results.folders import FOLDERS, MEASURED_FOLDER
+from rooflines.results.folders import FOLDERS, MEASURED_FOLDER, TRACES_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,6 +38,7 @@ class Origin:
         sweeps: Config, catalogue entries with sources, and dtypes behind the numbers, by sweep.
         measurements: Config, entries and dtypes behind timings, their file with its digest, and
             the method, by set.
+        traces: Config, files with their digests, and chip behind traces, by name.
         charts: Charts in the file, as specified to their job.
         sha256: Digest now; empty for folders.
         models: Documents with the models' architectures, by model.
@@ -53,6 +54,7 @@ class Origin:
     sha256: str = ""
     models: Mapping[str, str] = field(default_factory=dict)
     measurements: Mapping[str, Any] = field(default_factory=dict)
+    traces: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """Whole origin as YAML."""
@@ -61,6 +63,7 @@ class Origin:
             "sweeps": dict(self.sweeps),
             "models": dict(self.models),
             "measurements": dict(self.measurements),
+            "traces": dict(self.traces),
         }
         if self.sweeps or self.measurements:
             parts["sources"] = self.sources()
@@ -195,13 +198,18 @@ def _origin_from_record(path: Path, digest: str, output: Path, record: records.R
         digest,
         _model_sources(spec, sweeps),
         measurements,
+        {recipe["trace"]: recipe for recipe in recipes if "trace" in recipe},
     )
+
+
+RECIPE_KINDS = ("sweeps", "measurements", "traces")
+"""Keys of a spec with recipes."""
 
 
 def _recipes(home: Path | None, record: records.Record) -> list[Any]:
     """Recipes of sweeps and timings behind an output: in its record, or in those of its inputs."""
     spec = record.spec
-    recipes = [*spec.get("sweeps", []), *spec.get("measurements", [])]
+    recipes = [recipe for kind in RECIPE_KINDS for recipe in spec.get(kind, [])]
     recipes += [spec] if "sweep" in spec else []
     names = spec.get("inputs", []) if home and not recipes else []
     inputs = (records.record_of(home, home / name) for name in names if home)
@@ -295,7 +303,7 @@ def check_results(results: str | Path) -> Iterator[tuple[Path, str | None]]:
     recorded = {
         file for output in outputs if output.exists() for file in records.files_in(output).values()
     }
-    for folder in (*FOLDERS, MEASURED_FOLDER, "charts"):
+    for folder in (*FOLDERS, MEASURED_FOLDER, TRACES_FOLDER, "charts"):
         for file in sorted((home / folder).rglob("*")):
             temporary = any(fnmatch(part, LEFTOVER) for part in file.parts)
             if (

@@ -27,6 +27,8 @@ from rooflines.results.folders import (
     SUMMARY_FILE,
     TABLES_FOLDER,
     THRESHOLDS_FILE,
+    TRACE_CHANGES_FILE,
+    TRACES_FOLDER,
     WORKBOOK,
 )
 from rooflines.run.code_digests import catalogue_digest, code_digest, file_digest
@@ -55,8 +57,10 @@ def plan(config: Config) -> Plan:
     solved = [*_thresholds(sweeps, recipes, solved_parts)]
     timings, lists = [*_timings(config)], _lists(sweeps, recipes, parts, solved)
     errors, charts = [*_errors(config, timings)], [*_charts(config, [*parts, *timings, *solved])]
-    site = _site(config, parts, {"charts": charts, "measured": errors, "timings": timings}, solved)
-    return Plan((*parts, *solved_parts, *solved, *lists, *timings, *errors, *charts, site))
+    traces = [*_traces(config)]
+    read = {"charts": charts, "measured": errors, "timings": timings, "traces": traces}
+    site = _site(config, parts, read, solved)
+    return Plan((*parts, *solved_parts, *solved, *lists, *timings, *errors, *traces, *charts, site))
 
 
 def _parts(config: Config) -> Iterator[Output]:
@@ -185,6 +189,37 @@ def _errors(config: Config, timings: Sequence[Output]) -> Iterator[Output]:
     for path in MEASURED_SUMMARIES if timings else ():
         job = "run.measured_jobs.write_measured_summary"
         yield Output.create(path, job, content, {"tables": timings})
+
+
+def _traces(config: Config) -> Iterator[Output]:
+    """Traces: calls as a table, screen and pictures of each, and comparisons."""
+    catalogues = catalogue_digest(["chips.yaml", "dtypes.yaml", "models.yaml", "calibrations.yaml"])
+    tables: dict[str, Output] = {}
+    for name, trace in config.traces.items():
+        content = {"traces": [trace.recipe()], "catalogues": catalogues}
+        job = "run.trace_jobs.write_trace"
+        tables[name] = Output.create(f"{TRACES_FOLDER}/{name}.parquet", job, content)
+        yield tables[name]
+        yield Output.create(f"{TRACES_FOLDER}/{name}", job, content)
+    pairs = [
+        (trace.config.before, name)
+        for name, trace in config.traces.items()
+        if trace.config.before is not None
+    ]
+    if pairs:
+        listed = [
+            {"before": before, "after": after, "tables": _paths([tables[before], tables[after]])}
+            for before, after in pairs
+        ]
+        yield Output.create(
+            TRACE_CHANGES_FILE,
+            "run.trace_jobs.write_trace_changes",
+            {"pairs": listed},
+            {"tables": [*{name: tables[name] for pair in pairs for name in pair}.values()]},
+            rule="trace_changes",
+            meaning="operators and idle times of two traces before and after a change, whose sums "
+            "are the spans. Only with `before` in `traces`",
+        )
 
 
 def _charts(config: Config, numbers: Sequence[Output]) -> Iterator[Output]:

@@ -36,6 +36,9 @@ POLICY = (
 )
 """Content security policy of all pages: no requests to other hosts, no inline scripts."""
 
+TRACES = "traces.html"
+"""Page on traces, where the config has some."""
+
 PAGES = ("index.html", "charts.html", "chips.html", "data.html", "method.html")
 """Pages: names of templates and files."""
 
@@ -54,6 +57,7 @@ def pages(  # noqa: PLR0913, what the pages show
     tables: Sequence[JSON],
     config: bool,
     measured: Sequence[Path],
+    traces: Sequence[JSON] = (),
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
 
@@ -67,6 +71,7 @@ def pages(  # noqa: PLR0913, what the pages show
         tables: Tables at the site's address `tables`: `sweep`, `rows`, `columns` and `files`.
         config: The site has the config as a file.
         measured: Errors at the run's timings, as in `write_site`.
+        traces: Traces, from `trace_views`.
 
     Yields:
         File name and HTML of each page.
@@ -98,9 +103,15 @@ def pages(  # noqa: PLR0913, what the pages show
             "tables": tables,
             "address": site.get("tables", "").rstrip("/"),
         },
+        TRACES: {"traces": traces},
     }
-    shared = {"policy": POLICY, "version": __version__, "site": site}
-    for page in PAGES:
+    shared = {
+        "policy": POLICY,
+        "version": __version__,
+        "site": site,
+        "has_traces": bool(traces),
+    }
+    for page in (*PAGES, *([TRACES] if traces else [])):
         yield page, TEMPLATES.get_template(page).render(**shared, **page_values.get(page, {}))
 
 

@@ -40,6 +40,7 @@ from rooflines.site.data_package import package_files
 from rooflines.site.data_page import threshold_data
 from rooflines.site.explorer import IN_EXPLORER, MATMULS, doubles, explorer_files
 from rooflines.site.pages import pages
+from rooflines.site.trace_page import trace_files, trace_views
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -89,7 +90,7 @@ def write_site(
         folder: The folder to write.
         inputs: Files and folders: `charts`, families in list order, each with
             `index.json`; `thresholds` and `models`, thresholds for operations and for whole models;
-            `measured`, those of `MEASURED_SUMMARIES`, and `timings`, if there are any.
+            `measured`, those of `MEASURED_SUMMARIES`, `timings` and `traces`, if there are any.
         state: Folder for data that the next run reuses if their inputs are equal; None: none.
     """
     content = json.loads(spec)
@@ -126,6 +127,7 @@ class _Writer:
         self.tables: Sequence[JSON] = spec.get("tables", ())
         (thresholds,), models = inputs["thresholds"], inputs["models"]
         self.families, self.measured = inputs["charts"], inputs["measured"]
+        self.traces = inputs.get("traces", ())
         self.about = metadata_of(thresholds)
         self.frame = read_parquet(thresholds)
         self.listed = threshold_data(self.frame, self.about["columns"])
@@ -175,6 +177,7 @@ class _Writer:
         """Yield the pages and errors at timings."""
         for path in self.measured:
             yield f"data/{path.name}", path.read_bytes()
+        yield from trace_files(self.traces)
         rendered = pages(
             self.site,
             charts=self.charts,
@@ -185,6 +188,7 @@ class _Writer:
             tables=self.tables,
             config=self.config is not None,
             measured=self.measured,
+            traces=trace_views(self.traces),
         )
         for name, page in rendered:
             yield name, page.encode()

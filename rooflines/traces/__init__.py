@@ -20,5 +20,6 @@ kernels, `model_step` has the work of a model's groups, `model_layers` lays kern
 
 Answer: `trace_calls` groups activities by call, `span_parts` adds up the parts of the span, and
 `laid_traces` joins all. `call_frames` are its tables, `trace_screen` its text, `trace_json` JSON.
-`rank_waits` compares ranks, `trace_changes` a run before and after a change.
+`rank_waits` compares ranks, `trace_changes` a run before and after a change. `trace_sets` are the
+traces that a config names.
 """

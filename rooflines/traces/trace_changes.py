@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 GROUP_KEYS = ("op", "shape")
 
+CHANGE_COLUMNS = (*GROUP_KEYS, "calls_before", "calls_after", "before_s", "after_s", "change_s")
+CHANGE_ORDER = (pl.col("change_s").abs(), *GROUP_KEYS)
+"""Columns of a comparison, and its order: the largest change first."""
+
 SHOWN_GROUPS = 12
 """Groups that are listed [1]."""
 
@@ -41,20 +45,64 @@ def change_frame(before: LaidTrace, after: LaidTrace) -> pl.DataFrame:
         `op`, `shape`; calls and owned time in both, 0 where a group lacks [1, s]; and
         `change_s`, after less before [s].
     """
+    return _grouped_changes(call_frame(before), call_frame(after))
+
+
+def _grouped_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Groups in two call tables, as `change_frame` has them."""
     sides = [
-        call_frame(laid)
-        .group_by(*GROUP_KEYS)
-        .agg(pl.len().cast(pl.Int64).alias(f"calls_{side}"), pl.col("seconds").sum().alias(side))
-        for laid, side in ((before, "before_s"), (after, "after_s"))
+        calls.group_by(*GROUP_KEYS).agg(
+            pl.len().cast(pl.Int64).alias(f"calls_{side}"), pl.col("seconds").sum().alias(side)
+        )
+        for calls, side in ((before, "before_s"), (after, "after_s"))
     ]
     first, second = sides
     return (
         first.join(second, on=GROUP_KEYS, how="full", coalesce=True)
         .with_columns(pl.selectors.numeric().fill_null(0))
         .with_columns(change_s=pl.col("after_s") - pl.col("before_s"))
-        .sort([pl.col("change_s").abs(), *GROUP_KEYS], descending=[True, False, False])
         .rename({"calls_before_s": "calls_before", "calls_after_s": "calls_after"})
+        .select(*CHANGE_COLUMNS)
+        .sort(*CHANGE_ORDER, descending=[True, False, False])
     )
+
+
+IDLE = {
+    "idle_host_s": "idle: the host had not launched the next kernel",
+    "idle_call_s": "idle: the launch was running",
+    "idle_device_s": "idle: queued, or a break",
+}
+"""Idle times of calls, as rows beside the groups."""
+
+
+def table_changes(before: pl.DataFrame, after: pl.DataFrame) -> pl.DataFrame:
+    """Groups and idle times in two call tables, those that changed most first.
+
+    The sums of `before_s`, `after_s` and `change_s` are both spans and their change.
+
+    Args:
+        before: The first call table.
+        after: The second call table.
+
+    Returns:
+        `op`, `shape`, `calls_before`, `calls_after` [1], `before_s`, `after_s` and `change_s` [s].
+    """
+    idle_rows = [
+        {
+            "op": words,
+            "shape": "",
+            "calls_before": 0,
+            "calls_after": 0,
+            "before_s": before[column].sum(),
+            "after_s": after[column].sum(),
+        }
+        for column, words in IDLE.items()
+    ]
+    groups = _grouped_changes(before, after)
+    idle = pl.DataFrame(idle_rows, schema={**groups.schema}).with_columns(
+        change_s=pl.col("after_s") - pl.col("before_s")
+    )
+    return pl.concat([groups, idle]).sort(*CHANGE_ORDER, descending=[True, False, False])
 
 
 def change_text(before: LaidTrace, after: LaidTrace) -> str:
