@@ -2,9 +2,11 @@
 
 import json
 
+import polars as pl
 import pytest
-from traced import matmul, write_trace
+from traced import event, kernel, launch, matmul, write_trace
 
+from rooflines.answers.explain import explain_model
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.main import run
 from rooflines.fits.calibration_files import shipped_calibrations
@@ -19,6 +21,7 @@ from rooflines.traces.captures import captured_graphs, join_capture
 from rooflines.traces.kernel_names import kernel_kind
 from rooflines.traces.laid_traces import lay_trace
 from rooflines.traces.model_calls import SeenSizes, auto_model, model_calls
+from rooflines.traces.model_estimates import step_times
 from rooflines.traces.model_layers import fitted_names, lay_step
 from rooflines.traces.model_step import ModelStep, step_sums
 from rooflines.traces.trace_records import (
@@ -446,3 +449,51 @@ def test_attention_in_several_kernels_has_a_bound_as_one():
 def test_a_softmax_over_other_scores_is_no_attention():
     assert unfused_attention(attention_calls(scores=(2, 128, 64)), rates()) == []
     assert unfused_attention(attention_calls()[1:], rates()) == []
+
+
+# ------------------------------------------------------------ estimates of groups
+
+
+def test_groups_of_a_decode_step_have_the_estimate_of_explain():
+    sums = step_sums(DECODE)
+    assert sums
+    times = step_times(load("qwen3-8b"), "h100-sxm", 1, sums)
+    answer = explain_model("h100-sxm", "qwen3-8b", B=32, S=1025)
+    terms = {term["group"]: term["t_estimate_s"] for term in answer.terms}
+    assert {"attention", "qkv", "o", "gate-up", "down", "unembed"} <= times.keys()
+    assert {name: times[name].seconds for name in times} == {name: terms[name] for name in times}
+    assert times["attention"].calibration == "h100-sxm/vllm"
+
+
+def test_collectives_are_no_part_of_a_groups_estimate():
+    sums = step_sums(DECODE)
+    assert sums
+    times = step_times(load("qwen3-8b"), "h100-sxm", 2, sums)
+    answer = explain_model("h100-sxm", "qwen3-8b", B=32, S=1025, split="tp2")
+    (term,) = (term for term in answer.terms if term["group"] == "o")
+    assert term["collectives_estimate_s"] > 0
+    assert times["o"].seconds == term["t_estimate_s"] - term["collectives_estimate_s"]
+
+
+def test_steps_that_mix_prompts_and_decodes_have_no_estimate():
+    mixed = step_sums(
+        StepTokens(TokenSums(1, 512, 512, 512**2, 512**2), TokenSums(8, 8, 8000, 8, 8000))
+    )
+    assert mixed
+    assert step_times(load("qwen3-8b"), "h100-sxm", 1, mixed) == {}
+
+
+def test_time_above_the_bound_of_a_graph_splits_by_its_models_estimate(tmp_path):
+    events = [launch(1, 50.0, name="cudaGraphLaunch")]
+    for place, name in enumerate([*LAYER * 36, *HEAD]):
+        events.append(kernel(name, 1, 100.0 + 1000.0 * place, 1000.0))
+    events.append(event("user_annotation", STEP, 0.0, 1000.0 * len(events)))
+    laid = lay_trace(write_trace(tmp_path / "graph.json", events), model="qwen3-8b")
+    split = laid.library
+    assert split is not None
+    assert split.kinds == ("attention", "matmul")
+    assert split.calls == 36 * 5 + 1
+    calls = call_frame(laid).filter(pl.col("t_estimate_s").is_not_null())
+    assert set(calls["op"]) == {"attention", "qkv", "o", "gate-up", "down", "unembed"}
+    above_s = (calls["seconds"] - calls["t_lower_s"]).sum()
+    assert split.library_s + split.run_s == pytest.approx(above_s)

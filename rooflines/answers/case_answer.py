@@ -449,7 +449,7 @@ def _serving_answer(
         common: Fields that every answer has.
     """
     chip, extents = sweep.chips[case.chip], case.extents(step)
-    kernels = _kernels(sweep)
+    kernels = step_kernels(sweep)
     moe, experts = case.model.shape.moe, None
     if moe is not None:
         tokens = step.B * step.T * token_share(case.sharing.split)
@@ -572,7 +572,7 @@ def _training_answer(
         case: That case.
         common: Fields that every answer has.
     """
-    groups, fit = _kernels(sweep), case.fit
+    groups, fit = step_kernels(sweep), case.fit
     for group in groups:  # how often the kernel runs on a chip, in the mean of all stages
         group["count"] *= group["runs"] / case.keys["pp"]
     fits = {f"{name} {LEFT_OUT}": fit for name in common["softwares"] if fit}
@@ -589,7 +589,7 @@ def _training_answer(
     )
 
 
-def _kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
+def step_kernels(sweep: ModelSweep) -> list[dict[str, Any]]:
     """Kernels in the row, without its keys and sizes."""
     names = [column.name for column in sweep.layer_columns]
     return KernelTable(sweep).frame().select(names[names.index("group") :]).collect().to_dicts()

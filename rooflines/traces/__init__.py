@@ -16,7 +16,8 @@ says why a call beats its bound.
 
 Without shapes: `captures` takes operators from a graph's capture. `kernel_names` tells kinds of
 kernels, `model_step` has the work of a model's groups, `model_layers` lays kernels on them, and
-`model_calls` makes calls of that. `trace_timings` are matmuls for calibrations.
+`model_calls` makes calls of that; `model_estimates` estimates them. `trace_timings` are matmuls
+for calibrations.
 
 Answer: `trace_calls` groups activities by call, `span_parts` adds up the parts of the span, and
 `laid_traces` joins all. `call_frames` are its tables, `trace_screen` its text, `trace_json` JSON.

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.hardware.entries import Chip
+    from rooflines.traces.model_calls import ModelMatch
     from rooflines.traces.trace_records import Trace
 
 MIN_COVERED = 0.85
@@ -56,6 +57,8 @@ class LaidTrace:
         calls: All calls, with their bounds.
         parts: Span parts by device.
         lines: Sentences on a model, a capture, or ranks.
+        match: Model laid on it; None: none.
+        tp: Chips that share each layer of the model [1].
     """
 
     trace: Trace
@@ -65,6 +68,8 @@ class LaidTrace:
     calls: Sequence[BoundedCall]
     parts: Mapping[str, SpanParts]
     lines: list[str] = field(default_factory=list)
+    match: ModelMatch | None = None
+    tp: int = 1
 
     @property
     def name(self) -> str:
@@ -141,13 +146,20 @@ class LaidTrace:
             return {}
         calls = [bounded.call for bounded in self.compared]
         catalogues = Catalogues(chip_entries(), dtype_entries(), shipped_calibrations())
-        return library_times(calls, self.rates, catalogues)
+        times = library_times(calls, self.rates, catalogues)
+        if self.match is not None:
+            # Imported here: only a trace with a model asks a question about it.
+            from rooflines.traces.model_estimates import group_times  # noqa: PLC0415
+
+            match = self.match
+            times |= group_times(calls, match.model, self.rates.name, self.tp, match.sums)
+        return times
 
     @cached_property
     def library(self) -> LibrarySplit | None:
         """Time above the bound: what a good library needs, and what this run adds.
 
-        None: no calibration covers a matmul in the trace.
+        None: no calibration covers a call in the trace.
         """
         if self.rates is None:
             return None
@@ -217,6 +229,7 @@ def lay_trace(  # noqa: PLR0913, the options
     """
     trace = prepared_trace(path)
     lines = []
+    match: ModelMatch | None = None
     if capture is not None:
         lines.append(join_capture(trace, read_trace(capture)).note)
     calls = trace_calls(trace)
@@ -228,4 +241,4 @@ def lay_trace(  # noqa: PLR0913, the options
     accounts = device_accounts(trace)
     bounded = bound_calls(calls, rates)
     parts = span_parts(bounded, accounts)
-    return LaidTrace(trace, named, rates, accounts, bounded, parts, lines)
+    return LaidTrace(trace, named, rates, accounts, bounded, parts, lines, match, tp)

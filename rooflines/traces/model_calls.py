@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.traces.bound_times import TraceRates
     from rooflines.traces.model_layers import LayerKernels
+    from rooflines.traces.model_step import StepSums
     from rooflines.traces.trace_records import Activity, OperatorCost, Trace
 
 AUTO_MODEL = "auto"
@@ -66,6 +67,7 @@ class ModelMatch:
         differing: Group and shapes' FLOP over the model's, for each other matmul.
         reasons: Kernels that stay without a bound, by reason.
         skipped: Steps that the model was not laid on [1].
+        sums: Sums of the steps that it was laid on, by number.
     """
 
     model: Model
@@ -75,6 +77,7 @@ class ModelMatch:
     differing: list[tuple[str, float]] = field(default_factory=list)
     reasons: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
+    sums: dict[int, StepSums] = field(default_factory=dict)
 
     @property
     def shards(self) -> int | None:
@@ -172,6 +175,7 @@ def model_calls(  # noqa: PLR0913, the parts of a trace with a model
             refusal = error
             match.skipped += 1
             continue
+        match.sums[index] = sums
         match.layers += laid.layers
         match.fitting += laid.fitting
         match.reasons += laid.reasons

@@ -266,8 +266,11 @@ def _library(laid: LaidTrace) -> Iterator[str]:
     split = laid.library
     if split is not None:
         above = seconds(split.library_s + split.run_s)
+        subject = counted(split.calls, "matmul")
+        if split.kinds != ("matmul",):
+            subject = f"{counted(split.calls, 'call')} ({', '.join(split.kinds)})"
         yield (
-            f"library   {counted(split.calls, 'matmul')}, {above} above their bound: a good "
+            f"library   {subject}, {above} above their bound: a good "
             f"library needs {seconds(split.library_s)} of it, this run adds {seconds(split.run_s)} "
             f"(calibration {', '.join(split.calibrations)})"
         )

@@ -51,6 +51,7 @@ class LibrarySplit:
         library_s: Part that a good library needs, too [s].
         run_s: Part that this run adds [s].
         calls: Calls with an estimate [1].
+        kinds: Their kinds, such as `matmul` and `attention`.
         above_s: Time above the bound of all calls [s].
         calibrations: Calibrations behind the estimates.
     """
@@ -60,6 +61,7 @@ class LibrarySplit:
     calls: int
     above_s: float
     calibrations: tuple[str, ...]
+    kinds: tuple[str, ...] = ("matmul",)
 
     @property
     def share(self) -> float:
@@ -172,7 +174,7 @@ def library_split(
         times: Times with a good library, from `library_times`.
     """
     library_s = run_s = above_s = 0.0
-    count, calibrations = 0, set[str]()
+    count, calibrations, kinds = 0, set[str](), set[str]()
     for call in calls:
         seconds = rates.seconds(call.cost) if call.cost is not None else None
         if seconds is None or seconds.network is not None:
@@ -186,6 +188,8 @@ def library_split(
             run_s += above_call_s - needed_s
             count += 1
             calibrations.add(times[id(call)].calibration)
+            kinds.add("" if call.cost is None else call.cost.kind)
     if not count:
         return None
-    return LibrarySplit(library_s, run_s, count, above_s, tuple(sorted(calibrations)))
+    names = tuple(sorted(calibrations)), tuple(sorted(kinds))
+    return LibrarySplit(library_s, run_s, count, above_s, *names)
