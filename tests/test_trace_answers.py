@@ -133,6 +133,34 @@ def test_the_table_has_the_dictionarys_columns_and_sums_to_the_span(eager):
     assert groups["seconds"].sum() == pytest.approx(frame["seconds"].sum())
 
 
+def one_step(number, begin):
+    """A step of matmuls, the third slow, that begins at a time [us]."""
+    events = [step(f"ProfilerStep#{number}", begin, 500.0)]
+    for n, length in enumerate((20.0, 20.0, 60.0, 20.0)):
+        place = begin + 100 * n
+        events += matmul(10 * number + n, place + 5, place + 30, length)
+    return events
+
+
+def test_a_trace_cut_at_a_step_has_the_rows_of_the_whole(tmp_path):
+    steps = [one_step(1, 0.0), one_step(2, 700.0)]
+    texts = {"whole": [*steps[0], *steps[1]], "first": steps[0], "second": steps[1]}
+    frames = {
+        name: call_frame(lay_trace(write_trace(tmp_path / f"{name}.json", events)))
+        for name, events in texts.items()
+    }
+    idle = ["idle_host_s", "idle_call_s", "idle_device_s"]
+    part = pl.concat([frames["first"], frames["second"]]).drop("trace", "step", "start_s", *idle)
+    assert part.equals(frames["whole"].drop("trace", "step", "start_s", *idle))
+    assert frames["whole"]["step"].to_list() == [0] * 4 + [1] * 4
+    gap_s = 700e-6 - (300e-6 + 20e-6)  # from the end of the fourth kernel to the fifth
+    idle_s = {
+        name: frame.select(pl.sum_horizontal(idle)).to_series() for name, frame in frames.items()
+    }
+    apart = pl.concat([idle_s["first"], idle_s["second"]])
+    assert (idle_s["whole"] - apart).to_list() == pytest.approx([0.0] * 4 + [gap_s] + [0.0] * 3)
+
+
 def test_a_screen_has_at_most_40_lines_of_130_characters(tmp_path):
     events = []
     for n in range(60):
