@@ -1,7 +1,7 @@
 """Public traces: totals to the nanosecond, work and bounds to a thousandth, or a reason.
 
 The folder that ROOFLINES_PUBLIC_DATA names has `traces/` with `values.csv`: a row a trace and its
-options.
+options; `python -m benchmarks.trace_totals` computes it anew.
 """
 
 import csv
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rooflines.traces.laid_traces import lay_trace
+from benchmarks.trace_totals import lay_public_trace
 
 FOLDER = Path(os.environ.get("ROOFLINES_PUBLIC_DATA", "")) / "traces"
 VALUES = FOLDER / "values.csv"
@@ -58,18 +58,7 @@ def name(row):
 
 @lru_cache(maxsize=2)
 def laid(trace, options):
-    words = options.split()
-    named = dict(word.split("=") for word in words if "=" in word)
-    models = [word for word in words if "=" not in word and word != "capture"]
-    return lay_trace(
-        str(FOLDER / trace),
-        named.get("chip"),
-        capture=str(FOLDER / trace.replace(".json", ".capture.json"))
-        if "capture" in words
-        else None,
-        model=models[0] if models else None,
-        tp=int(named.get("tp", 1)),
-    )
+    return lay_public_trace(FOLDER, trace, options)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=name)
