@@ -1,18 +1,23 @@
 """Traces in a config: what is refused, what the plan depends on, tables, comparison and page."""
 
 import json
+from urllib.parse import parse_qsl
 
 import polars as pl
 import pytest
 from example_trace import write_examples
+from traced import event, kernel, launch, write_trace
 
 from rooflines.basics.errors import RooflinesError
 from rooflines.loading import load_config
 from rooflines.results.folders import TRACE_CHANGES_FILE
 from rooflines.run.plan import plan
-from rooflines.run.trace_jobs import write_trace, write_trace_changes
+from rooflines.run.trace_jobs import explorer_address, write_trace_changes
+from rooflines.run.trace_jobs import write_trace as write_outputs
 from rooflines.site.pages import TEMPLATES
 from rooflines.site.trace_page import trace_files, trace_views
+from rooflines.traces.call_frames import call_frame
+from rooflines.traces.laid_traces import lay_trace
 
 CONFIG = """
 charts: []
@@ -33,7 +38,7 @@ def folder(tmp_path_factory):
     (results / "traces").mkdir(parents=True)
     for name in ("decode", "tuned"):
         table = f"traces/{name}.parquet"
-        write_trace(planned.spec(table), results / table, results / "traces" / name)
+        write_outputs(planned.spec(table), results / table, results / "traces" / name)
     write_trace_changes(planned.spec(TRACE_CHANGES_FILE), results / TRACE_CHANGES_FILE)
     return path
 
@@ -88,6 +93,33 @@ def test_a_changed_file_changes_what_its_job_depends_on(folder, tmp_path):
     ]
     assert digests[0] != digests[2]
     assert digests[1] == digests[3]
+
+
+def test_a_decode_step_of_a_model_opens_in_the_explorer(tmp_path):
+    layer = (
+        "rmsnorm",
+        "gemm_qkv",
+        "rope",
+        "flash_fwd",
+        "gemm_o",
+        "rmsnorm",
+        "gemm_up",
+        "gemm_down",
+    )
+    events = [launch(1, 50.0, name="cudaGraphLaunch")]
+    for place, name in enumerate([*layer * 36, "rmsnorm", "gemm_head"]):
+        events.append(kernel(name, 1, 100.0 + 1000.0 * place, 1000.0))
+    sums = "execute_32_context_0(sq0sk0sqsq0sqsk0)_generation_32(sq32sk32785sqsq32sqsk32785)"
+    events.append(event("user_annotation", sums, 0.0, 1000.0 * len(events)))
+    laid = lay_trace(write_trace(tmp_path / "graph.json", events), model="qwen3-8b")
+    address = explorer_address(laid, call_frame(laid)) or ""
+    state = dict(parse_qsl(address.partition("#")[2]))
+    step_s = laid.span_s - laid.total.break_ns / 1e9
+    assert state["measured"] == f"{step_s * 1e3:.6g}ms"
+    assert (state["chips"], state["model"], state["B"], state["S"]) == (
+        *("h100-sxm", "qwen3-8b"),
+        *("32", "1025"),
+    )
 
 
 @pytest.mark.parametrize(

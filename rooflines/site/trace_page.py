@@ -9,6 +9,7 @@ import polars as pl
 
 from rooflines.basics.files import read_csv
 from rooflines.basics.text import counted, seconds
+from rooflines.site.explorer import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -40,7 +41,8 @@ def trace_views(outputs: Sequence[Path]) -> list[JSON]:
             for picture in view["pictures"]
         ]
         rows = [] if changes is None else _change_rows(changes, view["name"])
-        views.append({**view, "pictures": pictures, "changes": rows})
+        explorer = view["explorer"] if view["model"] in MODELS else None
+        views.append({**view, "pictures": pictures, "changes": rows, "explorer": explorer})
     return views
 
 
