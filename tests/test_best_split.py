@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from itertools import product
 from typing import Any
 
 import pytest
@@ -12,7 +13,6 @@ from hypothesis import strategies as st
 from random_sweeps import check
 
 import rooflines
-from rooflines import models
 from rooflines.answers.best_split import best_splits, split_cases
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.answers.question_words import read_words
@@ -21,10 +21,8 @@ from rooflines.basics.text import percent
 from rooflines.fits.calibration_files import shipped_calibrations
 from rooflines.fits.estimate_band import estimate_band
 from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
-from rooflines.hardware.entry_forms import validate_entry
 from rooflines.models.library import models_of
 from rooflines.models.split import Split
-from rooflines.sweep.every_split import plans_of
 from rooflines.training.parallel_plan import TrainingPlan
 
 LLAMA = "llama-3.1-70b"
@@ -111,13 +109,13 @@ def test_a_screen_says_what_each_split_loses_by(capsys):
 
 def test_a_screen_has_the_best_twenty_splits_and_counts_the_others(capsys):
     words = "train", "h100-sxm", "llama-3.1-8b", "B=128", "S=8192", "--split", "auto"
-    asked = *words, "--chips", "16"
+    asked = *words, "--chips", "16", "--all", "--micro-batch", "1"
     screen, rows = said(capsys, *asked), json.loads(said(capsys, *asked, "--json"))["rows"]
     assert [line.split()[0] for line in screen.splitlines()[3:23]] == [
         row["split"] for row in rows[:20]
     ]
     large = sum(not row["fits"] for row in rows[20:])
-    rest = f"{len(rows) - 20} more splits, {large} of which do not fit"
+    rest = f"{len(rows) - 20} more plans, {large} of which do not fit"
     assert f"{rest}: --csv and --json have all." in screen.splitlines()
 
 
@@ -233,10 +231,9 @@ def test_a_sweep_has_the_rows_of_every_split():
 
 def test_rates_of_every_split_of_training_are_those_of_one_question_for_it():
     step: dict[str, Any] = {"chip": "h100-sxm", "model": "llama-3.1-8b", "B": 64, "S": 4096}
-    every = rooflines.best_splits(**step, chips=8, phase="train").to_dicts()
-    alone = rooflines.train(**step, split="tp2-dp4").row
+    among = rooflines.best_splits(**step, chips=8, phase="train").row(0, named=True)
+    alone = rooflines.train(**step, split=among["split"]).row
     rates = [name for name in alone if name.startswith("tokens_per_s")]
-    (among,) = (row for row in every if row["split"] == "tp2-dp4")
     assert rates
     assert [among[rate] for rate in rates] == [alone[rate] for rate in rates]
 
@@ -246,7 +243,7 @@ def test_splits_without_a_row_are_named_with_the_reason():
     asked = read_words(words, chip_entries())
     known = QuestionCatalogues(chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, phase="train")
-    assert "Left out: dp8, dp8-fsdp: B is no multiple of 8, dp * micro_batch." in found.notes
+    assert any(" 1 share B or S in no whole numbers" in note for note in found.notes)
     asked = read_words(("h100-sxm", "llama-3.1-70b", "S=8192", "bf16"), chip_entries())
     found = split_cases(asked, known, split="auto", chips=8, within=0.02)
     assert "Left out: tp1-dp8, tp2-dp4: no batch that fits meets the step time." in found.notes
@@ -330,19 +327,22 @@ def test_a_part_of_a_name_that_is_no_key_or_a_default_is_refused(part):
         TrainingPlan.keys_from_name(f"tp2-{part}")
 
 
-def test_every_split_without_a_row_is_counted_in_one_note():
+def test_every_layout_without_a_plan_is_counted_with_its_reason():
     asked = read_words(("h100-sxm", "llama-3.1-8b", "B=60", "S=8192", "bf16"), chip_entries())
     found = split_cases(
         asked, QuestionCatalogues(chip_entries()), split="auto", chips=24, phase="train"
     )
-    notes = [note for note in found.notes if note.startswith("Left out")]
-    assert not [note for note in found.notes if "left out" in note]
-    numbers = [re.match(r"Left out: (\d+) splits, such as", note) for note in notes]
-    plans = plans_of(models.load("llama-3.1-8b").shape, 24, validate_entry(TrainingPlan, {}))
-    plans += [plan.model_copy(update={"shard": "weights"}) for plan in plans if plan.dp > 1]
-    missing = {plan.name for plan in plans} - {row["split"] for row in found.rows}
-    assert len(notes) == 2
-    assert sum(int(match[1]) if match else 1 for match in numbers) == len(missing) > 2
+    (note,) = (note for note in found.notes if note.startswith("Left out"))
+    match = re.match(r"Left out of (\d+) layouts: (.*)\.", note)
+    assert match is not None
+    counts = [int(part.split()[0]) for part in match[2].split("; ")]
+    layouts = sum(
+        tp * pp * cp * dp == 24
+        for tp, pp, cp, dp in product(range(1, 25), repeat=4)
+        if 24 % tp == 24 % pp == 24 % cp == 24 % dp == 0
+    )
+    assert int(match[1]) == layouts == sum(counts) + len(found.rows)
+    assert len(counts) > 1
 
 
 def test_splits_within_the_held_out_error_are_called_a_tie():

@@ -160,14 +160,25 @@ def test_the_first_of_four_stages_holds_what_four_micro_batches_save():
     assert along("chips", SMALL, "h100-sxm", 64, 16_384, TWO, **plan)["critical"] == 8
 
 
+EVERY_LAYOUT: dict[str, Any] = {
+    "phase": "train",
+    "every": True,
+    "search": "cp",
+    "interleave": 1,
+    "micro_batch": 1,
+    "shard": "optimizer",
+    "recompute": "none",
+}
+"""Every layout once, with the other keys of a plan at their defaults."""
+
+
 @pytest.mark.parametrize(
     ("shard", "fitting", "best", "ms"),
     [("weights", 20, "dp8-fsdp", 4925.6), ("optimizer", 19, "cp2-dp4", 4308.7)],
 )
 def test_auto_finds_the_fastest_split_that_fits(shard, fitting, best, ms):
-    frame = rooflines.best_splits(
-        "h100-sxm", SMALL, B=64, S=8192, chips=8, phase="train", shard=shard
-    )
+    asked = {**EVERY_LAYOUT, "shard": shard, "by": "t_upper_s"}
+    frame = rooflines.best_splits("h100-sxm", SMALL, B=64, S=8192, chips=8, **asked)
     assert frame["fits"].sum() == fitting
     first = frame.row(0, named=True)
     assert first["split"] == best
@@ -394,7 +405,8 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
             times[row["split"]] = row["t_upper_s"]
             held.add((row["split"], row["fits"], row["footprint_bytes"]))
     try:
-        rows = rooflines.best_splits(chip, model, chips=chips, phase="train", **asked)
+        keys = {**EVERY_LAYOUT, "by": "t_upper_s", **asked}
+        rows = rooflines.best_splits(chip, model, chips=chips, **keys)
     except RooflinesError:
         assert not times
         return
@@ -403,13 +415,16 @@ def test_auto_ranks_plans_as_one_question_for_each(place, model, chips, sizes, o
     assert set(rows.select("split", "fits", "footprint_bytes").iter_rows()) == held
     misfits = rows["fits"].eq_missing(other=False)
     ranks = misfits, rows["t_upper_s"], rows["footprint_bytes"], rows["split"]
-    ranked = [*zip(*ranks, strict=True)]
+    ranked = [
+        (misfit, float(f"{time_s:.11e}"), float(f"{held:.11e}"), split)
+        for misfit, time_s, held, split in zip(*ranks, strict=True)
+    ]
     assert ranked == sorted(ranked)
 
 
 def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
     step: dict[str, Any] = {"B": 84, "S": 510, "shard": "gradients"}
-    frame = rooflines.best_splits("mi300x", "mixtral-8x7b", **step, chips=8, phase="train")
+    frame = rooflines.best_splits("mi300x", "mixtral-8x7b", chips=8, **{**EVERY_LAYOUT, **step})
     split = {"tp": 2, "pp": 4, "ep": 2}
     alone = rooflines.train("mi300x", "mixtral-8x7b", **step, split=split).row
     (among,) = (row for row in frame.to_dicts() if row["split"] == alone["split"])
@@ -418,9 +433,10 @@ def test_a_plan_alone_has_the_last_digit_that_it_has_among_all():
 
 
 def test_auto_gives_runs_of_layers_to_plans_with_stages():
-    step: dict[str, Any] = {"B": 8, "S": 1024, "chips": 4, "phase": "train"}
-    asked = partial(rooflines.best_splits, "h100-sxm", SMALL, **step)
-    plain, interleaved = asked(), asked(interleave=2)
+    step: dict[str, Any] = {**EVERY_LAYOUT, "B": 8, "S": 1024, "chips": 4}
+    plain, interleaved = (
+        rooflines.best_splits("h100-sxm", SMALL, **{**step, "interleave": runs}) for runs in (1, 2)
+    )
     assert all(runs == 1 + (pp > 1) for runs, pp in interleaved.select("interleave", "pp").rows())
     chips = ["tp", "pp", "cp", "dp"]
     assert {*plain.select(chips).rows()} == {*interleaved.select(chips).rows()}
@@ -430,7 +446,7 @@ def test_auto_gives_runs_of_layers_to_plans_with_stages():
 def test_the_flops_of_a_model_are_the_same_in_any_plan(dtypes):
     """MFU times the time is what they take at the peak: those of fp8 beside attention in bf16."""
     step: dict[str, Any] = {"B": 32, "S": 2048, "dtypes": dtypes, "chips": 4}
-    rows = rooflines.best_splits("b200", "llama-3.1-8b", **step, phase="train")
+    rows = rooflines.best_splits("b200", "llama-3.1-8b", **step, **EVERY_LAYOUT)
     assert {"pp2-dp2", "tp2-dp2", "dp4"} < set(rows["split"])
     for share in ("mfu", "mfu_full"):
         for suffix, column in (("", "t_lower_s"), ("_serial", "t_serial_s")):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import polars as pl
 
 from rooflines.answers.any_routing import mean_titles
 from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
+from rooflines.answers.best_plans import (
+    KEPT,
+    TIE_SHARE,
+    plan_ranks,
+    searched_keys,
+    searched_plans,
+)
 from rooflines.answers.case_answer import rows_of
 from rooflines.answers.case_table import USER_RATE, Cases, basis_notes, request_cases
 from rooflines.answers.phrases import price_notes, step_title
@@ -24,7 +31,7 @@ from rooflines.answers.routes import routes_of
 from rooflines.answers.step_answer import LEFT_OUT
 from rooflines.basics.errors import RooflinesError, at_path
 from rooflines.basics.numbers import number, whole
-from rooflines.basics.text import counted, percent, seconds
+from rooflines.basics.text import counted, percent, seconds, whole_percent
 from rooflines.config.axis_sizes import Sizes
 from rooflines.config.model_fields import AUTO, MAX_CHIPS, Targets
 from rooflines.evaluation.row_frames import StepTable
@@ -33,6 +40,7 @@ from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.split import Split
+from rooflines.solvers.plan_search import RANKS
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
@@ -42,11 +50,13 @@ from rooflines.theory.resources import RESOURCES
 from rooflines.training.parallel_plan import ZERO_STAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from rooflines.answers.best_plans import PlanReport
     from rooflines.answers.question import HasCatalogues, QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.models.model import Model
+    from rooflines.training.parallel_plan import TrainingPlan
 
 MAX_SHOWN = 20
 """Splits on a screen [1]."""
@@ -109,10 +119,11 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     phase: str = "decode",
     network: str | Sequence[str] | None = None,
     bound: bool = False,
+    keep: int | None = KEPT,
     config: HasCatalogues | None = None,
     **options: object,
 ) -> pl.DataFrame:
-    """Rank every split for a step over a number of chips.
+    """Rank every split for a step over a number of chips, in training the best plans.
 
     Args:
         chip: As in `explain_model`.
@@ -128,16 +139,25 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
         bound: True to let the bound decide.
+        keep: In training how many plans are found, each the best of its tp, pp, cp, dp and ep;
+            None: one of each that fits [1].
         config: As in `explain`.
-        **options: Others of `explain_model` or `train`; in training also `interleave`.
+        **options: Others of `explain_model` or `train`. In training also `interleave`, which like
+            `micro_batch`, `shard` and `recompute` is searched unless it is given; `search`, what
+            else is searched: `loss`, `offload`, or `cp` below 4,096 tokens per chip; `by`, the
+            time that ranks plans, `t_rank_s`, `t_serial_s` or `t_upper_s`; and `every`, True for
+            every plan in place of the best of each layout.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
         decides: the estimate where every split has one, else `t_serial_s`; with `bound`,
         `t_lower_s`. Splits without a batch within the time are left out. `note` has the
-        assumptions. In training the columns of a table of training, and `t_upper_s` decides; plans
-        with replicas are also there with sharded weights (FSDP), unless `shard` is given.
+        assumptions. In training the columns of a table of training, and `t_rank_s`, halfway from
+        `t_serial_s` to `t_upper_s`, which decides unless `by` names another; `tie` is true within
+        3 % of the first. Where no plan fits, one row: that with the least memory. With `bound`
+        every split has a row, with the other keys as given or their defaults, and those with
+        replicas also one with sharded weights (FSDP).
 
     Raises:
         RooflinesError: Something is invalid, or no split is possible.
@@ -146,10 +166,33 @@ def best_splits(  # noqa: PLR0913, the parts of a question
     question = model_question(chip, model, {"B": B, "S": S, "T": T}, dtypes, catalogues)
     links = network.split(",") if isinstance(network, str) else network
     options["phase"] = phase
-    frame, _, _ = _ranked(
-        question, catalogues, chips=chips, within=within, network=links, bound=bound, **options
+    ranked = _ranked(
+        question,
+        catalogues,
+        chips=chips,
+        within=within,
+        network=links,
+        bound=bound,
+        keep=keep,
+        **options,
     )
-    return frame
+    return ranked.rows
+
+
+class Ranked(NamedTuple):
+    """Ranked splits.
+
+    Attributes:
+        rows: As in `best_splits`.
+        sweep: The sweep over all splits.
+        basis: Time that decides.
+        report: What a search of training plans compared; None: there was none.
+    """
+
+    rows: pl.DataFrame
+    sweep: ModelSweep
+    basis: Basis
+    report: PlanReport | None = None
 
 
 def _ranked(  # noqa: PLR0913, the parts of a question
@@ -160,9 +203,10 @@ def _ranked(  # noqa: PLR0913, the parts of a question
     within: float | str | None = None,
     network: Sequence[str] | None = None,
     bound: bool = False,
+    keep: int | None = KEPT,
     **options: object,
-) -> tuple[pl.DataFrame, ModelSweep, Basis]:
-    """Ranked splits as in `best_splits`, the sweep over all splits, and what decides."""
+) -> Ranked:
+    """Ranked splits as in `best_splits`."""
     with at_path("chips"):
         number_of_chips = whole(chips, maximum=MAX_CHIPS)
     batch_given = "B" in {letter.upper() for letter in question.sizes}
@@ -173,24 +217,62 @@ def _ranked(  # noqa: PLR0913, the parts of a question
     elif not batch_given:
         longest = "" if trains else ", or a limit on the step time, such as --within 0.02"
         raise RooflinesError("sizes", "lack B", f"write B=64{longest}")
+    fixed = {key for key in options if options[key] is not None}
     runs = options.pop("interleave", None) if trains else None
+    by, every = options.pop("by", None), bool(options.pop("every", False))
+    on_request = searched_keys(options.pop("search", None))
+    layout = cast("Mapping[str, int] | None", options.pop("layout", None))
+    if not trains or bound:
+        _check_plans_searched(by, every=every, on_request=on_request, trains=trains)
     base_sweep = question_sweep(question, catalogues, **options)
     if base_sweep.rows > 1 or not isinstance(base_sweep, ModelSweep):
         raise RooflinesError("the question", "has several sizes or dtypes", "ask for one at a time")
     if runs is not None:
         base_sweep = _interleaved(base_sweep, runs)
     all_splits = _with_every_split(base_sweep, question.chips[0], number_of_chips, network)
-    if trains and "shard" not in options:
+    report = None
+    if trains and not bound:
+        all_splits, report = searched_plans(
+            _changed(all_splits),
+            chips=number_of_chips,
+            fixed=fixed,
+            layout=layout,
+            on_request=on_request,
+            by=cast("str | None", by),
+            keep=keep,
+            every=every,
+        )
+    elif trains and "shard" not in options:
         all_splits = _with_sharded_weights(all_splits)
     if within is None:
         all_splits = _changed(all_splits)
         frame = StepTable(all_splits).frame().collect()
         basis = basis_of(frame.select("t_estimate_s", "t_serial_s").to_dicts(), bound=bound)
-        rows = _in_order(frame, basis, by_throughput=False)
+        rows = (
+            _in_order(frame, basis, by_throughput=False)
+            if report is None
+            else _in_plan_order(frame, all_splits, basis, report)
+        )
     else:
         basis = target_basis(all_splits, bound=bound)
         rows = _within(all_splits, _target(within, basis), basis)
-    return rows.with_columns(as_column(all_splits)), all_splits, basis
+    return Ranked(rows.with_columns(as_column(all_splits)), all_splits, basis, report)
+
+
+def _check_plans_searched(
+    by: object, *, every: bool, on_request: Collection[str], trains: bool
+) -> None:
+    """Refuse options of a search of training plans where there is none.
+
+    Raises:
+        RooflinesError: One is given.
+    """
+    for name, is_given in (("by", by is not None), ("all", every), ("search", bool(on_request))):
+        if is_given:
+            problem, fix = "is for training plans, which are searched", "leave it out"
+            if trains:
+                problem = "excludes --bound, which compares layouts with the other keys as given"
+            raise RooflinesError(f"--{name}", problem, fix)
 
 
 def _with_sharded_weights(all_splits: ModelSweep) -> ModelSweep:
@@ -381,7 +463,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
         problem = "is auto, which needs a number of chips"
         raise RooflinesError("--split", problem, "add --chips 16")
     links = network.split(",") if network else None
-    frame, all_splits, basis = _ranked(
+    frame, all_splits, basis, report = _ranked(
         question, catalogues, chips=chips, network=links, bound=bound, **options
     )
     if "requests" in options:
@@ -392,6 +474,7 @@ def split_cases(  # noqa: PLR0913, the parts of a question
             row[USER_RATE] = row[RATE] * row["chips"] / row["B"]
     same: dict[str, int] = {letter: rows[0][letter] for letter in question.sizes}
     head = step_title(rows[0], same, every_split=True).text()
+    head = head if report is None else report.head(head)
     rate = f"{RATE}{basis.suffix}" if "bubble" in frame.columns else RATE
     suffix = basis.suffix if basis is ESTIMATE_BASIS else ""
     based = {RATE: rate, DAYS: f"{DAYS}{suffix}", USD: f"{USD}{suffix}"}
@@ -400,28 +483,23 @@ def split_cases(  # noqa: PLR0913, the parts of a question
     paces = {DAYS: "serialized", f"{DAYS}{ESTIMATE_BASIS.suffix}": "estimate"}
     titles |= {name: f"{DAYS} ({pace})" for name, pace in paces.items() if name in titles}
     titles = mean_titles(titles, [all_splits])
+    titles = titles if report is None else _plan_titles(titles, report)
     filled = {
         name: title
         for name, title in titles.items()
         if any(row.get(name) is not None for row in rows)
     }
-    notes = [] if any(row["fits"] is not False for row in rows) else ["No split fits."]
+    notes = [*_search_notes(rows, report)]
     notes += basis_notes([all_splits], rows, basis)
-    if "bubble" in frame.columns and basis is not BOUND_BASIS:
-        seen = ", which has each split's network; estimates do not"
-        notes.append(f"Ranked by the time without overlap{seen * _follow_math(all_splits)}.")
     notes += _experts_note(all_splits) if basis is ESTIMATE_BASIS else ()
     if DAYS in titles and basis is SERIALIZED_BASIS:
         notes.append("Days are of kernels at their bounds, no forecast.")
     notes += [f"Route: {route}." for route in routes_of(all_splits)]
     notes += price_notes({chip: all_splits.chips[chip] for chip in question.chips})
-    if rest := rows[MAX_SHOWN:]:
-        large = sum(row["fits"] is False for row in rest)
-        misfits = f", {large} of which do not fit" if large else ""
-        notes.append(f"{len(rest)} more splits{misfits}: --csv and --json have all.")
+    notes += _more_notes(rows[MAX_SHOWN:], "splits" if report is None else "plans")
     if basis is ESTIMATE_BASIS and all_splits.config.phase == [DECODE]:
         notes += _tie_notes(all_splits, question.chips[0], rows)
-    notes += _skipped_notes(all_splits, frame)
+    notes += _skipped_notes(all_splits, frame) if report is None else ()
     notes += map(as_note, assumptions_of(all_splits).items())
     return Cases(head, rows, filled, "B", basis, notes, MAX_SHOWN)
 
@@ -437,11 +515,31 @@ def _experts_note(all_splits: ModelSweep) -> Iterator[str]:
             return
 
 
-def _follow_math(all_splits: ModelSweep) -> bool:
-    """Check for estimates of training that follow the compute time alone."""
-    cases = (case for block in all_splits.blocks for case in block.cases)
-    fits = (case.fit for case in cases if isinstance(case, TrainingCase))
-    return any(fit is not None and fit.base == "math" for fit in fits)
+def _more_notes(rest: Sequence[Mapping[str, Any]], noun: str) -> Iterator[str]:
+    """Note on rows that a screen does not show."""
+    if rest:
+        large = sum(row["fits"] is False for row in rest)
+        misfits = f", {large} of which do not fit" if large else ""
+        yield f"{len(rest)} more {noun}{misfits}: --csv and --json have all."
+
+
+def _search_notes(rows: Sequence[Mapping[str, Any]], report: PlanReport | None) -> Iterator[str]:
+    """Notes on a search of training plans, or that no split fits."""
+    if report is not None:
+        yield from report.notes(len(rows), sum(row["tie"] for row in rows))
+    elif all(row["fits"] is False for row in rows):
+        yield "No split fits."
+
+
+def _plan_titles(titles: Mapping[str, str], report: PlanReport) -> dict[str, str]:
+    """Column titles of training plans: with the time that ranks, and ties."""
+    found = dict[str, str]()
+    for name, title in titles.items():
+        if name != "B":
+            found[name] = title
+        if name == "t_upper_s" and report.by == "t_rank_s":
+            found["t_rank_s"] = "rank"
+    return {**found, "tie": f"within {whole_percent(TIE_SHARE)}"}
 
 
 def _request_splits(
@@ -612,27 +710,46 @@ def _within(all_splits: ModelSweep, targets: Targets, basis: Basis) -> pl.DataFr
     return _in_order(rows, basis, by_throughput=True)
 
 
+def _in_plan_order(
+    rows: pl.DataFrame, sweep: ModelSweep, basis: Basis, report: PlanReport
+) -> pl.DataFrame:
+    """Rank training plans as their search does, and add what makes each slower than the best."""
+    plans = {split.name: cast("TrainingPlan", split) for split in sweep.config.splits}
+    serial, upper = pl.col("t_serial_s"), pl.col("t_upper_s")
+    rows = rows.with_columns(t_rank_s=serial + RANKS["t_rank_s"] * (upper - serial))
+    rows = rows[plan_ranks(rows.to_dicts(), plans, report.by)]
+    tie = _fits() & (pl.col(report.by) <= pl.col(report.by).first() * (1 + TIE_SHARE))
+    return _with_excess(rows.with_columns(tie=tie, t_step_s=pl.col(basis.column)))
+
+
 def _in_order(rows: pl.DataFrame, basis: Basis, *, by_throughput: bool) -> pl.DataFrame:
     """Rank rows, best first, and add the bottleneck that makes each slower than the best.
 
-    The time of a step that decides is that of the basis; of training, unless it is the bound, that
-    without overlap, which ranks 20 of 21 measured pairs; estimates that follow the math alone
-    do not see a split's network.
+    The time of a step that decides is that of the basis.
     """
-    times, decides, shown = TIMES, basis.column, [*KEYS, "B", "S", "^T$", *VALUES]
-    if "bubble" in rows.columns:
-        rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
-        times = {**TIMES, "bubble": "t_bubble_s"}
-        decides = basis.column if basis is BOUND_BASIS else "t_upper_s"
-        shown = [*rows.columns, "t_step_s", "bottleneck_vs_best", "excess_s"]
+    decides = basis.column
     rows = rows.with_columns(t_step_s=pl.col(decides))
     if "bubble" not in rows.columns:
         per_step = pl.col("tokens_per_s_per_chip_serial") * pl.col("t_serial_s")
         rows = rows.with_columns(tokens_per_s_per_chip=per_step / pl.col(decides))
     order = -pl.col("tokens_per_s_per_chip") if by_throughput else pl.col("t_step_s")
-    fits = pl.col("fits").fill_null(value=True)
-    rows = rows.sort(fits.not_(), order, "footprint_bytes", "split", maintain_order=True)
-    best = rows.row(0, named=True)
+    rows = rows.sort(_fits().not_(), order, "footprint_bytes", "split", maintain_order=True)
+    return _with_excess(rows)
+
+
+def _fits() -> pl.Expr:
+    """Whether a split fits; one on a chip without a capacity does."""
+    return pl.col("fits").fill_null(value=True)
+
+
+def _with_excess(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the bottleneck that makes each row slower than the first; and choose the columns."""
+    times, shown = TIMES, [*KEYS, "B", "S", "^T$", *VALUES]
+    if "bubble" in rows.columns:
+        shown = [*rows.columns, "bottleneck_vs_best", "excess_s"]
+        rows = rows.with_columns(t_bubble_s=pl.col("t_upper_s") * pl.col("bubble"))
+        times = {**TIMES, "bubble": "t_bubble_s"}
+    best, fits = rows.row(0, named=True), _fits()
     differences = {
         name: pl.col(time) - best[time] * pl.col("B") / best["B"] for name, time in times.items()
     }

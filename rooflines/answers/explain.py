@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rooflines.answers.basis import BOUND_BASIS
+from rooflines.answers.best_plans import PLAN_OPTIONS
 from rooflines.answers.best_split import split_cases, with_largest_batch
 from rooflines.answers.case_answer import answer_of
 from rooflines.answers.case_table import Cases, cases_of, layer_cases, request_cases
@@ -236,6 +237,9 @@ def _answered(
     if options.get("split") == AUTO or "chips" in options:
         _check_one_lever_case(levers, "every split is compared")
         return split_cases(question, catalogues, bound=bound, **options)
+    for name in [name for name in PLAN_OPTIONS if name in options]:
+        problem, fix = "ranks plans of --split auto", "add --split auto, or leave it out"
+        raise RooflinesError(f"--{PLAN_OPTIONS[name]}", problem, fix)
     if "within" in options:
         basis = BOUND_BASIS if bound else None
         question, options = with_largest_batch(question, catalogues, options, basis=basis)

@@ -15,6 +15,7 @@ from rooflines.answers.question_sizes import MODEL_SIZES, values_of
 from rooflines.answers.question_words import EVERY_SPLIT, FSDP
 from rooflines.answers.word_forms import ACCUMULATION, ENGINES
 from rooflines.basics.errors import RooflinesError, at_path, quote
+from rooflines.basics.numbers import whole
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
 from rooflines.theory.network import TORUS, axes_text, parse_axes
@@ -68,6 +69,8 @@ def typed_options(
     phase = merged.get("phase", DECODE)
     if question.request:
         merged |= _request(question, phase)
+    if phase == TRAIN:
+        splits = _of_search(merged, splits)
     splits = _of_count(question, merged, splits)
     searches = question.count and not splits and _searches(question, merged, phase)
     if splits == [EVERY_SPLIT] or searches:
@@ -210,6 +213,29 @@ def _searches(question: Question, options: Mapping[str, Any], phase: str) -> boo
     if phase != TRAIN and count & (count - 1) and "measured" not in options:  # no heads for tp72
         return True
     return (phase == TRAIN and "measured" not in options) or "within" in options
+
+
+def _of_search(merged: dict[str, Any], splits: list[Any]) -> list[Any]:
+    """Splits, with keys of a plan beside `auto` among the options, which its search keeps.
+
+    Raises:
+        RooflinesError: A key is given twice.
+    """
+    keys = [keys for keys in splits if isinstance(keys, dict)]
+    if EVERY_SPLIT not in splits or len(keys) != 1 or len(splits) > len(keys) + 1:
+        return splits
+    layout = dict[str, int]()
+    for key, value in keys[0].items():
+        if key in COUNTS:
+            with at_path(key):
+                layout[key] = whole(value)
+        elif key in merged:
+            raise RooflinesError(key, "is given twice, in a word and an option", "leave out one")
+        else:
+            merged[key] = value
+    if layout:
+        merged["layout"] = layout
+    return [EVERY_SPLIT]
 
 
 def _check_one(splits: Sequence[Any]) -> None:

@@ -85,6 +85,10 @@ OF_TRAINING = {
     "stack": "NAME: In training: megatron, or a factor; its working memory counts in fits.",
     "tokens": "N: In training: total training tokens, such as 15T; gives days.",
 }
+OF_PLANS = {
+    "by": "TIME: Of --split auto: t_rank_s (the default), t_serial_s or t_upper_s ranks plans.",
+    "search": "KEYS: Of --split auto, what else is searched: loss, offload, cp (short sequences).",
+}
 OF_MODELS = {
     "chips": "N: Chips of --split auto.",
     "within": (

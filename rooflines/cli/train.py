@@ -17,6 +17,7 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import (
     OF_BOTH,
     OF_MODELS,
+    OF_PLANS,
     OF_TRAINING,
     QuestionCommand,
     answered_line,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 OPTIONS = {
     "split": (
         "SPLIT: tp2-pp4-dp8 or tp=2,pp=4,dp=8, also cp, ep and interleave, and as a word; or "
-        "auto, every split of --chips."
+        "auto, the best plans of --chips."
     ),
     "chips": "N: Chips of --split auto.",
     "network": OF_BOTH["network"],
@@ -48,6 +49,7 @@ OPTIONS = {
         "608000tok/s of all chips, 2.1s a step, 41%mfu, '41%mfu full' (all token pairs) or 41%hfu."
     ),
     **OF_TRAINING,
+    **OF_PLANS,
     "host_link": (
         "RATE: When offloaded tensors and optimizer states hide: 64GB/s in one direction, or auto, "
         "the chip's own link."
@@ -63,6 +65,7 @@ OPTIONS = {
 @click.argument("words", nargs=-1, required=True, metavar="CHIP MODEL B= S= [DTYPE]")
 @options_of(OPTIONS)
 @bound_option
+@click.option("--all", "every", is_flag=True, help="With --split auto: every plan.")
 @set_option
 @config_option
 @prints_frame
@@ -72,6 +75,7 @@ def command(
     settings: tuple[str, ...],
     *,
     bound: bool,
+    every: bool,
     **options: str | None,
 ) -> Printed:
     """A step of training of a model on chips: which resource binds it, and whether it fits.
@@ -90,7 +94,8 @@ def command(
         rooflines train h100 llama-3.1-8b B=8 S=8k --split dp=8 --set memory.hbm.capacity_bytes=7e10
     """
     catalogues = catalogues_of(config)
-    line = CommandLine(words, {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
+    line = CommandLine(words, {**given, **({"every": "all"} if every else {})})
     answer = partial(_answer, settings=settings, bound=bound)
     return printed_answer(*answered_line(TRAIN, line, catalogues, answer))
 

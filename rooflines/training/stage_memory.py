@@ -821,16 +821,27 @@ class PlannedModel:
 
     def memory(self, stage: Stage) -> StageMemory:
         """Peak memory per chip on a stage."""
+        saved_per_chunk, transient, loss = self.activations(stage)
+        return StageMemory(
+            self.states.bytes_on(stage),
+            saved_per_chunk,
+            transient,
+            self.states.max_in_flight(stage),
+            self.plan.interleave,
+            self.states.gathered_on(stage),
+            loss,
+        )
+
+    def activations(self, stage: Stage) -> tuple[Fraction, Fraction, Fraction]:
+        """Activations per token: saved by a chunk, transient, and the loss's logits [byte]."""
         plan = self.plan
         tokens = Fraction(plan.micro_batch, plan.tp * plan.cp)
         token_bytes = self.model.sizes["saved"] * tokens
-        layers_bytes = self._layer_elements(stage, plan.recompute) * token_bytes
-        return StageMemory(
-            self.states.bytes_on(stage),
-            Fraction(0) if "saved" in plan.offload else layers_bytes / plan.interleave,
+        saved = Fraction(0)
+        if "saved" not in plan.offload:
+            saved = self._layer_elements(stage, plan.recompute) * token_bytes / plan.interleave
+        return (
+            saved,
             self._transient_elements(stage) * token_bytes,
-            self.states.max_in_flight(stage),
-            plan.interleave,
-            self.states.gathered_on(stage),
             stage.has_head * self._logits * LOGIT_COPY_BYTES * tokens,
         )

@@ -1,0 +1,647 @@
+"""Search for training plans, by floors and dominance.
+
+A layout is tp, pp, cp, dp and ep. Each has its own best interleave, micro-batch, shard, recompute,
+and on request loss and offload; the best plan of each layout is kept. What holds of a step's time
+t, serialized or without overlap, and of its memory:
+
+- m micro-batches of b sequences take A(b) = m f(b), and f(b) / b never grows: kernels are affine,
+  hops a maximum, experts that are read concave. So t >= A(largest b) (m + (pp - 1)/v) / m.
+- Interleaving sends more; stages that hold layers of two kinds may be lighter with it.
+- `selective` counts no work, but moves traffic from one kernel to another, so that both are tried;
+  `full` is a forward pass more. Memory never grows along them, but for stages of one layer.
+- Memory never falls with b, and never grows from `optimizer` to `weights`, without working memory.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from rooflines.basics.errors import RooflinesError
+from rooflines.basics.memo import Memo
+from rooflines.models.groups import Step, StepExtents
+from rooflines.theory.resources import MEMORY
+from rooflines.training.parallel_plan import FUSED_LOSS, LOGITS
+from rooflines.training.plan_parts import StatePlan
+from rooflines.training.stage_memory import PlannedModel, PlannedStates
+from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rooflines.sweep.training_sweep import TrainingCase
+    from rooflines.theory.extents import ActivatedExperts, Extent
+    from rooflines.theory.poly import Poly
+    from rooflines.theory.times import Time, Times
+    from rooflines.training.parallel_plan import TrainingPlan
+    from rooflines.training.stage_memory import Stage, TrainedModel
+    from rooflines.training.training_kernels import KernelRuns
+
+SHARDS = ("none", "optimizer", "gradients", "weights")
+RECOMPUTE = ("none", "selective", "full")
+OFFLOADS = ((), ("saved",), ("states",), ("saved", "states"))
+
+MAX_INTERLEAVE = 16
+"""Most chunks per stage that are tried [1]."""
+
+LEAST_CONTEXT = 4096
+"""Fewest tokens of a sequence per chip for which cp is tried unless it is asked for [1]."""
+
+RANKS: Mapping[str, float] = {"t_serial_s": 0.0, "t_rank_s": 0.5, "t_upper_s": 1.0}
+"""Times that rank plans, by the share of what overlap can hide in them:
+t = t_serial + share * (t_upper - t_serial)."""
+
+DIGITS = 12
+"""Digits of a time or memory that rank plans [1]."""
+
+SLACK = 1e-5
+"""Share by which a floor is lowered: ZeRO-2 and FSDP leave out gradients of vectors in some
+kernels, which are fewer than that [1]."""
+
+ROUNDING = 1e-9
+
+SEARCHED = ("interleave", "micro_batch", "shard", "recompute")
+"""Keys of a plan that are searched unless they are given, besides the layout."""
+
+ON_REQUEST = ("loss", "offload", "cp")
+"""Keys that are searched on request; cp then down to one token per chip."""
+
+
+# ------------------------------------------------------------ evaluation
+
+
+class Line(NamedTuple):
+    """Value as a function of the sequences b in a micro-batch.
+
+    Attributes:
+        constant, slope: constant + slope * b.
+        experts: (coefficient, E, decay per sequence) of each E (1 - exp(-decay b)).
+    """
+
+    constant: float
+    slope: float
+    experts: tuple[tuple[float, float, float], ...] = ()
+
+    def at(self, size: int) -> float:
+        """Value at b sequences."""
+        value = self.constant + self.slope * size
+        for coefficient, experts, decay in self.experts:
+            value -= coefficient * experts * math.expm1(-decay * size)
+        return value
+
+
+class Bound(NamedTuple):
+    """Time of a resource: a line, and terms that are maxima of minima of lines."""
+
+    line: Line
+    maxima: tuple[tuple[tuple[Line, ...], ...], ...]
+
+    def at(self, size: int) -> float:
+        """Time at b sequences [s]."""
+        bends = (
+            max(min(line.at(size) for line in piece) for piece in term) for term in self.maxima
+        )
+        return self.line.at(size) + sum(bends)
+
+
+class PlanSeconds(NamedTuple):
+    """Times of the busiest stage [s]."""
+
+    serial: float
+    upper: float
+
+
+class StageTimes(NamedTuple):
+    """Times of kernels that a stage has equally often, in a micro-batch of given size.
+
+    Attributes:
+        stage_part, share, only_stage: As in `KernelRun`.
+        values: Slope per micro-batch, start and once, serialized; the same without overlap [s].
+    """
+
+    stage_part: str
+    share: float
+    only_stage: Stage | None
+    values: tuple[float, ...]
+
+
+@dataclass(eq=False)
+class PlanEvaluator:
+    """Times and memory of plans for one question; what plans share is computed once.
+
+    Attributes:
+        template: A case of the question: the place, model and dtypes.
+        batch, context: B and S [1].
+        rank: Share of what overlap can hide in the time that ranks, see `RANKS` [1].
+    """
+
+    template: TrainingCase
+    batch: int
+    context: int
+    rank: float
+
+    def __post_init__(self) -> None:
+        """Start empty memos."""
+        extents = StepExtents(Step(self.batch, self.context, self.context))
+        del extents["B"]
+        self._extents = extents
+        self._bounds: dict[KernelRuns, list[tuple[Any, ...]]] = {}
+        self._times: dict[tuple[KernelRuns, int], list[StageTimes]] = {}
+        self._seconds: dict[TrainingPlan, PlanSeconds] = {}
+        self._saved: dict[tuple[Any, ...], list[tuple[float, ...]]] = {}
+        self._names: dict[TrainingPlan, str] = {}
+
+    @property
+    def model(self) -> TrainedModel:
+        """The model with its dtypes."""
+        return self.template.workload.kernels.model
+
+    @cached_property
+    def capacity(self) -> float:
+        """Memory of a chip, without end where it is unknown [byte]."""
+        capacity = self.template.machine.level.capacity_bytes
+        return math.inf if capacity is None else float(capacity)
+
+    @cached_property
+    def is_uniform(self) -> bool:
+        """True if all layers are alike, so that stages do not depend on interleaving."""
+        shape = self.model.shape
+        return not (shape.mlp_layers and shape.moe_layers)
+
+    def case(self, plan: TrainingPlan) -> TrainingCase:
+        """Case of a plan."""
+        sharing = replace(self.template.sharing, split=plan)
+        return replace(self.template, workload=replace(self.template.workload, sharing=sharing))
+
+    def micro_batches(self, plan: TrainingPlan) -> int:
+        """Micro-batches of a step [1]."""
+        return self.batch // plan.global_micro_batch
+
+    def stretch(self, plan: TrainingPlan) -> float:
+        """Time of the micro-batches with the bubble over that without [1]."""
+        batches = self.micro_batches(plan)
+        return (batches + (plan.pp - 1) / plan.interleave) / batches
+
+    # -------------------------------------------------------- memory
+
+    @cached_property
+    def _states(self) -> Memo[StatePlan, list[tuple[Stage, float, float, int]]]:
+        """States, gathered weights and chunks in flight, by kind of stage."""
+        model = self.model
+
+        def states(plan: StatePlan) -> list[tuple[Stage, float, float, int]]:
+            planned = PlannedStates(model, plan)
+            return [
+                (
+                    stage,
+                    float(planned.bytes_on(stage)),
+                    float(planned.gathered_on(stage)),
+                    planned.max_in_flight(stage),
+                )
+                for stage, _ in planned.stages
+            ]
+
+        return Memo(states)
+
+    def bytes_of(self, plan: TrainingPlan) -> float:
+        """Memory that `fits` counts on the fullest stage [byte]."""
+        stages, saved = self._states[StatePlan.from_plan(plan)], self._saved_by(plan)
+        size, batches = plan.micro_batch * self.context, self.micro_batches(plan)
+        factor, chunks = plan.working_factor, plan.interleave
+        most = 0.0
+        for (_, states, gathered, in_flight), (chunk, transient, loss) in zip(
+            stages, saved, strict=True
+        ):
+            held = states + (chunk * min(in_flight, batches * chunks) + transient) * size
+            if factor is not None:
+                held = held * factor + gathered + loss * size
+            most = max(most, held)
+        return most
+
+    def _saved_by(self, plan: TrainingPlan) -> list[tuple[float, ...]]:
+        """Activations per token and sequence of a micro-batch, by kind of stage [byte]."""
+        tp = plan.tp if plan.save == "gathered" else 0
+        key = (plan.pp, plan.interleave, plan.tp * plan.cp, tp, plan.is_expert_parallel)
+        key = (*key, plan.recompute, plan.loss, plan.offload)
+        if key not in self._saved:
+            planned = PlannedModel(self.model, plan.model_copy(update={"micro_batch": 1}))
+            self._saved[key] = [
+                tuple(map(float, planned.activations(stage))) for stage, _ in planned.states.stages
+            ]
+        return self._saved[key]
+
+    # -------------------------------------------------------- times
+
+    @cached_property
+    def _counts(self) -> Memo[tuple[Stage, str], int]:
+        """Copies of a kernel by stage and kernel name."""
+        return Memo(lambda key: key[0].kernel_count(key[1]))
+
+    def seconds(self, plan: TrainingPlan) -> PlanSeconds:
+        """Times of the busiest stage, serialized and without overlap [s]."""
+        if plan not in self._seconds:
+            self._seconds[plan] = self._computed(plan)
+        return self._seconds[plan]
+
+    def _computed(self, plan: TrainingPlan) -> PlanSeconds:
+        case, batches, stretched = self.case(plan), self.micro_batches(plan), self.stretch(plan)
+        parts = [
+            part for runs in case.run_groups for part in self._stage_times(runs, plan.micro_batch)
+        ]
+        most = [0.0, 0.0]
+        for stage, *_ in self._states[StatePlan.from_plan(plan)]:
+            totals = [0.0] * 6
+            for part in parts:
+                if part.only_stage is not None:
+                    repeats = float(part.only_stage == stage)
+                else:
+                    repeats = part.share * self._counts[stage, part.stage_part]
+                if repeats:
+                    for index, value in enumerate(part.values):
+                        totals[index] += repeats * value
+            for index in (0, 1):
+                slope, start, once = totals[3 * index : 3 * index + 3]
+                most[index] = max(most[index], (slope * batches + start) * stretched + once)
+        return PlanSeconds(*most)
+
+    def _stage_times(self, runs: KernelRuns, size: int) -> list[StageTimes]:
+        """Times of kernels in a micro-batch of a size, summed by the stages that have them."""
+        if (runs, size) not in self._times:
+            if runs not in self._bounds:
+                self._bounds[runs] = [
+                    (run, self._kernel_bounds(self.template.place.times[run.kernel]))
+                    for run in runs.runs
+                ]
+            sums: dict[tuple[Any, ...], list[float]] = {}
+            for run, bounds in self._bounds[runs]:
+                by_bound = [bound.at(size) for bound in bounds]
+                values = max(by_bound), sum(by_bound)
+                terms = run.runs_per_step.terms
+                is_once = run.only_stage is not None
+                slope, start = (
+                    0.0 if is_once else float(terms.get(extents, 0))
+                    for extents in ((MICRO_BATCHES,), ())
+                )
+                total = sums.setdefault((run.stage_part, run.share, run.only_stage), [0.0] * 6)
+                for index, value in enumerate(values):
+                    for offset, weight in enumerate((slope, start, float(is_once))):
+                        total[3 * index + offset] += weight * value
+            self._times[runs, size] = [
+                StageTimes(part, float(share), stage, tuple(total))
+                for (part, share, stage), total in sums.items()
+            ]
+        return self._times[runs, size]
+
+    def _kernel_bounds(self, times: Times) -> list[Bound]:
+        """Times of a kernel by resource, activation traffic in the memory's."""
+        return [
+            self._bound(time, times.activation if bound == MEMORY.bound else None)
+            for bound, time in times.by_bound.items()
+        ]
+
+    def _bound(self, time: Time, activation: Poly | None) -> Bound:
+        lines = [] if activation is None else [self._line(activation)]
+        maxima = []
+        for term in time.terms:
+            if len(term) == len(term[0]) == 1:
+                lines.append(self._line(term[0][0]))
+            else:
+                maxima.append(tuple(tuple(map(self._line, piece)) for piece in term))
+        whole = Line(
+            sum(line.constant for line in lines),
+            sum(line.slope for line in lines),
+            tuple(part for line in lines for part in line.experts),
+        )
+        return Bound(whole, tuple(maxima))
+
+    def _line(self, poly: Poly) -> Line:
+        """A polynomial at this context, as a line in the sequences of a micro-batch."""
+        constant = slope = 0.0
+        experts = []
+        for extents, coefficient in poly.terms.items():
+            varying = [extent for extent in extents if MICRO_BATCH in extent.sizes]
+            value = float(coefficient)
+            for extent in extents:
+                if MICRO_BATCH not in extent.sizes:
+                    value *= float(self._extents[extent])
+            if not varying:
+                constant += value
+            elif varying == [MICRO_BATCH]:
+                slope += value
+            else:
+                experts.append((value, *self._decay(varying)))
+        return Line(constant, slope, tuple(experts))
+
+    def _decay(self, varying: Sequence[Extent]) -> tuple[float, float]:
+        """Experts of a layer, and the rate at which those not read decay per sequence."""
+        (activated,) = varying
+        chosen = cast("ActivatedExperts", activated)
+        tokens = math.prod(
+            float(self._extents[size]) for size in chosen.tokens if size != MICRO_BATCH
+        )
+        return float(chosen.experts), chosen.decay * tokens
+
+    # -------------------------------------------------------- order
+
+    def rank_s(self, plan: TrainingPlan) -> float:
+        """Time that ranks a plan [s]."""
+        serial, upper = self.seconds(plan)
+        return serial + self.rank * (upper - serial)
+
+    def order(self, plan: TrainingPlan) -> tuple[Any, ...]:
+        """Order of plans: time, least recomputed, memory, least sharded, name."""
+        return plan_order(self.rank_s(plan), self.bytes_of(plan), plan, self.name(plan))
+
+    def name(self, plan: TrainingPlan) -> str:
+        """Name of a plan."""
+        if plan not in self._names:
+            self._names[plan] = plan.name
+        return self._names[plan]
+
+
+def plan_order(
+    rank_s: float, held_bytes: float, plan: TrainingPlan, name: str
+) -> tuple[float, int, float, int, str]:
+    """Order of plans: time and memory to `DIGITS` digits.
+
+    Args:
+        rank_s: Time that ranks [s].
+        held_bytes: Memory that `fits` counts [byte].
+        plan: The plan.
+        name: Its name.
+    """
+    recomputed, sharded = RECOMPUTE.index(plan.recompute), SHARDS.index(plan.shard)
+    return _rounded(rank_s), recomputed, _rounded(held_bytes), sharded, name
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+# ------------------------------------------------------------ space
+
+
+@dataclass(eq=False)
+class PlanSpace:
+    """What may be chosen for a layout.
+
+    Attributes:
+        evaluator: Times and memory.
+        free: Keys that are searched, of `SEARCHED` and `ON_REQUEST`.
+    """
+
+    evaluator: PlanEvaluator
+    free: frozenset[str]
+
+    def __post_init__(self) -> None:
+        """Start an empty memo."""
+        self._interleaves: dict[int, list[int]] = {}
+
+    def interleaves(self, layout: TrainingPlan) -> list[int]:
+        """Chunks per stage that the model allows, 1 first."""
+        if "interleave" not in self.free:
+            return [layout.interleave]
+        if layout.pp not in self._interleaves:
+            shape = self.evaluator.model.shape
+            found = [1]
+            for chunks in range(2, min(MAX_INTERLEAVE, shape.layers // layout.pp) + 1):
+                try:
+                    layout.model_copy(update={"interleave": chunks}).check(shape)
+                except RooflinesError:
+                    continue
+                found.append(chunks)
+            self._interleaves[layout.pp] = found if layout.pp > 1 else [1]
+        return self._interleaves[layout.pp]
+
+    def micro_batches(self, layout: TrainingPlan) -> list[int]:
+        """Sequences in a micro-batch that divide those of a replica, ascending."""
+        each = self.evaluator.batch // layout.dp
+        if layout.gradients == "freed":
+            return [each] if "micro_batch" in self.free else [layout.micro_batch]
+        return divisors(each) if "micro_batch" in self.free else [layout.micro_batch]
+
+    def shards(self, layout: TrainingPlan) -> tuple[str, ...]:
+        """Values of `shard`; `none` only where it may send less than `optimizer`."""
+        if "shard" not in self.free:
+            return (layout.shard,)
+        if layout.replicas == layout.expert_replicas == 1:
+            return ("optimizer",)
+        sizes = self.evaluator.model.sizes
+        return SHARDS if sizes["gradients"] < sizes["weights"] else SHARDS[1:]
+
+    @cached_property
+    def variants(self) -> list[Mapping[str, object]]:
+        """Values of keys that are searched on request."""
+        found: list[Mapping[str, object]] = [{}]
+        for key, values in (("loss", (LOGITS, FUSED_LOSS)), ("offload", OFFLOADS)):
+            if key in self.free:
+                found = [{**update, key: value} for update, value in product(found, values)]
+        return found
+
+    def recomputes(self, layout: TrainingPlan) -> list[tuple[str, ...]]:
+        """Values of `recompute`: those that repeat no FLOPs, in order of memory; and `full`."""
+        if "recompute" not in self.free:
+            return [(layout.recompute,)]
+        return [RECOMPUTE[:2], RECOMPUTE[2:]]
+
+    def plans(self, layout: TrainingPlan) -> Iterator[TrainingPlan]:
+        """Yield every plan of a layout."""
+        again = [mode for modes in self.recomputes(layout) for mode in modes]
+        for variant, chunks, size, shard, recompute in product(
+            self.variants,
+            self.interleaves(layout),
+            self.micro_batches(layout),
+            self.shards(layout),
+            again,
+        ):
+            keys = {"interleave": chunks, "micro_batch": size, "shard": shard}
+            yield layout.model_copy(update={**variant, **keys, "recompute": recompute})
+
+    def lean_shards(self, layout: TrainingPlan) -> tuple[str, ...]:
+        """Values of `shard` one of which needs the least memory."""
+        shards = self.shards(layout)
+        return shards[-1:] if layout.working_factor is None else shards
+
+    def leanest(self, layout: TrainingPlan) -> TrainingPlan:
+        """Plan that needs the least memory."""
+        size = self.micro_batches(layout)[0]
+        chunks = self.interleaves(layout)
+        again = [modes[-1] for modes in self.recomputes(layout)]
+        lean = [
+            layout.model_copy(
+                update={
+                    **variant,
+                    "interleave": runs,
+                    "micro_batch": size,
+                    "shard": shard,
+                    "recompute": recompute,
+                }
+            )
+            for variant, runs, shard, recompute in product(
+                self.variants,
+                chunks[:1] if self.evaluator.is_uniform else chunks,
+                self.lean_shards(layout),
+                again,
+            )
+        ]
+        return min(lean, key=self.evaluator.bytes_of)
+
+    def fits(self, plan: TrainingPlan) -> bool:
+        """True if the plan's memory is within the chip's."""
+        return self.evaluator.bytes_of(plan) <= self.evaluator.capacity
+
+
+def divisors(number: int) -> list[int]:
+    """Divisors of a number, ascending."""
+    low = [size for size in range(1, math.isqrt(number) + 1) if number % size == 0]
+    return sorted({*low, *(number // size for size in low)})
+
+
+# ------------------------------------------------------------ search
+
+
+TOO_LARGE = "do not fit, whatever is sharded or recomputed"
+SLOWER_AT_BEST = "are slower than those shown, even with memory without end"
+SLOWER = "are slower than those shown, with what fits"
+
+
+@dataclass
+class FoundPlans:
+    """Outcome of a search.
+
+    Attributes:
+        plans: The best plan of each layout, best first.
+        reasons: Layouts without one, by reason.
+        leanest: Where none fits, the plan that needs the least memory.
+        layouts: Layouts that were searched [1].
+    """
+
+    plans: list[TrainingPlan]
+    reasons: Counter[str] = field(default_factory=Counter)
+    leanest: TrainingPlan | None = None
+    layouts: int = 0
+
+
+class Floor(NamedTuple):
+    """Least time of plans that differ in what fits.
+
+    Attributes:
+        rank_s: No plan with these chunks and micro-batch ranks before [s].
+        plan: One of them; its `recompute` is the last of `modes`.
+        modes: Values of `recompute`.
+    """
+
+    rank_s: float
+    plan: TrainingPlan
+    modes: tuple[str, ...]
+
+
+def search(
+    space: PlanSpace, layouts: Sequence[TrainingPlan], keep: int | None = None
+) -> FoundPlans:
+    """Search the best plan of each layout, and of these the best.
+
+    Args:
+        space: What may be chosen.
+        layouts: The layouts.
+        keep: How many plans are found; None: one of each layout that fits [1].
+    """
+    evaluator = space.evaluator
+    found = FoundPlans([], layouts=len(layouts))
+    floors = []
+    leanest: list[TrainingPlan] = []
+    for layout in layouts:
+        lean = space.leanest(layout)
+        if space.fits(lean):
+            floors.append(sorted(_floors(space, layout), key=lambda floor: floor.rank_s))
+        else:
+            leanest.append(lean)
+    if leanest:
+        found.reasons[TOO_LARGE] = len(leanest)
+    if not floors:
+        found.leanest = min(leanest, key=evaluator.bytes_of, default=None)
+        return found
+    floors.sort(key=lambda of_layout: of_layout[0].rank_s)
+    best: list[tuple[tuple[Any, ...], TrainingPlan]] = []
+    for index, of_layout in enumerate(floors):
+        last_s = best[keep - 1][0][0] if keep is not None and len(best) >= keep else math.inf
+        if of_layout[0].rank_s > last_s * (1 + ROUNDING):
+            found.reasons[SLOWER_AT_BEST] = len(floors) - index
+            break
+        entry = _best_of(space, of_layout, last_s)
+        if entry is None:
+            found.reasons[SLOWER] += 1
+            continue
+        best.append(entry)
+        best.sort(key=lambda each: each[0])
+        if keep is not None and len(best) > keep:
+            best.pop()
+            found.reasons[SLOWER] += 1
+    found.plans = [plan for _, plan in best]
+    return found
+
+
+def _floors(space: PlanSpace, layout: TrainingPlan) -> Iterator[Floor]:
+    """Yield a floor for each number of chunks, micro-batch and kind of recomputation."""
+    evaluator = space.evaluator
+    for variant, modes in product(space.variants, space.recomputes(layout)):
+        base = layout.model_copy(update={**variant, "recompute": modes[-1]})
+        by_chunks: dict[int, list[TrainingPlan]] = {}
+        for chunks in space.interleaves(layout):
+            plans = []
+            for size in space.micro_batches(layout):
+                plan = base.model_copy(update={"interleave": chunks, "micro_batch": size})
+                lean = (
+                    plan.model_copy(update={"shard": shard}) for shard in space.lean_shards(layout)
+                )
+                if not any(map(space.fits, lean)):
+                    break  # more sequences never need less
+                plans.append(plan)
+            if plans:
+                by_chunks[chunks] = plans
+        if not by_chunks:
+            continue
+        largest = max(plans[-1].micro_batch for plans in by_chunks.values())
+        tops: dict[int, tuple[float, float]] = {}
+        for chunks, plans in by_chunks.items():
+            start = min(by_chunks) if evaluator.is_uniform else chunks
+            if start not in tops:
+                top = base.model_copy(update={"interleave": start, "micro_batch": largest})
+                rank_s = min(
+                    evaluator.rank_s(top.model_copy(update={"shard": shard, "recompute": mode}))
+                    for shard, mode in product(space.shards(layout), modes)
+                )
+                tops[start] = rank_s * (1 - SLACK), evaluator.stretch(top)
+            top_s, top_stretch = tops[start]
+            for plan in plans:
+                share = min(evaluator.stretch(plan) / top_stretch, 1.0)
+                yield Floor(top_s * share, plan, modes)
+
+
+def _best_of(
+    space: PlanSpace, floors: Sequence[Floor], last_s: float
+) -> tuple[tuple[Any, ...], TrainingPlan] | None:
+    """Best plan of a layout with its order; None: none ranks before `last_s`."""
+    evaluator, best = space.evaluator, None
+    for floor in floors:
+        limit_s = min(last_s, best[0][0] if best else math.inf) * (1 + ROUNDING)
+        if floor.rank_s > limit_s:
+            break
+        for plan in _fitting(space, floor):
+            if evaluator.rank_s(plan) <= limit_s:
+                entry = evaluator.order(plan), plan
+                if best is None or entry[0] < best[0]:
+                    best = entry
+    return best
+
+
+def _fitting(space: PlanSpace, floor: Floor) -> Iterator[TrainingPlan]:
+    """Yield the plans of a floor that fit."""
+    for shard, mode in product(space.shards(floor.plan), floor.modes):
+        plan = floor.plan.model_copy(update={"shard": shard, "recompute": mode})
+        if space.fits(plan):
+            yield plan
