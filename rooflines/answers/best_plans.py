@@ -124,7 +124,7 @@ def searched_keys(text: object) -> frozenset[str]:
     Raises:
         RooflinesError: One is none of `ON_REQUEST`.
     """
-    names = [] if not text else text.split(",") if isinstance(text, str) else [*cast("list", text)]
+    names = text.split(",") if isinstance(text, str) else cast("Sequence[str]", text or ())
     with at_path("--search"):
         for name in names:
             check_choice(name, ON_REQUEST, "nothing that is searched on request")

@@ -225,8 +225,8 @@ class PlanEvaluator:
     def _saved_by(self, plan: TrainingPlan) -> list[tuple[float, ...]]:
         """Activations per token and sequence of a micro-batch, by kind of stage [byte]."""
         tp = plan.tp if plan.save == "gathered" else 0
-        key = (plan.pp, plan.interleave, plan.tp * plan.cp, tp, plan.is_expert_parallel)
-        key = (*key, plan.recompute, plan.loss, plan.offload)
+        chips = plan.pp, plan.interleave, plan.tp * plan.cp, tp, plan.is_expert_parallel
+        key = (*chips, plan.recompute, plan.loss, plan.offload)
         if key not in self._saved:
             planned = PlannedModel(self.model, plan.model_copy(update={"micro_batch": 1}))
             self._saved[key] = [
