@@ -271,12 +271,15 @@ def _with_best_split(
         problem = f"do not hold the model by any of {len(cases.rows)} splits"
         raise RooflinesError("chips", problem, "leave out the measured number to see them")
     name = str(best["split"])
-    question.notes.append(
-        f"{name} is the best of {len(cases.rows)} splits by the {cases.basis.noun}; name the one "
-        "that was measured to judge by it"
-    )
-    rest = {key: value for key, value in options.items() if key not in ("chips", "split")}
-    return {**rest, "split": TrainingPlan.keys_of(name)}
+    keys = TrainingPlan.keys_of(name) or {}
+    best_of = f"the best of {len(cases.rows)} splits by the {cases.basis.noun}"
+    if "t_rank_s" in best:
+        best_of = "the best plan that was searched"
+    text = f"{name} is {best_of}; name the one that was measured to judge by it"
+    question.notes.append(text)
+    searched = {"chips", "split", "layout", *PLAN_OPTIONS, *keys}
+    rest = {key: value for key, value in options.items() if key not in searched}
+    return {**rest, "split": keys}
 
 
 def _check_one_lever_case(levers: Sequence[str], reason: str) -> None:
