@@ -24,19 +24,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.memo import Memo
 from rooflines.models.groups import Step, StepExtents
-from rooflines.theory.resources import MEMORY
+from rooflines.theory.kernel import NETWORK_BYTES
+from rooflines.theory.resources import (
+    ACTIVATION,
+    MEMORY,
+    NETWORK,
+    RESOURCES,
+    collective_rates,
+)
 from rooflines.training.parallel_plan import FUSED_LOSS, LOGITS
 from rooflines.training.plan_parts import StatePlan
 from rooflines.training.stage_memory import PlannedModel, PlannedStates
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from fractions import Fraction
 
     from rooflines.sweep.training_sweep import TrainingCase
     from rooflines.theory.extents import ActivatedExperts, Extent
+    from rooflines.theory.kernel import Kernel, Transfer
     from rooflines.theory.poly import Poly
-    from rooflines.theory.times import Time, Times
+    from rooflines.theory.resources import ChipRates, Resource
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import Stage, TrainedModel
     from rooflines.training.training_kernels import KernelRuns
@@ -93,6 +102,14 @@ class Line(NamedTuple):
             value -= coefficient * experts * math.expm1(-decay * size)
         return value
 
+    def plus(self, other: Line) -> Line:
+        """Sum of two lines."""
+        experts = self.experts + other.experts
+        return Line(self.constant + other.constant, self.slope + other.slope, experts)
+
+
+NO_TIME = Line(0.0, 0.0)
+
 
 class Bound(NamedTuple):
     """Time of a resource: a line, and terms that are maxima of minima of lines."""
@@ -109,10 +126,16 @@ class Bound(NamedTuple):
 
 
 class PlanSeconds(NamedTuple):
-    """Times of the busiest stage [s]."""
+    """Times of the busiest stage [s].
+
+    Attributes:
+        serial, upper: Serialized, and without overlap.
+        hidden: Serialized, had the collectives of replicas once a step no time.
+    """
 
     serial: float
     upper: float
+    hidden: float
 
 
 class StageTimes(NamedTuple):
@@ -121,12 +144,14 @@ class StageTimes(NamedTuple):
     Attributes:
         stage_part, share, only_stage: As in `KernelRun`.
         values: Slope per micro-batch, start and once, serialized; the same without overlap [s].
+        replicas: Serialized time once a step of collectives alone, those of replicas [s].
     """
 
     stage_part: str
     share: float
     only_stage: Stage | None
     values: tuple[float, ...]
+    replicas: float
 
 
 @dataclass(eq=False)
@@ -252,30 +277,31 @@ class PlanEvaluator:
         parts = [
             part for runs in case.run_groups for part in self._stage_times(runs, plan.micro_batch)
         ]
-        most = [0.0, 0.0]
+        most = [0.0, 0.0, 0.0]
         for stage, *_ in self._states[StatePlan.from_plan(plan)]:
-            totals = [0.0] * 6
+            totals, replicas_s = [0.0] * 6, 0.0
             for part in parts:
                 if part.only_stage is not None:
                     repeats = float(part.only_stage == stage)
                 else:
                     repeats = part.share * self._counts[stage, part.stage_part]
                 if repeats:
+                    replicas_s += repeats * part.replicas
                     for index, value in enumerate(part.values):
                         totals[index] += repeats * value
             for index in (0, 1):
                 slope, start, once = totals[3 * index : 3 * index + 3]
-                most[index] = max(most[index], (slope * batches + start) * stretched + once)
+                seconds = (slope * batches + start) * stretched + once
+                most[index] = max(most[index], seconds)
+                if index == 0:
+                    most[2] = max(most[2], seconds - replicas_s)
         return PlanSeconds(*most)
 
     def _stage_times(self, runs: KernelRuns, size: int) -> list[StageTimes]:
         """Times of kernels in a micro-batch of a size, summed by the stages that have them."""
         if (runs, size) not in self._times:
             if runs not in self._bounds:
-                self._bounds[runs] = [
-                    (run, self._kernel_bounds(self.template.place.times[run.kernel]))
-                    for run in runs.runs
-                ]
+                self._bounds[runs] = [(run, self._kernel_bounds(run.kernel)) for run in runs.runs]
             sums: dict[tuple[Any, ...], list[float]] = {}
             for run, bounds in self._bounds[runs]:
                 by_bound = [bound.at(size) for bound in bounds]
@@ -286,45 +312,62 @@ class PlanEvaluator:
                     0.0 if is_once else float(terms.get(extents, 0))
                     for extents in ((MICRO_BATCHES,), ())
                 )
-                total = sums.setdefault((run.stage_part, run.share, run.only_stage), [0.0] * 6)
+                total = sums.setdefault((run.stage_part, run.share, run.only_stage), [0.0] * 7)
+                if is_once and run.kernel.works.keys() <= {NETWORK_BYTES}:
+                    total[6] += values[0]
                 for index, value in enumerate(values):
                     for offset, weight in enumerate((slope, start, float(is_once))):
                         total[3 * index + offset] += weight * value
             self._times[runs, size] = [
-                StageTimes(part, float(share), stage, tuple(total))
+                StageTimes(part, float(share), stage, tuple(total[:6]), total[6])
                 for (part, share, stage), total in sums.items()
             ]
         return self._times[runs, size]
 
-    def _kernel_bounds(self, times: Times) -> list[Bound]:
-        """Times of a kernel by resource, activation traffic in the memory's."""
-        return [
-            self._bound(time, times.activation if bound == MEMORY.bound else None)
-            for bound, time in times.by_bound.items()
-        ]
+    def _kernel_bounds(self, kernel: Kernel) -> list[Bound]:
+        """Times of a kernel by resource, with activation traffic in the memory's."""
+        bounds = []
+        for resource in RESOURCES:
+            if resource.rate is None:
+                bounds.append(self._sending(kernel.transfers))
+                continue
+            line = self._work_time(kernel, resource)
+            if resource is MEMORY:
+                line = line.plus(self._work_time(kernel, ACTIVATION))
+            bounds.append(Bound(line, ()))
+        return bounds
 
-    def _bound(self, time: Time, activation: Poly | None) -> Bound:
-        lines = [] if activation is None else [self._line(activation)]
-        maxima = []
-        for term in time.terms:
-            if len(term) == len(term[0]) == 1:
-                lines.append(self._line(term[0][0]))
+    def _work_time(self, kernel: Kernel, resource: Resource) -> Line:
+        """Time of a kernel's work on a resource with a rate."""
+        work = resource.kernel_work(kernel)
+        if not work:
+            return NO_TIME
+        rate = cast("Callable[[ChipRates, str], Fraction]", resource.rate)
+        return self._line(work, float(rate(self.template.machine, kernel.compute)))
+
+    def _sending(self, transfers: Sequence[Transfer]) -> Bound:
+        """Time of collectives, one after another: each the larger of sending and hops."""
+        line, maxima = NO_TIME, []
+        share = self.template.machine.efficiency[NETWORK.name]
+        for transfer in transfers:
+            rates = collective_rates(transfer.route, transfer.kind, share)
+            levels = [*zip(transfer.bytes_per_payload_byte, rates, strict=True)]
+            pace = max(float(sent) / float(rate.per_s) for sent, rate in levels)
+            hops = max(float(rate.latency_s) if sent else 0.0 for sent, rate in levels)
+            sending = self._line(transfer.payload, 1.0 / pace) if pace else NO_TIME
+            if hops:
+                maxima.append(((sending,), (Line(hops, 0.0),)))
             else:
-                maxima.append(tuple(tuple(map(self._line, piece)) for piece in term))
-        whole = Line(
-            sum(line.constant for line in lines),
-            sum(line.slope for line in lines),
-            tuple(part for line in lines for part in line.experts),
-        )
-        return Bound(whole, tuple(maxima))
+                line = line.plus(sending)
+        return Bound(line, tuple(maxima))
 
-    def _line(self, poly: Poly) -> Line:
-        """A polynomial at this context, as a line in the sequences of a micro-batch."""
+    def _line(self, poly: Poly, per_s: float) -> Line:
+        """Time of a work at this context, as a line in the sequences of a micro-batch."""
         constant = slope = 0.0
         experts = []
         for extents, coefficient in poly.terms.items():
             varying = [extent for extent in extents if MICRO_BATCH in extent.sizes]
-            value = float(coefficient)
+            value = float(coefficient) / per_s
             for extent in extents:
                 if MICRO_BATCH not in extent.sizes:
                     value *= float(self._extents[extent])
@@ -349,8 +392,22 @@ class PlanEvaluator:
 
     def rank_s(self, plan: TrainingPlan) -> float:
         """Time that ranks a plan [s]."""
-        serial, upper = self.seconds(plan)
+        serial, upper, _ = self.seconds(plan)
         return serial + self.rank * (upper - serial)
+
+    def floor_s(self, plan: TrainingPlan, shards: Sequence[str]) -> float:
+        """Time before which no plan with any of several values of `shard` ranks [s].
+
+        Without overlap none takes less than `optimizer` but for `none`, whose gradients may be
+        smaller than weights; serialized, collectives in a micro-batch may hide.
+        """
+        floors = []
+        if "none" in shards or len(shards) == 1:
+            floors.append(self.rank_s(plan.model_copy(update={"shard": shards[0]})))
+        if len(shards) > 1:
+            _, upper, hidden = self.seconds(plan.model_copy(update={"shard": "optimizer"}))
+            floors.append(hidden + self.rank * (upper - hidden))
+        return min(floors) * (1 - SLACK)
 
     def order(self, plan: TrainingPlan) -> tuple[Any, ...]:
         """Order of plans: time, least recomputed, memory, least sharded, name."""
@@ -611,11 +668,13 @@ def _floors(space: PlanSpace, layout: TrainingPlan) -> Iterator[Floor]:
             start = min(by_chunks) if evaluator.is_uniform else chunks
             if start not in tops:
                 top = base.model_copy(update={"interleave": start, "micro_batch": largest})
-                rank_s = min(
-                    evaluator.rank_s(top.model_copy(update={"shard": shard, "recompute": mode}))
-                    for shard, mode in product(space.shards(layout), modes)
+                floor_s = min(
+                    evaluator.floor_s(
+                        top.model_copy(update={"recompute": mode}), space.shards(layout)
+                    )
+                    for mode in modes
                 )
-                tops[start] = rank_s * (1 - SLACK), evaluator.stretch(top)
+                tops[start] = floor_s, evaluator.stretch(top)
             top_s, top_stretch = tops[start]
             for plan in plans:
                 share = min(evaluator.stretch(plan) / top_stretch, 1.0)
