@@ -96,8 +96,8 @@ def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_sear
     assert even.row["network"] == "nvlink+infiniband"
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
     lines = said(capsys, *words, "--split", "auto").splitlines()
-    assert [line for line in lines if re.match(r"Left out: \d+ splits, .*cannot fill", line)]
-    assert "every split of 24 chips over nvlink+infiniband" in lines[0]
+    assert [line for line in lines if re.search(r"; \d+ do not fill groups of the inner", line)]
+    assert "the best plans of 24 chips over nvlink+infiniband" in lines[0]
 
 
 def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():

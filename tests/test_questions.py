@@ -162,11 +162,13 @@ def test_requests_over_every_split_have_a_first_token_and_a_cost(capsys):
         assert best[column] == single[column]
 
 
-def test_every_plan_of_training_is_tried_with_sharded_weights(capsys):
-    rows = table(capsys, "train", "8xh100", "llama-3.1-8b", "B=64", "S=4k", "auto")
-    names = {row["split"] for row in rows}
+def test_plans_of_training_are_searched_with_sharded_weights(capsys):
+    words = "train", "8xh100", "llama-3.1-8b", "B=8", "S=4k", "auto", "--all", "--recompute", "none"
+    names = {row["split"] for row in table(capsys, *words)}
     assert {"dp8", "dp8-fsdp"} <= names
-    typed = table(
-        capsys, "train", "8xh100", "llama-3.1-8b", "B=64", "S=4k", "auto", "--shard", "none"
-    )
-    assert not any(row["split"].endswith("fsdp") for row in typed)
+    typed = table(capsys, *words, "--shard", "none")
+    assert all("zero0" in row["split"] for row in typed)
+    weights = table(capsys, *words[:-3], "fsdp")
+    assert {row["shard"] for row in weights} == {"weights"}
+    tp = table(capsys, *words[:-3], "tp4")
+    assert {row["tp"] for row in tp} == {"4"}

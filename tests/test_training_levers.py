@@ -36,6 +36,15 @@ def test_the_collectives_of_a_stage_hide_from_its_context_on(lora, slowdown):
     assert {row["zero_stage"] for row in rows} == {*STAGES}
 
 
+@pytest.mark.parametrize(("chip", "of_math"), [("h100-sxm", True), ("b200", False)])
+def test_a_fit_to_more_than_the_math_is_no_slowdown_of_it(chip, of_math):
+    """On B200 the fit in bf16 is to the time without overlap, on H100 to the math."""
+    rows = solved(chip)["S_zero"]
+    assert any(row["time"] == "t_estimate_s" for row in rows) == of_math
+    typed = solved(chip, slowdown=2)["S_zero"]
+    assert any(row["time"] == "t_estimate_s" for row in typed)
+
+
 def test_adapters_alone_are_exchanged_so_their_stages_hide_earlier():
     """W / A times less is sent, and math is 0.68 of it: 1,423 tokens become 12."""
     plain, lora = (

@@ -57,7 +57,7 @@ def offload_thresholds(
         rate = host_rate(case)
         if rate is None:
             continue
-        slowdowns: list[float | None] = [None, typed or (case.fit.times if case.fit else None)]
+        slowdowns: list[float | None] = [None, typed or case.math_slowdown]
         for offload, (index, slowdown) in product(OFFLOADED[axis], enumerate(slowdowns)):
             if index and slowdown is None:
                 continue

@@ -58,11 +58,10 @@ def _row(end: End, time: str, **columns: object) -> dict[str, Any]:
 def hiding_rows(case: TrainingCase, batch: int, _: int) -> Iterator[dict[str, Any]]:
     """Contexts from which a ZeRO stage's network time hides under math.
 
-    The estimate is math times a typed slowdown, or times the factor of the training fit.
+    The estimate is math times a typed slowdown, or times the factor of a training fit to the math.
     """
     levers = case.place.sweep.config.levers
-    typed = levers.slowdown if levers else None
-    slowdown = typed or (case.fit.times if case.fit else None)
+    slowdown = (levers.slowdown if levers else None) or case.math_slowdown
     for stage in STAGES:
         staged = with_plan(case, shard=stage)
         for time, factor in ((LOWER_TIME, None), (ESTIMATED_TIME, slowdown)):

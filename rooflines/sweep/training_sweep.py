@@ -166,6 +166,15 @@ class TrainingCase(StepCase):
         )
 
     @property
+    def math_slowdown(self) -> float | None:
+        """Fitted time over the math [1]; None: there is no fit, or one to more than the math.
+
+        The time without overlap has memory and networks in it, and says nothing of math alone.
+        """
+        fit = self.fit
+        return fit.times if fit is not None and fit.base == "math" else None
+
+    @property
     def softwares(self) -> Sequence[str]:
         """Software whose training fits may apply."""
         named = self.place.sweep.config.calibration
