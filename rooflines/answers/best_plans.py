@@ -11,9 +11,9 @@ from rooflines.basics.text import counted, si, whole_percent
 from rooflines.config.model_fields import MAX_CHIPS
 from rooflines.hardware.support import host_link, missing_peak_reason, need_of
 from rooflines.solvers.plan_search import (
-    LEAST_CONTEXT,
+    MIN_CONTEXT,
     ON_REQUEST,
-    RANKS,
+    RANK_TIMES,
     SEARCHED,
     PlanEvaluator,
     PlanSpace,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.training_sweep import TrainingCase
     from rooflines.training.parallel_plan import TrainingPlan
 
-TIE_SHARE = 0.03
+PLAN_TIE = 0.03
 """Plans within this share of the first one's time tie: published layouts lie that close [1]."""
 
 PLAN_OPTIONS = {"by": "by", "search": "search", "every": "all"}
@@ -57,21 +57,21 @@ NEEDS = {
 
 NOT_OF_MODEL = "do not divide the model's heads, layers or experts"
 OTHER_LAYOUT = "have other numbers than those given"
-SHORT_CONTEXT = f"have fewer than {LEAST_CONTEXT:,} tokens per chip under cp (--search cp)"
+SHORT_CONTEXT = f"have fewer than {MIN_CONTEXT:,} tokens per chip under cp (--search cp)"
 
 
 @dataclass
 class PlanReport:
-    """What a search of plans compared, beside the plans.
+    """Comparison that a search made, beside the plans that it found.
 
     Attributes:
-        by: Time that ranks: a key of `RANKS`.
+        by: Time that ranks, a key in `RANK_TIMES`.
         searched: Keys that were searched, besides the layout.
-        layouts: All layouts of the chips [1].
+        layouts: All layouts over the chips [1].
         given: Other keys of the plans that are searched, as given.
         reasons: Layouts without a plan in the table, by reason.
         has_estimate: True if there are estimates, which follow the math alone.
-        every: True if all plans were computed, not the best of each layout.
+        every: True if all plans were computed, not only each layout's best.
         misfit: Sentences where no plan fits.
     """
 
@@ -98,8 +98,8 @@ class PlanReport:
         """Sentences about the search.
 
         Args:
-            shown: Rows of the table [1].
-            ties: Of these, plans within `TIE_SHARE` of the first [1].
+            shown: Rows in the table [1].
+            ties: Plans among them that tie with the first [1].
         """
         yield from self.misfit
         ranks = {
@@ -111,7 +111,7 @@ class PlanReport:
         yield f"Ranked by {ranks[self.by]}{blind * self.has_estimate}."
         if ties > 1:
             least = "at least " if ties == shown and not self.every else ""
-            within = whole_percent(TIE_SHARE)
+            within = whole_percent(PLAN_TIE)
             yield f"{least}{ties} plans are within {within} of the first: a tie.".capitalize()
         left_out = [f"{count:,} {reason}" for reason, count in self.reasons.most_common()]
         if left_out:
@@ -122,7 +122,7 @@ def searched_keys(text: object) -> frozenset[str]:
     """Keys that are searched on request, from a text with commas.
 
     Raises:
-        RooflinesError: One is none of `ON_REQUEST`.
+        RooflinesError: One is not in `ON_REQUEST`.
     """
     names = text.split(",") if isinstance(text, str) else cast("Sequence[str]", text or ())
     with at_path("--search"):
@@ -138,11 +138,11 @@ def rank_of(by: str | None, case: TrainingCase) -> str:
     math alone does not see the layout.
 
     Raises:
-        RooflinesError: It is none of `RANKS`.
+        RooflinesError: It is not in `RANK_TIMES`.
     """
     if by is not None:
         with at_path("--by"):
-            check_choice(by, RANKS, "no time that ranks plans")
+            check_choice(by, RANK_TIMES, "no time that ranks plans")
         return by
     return "t_upper_s" if case.fit is not None and case.fit.base == "upper" else "t_rank_s"
 
@@ -163,9 +163,9 @@ def searched_plans(  # noqa: PLR0913, the parts of a search
     Args:
         layouts: Sweep with every layout over the chips; one chip, model, batch and context.
         chips: The number of chips [1].
-        fixed: Keys of a plan that are given.
-        layout: Chips of tp, pp, cp, dp or ep that are given; None: none.
-        on_request: Keys of `ON_REQUEST` that are searched.
+        fixed: Plan keys that are given.
+        layout: Chips for tp, pp, cp, dp or ep that are given; None: none.
+        on_request: Keys in `ON_REQUEST` that are searched.
         by: Time that ranks; None: see `rank_of`.
         keep: Plans that are found; None: one of each layout that fits [1].
         every: True for every plan, whether it fits or not.
@@ -178,7 +178,7 @@ def searched_plans(  # noqa: PLR0913, the parts of a search
     ranked_by = rank_of(by, cases[0])
     free = frozenset(key for key in SEARCHED if key not in fixed)
     free |= {key for key in on_request if key != "cp" and key not in fixed}
-    space = PlanSpace(PlanEvaluator(cases[0], batch, context, RANKS[ranked_by]), free)
+    space = PlanSpace(PlanEvaluator(cases[0], batch, context, RANK_TIMES[ranked_by]), free)
     has_experts = cases[0].model.shape.moe is not None
     report = PlanReport(
         ranked_by,
@@ -213,12 +213,12 @@ def searched_plans(  # noqa: PLR0913, the parts of a search
             fix = "fix some of them, such as --recompute full, or leave out --all"
             raise RooflinesError("--all", problem, fix)
     else:
-        found = search(space, tried, keep)
-        report.reasons.update(found.reasons)
-        found_plans = found.plans
-        if found.leanest is not None:
-            found_plans = [found.leanest]
-            report.misfit = [*_misfit(space, found.leanest, len(tried), cases[0], fixed)]
+        outcome = search(space, tried, keep)
+        report.reasons.update(outcome.reasons)
+        found_plans = outcome.plans
+        if outcome.leanest is not None:
+            found_plans = [outcome.leanest]
+            report.misfit = [*_misfit(space, outcome.leanest, len(tried), cases[0], fixed)]
     report.reasons = +report.reasons
     config = layouts.config.model_copy(update={"splits": found_plans})
     return replace(layouts, config=config), report
@@ -235,26 +235,26 @@ def number_of_layouts(chips: int, *, has_experts: bool) -> int:
 
 def _is_long(plan: TrainingPlan, context: int) -> bool:
     """True if a chip has enough tokens of a sequence for cp to be tried."""
-    return plan.cp == 1 or context >= LEAST_CONTEXT * plan.cp
+    return plan.cp == 1 or context >= MIN_CONTEXT * plan.cp
 
 
 def plan_ranks(
     rows: Sequence[Mapping[str, object]], plans: Mapping[str, TrainingPlan], by: str
 ) -> list[int]:
-    """Positions of rows, best first, in the order of the search; plans that fit come first.
+    """Row positions, best first, in the order that a search has; plans that fit come first.
 
     Args:
-        rows: Rows of a table of training, with the column `by`.
+        rows: Rows in a table for training, with the column `by`.
         plans: Plans by name.
         by: Time that ranks.
     """
 
     def order(index: int) -> tuple[object, ...]:
         row = rows[index]
-        held = row["peak_bytes"] if row["fits_by"] == "peak" else row["footprint_bytes"]
+        counted_bytes = row["peak_bytes"] if row["fits_by"] == "peak" else row["footprint_bytes"]
         plan = plans[str(row["split"])]
-        found = plan_order(cast("float", row[by]), cast("float", held), plan, plan.name)
-        return row["fits"] is False, *found
+        rank = plan_order(cast("float", row[by]), cast("float", counted_bytes), plan, plan.name)
+        return row["fits"] is False, *rank
 
     return sorted(range(len(rows)), key=order)
 
@@ -340,11 +340,11 @@ def _fitting_on(space: PlanSpace, fixed: TrainingPlan, chips: int) -> TrainingPl
 def _larger_chips(needed: float, case: TrainingCase) -> list[str]:
     """Chips with the least memory that holds a number of bytes, and the dtypes of a case."""
     sweep, memory = case.place.sweep, case.memory
-    found: dict[float, list[str]] = {}
+    by_bytes: dict[float, list[str]] = {}
     for name, chip in sweep.chips.items():
         level = chip.memory.get(memory)
         if level is None or level.capacity_bytes is None or level.capacity_bytes < needed:
             continue
         if not any(missing_peak_reason(chip, sweep.unit, dtype) for dtype in case.computes):
-            found.setdefault(float(level.capacity_bytes), []).append(name)
-    return found[min(found)][:2] if found else []
+            by_bytes.setdefault(float(level.capacity_bytes), []).append(name)
+    return by_bytes[min(by_bytes)][:2] if by_bytes else []

@@ -12,7 +12,7 @@ from rooflines.answers.assumptions import as_column, as_note, assumptions_of
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
 from rooflines.answers.best_plans import (
     KEPT,
-    TIE_SHARE,
+    PLAN_TIE,
     plan_ranks,
     searched_keys,
     searched_plans,
@@ -40,7 +40,7 @@ from rooflines.hardware.entry_forms import validate_entry
 from rooflines.hardware.support import default_route, hint_fewer_chips, interconnects, need_of
 from rooflines.models.architecture import DECODE, TRAIN
 from rooflines.models.split import Split
-from rooflines.solvers.plan_search import RANKS
+from rooflines.solvers.plan_search import RANK_TIMES
 from rooflines.solvers.threshold_frames import sweep_thresholds
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import with_every_split
@@ -533,13 +533,13 @@ def _search_notes(rows: Sequence[Mapping[str, Any]], report: PlanReport | None) 
 
 def _plan_titles(titles: Mapping[str, str], report: PlanReport) -> dict[str, str]:
     """Column titles of training plans: with the time that ranks, and ties."""
-    found = dict[str, str]()
+    shown = dict[str, str]()
     for name, title in titles.items():
         if name != "B":
-            found[name] = title
+            shown[name] = title
         if name == "t_upper_s" and report.by == "t_rank_s":
-            found["t_rank_s"] = "rank"
-    return {**found, "tie": f"within {whole_percent(TIE_SHARE)}"}
+            shown["t_rank_s"] = "rank"
+    return {**shown, "tie": f"within {whole_percent(PLAN_TIE)}"}
 
 
 def _request_splits(
@@ -716,9 +716,9 @@ def _in_plan_order(
     """Rank training plans as their search does, and add what makes each slower than the best."""
     plans = {split.name: cast("TrainingPlan", split) for split in sweep.config.splits}
     serial, upper = pl.col("t_serial_s"), pl.col("t_upper_s")
-    rows = rows.with_columns(t_rank_s=serial + RANKS["t_rank_s"] * (upper - serial))
+    rows = rows.with_columns(t_rank_s=serial + RANK_TIMES["t_rank_s"] * (upper - serial))
     rows = rows[plan_ranks(rows.to_dicts(), plans, report.by)]
-    tie = _fits() & (pl.col(report.by) <= pl.col(report.by).first() * (1 + TIE_SHARE))
+    tie = _fits() & (pl.col(report.by) <= pl.col(report.by).first() * (1 + PLAN_TIE))
     return _with_excess(rows.with_columns(tie=tie, t_step_s=pl.col(basis.column)))
 
 
@@ -738,7 +738,7 @@ def _in_order(rows: pl.DataFrame, basis: Basis, *, by_throughput: bool) -> pl.Da
 
 
 def _fits() -> pl.Expr:
-    """Whether a split fits; one on a chip without a capacity does."""
+    """Fit of a split; on a chip without a capacity it fits."""
     return pl.col("fits").fill_null(value=True)
 
 

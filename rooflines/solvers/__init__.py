@@ -43,6 +43,8 @@ Levers, sizes from which or up to which they pay:
   large a step the time never rises with the micro-batch.
 - `B_pools`, `chunk`: whole-number search. Times never fall with the batch, or the tokens.
 
+Plans over a number of chips: `plan_search`, floors and dominance in Float64, as a table has them.
+
 Plateaus, along a dimension, `B` or `S`: `plateau`, whole-number search. An estimate is a sum of
 maxima, without a closed form, but size / t_estimate never falls where spans are full.
 

@@ -1,14 +1,14 @@
 """Search for training plans, by floors and dominance.
 
 A layout is tp, pp, cp, dp and ep. Each has its own best interleave, micro-batch, shard, recompute,
-and on request loss and offload; the best plan of each layout is kept. What holds of a step's time
-t, serialized or without overlap, and of its memory:
+and on request loss and offload; its best plan is kept. Rules for a step's time t, serialized or
+without overlap, and for its memory:
 
-- m micro-batches of b sequences take A(b) = m f(b), and f(b) / b never grows: kernels are affine,
+- m micro-batches with b sequences take A(b) = m f(b), and f(b) / b never grows: kernels are affine,
   hops a maximum, experts that are read concave. So t >= A(largest b) (m + (pp - 1)/v) / m.
-- Interleaving sends more; stages that hold layers of two kinds may be lighter with it.
+- Interleaving sends more; stages with two kinds of layers may be lighter with it.
 - `selective` counts no work, but moves traffic from one kernel to another, so that both are tried;
-  `full` is a forward pass more. Memory never grows along them, but for stages of one layer.
+  `full` is a forward pass more. Memory never grows along them, but for one-layer stages.
 - Memory never falls with b, and never grows from `optimizer` to `weights`, without working memory.
 """
 
@@ -57,24 +57,24 @@ OFFLOADS = ((), ("saved",), ("states",), ("saved", "states"))
 MAX_INTERLEAVE = 16
 """Most chunks per stage that are tried [1]."""
 
-LEAST_CONTEXT = 4096
-"""Fewest tokens of a sequence per chip for which cp is tried unless it is asked for [1]."""
+MIN_CONTEXT = 4096
+"""Fewest tokens in a sequence per chip for which cp is tried unless it is asked for [1]."""
 
-RANKS: Mapping[str, float] = {"t_serial_s": 0.0, "t_rank_s": 0.5, "t_upper_s": 1.0}
-"""Times that rank plans, by the share of what overlap can hide in them:
+RANK_TIMES: Mapping[str, float] = {"t_serial_s": 0.0, "t_rank_s": 0.5, "t_upper_s": 1.0}
+"""Times that rank plans, by their share in the time that overlap can hide:
 t = t_serial + share * (t_upper - t_serial)."""
 
 DIGITS = 12
-"""Digits of a time or memory that rank plans [1]."""
+"""Digits in times and memory that rank plans [1]."""
 
 SLACK = 1e-5
-"""Share by which a floor is lowered: ZeRO-2 and FSDP leave out gradients of vectors in some
+"""Share by which a floor is lowered: ZeRO-2 and FSDP leave out gradients for vectors in some
 kernels, which are fewer than that [1]."""
 
 ROUNDING = 1e-9
 
 SEARCHED = ("interleave", "micro_batch", "shard", "recompute")
-"""Keys of a plan that are searched unless they are given, besides the layout."""
+"""Plan keys that are searched unless they are given, besides the layout."""
 
 ON_REQUEST = ("loss", "offload", "cp")
 """Keys that are searched on request; cp then down to one token per chip."""
@@ -83,12 +83,12 @@ ON_REQUEST = ("loss", "offload", "cp")
 # ------------------------------------------------------------ evaluation
 
 
-class Line(NamedTuple):
-    """Value as a function of the sequences b in a micro-batch.
+class SizeLine(NamedTuple):
+    """Value by the sequences b in a micro-batch.
 
     Attributes:
         constant, slope: constant + slope * b.
-        experts: (coefficient, E, decay per sequence) of each E (1 - exp(-decay b)).
+        experts: (coefficient, E, decay per sequence) for each E (1 - exp(-decay b)).
     """
 
     constant: float
@@ -102,20 +102,20 @@ class Line(NamedTuple):
             value -= coefficient * experts * math.expm1(-decay * size)
         return value
 
-    def plus(self, other: Line) -> Line:
+    def plus(self, addend: SizeLine) -> SizeLine:
         """Sum of two lines."""
-        experts = self.experts + other.experts
-        return Line(self.constant + other.constant, self.slope + other.slope, experts)
+        experts = self.experts + addend.experts
+        return SizeLine(self.constant + addend.constant, self.slope + addend.slope, experts)
 
 
-NO_TIME = Line(0.0, 0.0)
+NO_TIME = SizeLine(0.0, 0.0)
 
 
 class Bound(NamedTuple):
-    """Time of a resource: a line, and terms that are maxima of minima of lines."""
+    """Resource time: a line, and terms that are maxima over minima over lines."""
 
-    line: Line
-    maxima: tuple[tuple[tuple[Line, ...], ...], ...]
+    line: SizeLine
+    maxima: tuple[tuple[tuple[SizeLine, ...], ...], ...]
 
     def at(self, size: int) -> float:
         """Time at b sequences [s]."""
@@ -126,11 +126,11 @@ class Bound(NamedTuple):
 
 
 class PlanSeconds(NamedTuple):
-    """Times of the busiest stage [s].
+    """Busiest stage's times [s].
 
     Attributes:
         serial, upper: Serialized, and without overlap.
-        hidden: Serialized, had the collectives of replicas once a step no time.
+        hidden: Serialized, without the replicas' collectives once a step.
     """
 
     serial: float
@@ -139,12 +139,12 @@ class PlanSeconds(NamedTuple):
 
 
 class StageTimes(NamedTuple):
-    """Times of kernels that a stage has equally often, in a micro-batch of given size.
+    """Kernel times in a micro-batch, over kernels that a stage has equally often.
 
     Attributes:
         stage_part, share, only_stage: As in `KernelRun`.
         values: Slope per micro-batch, start and once, serialized; the same without overlap [s].
-        replicas: Serialized time once a step of collectives alone, those of replicas [s].
+        replicas: Serialized time for replicas' collectives, once a step [s].
     """
 
     stage_part: str
@@ -156,12 +156,12 @@ class StageTimes(NamedTuple):
 
 @dataclass(eq=False)
 class PlanEvaluator:
-    """Times and memory of plans for one question; what plans share is computed once.
+    """Evaluator for plans' times and memory in one question; shared parts are computed once.
 
     Attributes:
-        template: A case of the question: the place, model and dtypes.
+        template: A case in the question: the place, model and dtypes.
         batch, context: B and S [1].
-        rank: Share of what overlap can hide in the time that ranks, see `RANKS` [1].
+        rank: Share in the time that overlap can hide, see `RANK_TIMES` [1].
     """
 
     template: TrainingCase
@@ -187,7 +187,7 @@ class PlanEvaluator:
 
     @cached_property
     def capacity(self) -> float:
-        """Memory of a chip, without end where it is unknown [byte]."""
+        """Chip memory, without end where it is unknown [byte]."""
         capacity = self.template.machine.level.capacity_bytes
         return math.inf if capacity is None else float(capacity)
 
@@ -198,16 +198,16 @@ class PlanEvaluator:
         return not (shape.mlp_layers and shape.moe_layers)
 
     def case(self, plan: TrainingPlan) -> TrainingCase:
-        """Case of a plan."""
+        """Case with a plan."""
         sharing = replace(self.template.sharing, split=plan)
         return replace(self.template, workload=replace(self.template.workload, sharing=sharing))
 
     def micro_batches(self, plan: TrainingPlan) -> int:
-        """Micro-batches of a step [1]."""
+        """Micro-batches per step [1]."""
         return self.batch // plan.global_micro_batch
 
     def stretch(self, plan: TrainingPlan) -> float:
-        """Time of the micro-batches with the bubble over that without [1]."""
+        """Micro-batches' time with the bubble, over that without [1]."""
         batches = self.micro_batches(plan)
         return (batches + (plan.pp - 1) / plan.interleave) / batches
 
@@ -215,7 +215,7 @@ class PlanEvaluator:
 
     @cached_property
     def _states(self) -> Memo[StatePlan, list[tuple[Stage, float, float, int]]]:
-        """States, gathered weights and chunks in flight, by kind of stage."""
+        """States, gathered weights and chunks in flight, by stage kind."""
         model = self.model
 
         def states(plan: StatePlan) -> list[tuple[Stage, float, float, int]]:
@@ -237,18 +237,18 @@ class PlanEvaluator:
         stages, saved = self._states[StatePlan.from_plan(plan)], self._saved_by(plan)
         size, batches = plan.micro_batch * self.context, self.micro_batches(plan)
         factor, chunks = plan.working_factor, plan.interleave
-        most = 0.0
+        largest = 0.0
         for (_, states, gathered, in_flight), (chunk, transient, loss) in zip(
             stages, saved, strict=True
         ):
-            held = states + (chunk * min(in_flight, batches * chunks) + transient) * size
+            stage_bytes = states + (chunk * min(in_flight, batches * chunks) + transient) * size
             if factor is not None:
-                held = held * factor + gathered + loss * size
-            most = max(most, held)
-        return most
+                stage_bytes = stage_bytes * factor + gathered + loss * size
+            largest = max(largest, stage_bytes)
+        return largest
 
     def _saved_by(self, plan: TrainingPlan) -> list[tuple[float, ...]]:
-        """Activations per token and sequence of a micro-batch, by kind of stage [byte]."""
+        """Activations per token and sequence, by stage kind [byte]."""
         tp = plan.tp if plan.save == "gathered" else 0
         chips = plan.pp, plan.interleave, plan.tp * plan.cp, tp, plan.is_expert_parallel
         key = (*chips, plan.recompute, plan.loss, plan.offload)
@@ -263,11 +263,11 @@ class PlanEvaluator:
 
     @cached_property
     def _counts(self) -> Memo[tuple[Stage, str], int]:
-        """Copies of a kernel by stage and kernel name."""
+        """Kernel copies, by stage and kernel name."""
         return Memo(lambda key: key[0].kernel_count(key[1]))
 
     def seconds(self, plan: TrainingPlan) -> PlanSeconds:
-        """Times of the busiest stage, serialized and without overlap [s]."""
+        """Busiest stage's times [s]."""
         if plan not in self._seconds:
             self._seconds[plan] = self._computed(plan)
         return self._seconds[plan]
@@ -298,7 +298,7 @@ class PlanEvaluator:
         return PlanSeconds(*most)
 
     def _stage_times(self, runs: KernelRuns, size: int) -> list[StageTimes]:
-        """Times of kernels in a micro-batch of a size, summed by the stages that have them."""
+        """Kernel times in a micro-batch, summed by the stages that have them."""
         if (runs, size) not in self._times:
             if runs not in self._bounds:
                 self._bounds[runs] = [(run, self._kernel_bounds(run.kernel)) for run in runs.runs]
@@ -325,7 +325,7 @@ class PlanEvaluator:
         return self._times[runs, size]
 
     def _kernel_bounds(self, kernel: Kernel) -> list[Bound]:
-        """Times of a kernel by resource, with activation traffic in the memory's."""
+        """Kernel times by resource, with activation traffic in memory time."""
         bounds = []
         for resource in RESOURCES:
             if resource.rate is None:
@@ -337,8 +337,8 @@ class PlanEvaluator:
             bounds.append(Bound(line, ()))
         return bounds
 
-    def _work_time(self, kernel: Kernel, resource: Resource) -> Line:
-        """Time of a kernel's work on a resource with a rate."""
+    def _work_time(self, kernel: Kernel, resource: Resource) -> SizeLine:
+        """Time for a kernel's work on a resource with a rate."""
         work = resource.kernel_work(kernel)
         if not work:
             return NO_TIME
@@ -346,7 +346,7 @@ class PlanEvaluator:
         return self._line(work, float(rate(self.template.machine, kernel.compute)))
 
     def _sending(self, transfers: Sequence[Transfer]) -> Bound:
-        """Time of collectives, one after another: each the larger of sending and hops."""
+        """Collective times, one after another: the larger time, sending or hops."""
         line, maxima = NO_TIME, []
         share = self.template.machine.efficiency[NETWORK.name]
         for transfer in transfers:
@@ -356,13 +356,13 @@ class PlanEvaluator:
             hops = max(float(rate.latency_s) if sent else 0.0 for sent, rate in levels)
             sending = self._line(transfer.payload, 1.0 / pace) if pace else NO_TIME
             if hops:
-                maxima.append(((sending,), (Line(hops, 0.0),)))
+                maxima.append(((sending,), (SizeLine(hops, 0.0),)))
             else:
                 line = line.plus(sending)
         return Bound(line, tuple(maxima))
 
-    def _line(self, poly: Poly, per_s: float) -> Line:
-        """Time of a work at this context, as a line in the sequences of a micro-batch."""
+    def _line(self, poly: Poly, per_s: float) -> SizeLine:
+        """Time for a work at this context, as a line in a micro-batch's sequences."""
         constant = slope = 0.0
         experts = []
         for extents, coefficient in poly.terms.items():
@@ -377,10 +377,10 @@ class PlanEvaluator:
                 slope += value
             else:
                 experts.append((value, *self._decay(varying)))
-        return Line(constant, slope, tuple(experts))
+        return SizeLine(constant, slope, tuple(experts))
 
     def _decay(self, varying: Sequence[Extent]) -> tuple[float, float]:
-        """Experts of a layer, and the rate at which those not read decay per sequence."""
+        """Experts in a layer, and the rate at which those not read decay per sequence."""
         (activated,) = varying
         chosen = cast("ActivatedExperts", activated)
         tokens = math.prod(
@@ -396,7 +396,7 @@ class PlanEvaluator:
         return serial + self.rank * (upper - serial)
 
     def floor_s(self, plan: TrainingPlan, shards: Sequence[str]) -> float:
-        """Time before which no plan with any of several values of `shard` ranks [s].
+        """Time before which no plan with these values for `shard` ranks [s].
 
         Without overlap none takes less than `optimizer` but for `none`, whose gradients may be
         smaller than weights; serialized, collectives in a micro-batch may hide.
@@ -414,7 +414,7 @@ class PlanEvaluator:
         return plan_order(self.rank_s(plan), self.bytes_of(plan), plan, self.name(plan))
 
     def name(self, plan: TrainingPlan) -> str:
-        """Name of a plan."""
+        """Plan name."""
         if plan not in self._names:
             self._names[plan] = plan.name
         return self._names[plan]
@@ -444,11 +444,11 @@ def _rounded(value: float) -> float:
 
 @dataclass(eq=False)
 class PlanSpace:
-    """What may be chosen for a layout.
+    """Choices for a layout.
 
     Attributes:
         evaluator: Times and memory.
-        free: Keys that are searched, of `SEARCHED` and `ON_REQUEST`.
+        free: Keys that are searched, from `SEARCHED` and `ON_REQUEST`.
     """
 
     evaluator: PlanEvaluator
@@ -464,25 +464,25 @@ class PlanSpace:
             return [layout.interleave]
         if layout.pp not in self._interleaves:
             shape = self.evaluator.model.shape
-            found = [1]
+            allowed = [1]
             for chunks in range(2, min(MAX_INTERLEAVE, shape.layers // layout.pp) + 1):
                 try:
                     layout.model_copy(update={"interleave": chunks}).check(shape)
                 except RooflinesError:
                     continue
-                found.append(chunks)
-            self._interleaves[layout.pp] = found if layout.pp > 1 else [1]
+                allowed.append(chunks)
+            self._interleaves[layout.pp] = allowed if layout.pp > 1 else [1]
         return self._interleaves[layout.pp]
 
     def micro_batches(self, layout: TrainingPlan) -> list[int]:
-        """Sequences in a micro-batch that divide those of a replica, ascending."""
-        each = self.evaluator.batch // layout.dp
+        """Sequences in a micro-batch that divide a replica's, ascending."""
+        sequences = self.evaluator.batch // layout.dp
         if layout.gradients == "freed":
-            return [each] if "micro_batch" in self.free else [layout.micro_batch]
-        return divisors(each) if "micro_batch" in self.free else [layout.micro_batch]
+            return [sequences] if "micro_batch" in self.free else [layout.micro_batch]
+        return divisors(sequences) if "micro_batch" in self.free else [layout.micro_batch]
 
     def shards(self, layout: TrainingPlan) -> tuple[str, ...]:
-        """Values of `shard`; `none` only where it may send less than `optimizer`."""
+        """Values for `shard`; `none` only where it may send less than `optimizer`."""
         if "shard" not in self.free:
             return (layout.shard,)
         if layout.replicas == layout.expert_replicas == 1:
@@ -492,21 +492,21 @@ class PlanSpace:
 
     @cached_property
     def variants(self) -> list[Mapping[str, object]]:
-        """Values of keys that are searched on request."""
-        found: list[Mapping[str, object]] = [{}]
+        """Values for keys that are searched on request."""
+        variants: list[Mapping[str, object]] = [{}]
         for key, values in (("loss", (LOGITS, FUSED_LOSS)), ("offload", OFFLOADS)):
             if key in self.free:
-                found = [{**update, key: value} for update, value in product(found, values)]
-        return found
+                variants = [{**update, key: value} for update, value in product(variants, values)]
+        return variants
 
     def recomputes(self, layout: TrainingPlan) -> list[tuple[str, ...]]:
-        """Values of `recompute`: those that repeat no FLOPs, in order of memory; and `full`."""
+        """Values for `recompute`: those that repeat no FLOPs, most memory first; and `full`."""
         if "recompute" not in self.free:
             return [(layout.recompute,)]
         return [RECOMPUTE[:2], RECOMPUTE[2:]]
 
     def plans(self, layout: TrainingPlan) -> Iterator[TrainingPlan]:
-        """Yield every plan of a layout."""
+        """Yield every plan with a layout."""
         again = [mode for modes in self.recomputes(layout) for mode in modes]
         for variant, chunks, size, shard, recompute in product(
             self.variants,
@@ -519,7 +519,7 @@ class PlanSpace:
             yield layout.model_copy(update={**variant, **keys, "recompute": recompute})
 
     def lean_shards(self, layout: TrainingPlan) -> tuple[str, ...]:
-        """Values of `shard` one of which needs the least memory."""
+        """Values for `shard`, among them that with the least memory."""
         shards = self.shards(layout)
         return shards[-1:] if layout.working_factor is None else shards
 
@@ -584,12 +584,12 @@ class FoundPlans:
 
 
 class Floor(NamedTuple):
-    """Least time of plans that differ in what fits.
+    """Least time for plans, whatever fits.
 
     Attributes:
         rank_s: No plan with these chunks and micro-batch ranks before [s].
-        plan: One of them; its `recompute` is the last of `modes`.
-        modes: Values of `recompute`.
+        plan: A plan; its `recompute` is the last in `modes`.
+        modes: Values for `recompute`.
     """
 
     rank_s: float
@@ -600,7 +600,7 @@ class Floor(NamedTuple):
 def search(
     space: PlanSpace, layouts: Sequence[TrainingPlan], keep: int | None = None
 ) -> FoundPlans:
-    """Search the best plan of each layout, and of these the best.
+    """Search each layout's best plan, and the best among these.
 
     Args:
         space: What may be chosen.
@@ -608,7 +608,7 @@ def search(
         keep: How many plans are found; None: one of each layout that fits [1].
     """
     evaluator = space.evaluator
-    found = FoundPlans([], layouts=len(layouts))
+    outcome = FoundPlans([], layouts=len(layouts))
     floors = []
     leanest: list[TrainingPlan] = []
     for layout in layouts:
@@ -618,32 +618,32 @@ def search(
         else:
             leanest.append(lean)
     if leanest:
-        found.reasons[TOO_LARGE] = len(leanest)
+        outcome.reasons[TOO_LARGE] = len(leanest)
     if not floors:
-        found.leanest = min(leanest, key=evaluator.bytes_of, default=None)
-        return found
+        outcome.leanest = min(leanest, key=evaluator.bytes_of, default=None)
+        return outcome
     floors.sort(key=lambda of_layout: of_layout[0].rank_s)
     best: list[tuple[tuple[Any, ...], TrainingPlan]] = []
     for index, of_layout in enumerate(floors):
         last_s = best[keep - 1][0][0] if keep is not None and len(best) >= keep else math.inf
         if of_layout[0].rank_s > last_s * (1 + ROUNDING):
-            found.reasons[SLOWER_AT_BEST] = len(floors) - index
+            outcome.reasons[SLOWER_AT_BEST] = len(floors) - index
             break
         entry = _best_of(space, of_layout, last_s)
         if entry is None:
-            found.reasons[SLOWER] += 1
+            outcome.reasons[SLOWER] += 1
             continue
         best.append(entry)
-        best.sort(key=lambda each: each[0])
+        best.sort(key=lambda entry: entry[0])
         if keep is not None and len(best) > keep:
             best.pop()
-            found.reasons[SLOWER] += 1
-    found.plans = [plan for _, plan in best]
-    return found
+            outcome.reasons[SLOWER] += 1
+    outcome.plans = [plan for _, plan in best]
+    return outcome
 
 
 def _floors(space: PlanSpace, layout: TrainingPlan) -> Iterator[Floor]:
-    """Yield a floor for each number of chunks, micro-batch and kind of recomputation."""
+    """Yield a floor for each interleave, micro-batch and group of recomputations."""
     evaluator = space.evaluator
     for variant, modes in product(space.variants, space.recomputes(layout)):
         base = layout.model_copy(update={**variant, "recompute": modes[-1]})
@@ -684,7 +684,7 @@ def _floors(space: PlanSpace, layout: TrainingPlan) -> Iterator[Floor]:
 def _best_of(
     space: PlanSpace, floors: Sequence[Floor], last_s: float
 ) -> tuple[tuple[Any, ...], TrainingPlan] | None:
-    """Best plan of a layout with its order; None: none ranks before `last_s`."""
+    """Best plan in a layout with its order; None: none ranks before `last_s`."""
     evaluator, best = space.evaluator, None
     for floor in floors:
         limit_s = min(last_s, best[0][0] if best else math.inf) * (1 + ROUNDING)
@@ -699,7 +699,7 @@ def _best_of(
 
 
 def _fitting(space: PlanSpace, floor: Floor) -> Iterator[TrainingPlan]:
-    """Yield the plans of a floor that fit."""
+    """Yield a floor's plans that fit."""
     for shard, mode in product(space.shards(floor.plan), floor.modes):
         plan = floor.plan.model_copy(update={"shard": shard, "recompute": mode})
         if space.fits(plan):
