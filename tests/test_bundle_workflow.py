@@ -65,8 +65,8 @@ LOOKS = pytest.mark.parametrize(
 """Each theme, width and browser; Firefox takes no theme from its driver."""
 
 
-NOT_IN_DEFAULT = {"kernel", "levers", "requests"}
-"""Kinds of charts of sweeps that the default config has none of: kernels, levers, engines."""
+NOT_IN_DEFAULT = {"kernel", "levers", "plans", "requests"}
+"""Kinds of charts of sweeps that the default config lacks: kernels, levers, training, engines."""
 
 
 @LOOKS

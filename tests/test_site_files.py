@@ -21,9 +21,9 @@ from rooflines.basics.text import significant
 from rooflines.hardware.chip_catalogue import base_chips, chip_entries
 from rooflines.run.jobs import write_part
 from rooflines.run.plan import plan
-from rooflines.site import pages
+from rooflines.site import data_page, pages
 from rooflines.site.data_page import MAX_ROWS, run_views, threshold_data
-from rooflines.site.explorer import DEFAULT_CHIPS, SERVING
+from rooflines.site.explorer import SERVING
 from rooflines.site.pages import PAGES, POLICY, TEMPLATES
 from rooflines.site.site import FILES, write_site
 
@@ -95,7 +95,7 @@ def test_every_file_that_a_page_names_is_there(site, shown):
         for key in ("href", "src"):
             address = attributes.get(key) or ""
             if address and not address.startswith(("#", *WEB)):
-                assert (site / address).is_file(), f"{name}: {address}"
+                assert (site / address.partition("#")[0]).is_file(), f"{name}: {address}"
 
 
 def files_of(folder):
@@ -291,7 +291,7 @@ def thresholds_of(*rows):
     return pl.DataFrame(records, schema_overrides={"critical_exact": pl.Float64})
 
 
-def test_the_page_has_the_longest_table_of_named_shapes_for_the_default_chips():
+def test_the_page_has_the_longest_table_of_named_shapes_and_own_chips_first():
     frame = thresholds_of(
         *(("long", "B", chip, None, 7, None, "found") for chip in ("b200", "h100-sxm") * 3),
         ("named", "shards", "h100-sxm", "w", 9, None, "found"),
@@ -301,21 +301,23 @@ def test_the_page_has_the_longest_table_of_named_shapes_for_the_default_chips():
     )
     data = threshold_data(frame, [])
     assert (data["sweep"], data["axis"]) == ("named", "B")
-    assert data["counts"] == [3, 4, 12]
+    assert data["counts"] == [4, 4, 12]
     names = [column["name"] for column in data["columns"]]
     shown = [dict(zip(names, row, strict=True)) for row in data["rows"]]
-    assert [row["critical"] for row in shown] == [5, "never", 5]
-    assert [row["chip"] for row in shown] == ["h100-sxm", "h100-sxm", "b200"]
+    assert [row["critical"] for row in shown] == [5, 5, "never", 5]
+    assert [row["chip"] for row in shown] == ["own", "h100-sxm", "h100-sxm", "b200"]
+    assert data["left_out"] == 0
 
 
-def test_chips_of_a_run_stand_in_where_none_of_the_default_ones_is():
+def test_chips_whose_rows_are_too_many_are_left_out_whole_and_counted(monkeypatch):
+    monkeypatch.setattr(data_page, "MAX_ROWS", 13)
     frame = thresholds_of(
-        *(("s", "B", f"own-{number}", "w", number, None, "found") for number in range(9))
+        *(("s", "B", f"own-{n % 9}", "w", n, None, "found") for n in range(18)),
     )
     data = threshold_data(frame, [])
-    assert data["counts"] == [len(DEFAULT_CHIPS), 9, 9]
+    assert (data["counts"], data["left_out"]) == ([12, 18, 18], 3)
     at = [column["name"] for column in data["columns"]].index("chip")
-    assert [row[at] for row in data["rows"]] == [f"own-{n}" for n in range(len(DEFAULT_CHIPS))]
+    assert {row[at] for row in data["rows"]} == {f"own-{n}" for n in range(6)}
 
 
 def test_without_thresholds_the_page_has_an_empty_table():

@@ -155,13 +155,15 @@ def entry_of(kind: Kind, chart: Spec, choices: Sequence[Chosen]) -> dict[str, An
                     "value": choices[0][0].get(name),
                 }
             )
-    first = choices[0][1].delta()
+    first_view = choices[0][1]
+    first = first_view.delta()
     return {
         "id": chart.id,
         "chart": chart.chart,
         "heading": kind.heading,
         "sweep": chart.sweep,
         "title": first["title"],
+        "finding": first_view.title if first_view.claim.rows else "",
         "subtitle": " ".join(first["subtitle"]),
         "caption": kind.caption,
         "chips": chart.chips,

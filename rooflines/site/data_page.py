@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -14,6 +15,7 @@ from rooflines.measured.join import WITHOUT_ESTIMATE, WITHOUT_ROW
 from rooflines.measured.timing_summary import FIT, HELD_OUT, SITES, SPREAD
 from rooflines.site.calibration_data import SOFTWARE
 from rooflines.site.explorer import DEFAULT_CHIPS
+from rooflines.site.opening import run_chips
 from rooflines.theory.resources import RATES
 from rooflines.theory.sharding import SHARDS
 
@@ -40,6 +42,16 @@ FACTOR, SIZE = "critical_exact", "critical"
 
 LEFT_OUT = ("sweep", "axis", "critical_memory", "critical_network", "limit_intensity")
 """Columns that the page leaves out: two name the table, the others are details in the download."""
+
+
+HEADS = {
+    "critical": "compute-bound from",
+    "critical_exact": "factor",
+    "share": "share of peak",
+    "plateau_estimate": "90% of plateau from (estimate)",
+    "shards": "chips",
+}
+"""Heads of threshold columns on the page; others have their name, with spaces."""
 
 
 def page_table(
@@ -80,15 +92,18 @@ def page_table(
 
 
 def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
-    """Thresholds on the page: one sweep, one axis, a few chips.
+    """Thresholds on the page: one sweep, one axis, chips of the run's own first.
+
+    All chips are there as far as `MAX_ROWS` reaches, each with all its rows.
 
     Args:
         thresholds: All thresholds, as on disk.
         columns: Records about their columns.
 
     Returns:
-        `sweep`, `axis`, `counts`: rows on the page, along this axis, and in total; and a table as
-        from `page_table`, with the outcome in place of a missing number.
+        `sweep`, `axis`, `counts`: rows on the page, along this axis, and in total; `left_out`:
+        chips whose rows are in the download alone; and a table as from `page_table`, with the
+        outcome in place of a missing number.
     """
     first = _first_table(thresholds)
     if first is None:
@@ -96,12 +111,17 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
             "sweep": "",
             "axis": "",
             "counts": [0, 0, 0],
+            "left_out": 0,
             **page_table(pl.DataFrame(), {}, (), 0),
         }
     sweep, axis = first
     axis_rows = thresholds.filter(pl.col("sweep") == sweep, pl.col("axis") == axis)
+    rows_by_chip = dict(axis_rows.group_by(pl.col("chip").cast(pl.String)).len().iter_rows())
     names = axis_rows["chip"].unique(maintain_order=True).cast(pl.String).to_list()
-    chips = [chip for chip in DEFAULT_CHIPS if chip in names] or names[: len(DEFAULT_CHIPS)]
+    ordered = run_chips(names, DEFAULT_CHIPS)
+    ends = accumulate(rows_by_chip[chip] for chip in ordered)
+    chips = [chip for chip, end in zip(ordered, ends, strict=True) if end <= MAX_ROWS]
+    chips = chips or ordered[:1]
     place = (
         pl.col("chip")
         .cast(pl.String)
@@ -120,7 +140,7 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     names_shown = [
         series.name for series in shown if series.name == answer or series.n_unique() > 1
     ]
-    about = {column["name"]: (column["name"], column["meaning"]) for column in columns}
+    about = {column["name"]: (head_of(column["name"]), column["meaning"]) for column in columns}
     table = page_table(
         shown.select(name for name in names_shown if name != "outcome"),
         about,
@@ -132,7 +152,18 @@ def threshold_data(thresholds: pl.DataFrame, columns: Sequence[JSON]) -> JSON:
     for row, outcome in zip(table["rows"], shown["outcome"], strict=True):
         row[at] = outcome if row[at] is None else row[at]
     counts = [page_rows.height, axis_rows.height, thresholds.height]
-    return {"sweep": sweep, "axis": axis, "counts": counts, **table}
+    return {
+        "sweep": sweep,
+        "axis": axis,
+        "counts": counts,
+        "left_out": len(ordered) - len(chips),
+        **table,
+    }
+
+
+def head_of(column: str) -> str:
+    """Head of a threshold column in words; its name is in the download."""
+    return HEADS.get(column, column.replace("_", " "))
 
 
 def _first_table(frame: pl.DataFrame) -> tuple[str, str] | None:

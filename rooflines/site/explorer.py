@@ -64,6 +64,9 @@ if TYPE_CHECKING:
 MATMULS = "explorer"
 """File name for the matmul data."""
 
+STEPS = "steps"
+"""File name for the steps that models share."""
+
 CONTENTS: JSON = json.loads(Path(__file__).with_suffix(".json").read_bytes())
 """Contents of the explorer, from `explorer.json`."""
 
@@ -105,11 +108,17 @@ ON_DEMAND = ("steps", "kernels", "estimates", "extents")
 MAX_ADDED = 8
 """Maximum models, chips and training plans that a config adds to the page [1]."""
 
+MAX_LAYERS = 100
+"""Maximum layers that a config adds to the page's menu [1]."""
+
 RATIONAL = re.compile(r"-?\d+/\d+")
 
 
 def explorer_files(
-    chips: Mapping[str, Chip], recipes: Iterable[JSON], cache: Path | None = None
+    chips: Mapping[str, Chip],
+    recipes: Iterable[JSON],
+    cache: Path | None = None,
+    leading: Sequence[str] = (),
 ) -> Iterator[tuple[str, JSON]]:
     """Yield the page's data.
 
@@ -119,6 +128,8 @@ def explorer_files(
         cache: File for model steps, named by the digest of the code that makes them; the next call
             reads steps for unchanged chips from it. Steps for equal inputs are in the user's cache
             too, for runs in other folders.
+        leading: Training plans by name that the run found to lead, best first: they are offered
+            before others of its plans.
 
     Yields:
         Names and data: `explorer` with matmuls, chips, layers and timings; `kernels`, loaded when
@@ -147,16 +158,17 @@ def explorer_files(
         if software not in (AUTO_CALIBRATION, *AUTO_ENGINES)
     )
     matmuls = _matmuls(chips, calibrations, [*named], models)
+    matmuls = {**matmuls, "layers": [*_own_layers(listed), *matmuls["layers"]]}
     page_chips = {record["id"]: chips[record["id"]] for record in matmuls["chips"]}
     yield MATMULS, matmuls
     yield KERNEL_FILE, kernel_data(page_chips, calibrations)
     served_on = [*SERVING, *dict.fromkeys(served[:MAX_ADDED])]
     offered_chips = [chip for chip in served_on if chip in chips]
-    configs = _configs(models, offered_chips, offered_plans(model_sweeps))
+    configs = _configs(models, offered_chips, offered_plans(model_sweeps, leading))
     steps = _steps(models, configs, chips, calibrations, cache)
     for index, model in enumerate(steps["models"]):
         yield f"steps-{index}", {key: model.pop(key) for key in ON_DEMAND}
-    yield "steps", steps
+    yield STEPS, steps
 
 
 def _matmuls(
@@ -189,6 +201,24 @@ def _matmuls(
         "kernel_names": kernel_names(),
         "page": PAGE,
     }
+
+
+def _own_layers(recipes: Iterable[JSON]) -> list[JSON]:
+    """Named sizes in the run's sweeps that are no layer of a model, for the layer menu."""
+    shapes = [
+        shape
+        for recipe in recipes
+        for shape in recipe["config"].get("shapes") or ()
+        if {"D", "F"} <= shape.keys() and not shape.get("model")
+    ]
+    records = {
+        (shape["D"], shape["F"]): f"{shape['name']}, {shape['D']:,} × {shape['F']:,}"
+        for shape in shapes
+    }
+    layers: list[JSON] = [
+        {"name": name, "D": depth, "F": columns} for (depth, columns), name in records.items()
+    ]
+    return layers[:MAX_LAYERS]
 
 
 def _measured(data: JSON) -> JSON:
@@ -262,13 +292,16 @@ UNKNOWN_PLAN_KEYS = {"lora", "base", "loss", "gradients", "offload", "stack"}
 """Keys of training plans that the page has no form for: it offers no plan with them."""
 
 
-def offered_plans(sweeps: Iterable[ModelSweep]) -> list[Mapping[str, Any]]:
-    """Training plans: `PLANS`, then those in the config's sweeps."""
+def offered_plans(
+    sweeps: Iterable[ModelSweep], leading: Sequence[str] = ()
+) -> list[Mapping[str, Any]]:
+    """Training plans: `PLANS`, then those in the config's sweeps, leading ones first."""
+    order = {name: place for place, name in enumerate(leading)}
     plans: dict[str, Mapping[str, Any]] = {_name(plan): plan for plan in PLANS}
     for sweep in (
         training_sweep for training_sweep in sweeps if TRAIN in training_sweep.config.phase
     ):
-        for split in sweep.config.splits:
+        for split in sorted(sweep.config.splits, key=lambda s: order.get(s.name, len(order))):
             plan = split.model_dump(
                 exclude_defaults=True, exclude={str(MICRO_BATCH)}
             )  # has a field

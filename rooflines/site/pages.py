@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -42,6 +43,9 @@ TRACES = "traces.html"
 PAGES = ("index.html", "charts.html", "chips.html", "data.html", "method.html")
 """Pages: names of templates and files."""
 
+MAX_FINDINGS = 7
+"""Maximum findings of a run on its first page [1]."""
+
 NO_CHART = {"heading": "", "title": "No charts", "subtitle": "", "caption": "", "files": []}
 """Placeholder on the chart page if there are no charts."""
 
@@ -57,6 +61,7 @@ def pages(  # noqa: PLR0913, what the pages show
     tables: Sequence[JSON],
     config: bool,
     measured: Sequence[Path],
+    opening: Mapping[str, str],
     traces: Sequence[JSON] = (),
 ) -> Iterator[tuple[str, str]]:
     """Render all pages.
@@ -72,6 +77,7 @@ def pages(  # noqa: PLR0913, what the pages show
         config: The site has the config as a file.
         measured: Errors at the run's timings, as in `write_site`.
         traces: Traces, from `trace_views`.
+        opening: The explorer's first state, from `opening_state`.
 
     Yields:
         File name and HTML of each page.
@@ -81,12 +87,16 @@ def pages(  # noqa: PLR0913, what the pages show
     shown = {column["name"] for column in listed["columns"]}
     families = groupby(charts, lambda chart: chart["heading"])
     page_values: dict[str, dict[str, object]] = {
+        "index.html": {
+            "opening": urlencode(opening, safe=",:/"),
+            "findings": [chart for chart in charts if chart["finding"]][:MAX_FINDINGS],
+        },
         "charts.html": {
             "families": [(heading, list(group)) for heading, group in families],
             "first": charts[0] if charts else NO_CHART,
         },
         "data.html": {
-            **{name: listed[name] for name in ("sweep", "axis", "counts")},
+            **{name: listed[name] for name in ("sweep", "axis", "counts", "left_out")},
             "columns": [column for column in about["columns"] if column["name"] in shown],
             "sweeps": counted(len(by_sweep), "sweep"),
             "downloads": {name: THRESHOLDS[name] for name in downloads},

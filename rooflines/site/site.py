@@ -38,7 +38,8 @@ from rooflines.results.tables import metadata_of
 from rooflines.site.chip_page import chip_details, chip_table
 from rooflines.site.data_package import package_files
 from rooflines.site.data_page import threshold_data
-from rooflines.site.explorer import IN_EXPLORER, MATMULS, doubles, explorer_files
+from rooflines.site.explorer import IN_EXPLORER, MATMULS, STEPS, doubles, explorer_files
+from rooflines.site.opening import leading_plans, opening_state
 from rooflines.site.pages import pages
 from rooflines.site.trace_page import trace_files, trace_views
 
@@ -63,7 +64,7 @@ FILES = {
 }
 """Downloads of a chart: text and file ending; pictures only if they were drawn."""
 
-LISTED = ("id", "heading", "title", "subtitle", "caption", "params")
+LISTED = ("id", "heading", "title", "finding", "subtitle", "caption", "params")
 """Fields of a chart on the page, from its family's index."""
 
 LAYOUTS = ("web", "paper")
@@ -133,6 +134,7 @@ class _Writer:
         self.listed = threshold_data(self.frame, self.about["columns"])
         self.stored = {"thresholds": thresholds} | {path.stem: path for path in models}
         self.charts: list[JSON] = []
+        self.opening: dict[str, str] = {}
         other_files = map(metadata_of, (*models, *inputs["timings"]))
         made_from = (metadata["made_from"] for metadata in (self.about, *other_files))
         self.recipes: list[JSON] = [*chain(*made_from)]
@@ -161,12 +163,16 @@ class _Writer:
             yield f"data/{name}.parquet", path.read_bytes()
         used = used_chips(self.recipes)
         chips = {**chip_entries(), **used}
-        for name, data in explorer_files(chips, self.recipes, cache):
+        page_data: dict[str, JSON] = {}
+        leading = leading_plans(self.families)
+        for name, data in explorer_files(chips, self.recipes, cache, leading):
+            page_data[name] = data
             if name != MATMULS:
                 yield f"data/{name}.js", _script(name, data)
             else:  # it is exact for other tools
                 yield f"data/{name}.js", _script(name, doubles(data))
                 yield from package_files(chips, data, self.stored, self.site)
+        self.opening = opening_state(self.recipes, page_data[MATMULS], page_data[STEPS], leading)
         yield "data/chips.js", _script("chips", chip_table(used))
         yield "data/chip-numbers.js", _script("chip-numbers", chip_details(used, chip_sources()))
         if self.config is not None:
@@ -189,6 +195,7 @@ class _Writer:
             config=self.config is not None,
             measured=self.measured,
             traces=trace_views(self.traces),
+            opening=self.opening,
         )
         for name, page in rendered:
             yield name, page.encode()

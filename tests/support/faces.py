@@ -19,6 +19,9 @@ from playwright.sync_api import expect
 from shown import rounds_to
 
 import rooflines
+from rooflines.site.data_page import HEADS
+from rooflines.site.explorer import DEFAULT_CHIPS
+from rooflines.site.opening import run_chips
 from rooflines.theory.operation import MATRIX
 
 State = dict[str, Any]
@@ -88,13 +91,19 @@ def wrong_cells(page, expected):
     for cells, row in zip(shown, expected, strict=True):
         for head, text in cells.items():
             name, _, unit = head.partition(", ")
-            value = row[name]
+            value = row[column_of(name) if name not in row else name]
             if isinstance(value, int | float):
                 same = rounds_to(f"{text} {unit}".strip(), value, digits=4)
             else:
                 same = text == (value or "–")
             wrong += [] if same else [(name, text, value)]
     return wrong
+
+
+def column_of(head):
+    """Column of thresholds under a head in words."""
+    columns = {text: name for name, text in HEADS.items()}
+    return columns.get(head, head.replace(" ", "_"))
 
 
 def as_asked(rows, state):
@@ -127,8 +136,14 @@ def random_thresholds(_):
 
 def thresholds(site, state):
     """Thresholds along B of the first sweep, with the outcome for an answer that is no number."""
-    every = rooflines.thresholds(config_of(site)).filter(sweep="shapes", axis="B", chip="h100-sxm")
-    rows = every.with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String)).to_dicts()
+    every = rooflines.thresholds(config_of(site)).filter(sweep="shapes", axis="B")
+    order = run_chips(every["chip"].cast(pl.String).unique(maintain_order=True), DEFAULT_CHIPS)
+    place = pl.col("chip").cast(pl.String).replace_strict(order, range(len(order)))
+    rows = (
+        every.sort(place, maintain_order=True)
+        .with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+        .to_dicts()
+    )
     for row in rows:
         row["share"] = int(row["share"]) if row["share"] == 1 else row["share"]
         row["critical"] = row["outcome"] if row["critical"] is None else row["critical"]

@@ -38,6 +38,9 @@ DARK_FROM = 0.6
 MAX_ROWS, MAX_COLUMNS, MAX_DTYPES = 14, 14, 9
 """Maximum rows and columns, and maximum columns of dtypes, whose names are long [1]."""
 
+MAX_CHIPS_SAID = 2
+"""Maximum chips whose sizes a title says in any case [1]; of more only if it fits."""
+
 CHIPS, DTYPES, SPLITS = "layer x chip", "chip x dtypes", "layer x chips each"
 
 
@@ -307,9 +310,51 @@ def _sentences(
                 chosen=chip,
                 starts=starts,
             )
+    elif by == CHIPS:
+        sweep = selection.sweep
+        able = frames.able_chips(sweep, frames.chips_with_rows(sweep), dtype)
+        yield from _sentences_by_chip(sweep, rows, axis, f"{subject}{dtype}{per}", able)
     of_model = f" for {chip_label(model)}" if model else ""
     on = counted(len(chips), "chip")
     yield Sentence(text=f"Critical {axis}{per} of {on} in {dtype}{of_model}")
+
+
+def _sentences_by_chip(
+    sweep: Sweep,
+    rows: Sequence[Mapping[str, Any]],
+    axis: str,
+    subject: str,
+    able: Sequence[str],
+) -> Iterator[Sentence]:
+    """Candidate titles of a table of layers by chip: sizes of each chip, or of all.
+
+    Args:
+        sweep: The operation sweep.
+        rows: The table's cells.
+        axis: The dimension that is solved for.
+        subject: Model and dtypes, as the title starts.
+        able: All chips that have these dtypes.
+    """
+    chips = [*dict.fromkeys(row["chip"] for row in rows)]
+    never = [row for row in rows if row["critical"] is None]
+    about: dict[str, Any] = {"rows": rows, "every": able}
+    if never:
+        text = f"{subject}: {len(never):,} of {len(rows):,} cells are never compute-bound"
+        yield Sentence(text=text, **about)
+        return
+    sizes = dimension_sizes(sweep, axis)
+    about["starts"] = int(sizes[0]) if sizes else 1
+    spans = {
+        chip: sizes_text(axis, [row["critical"] for row in rows if row["chip"] == chip])
+        for chip in chips
+    }
+    by_chip = ", ".join(f"{span} on {chip_label(chip)}" for chip, span in spans.items())
+    text = f"{subject}: compute-bound from {by_chip}"
+    if len(chips) <= MAX_CHIPS_SAID or title_fits(text, MARGINS):
+        yield Sentence(text=text, **about)
+    span = sizes_text(axis, [row["critical"] for row in rows])
+    text = f"{subject}: compute-bound from {span} on {counted(len(chips), 'chip')}"
+    yield Sentence(text=text, **about)
 
 
 def _preferred(sweep: Sweep) -> tuple[int, ...]:

@@ -122,10 +122,12 @@ const ROOFLINES = (() => {
 
   // ---------------------------------------------------------------------------------- address
 
-  /** State in the address after #, as URLSearchParams without empty values; a very long address
-      has none. */
+  /** State in the address after #, as URLSearchParams without empty values: without one the page's
+      opening state, which is about the run; a very long address has none. */
   function readAddress() {
-    const text = location.hash.length > MAX_ADDRESS_LENGTH ? "" : location.hash.slice(1);
+    const { hash } = location;
+    const address = hash.length > MAX_ADDRESS_LENGTH ? "" : hash.slice(1);
+    const text = hash ? address : document.body.dataset.opening ?? "";
     return new URLSearchParams([...new URLSearchParams(text)].filter(([, value]) => value));
   }
 
