@@ -19,7 +19,6 @@ from rooflines.answers.question_words import LIST_CHIPS, WRITTEN_OUT, Question
 from rooflines.answers.word_forms import ROLE_KEYS
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, check_choice, quote
 from rooflines.config.model_fields import SERVING_AXES, TRAINING_AXES, ModelSweepConfig
-from rooflines.config.schema import SweepConfig
 from rooflines.fits.calibration_files import Calibrations, merge_calibrations, shipped_calibrations
 from rooflines.hardware.chip_catalogue import chip_entries
 from rooflines.hardware.dtype_catalogue import dtype_entries
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
     from rooflines.basics.errors import KeyPath
     from rooflines.hardware.entries import Chip
+    from rooflines.hardware.entry_forms import Entry
     from rooflines.models.engine_rules import Engine
     from rooflines.sweep.step_sweep import ModelSweep
 
@@ -403,6 +403,15 @@ def _several_networks(
     return {"network": [route]}
 
 
+def _config_type(model: Model | None) -> type[Entry]:
+    """Type of the config of a question."""
+    if model is not None:
+        return ModelSweepConfig
+    from rooflines.config.schema import SweepConfig  # noqa: PLC0415, loaded on use
+
+    return SweepConfig
+
+
 def _checked(
     keys: Mapping[str, Any], catalogues: QuestionCatalogues, model: Model | None = None
 ) -> Sweep | ModelSweep:
@@ -412,7 +421,7 @@ def _checked(
         RooflinesError: It is invalid; places are words of the question.
     """
     try:
-        config: Any = validate_entry(SweepConfig if model is None else ModelSweepConfig, keys)
+        config: Any = validate_entry(_config_type(model), keys)
         named, fits = config.calibration or (), catalogues.calibrations
         if fits is None:
             fits = shipped_calibrations() if named else merge_calibrations([])

@@ -19,7 +19,7 @@ from rooflines.evaluation.requests import request_column, request_parts
 from rooflines.evaluation.step_rows import cost_columns, where_fits
 from rooflines.hardware.support import interconnects
 from rooflines.models.memory import cache_on_chip, kv_cache_elements
-from rooflines.models.split import Split
+from rooflines.models.split import ONE_CHIP_SPLIT
 from rooflines.sweep.prompt_times import (
     prompt_seconds,
     prompts_per_s,
@@ -40,9 +40,6 @@ PREFILL_COLUMNS = ("ttft_pool_s", "#prompts_s", "kv_transfer_bytes", "kv_transfe
 
 STEP_TIMES = {"": "t_lower_s", SERIAL_SUFFIX: "t_serial_s", ESTIMATE_SUFFIX: "t_estimate_s"}
 """Columns with the time of a decode step, by the suffix of rates at it."""
-
-ONE_CHIP = Split.model_validate({})
-"""Split over one chip, without copies of the KV cache."""
 
 
 def pool_parts(steps: StepBlock[StepCase]) -> StepParts:
@@ -185,7 +182,7 @@ class PrefillPool:
                 rows.append((None,) * len(PREFILL_COLUMNS))
                 continue
             kv_cache_bytes = cache_on_chip(
-                server.model.shape, request.input, server.sharing.bits, ONE_CHIP
+                server.model.shape, request.input, server.sharing.bits, ONE_CHIP_SPLIT
             )
             longest = kv_transfer_s(kv_cache_bytes, [server, case])
             first_s = prompts_seconds(server, request).serial

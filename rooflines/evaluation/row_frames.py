@@ -18,11 +18,8 @@ from rooflines.basics.quantities import measured_value
 from rooflines.dictionary.columns import SKIPPED
 from rooflines.evaluation.blocked import BLOCK_ROWS
 from rooflines.evaluation.compiler import RowCompiler
-from rooflines.evaluation.kind_rows import collective_stages, kind_stages
 from rooflines.evaluation.measured_times import measured_inputs, measured_names, with_measured
 from rooflines.evaluation.operation_rows import operation_stages
-from rooflines.evaluation.pools import pool_parts
-from rooflines.evaluation.requests import request_parts
 from rooflines.evaluation.step_rows import (
     KernelCase,
     StepBlock,
@@ -259,6 +256,8 @@ class KindTable(OneKernelTable[KindSweep]):
 
     def compile_block(self, block: Block[KindCase]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
+        from rooflines.evaluation.kind_rows import kind_stages  # noqa: PLC0415, loaded on use
+
         compiler = RowCompiler(block)
         return compiler, kind_stages(compiler, block.cases)
 
@@ -272,6 +271,8 @@ class CollectiveTable(OneKernelTable[CollectiveSweep]):
 
     def compile_block(self, block: Block[CollectiveCase]) -> tuple[RowCompiler, Stages]:
         """Compile a block: a row compiler, and all columns but keys and sizes."""
+        from rooflines.evaluation.kind_rows import collective_stages  # noqa: PLC0415, loaded on use
+
         compiler = RowCompiler(block)
         return compiler, collective_stages(compiler, block.cases)
 
@@ -338,8 +339,14 @@ class StepTable(SweepTable[ModelSweep]):
         steps, config = StepBlock(block), self.sweep.config
         if isinstance(self.sweep, TrainingSweep):
             parts = training_parts(steps, block.after[1])
+        elif config.requests and config.pools is None:
+            from rooflines.evaluation.requests import request_parts  # noqa: PLC0415, loaded on use
+
+            parts = request_parts(steps)
         elif config.requests:
-            parts = (request_parts if config.pools is None else pool_parts)(steps)
+            from rooflines.evaluation.pools import pool_parts  # noqa: PLC0415, loaded on use
+
+            parts = pool_parts(steps)
         else:
             parts = step_parts(steps)
         return steps.compiler, steps.stages(parts)

@@ -333,3 +333,7 @@ class Split(Parallelism):
                 f"is {self.ep}, more than the {shape.moe.E} experts",
                 "use at most as many chips as there are experts",
             )
+
+
+ONE_CHIP_SPLIT = Split.model_construct()
+"""Split over one chip, without copies of the KV cache."""

@@ -16,16 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.memory import cache_on_chip
-from rooflines.models.split import Split
+from rooflines.models.split import ONE_CHIP_SPLIT
 from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from rooflines.serving.servers import Server, ServerTable
-
-ONE_CHIP = Split(tp=1, pp=1, dp=1, ep=1)
-"""Split for a whole KV cache."""
 
 MIXED, POOLS = "mixed", "pools"
 """Kinds: servers that read prompts and write answers, or servers for either."""
@@ -707,7 +704,7 @@ def handover(search: Search, deployment: Deployment) -> Handover | None:
     per_s, network = min(routes)
     case = deployment.decode.case
     prompt = deployment.decode.request.input
-    cache = float(cache_on_chip(case.model.shape, prompt, case.sharing.bits, ONE_CHIP))
+    cache = float(cache_on_chip(case.model.shape, prompt, case.sharing.bits, ONE_CHIP_SPLIT))
     smaller = min(deployment.prefill.chips, deployment.decode.chips)
     pools = (
         deployment.prefill_servers * deployment.prefill.chips,

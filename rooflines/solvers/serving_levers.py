@@ -20,7 +20,7 @@ from rooflines.dictionary.columns import ALWAYS, CONTEXT, FOUND, FROM, NEVER, TO
 from rooflines.models.architecture import DECODE, PREFILL
 from rooflines.models.groups import Step, StepExtents
 from rooflines.models.memory import cache_on_chip
-from rooflines.models.split import Split
+from rooflines.models.split import ONE_CHIP_SPLIT
 from rooflines.solvers.payoffs import (
     ESTIMATED_TIME,
     LOWER_TIME,
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from rooflines.config.model_fields import PullLink, Request
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
     from rooflines.theory.times import Seconds, Times
-
-ONE_CHIP = Split.model_validate({})
-"""Split over one chip, without copies of the KV cache."""
 
 DOUBLINGS = 24
 """Doublings of the batch along which an estimate's sign is tried [1]."""
@@ -159,7 +156,7 @@ def pull_seconds(case: StepCase, link: PullLink) -> Callable[[int], Fraction]:
 
     @cache
     def seconds(size: int) -> Fraction:
-        cached = cache_on_chip(case.model.shape, size, case.sharing.bits, ONE_CHIP)
+        cached = cache_on_chip(case.model.shape, size, case.sharing.bits, ONE_CHIP_SPLIT)
         return latency + cached / rate
 
     return seconds
