@@ -257,6 +257,19 @@ def test_help_is_quick_and_shows_examples_that_work(capsys):
     assert all(f"  {name:<27}{meaning}" in printed for name, meaning in SHARDINGS.items())
 
 
+def test_an_answer_loads_what_it_uses():
+    unused = ("altair", "pyarrow", "snakemake", "msgspec", "rooflines.charts", "rooflines.serving")
+    unused += ("rooflines.traces", "rooflines.measured", "rooflines.config.schema")
+    unused += tuple(f"rooflines.evaluation.{name}" for name in ("pools", "requests", "kind_rows"))
+    question = "explain", "h100-sxm", "llama-3.1-70b", "bf16", "B=32", "S=8k"
+    code = (
+        "import sys; from rooflines.cli.main import run\n"
+        f"assert run({question}) == 0 and 'rooflines.evaluation.step_rows' in sys.modules\n"
+        f"assert not {{*{unused}}} & set(sys.modules)"
+    )
+    assert "70b decode B=32" in python("-c", code).stdout
+
+
 def test_ctrl_c_is_one_line(capsys, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
