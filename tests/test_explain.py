@@ -258,9 +258,11 @@ def test_help_is_quick_and_shows_examples_that_work(capsys):
 
 
 def test_an_answer_loads_what_it_uses():
-    unused = ("altair", "pyarrow", "snakemake", "msgspec", "rooflines.charts", "rooflines.serving")
-    unused += ("rooflines.traces", "rooflines.measured", "rooflines.config.schema")
-    unused += tuple(f"rooflines.evaluation.{name}" for name in ("pools", "requests", "kind_rows"))
+    rooms = ("charts", "config.schema", "measured", "serving", "traces")
+    rows = ("kind_rows", "pools", "requests")
+    unused = ["altair", "msgspec", "pyarrow", "snakemake"]
+    unused += [f"rooflines.{name}" for name in rooms]
+    unused += [f"rooflines.evaluation.{name}" for name in rows]
     question = "explain", "h100-sxm", "llama-3.1-70b", "bf16", "B=32", "S=8k"
     code = (
         "import sys; from rooflines.cli.main import run\n"

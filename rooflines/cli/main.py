@@ -116,8 +116,8 @@ NAME = "rooflines"
 COMPLETE = "_ROOFLINES_COMPLETE"
 """The variable with which a shell asks for completion, as click defines it."""
 
-LASTING = frozenset({"run", "draw"})
-"""Commands that start processes, and leave something to do at exit."""
+LASTING = frozenset({"run", "draw", "measured"})
+"""Commands for large tables or with processes, which may leave something to do at exit."""
 
 MISTAKE = 2
 """The exit status after a user's mistake; 1 is a command's own "no", 0 its "yes"."""
@@ -312,10 +312,14 @@ def main() -> NoReturn:
     if COMPLETE in os.environ:
         commands.main(prog_name=NAME)  # answers the shell, then exits
     gc.set_threshold(*GARBAGE_THRESHOLDS)
+    lasting = LASTING.intersection(sys.argv[1:2])
+    if not lasting:
+        # An answer has few rows: more threads of polars would only wait for each other.
+        os.environ.setdefault("POLARS_MAX_THREADS", "1")
     status = run()
     # The interpreter's last collections, over every module, would be a fifth of the time.
     gc.freeze()
-    if not LASTING.intersection(sys.argv[1:2]):
+    if not lasting:
         for stream in filter(None, (sys.stdout, sys.stderr)):
             stream.flush()
         os._exit(status)  # taking all modules apart would be another tenth
