@@ -182,9 +182,11 @@ def _cases(sweep: ModelSweep, **keys: list[Any] | None) -> list[StepCase]:
 def _levers_of(kind: str, cases: Iterable[StepCase], step: Step, basis: Basis) -> Iterator[Lever]:
     """Levers by case, for cases that fit and have a time on the basis."""
     for case in cases:
+        if _fits(case, step) is False:
+            continue
         times = exact_step_seconds(case, step)
         time_s = time_on(basis, times)
-        if time_s is None or _fits(case, step) is False:
+        if time_s is None:
             continue
         chips, draft = case.split.chips, case.place.sweep.config.draft
         tokens = float(step.B * (step.T if draft is None else draft.yielded))
