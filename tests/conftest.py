@@ -22,6 +22,9 @@ SEED = os.environ.setdefault("ROOFLINES_SEED", str(random.SystemRandom().randran
 os.environ.setdefault("ROOFLINES_CACHE", str(REPOSITORY / ".pytest_cache" / "rooflines"))
 """The cache of the tests' processes, apart from the user's."""
 
+os.environ.setdefault("POLARS_MAX_THREADS", "1")
+"""Polars computes on one thread: frames are small, and the workers share the cores."""
+
 SLOW = {"browser", "browsers", "once", "snakemake"}
 """Fixtures that run the workflow or start a browser, and those of which others are made."""
 
