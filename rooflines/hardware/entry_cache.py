@@ -49,13 +49,13 @@ def _builder(form: type[Entry | dict[str, Any]]) -> Callable[[dict[str, Any]], A
         return lambda fields: form.model_construct({*fields}, **fields)
     optional = {name: field for name, field in form.model_fields.items() if not field.is_required()}
     shared = {name: field.default for name, field in optional.items() if _is_shared(field.default)}
-    own = {name: _maker(field) for name, field in optional.items() if name not in shared}
+    factories = {name: _maker(field) for name, field in optional.items() if name not in shared}
     empty = {**dict.fromkeys(form.model_fields), **shared}
     set_attribute = object.__setattr__  # an entry is frozen
 
     def build(fields: dict[str, Any]) -> Entry:
         values = {**empty, **fields}
-        for name, make in own.items():
+        for name, make in factories.items():
             if name not in fields:
                 values[name] = make()
         entry = form.__new__(form)
