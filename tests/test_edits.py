@@ -2,6 +2,9 @@
 
 import copy
 import json
+import shutil
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -236,18 +239,35 @@ def test_the_page_has_the_steps_of_a_run_from_nothing(tmp_path, monkeypatch):
     assert every[0] != every[1] != every[2] != every[0]
 
 
-@pytest.mark.parametrize("edit", ["calibrations", "dtypes", "models", "formats"])
-def test_kept_steps_of_the_page_depend_on_all_that_they_are_made_of(edit, tmp_path, monkeypatch):
+def offer_one_of_each(monkeypatch):
+    """Offer one model on one chip."""
     monkeypatch.setattr(explorer, "MODELS", ("gpt-oss-20b",))
     monkeypatch.setattr(explorer, "SERVING", ("h100-sxm",))
     monkeypatch.setattr(explorer, "DEFAULT_CHIPS", ("h100-sxm",))
+
+
+def page_data(kept):
+    """Data of a page with one chip; steps are read from a file, or kept in it."""
     chips = {"h100-sxm": chip_entries()["h100-sxm"]}
+    return json.dumps(dict(explorer.explorer_files(chips, [], kept)))
 
-    def made(kept):
-        return json.dumps(dict(explorer.explorer_files(chips, [], kept)))
 
-    before, entries = made(tmp_path / "kept.json"), dtype_entries()
-    fits = shipped_calibrations()
+@pytest.fixture(scope="module")
+def first_page(tmp_path_factory):
+    """Data of the page before an edit, and the file with its steps."""
+    kept = tmp_path_factory.mktemp("page") / "kept.json"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        offer_one_of_each(monkeypatch)
+        return page_data(kept), kept
+
+
+@pytest.mark.parametrize("edit", ["calibrations", "dtypes", "models", "formats"])
+def test_kept_steps_of_the_page_depend_on_all_that_they_are_made_of(
+    edit, first_page, tmp_path, monkeypatch
+):
+    (before, first), entries, fits = first_page, dtype_entries(), shipped_calibrations()
+    kept = Path(shutil.copy(first, tmp_path))
+    offer_one_of_each(monkeypatch)
     wide = {**entries.formats, "fp8": entries.formats["int8"].model_copy(update={"bits": 9})}
     name, value = {
         "calibrations": ("shipped_calibrations", lambda: fits.model_copy(update={"steps": {}})),
@@ -256,22 +276,33 @@ def test_kept_steps_of_the_page_depend_on_all_that_they_are_made_of(edit, tmp_pa
         "formats": ("FORMATS", {name: explorer.FORMATS[name] for name in explorer.TRAINED}),
     }[edit]
     monkeypatch.setattr(explorer, name, value)
-    assert before != made(tmp_path / "kept.json") == made(None)
+    assert before != page_data(kept) == page_data(None)
+
+
+@pytest.fixture(scope="module")
+def sweep_on():
+    """Sweep of two models on some chips, one for all tables: its cases are timed once."""
+    serving = rooflines.load_config().sweep("serving")
+
+    @cache
+    def on(*chips):
+        several = chips or serving.config.chips
+        recipe = recipe_of(serving, models=["llama-3.1-70b", "deepseek-v3.2"], chips=several)
+        return sweep_of(recipe)
+
+    return on
 
 
 @pytest.mark.parametrize("name", ["models", "layers", "thresholds"])
-def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name):
-    serving = rooflines.load_config().sweep("serving")
-
-    def rows(chips):
-        recipe = recipe_of(serving, models=["llama-3.1-70b", "deepseek-v3.2"], chips=chips)
-        sweep = sweep_of(recipe)
+def test_rows_of_a_chip_have_the_same_last_digit_with_other_chips_beside_it(name, sweep_on):
+    def rows(*chips):
+        sweep = sweep_on(*chips)
         if name == "thresholds":
             return sweep_thresholds(sweep)
         return (KernelTable if name == "layers" else table_of)(sweep).frame()
 
-    every = rows(serving.config.chips).lazy().collect()
+    every = rows().lazy().collect()
     for chip in ("h100-sxm", "b200", "tpu-v6e"):
         own = every.filter(pl.col("chip").cast(pl.String) == chip)
-        alone = rows([chip]).lazy().collect()
+        alone = rows(chip).lazy().collect()
         assert_frame_equal(alone, own, check_exact=True, categorical_as_str=True)
