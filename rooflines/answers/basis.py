@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, SERIAL_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, MutableMapping
 
     from rooflines.sweep.exact_times import StepSeconds
 
@@ -35,6 +35,11 @@ class Basis:
 ESTIMATE_BASIS = Basis("estimate", "t_estimate_s", ESTIMATE_SUFFIX, "estimate", "estimate")
 SERIALIZED_BASIS = Basis("serialized", "t_serial_s", SERIAL_SUFFIX, "serialized", "serialized time")
 BOUND_BASIS = Basis("bound", "t_lower_s", "", "at least", "bound")
+MIXED_BASIS = Basis("mixed", "t_basis_s", "_basis", "time", "time on its basis")
+"""Estimates beside serialized times, in a table with a column of the basis."""
+
+BASIS, BASIS_RATES = "basis", ("tokens_per_s", "tokens_per_s_per_chip", "mfu", "usd_per_mtok")
+"""Column with the basis of a row, and rates that each row has on its own."""
 
 
 def time_on(basis: Basis, times: StepSeconds) -> float | None:
@@ -63,3 +68,27 @@ def basis_of(rows: Iterable[Mapping[str, object]], *, bound: bool = False) -> Ba
     return (
         SERIALIZED_BASIS if all(SERIALIZED_BASIS.column in row for row in listed) else BOUND_BASIS
     )
+
+
+def table_basis(rows: Iterable[MutableMapping[str, Any]], *, bound: bool = False) -> Basis:
+    """Basis for rows of a table of steps; `MIXED_BASIS` where some have no estimate.
+
+    Then each row gets its basis, the time and the rates on it.
+
+    Args:
+        rows: Rows in one table.
+        bound: True to lead with the bound.
+    """
+    listed = [*rows]
+    basis = basis_of(listed, bound=bound)
+    estimated = [row.get(ESTIMATE_BASIS.column) is not None for row in listed]
+    if basis is not SERIALIZED_BASIS or not any(estimated):
+        return basis
+    for row, is_estimated in zip(listed, estimated, strict=True):
+        own_basis = ESTIMATE_BASIS if is_estimated else SERIALIZED_BASIS
+        row[BASIS] = own_basis.key
+        row[MIXED_BASIS.column] = row[own_basis.column]
+        for name in BASIS_RATES:
+            if f"{name}{own_basis.suffix}" in row:
+                row[f"{name}{MIXED_BASIS.suffix}"] = row[f"{name}{own_basis.suffix}"]
+    return MIXED_BASIS

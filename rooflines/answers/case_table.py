@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from rooflines.answers.any_routing import mean_notes, mean_titles
 from rooflines.answers.assumptions import as_note, assumptions_of
-from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS, SERIALIZED_BASIS, Basis, basis_of
+from rooflines.answers.basis import (
+    BASIS,
+    BOUND_BASIS,
+    ESTIMATE_BASIS,
+    MIXED_BASIS,
+    SERIALIZED_BASIS,
+    Basis,
+    basis_of,
+    table_basis,
+)
 from rooflines.answers.case_answer import (
     letters_of,
     lever_keys_of,
@@ -98,6 +107,9 @@ IDLE_PREFILL = "prefill, idle (estimate)"
 ALL_TOKENS = "tokens/s"
 """Column title for tokens of all chips, where their number differs."""
 
+UNRANKED = "Runs take longer: that time and its rates do not rank beside estimates."
+"""Sentence on serialized rows in a table of estimates."""
+
 BAND, USER_RATE, OF_PEAK = "band", "tokens_per_s_per_user", "share_of_peak"
 """Columns that a table of cases has besides those of a sweep, on its basis."""
 
@@ -128,6 +140,7 @@ def operation_titles(basis: Basis) -> dict[str, str]:
 def step_titles(basis: Basis) -> dict[str, str]:
     """Column titles of steps on a screen, by column."""
     return {
+        **({BASIS: "basis"} if basis is MIXED_BASIS else {}),
         basis.column: basis.title,
         BAND: "80% within",
         BOUND_BASIS.column: BOUND_BASIS.title,
@@ -300,7 +313,7 @@ def _cases(
         rows += new_rows
         solved += [thresholds_of(sweep)] * len(new_rows)
     first = sweeps[0]
-    sizes, basis = letters_of(first), basis_of(rows, bound=bound)
+    sizes, basis = letters_of(first), table_basis(rows, bound=bound)
     shown = (operation_titles if isinstance(first, Sweep) else step_titles)(basis)
     keys = (*CASE_KEYS, *sizes)
     varied = [key for key in keys if len({row.get(key) for row in rows}) > 1 and key != "network"]
@@ -335,9 +348,9 @@ def _cases(
 
 def _on_basis(row: Mapping[str, Any], basis: Basis) -> dict[str, Any]:
     """Band, and rates at the time of the basis, that a sweep's row does not have."""
-    values: dict[str, Any] = {}
+    values: dict[str, Any] = {BAND: None} if basis is MIXED_BASIS else {}
     low, high = row.get("t_estimate_p10_s"), row.get("t_estimate_p90_s")
-    if basis is ESTIMATE_BASIS and low is not None and high is not None:
+    if basis in (ESTIMATE_BASIS, MIXED_BASIS) and low is not None and high is not None:
         values[BAND] = f"{seconds(low)} to {seconds(high)}"
     if "utilization" in row:
         values[OF_PEAK] = row["utilization"] * row[BOUND_BASIS.column] / row[basis.column]
@@ -357,8 +370,12 @@ def basis_notes(
         basis: Time that the table leads with.
     """
     yield from mean_notes(sweeps := [*sweeps])
-    if basis is ESTIMATE_BASIS:
+    lacking = [row for row in rows if row.get(ESTIMATE_BASIS.column) is None]
+    names = ", ".join(dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking))
+    if basis in (ESTIMATE_BASIS, MIXED_BASIS):
+        unfitted = {row["chip"] for row in lacking} if basis is MIXED_BASIS else set()
         cases = (case for sweep in sweeps for block in sweep.blocks for case in block.cases)
+        cases = (case for case in cases if case.chip not in unfitted)
         origins: dict[str, list[str]] = {}
         chip_notes: dict[str, None] = {}
         for case in cases:
@@ -372,16 +389,19 @@ def basis_notes(
         named = (f"{name} ({', '.join(dict.fromkeys(chips))})" for name, chips in origins.items())
         yield f"Estimates are calibrated to {'; '.join(named)}; rates and cost are theirs."
         yield from chip_notes
+        if basis is MIXED_BASIS:
+            yield (
+                f"Serialized: no calibration of {names}; kernels at their bounds, one after "
+                f"another. {UNRANKED}"
+            )
     elif basis is not BOUND_BASIS or any(
         row.get(ESTIMATE_BASIS.column) is not None for row in rows
     ):
-        lacking = [row for row in rows if row.get(ESTIMATE_BASIS.column) is None]
-        names = dict.fromkeys(f"{row['chip']} in {row['dtypes']}" for row in lacking)
         calibrated = any(sweep.config.calibration for sweep in sweeps)
         if basis is SERIALIZED_BASIS and calibrated:
-            yield f"Kernels one after another: no calibration of {', '.join(names)}."
+            yield f"Kernels one after another: no calibration of {names}."
         elif calibrated and len(lacking) < len(rows):
-            yield f"Bounds alone, which no run reaches: no calibration of {', '.join(names)}."
+            yield f"Bounds alone, which no run reaches: no calibration of {names}."
 
 
 def waiting_notes(sweep: Sweep | ModelSweep, basis: Basis) -> Iterator[str]:

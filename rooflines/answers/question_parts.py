@@ -5,35 +5,50 @@ Also a limit on the step time beside a batch: whether the batch keeps it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rooflines.answers.basis import SERIALIZED_BASIS, Basis, basis_of
+from rooflines.answers.basis import (
+    BASIS,
+    BASIS_RATES,
+    ESTIMATE_BASIS,
+    MIXED_BASIS,
+    SERIALIZED_BASIS,
+    Basis,
+    basis_of,
+    table_basis,
+)
 from rooflines.answers.best_split import (
+    RATE,
     split_cases,
     starting_sweep,
     target_basis,
     with_largest_batch,
 )
 from rooflines.answers.case_answer import thresholds_of
-from rooflines.answers.case_table import CASE_KEYS, Cases, request_cases, side_by_side
+from rooflines.answers.case_table import CASE_KEYS, UNRANKED, Cases, request_cases, side_by_side
 from rooflines.answers.measured_number import several_measured
 from rooflines.answers.phrases import price_notes, step_title
 from rooflines.answers.question import NO_ESTIMATE, question_sweep
 from rooflines.answers.question_sizes import BLAS
 from rooflines.answers.question_words import EVERY_SPLIT, LIST_CHIPS, Question
 from rooflines.answers.typed_options import typed_options
+from rooflines.answers.word_forms import key_name
 from rooflines.basics.errors import RooflinesError
 from rooflines.basics.quantities import MeasuredValue
-from rooflines.basics.text import seconds
+from rooflines.basics.text import seconds, usd
 from rooflines.config.model_fields import AUTO
 from rooflines.dictionary.columns import ALWAYS, FOUND
+from rooflines.evaluation.step_rows import HOUR_S
 from rooflines.models.architecture import TRAIN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rooflines.answers.question import QuestionCatalogues
+
+TOKENS_PER_MTOK = 1e6
 
 MAX_TP = 64
 """Largest tensor parallelism that is tried [1]."""
@@ -233,22 +248,98 @@ def _best_of_each(
     cases = [
         split_cases(question, catalogues, bound=bound, **options) for question, options in searches
     ]
-    if len({case.basis for case in cases}) > 1:
+    rows = [dict(case.rows[0]) for case in cases]
+    basis = table_basis(rows, bound=bound)
+    trains = all("bubble" in row for row in rows)
+    if len({case.basis for case in cases}) > 1 and not trains:
         unfitted = [
             (question, {**keys, "calibration": [NO_ESTIMATE]}) for question, keys in searches
         ]
         return _best_of_each(unfitted, catalogues, bound=False)
-    rows = [case.rows[0] for case in cases]
     titles = {name: title for case in cases for name, title in case.columns.items()}
     columns = {"chip": "chip", "chips": "chips"}
+    columns |= {BASIS: "basis"} if basis is MIXED_BASIS else {}
     columns |= {name: title for name, title in titles.items() if name not in COMPARED_TO_BEST}
+    if basis is MIXED_BASIS:
+        rates = {f"{name}{suffix}" for name in BASIS_RATES for suffix in RATE_SUFFIXES}
+        columns = {name: title for name, title in columns.items() if name not in rates}
+        columns |= {f"{RATE}_basis": "tokens/s/chip", "mfu_basis": "MFU"}
+    headline = _ranked_training(rows, basis, searches, catalogues) if trains else ""
+    columns |= {USD_RATE: "$/Mtok"} if any(row.get(USD_RATE) for row in rows) else {}
     sizes = {letter: rows[0][letter] for letter in ("B", "S") if letter not in columns}
     head = step_title({**rows[0], "chips": 1}, sizes)._replace(chip="").text()
     chips = {chip: catalogues.chips[chip] for question, _ in searches for chip in question.chips}
     notes = ["Ask for one kind of chip to see all of its splits.", *price_notes(chips)]
-    if cases[0].basis is SERIALIZED_BASIS:
+    if basis is SERIALIZED_BASIS:
         notes.insert(0, "Kernels one after another: not each chip has a calibration.")
-    return Cases(f"{head} · the best split of each", rows, columns, "B", cases[0].basis, notes)
+    if basis is MIXED_BASIS:
+        notes.insert(0, SERIALIZED_NOTE)
+    question_text = f"{head} · the best split of each{headline and chr(10)}{headline}"
+    return Cases(question_text, rows, columns, "B", basis, notes)
+
+
+RATE_SUFFIXES = ("", SERIALIZED_BASIS.suffix, ESTIMATE_BASIS.suffix)
+"""Suffixes of rates that a table on each row's own basis replaces."""
+
+SERIALIZED_NOTE = (
+    "Serialized: chips without a calibration, kernels at their bounds, one after another. "
+    f"{UNRANKED}"
+)
+
+USD_RATE = "usd_per_mtok_trained"
+"""Column with the cost of a million tokens trained, on the basis [USD]."""
+
+
+def _ranked_training(
+    rows: list[dict[str, Any]],
+    basis: Basis,
+    searches: Sequence[tuple[Question, Mapping[str, Any]]],
+    catalogues: QuestionCatalogues,
+) -> str:
+    """Sort chips by what is asked, the quickest or the cheapest first, and say both.
+
+    Chips without a calibration stand last beside those with one. Rows get `USD_RATE`.
+
+    Args:
+        rows: A row a chip.
+        basis: Basis of the table.
+        searches: Questions, whose words may ask for the cheapest.
+        catalogues: Chips with their prices.
+    """
+    for row in rows:
+        row[USD_RATE] = None
+        price = catalogues.chips[row["chip"]].lowest_price()
+        if price is not None and row["fits"] is not False:
+            rate = row[f"{RATE}{basis.suffix}"]
+            row[USD_RATE] = price.usd_per_hour / HOUR_S / rate * TOKENS_PER_MTOK
+    words = {key_name(word) for question, _ in searches for word in question.tokens}
+
+    def order(row: Mapping[str, Any]) -> tuple[bool, bool, float, float]:
+        dollars = math.inf if row[USD_RATE] is None else row[USD_RATE]
+        ranked = (
+            (dollars, row[basis.column]) if words & COST_WORDS else (row[basis.column], dollars)
+        )
+        is_serialized = row.get(BASIS) == SERIALIZED_BASIS.key
+        return row["fits"] is False, is_serialized, *ranked
+
+    rows.sort(key=order)
+    ranked = [row for row in rows if row["fits"] is not False]
+    ranked = [row for row in ranked if row.get(BASIS) == ranked[0].get(BASIS)]
+    if not ranked:
+        return "None of the chips holds a plan that was tried."
+    noun = ESTIMATE_BASIS.noun if basis is MIXED_BASIS else basis.noun
+    noun = SERIALIZED_BASIS.noun if ranked[0].get(BASIS) == SERIALIZED_BASIS.key else noun
+    quickest = min(ranked, key=lambda row: float(row[basis.column]))
+    texts = [f"quickest {quickest['chip']}, {seconds(quickest[basis.column])} a step"]
+    if priced := [row for row in ranked if row[USD_RATE] is not None]:
+        cheapest = min(priced, key=lambda row: float(row[USD_RATE]))
+        texts.append(f"cheapest {cheapest['chip']}, {usd(cheapest[USD_RATE])}/Mtok trained")
+    texts = texts[::-1] if words & COST_WORDS else texts
+    return f"By the {noun}: {', '.join(texts)}."
+
+
+COST_WORDS = {"cheapest", "cheap", "cheaper", "cost", "costs", "price", "$", "usd", "money"}
+"""Words that ask for the cheapest chip."""
 
 
 COMPARED_TO_BEST = ("bottleneck_vs_best", "excess_s")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from polars import selectors as cs
 
+from rooflines.answers.basis import MIXED_BASIS
 from rooflines.answers.name_search import check_chip, find_chip, search_chip, search_model
 from rooflines.answers.question import QuestionCatalogues
 from rooflines.basics.errors import RooflinesError, at_path, check_choice, printable
@@ -95,8 +96,8 @@ def _cell(text: str, size: int) -> str:
 
 
 def _on_bases(name: str) -> tuple[str, ...]:
-    """Columns with a rate at the bound, at the serialized time and at the estimate."""
-    return (name, f"{name}{SERIAL_SUFFIX}", f"{name}{ESTIMATE_SUFFIX}")
+    """Columns with a rate at the bound, at the serialized time, at the estimate, or at either."""
+    return tuple(f"{name}{end}" for end in ("", SERIAL_SUFFIX, ESTIMATE_SUFFIX, MIXED_BASIS.suffix))
 
 
 CELLS: Sequence[tuple[tuple[str, ...], Callable[[float], str]]] = (
