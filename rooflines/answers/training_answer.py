@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from rooflines.answers.any_routing import AT_THE_MEAN
 from rooflines.answers.basis import BOUND_BASIS, ESTIMATE_BASIS
-from rooflines.answers.phrases import Part, Section, longest_parts
+from rooflines.answers.phrases import Line, Part, Section, longest_parts
 from rooflines.answers.step_answer import StepAnswer
 from rooflines.basics.text import count, percent, seconds, si, usd
 from rooflines.dictionary.columns import FOUND, NEVER
@@ -16,7 +16,7 @@ from rooflines.solvers.training_limits import DP_TP_MIX
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rooflines.answers.phrases import Line
+    from rooflines.answers.training_remedies import Remedies
 
 PASSES = {
     "fwd": "forward",
@@ -34,6 +34,7 @@ class TrainingAnswer(StepAnswer):
 
     Attributes:
         memory: Parts of the memory, from `training_memory`.
+        remedies: Plans that fit, each computed, where this one does not; None: not searched.
         mean_routing: True if the bound is a mean over uniform routing of tokens to experts.
 
     `sizes` are B and S; `thresholds` are along S, tp, the mix of dp and tp, and chips. `count` in
@@ -42,6 +43,7 @@ class TrainingAnswer(StepAnswer):
 
     memory: Mapping[str, Any]
     mean_routing: bool
+    remedies: Remedies | None = None
 
     kind: ClassVar[str] = "training"
     footprint: ClassVar[str] = "states and activations"
@@ -229,8 +231,17 @@ class TrainingAnswer(StepAnswer):
         return longest_parts(times, sum(part.time_s for part in times))
 
     def _change_sections(self) -> Iterator[Section]:
-        """Formats whose bound is shorter."""
-        yield from ()
+        """Plans that fit, where this one does not."""
+        remedies = self.remedies
+        if remedies is None:
+            return
+        lines = [Line(plan.lever, f"--split {plan.split}", plan.text) for plan in remedies.plans]
+        if remedies.plans[:1] and remedies.plans[0].lever == "plan":
+            yield Section("What would fit, in place of the split:", lines)
+            return
+        none = f"No plan of {remedies.tried} fits as it is; the leanest, {remedies.leanest_text()}."
+        title = f"{none} What would fit, in place of the split:" if lines else none
+        yield Section(title, lines)
 
     def _is_unsaid(self, threshold: Mapping[str, Any]) -> bool:
         """True for the fewest chips, and for a mix of dp and tp on one chip."""

@@ -13,6 +13,7 @@ from rooflines.answers.explain import answered
 from rooflines.answers.name_search import find_chip
 from rooflines.answers.overrides import with_overrides
 from rooflines.answers.question_words import all_mistakes, parse_words
+from rooflines.answers.training_remedies import with_remedies
 from rooflines.basics.errors import RooflinesError
 from rooflines.cli.explain import (
     OF_BOTH,
@@ -118,4 +119,5 @@ def _answer(
             find_chip(name, catalogues.chips) for name in question.chips
         ):
             complete_training(question, line.options)
-        return question, answered(question, catalogues, bound=bound, phase=TRAIN, **line.options)
+        answer = answered(question, catalogues, bound=bound, phase=TRAIN, **line.options)
+        return question, with_remedies(question, catalogues, answer, line.options)
