@@ -324,8 +324,8 @@ QUESTION = ("serve", "llama-3.1-70b", "16xh100-sxm", "isl=8192", "osl=1024", "bf
 def test_a_plan_on_a_screen(capsys):
     text = said(capsys, *QUESTION, "--tpot", "30ms", "--ttft", "2s", "--load", "50")
     lines = text.splitlines()
-    assert lines[1].startswith("For 50 requests/s by the estimate: ")
-    assert "it carries" in lines[1]
+    assert lines[1].startswith("Best by the estimate: ")
+    assert "it carries only" in lines[1]
     assert "output tokens/s/chip" in lines[1]
     assert any(line.startswith("50 requests/s: ") for line in lines)
     assert "waiting is not in it" in text

@@ -906,7 +906,7 @@ def _best_sentence(
     rate_text, money = f"{at_most}{rate} output tokens/s/chip", _money(best)
     subject, place = f"Best{within}", f"{best['deployment']} on {chips}"
     if request.load_text:
-        subject = f"For {request.load_text}{within}"
+        subject = subject if _shortage(best, request) else f"For {request.load_text}{within}"
         place += f", {_chips_and_hour(best)}"
         facts.append(rate_text)
         facts += [money] if money and request.goal != COST else []
@@ -961,7 +961,7 @@ def _shortage(row: Mapping[str, Any], request: ServeRequest) -> str:
         carried, load = row["concurrency"], request.users
     if load is None or carried > NEARLY * load:
         return ""
-    return f"; it carries {significant(carried, 3)} of {request.load_text}"
+    return f"; it carries only {significant(carried, 3)} of {request.load_text}"
 
 
 def _columns(
