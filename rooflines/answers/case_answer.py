@@ -458,6 +458,7 @@ def _serving_answer(
         experts = {"routing": case.routing, "touched": touched, "E": moe.E}
     fits = _step_fits(case, kernels)
     dtypes_cases = other_dtypes(sweep, case)
+    free_bytes = _free_bytes(common["row"], common["capacity_bytes"])
     return ServingAnswer(
         groups=_groups(case, step, kernels),
         fits=_held_out(fits or {}),
@@ -479,6 +480,8 @@ def _serving_answer(
         cache_split=sweep.config.cache_split,
         engine=engine_answer(case, step.S),
         usual_batch=usual_batch(case, step.S),
+        free_bytes=free_bytes,
+        free_share=None if free_bytes is None else free_bytes / float(common["capacity_bytes"]),
         stages=_stages(case, step),
         draft=None if sweep.config.draft is None else sweep.config.draft.model_dump(),
         per_sequence_s={  # without the experts that further tokens touch
@@ -487,6 +490,13 @@ def _serving_answer(
         },
         **common,
     )
+
+
+def _free_bytes(row: Mapping[str, Any], capacity_bytes: float | None) -> float | None:
+    """Memory that a step leaves on a chip, at least 0 [byte]; None: the capacity is unknown."""
+    if capacity_bytes is None:
+        return None
+    return max(float(capacity_bytes) - float(row["footprint_bytes"]), 0.0)
 
 
 def _stages(case: StepCase, step: Step) -> dict[str, float] | None:

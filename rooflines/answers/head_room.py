@@ -38,23 +38,17 @@ def usual_batch(case: StepCase, context: int) -> int | None:
     return None if batch is None else batch * case.split.dp
 
 
-def head_room(
-    row: Mapping[str, Any], capacity_bytes: float | None, batch: int | None, per_chip: str
-) -> str:
-    """Memory that a step leaves, and the batch that engines hold; empty where it does not fit.
+def head_room(free_bytes: float, share: float, batch: int, per_chip: str) -> str:
+    """Memory that a step leaves, and the batch that engines hold.
 
     Args:
-        row: Row with `footprint_bytes`, `fits` and `B`.
-        capacity_bytes: Capacity of a chip [byte]; None: not published.
+        free_bytes: Memory that is left on a chip [byte].
+        share: The same over its capacity [1].
         batch: Batch in the share that engines use, as `usual_batch` [1].
         per_chip: Phrase after an amount of one of several chips.
     """
-    if batch is None or capacity_bytes is None or not row["fits"]:
-        return ""
-    left = max(capacity_bytes - row["footprint_bytes"], 0.0)
-    room = f"{si(left, 'B')}{per_chip} ({percent(left / capacity_bytes)})"
     holds = f"B up to {batch:,}" if batch else "no batch fits"
-    return f"{room}; {SET_ASIDE}: {holds}"
+    return f"{si(free_bytes, 'B')}{per_chip} ({percent(share)}); {SET_ASIDE}: {holds}"
 
 
 def largest_text(batch: int | None) -> str:

@@ -80,6 +80,8 @@ class ServingAnswer(StepAnswer):
         engine: Pool of the serving engine that is asked for; None: none is.
         usual_batch: Largest batch in the share of the memory that engines use [1]; None: an engine
             is asked for, or the capacity is unknown.
+        free_bytes: Capacity of a chip less weights and KV cache, at least 0 [byte]; None: unknown.
+        free_share: The same over the capacity [1].
         stages: Pipeline stages: `layers` of the largest, `micro_batches` on the way, `sequences` in
             each [1], `hops_s`, what hops add to a token [s]; None: there is one stage.
     """
@@ -111,6 +113,8 @@ class ServingAnswer(StepAnswer):
     waiting: Mapping[str, Any] | None
     engine: EngineAnswer | None = None
     usual_batch: int | None = None
+    free_bytes: float | None = None
+    free_share: float | None = None
     stages: Mapping[str, float] | None = None
 
     @property
@@ -251,10 +255,18 @@ class ServingAnswer(StepAnswer):
         shortage = self._pool_shortage()
         fit = self._fit(f"{weights} of weights, {caches} of KV cache")
         yield "fits", (fit if shortage is None else f"{fit}; {shortage}") + room
-        yield "head-room", head_room(row, self.capacity_bytes, self.usual_batch, self.per_chip)
+        yield "head-room", self._head_room()
         if self.engine is not None:
             yield from self.engine.lines(row["dp"])
         yield "cost", "; ".join(self._costs())
+
+    def _head_room(self) -> str:
+        """Memory that a step leaves, and the batch that engines hold; empty with an engine."""
+        if self.usual_batch is None or self.free_bytes is None or self.free_share is None:
+            return ""
+        if not self.row["fits"]:
+            return ""
+        return head_room(self.free_bytes, self.free_share, self.usual_batch, self.per_chip)
 
     def _pool_shortage(self) -> str | None:
         engine, row = self.engine, self.row
