@@ -443,7 +443,7 @@ def test_an_optimizer_of_training_is_adam():
     )
     model, plan = load("llama-3.1-8b"), TrainingPlan.model_validate({})
     kernels = ModelKernels.with_dtypes(model.shape, bits, ("bf16", "bf16"))
-    runs = (run for runs in kernels.over[(), None].runs(plan) for run in runs.runs)
+    runs = (run for runs in kernels.over[(), None, None].runs(plan) for run in runs.runs)
     (step,) = (run.kernel for run in runs if run.kernel.name == "optimizer")
     known = h100("adam", parameters=model.parameters().total)
     assert step.work("memory_bytes").at({}) == known.memory_bytes

@@ -60,7 +60,7 @@ from rooflines.models.architecture import TRAIN
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
 from rooflines.training.optimizers import OPTIMIZERS
-from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan
+from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan, sharded_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -497,7 +497,7 @@ class _Reader:
             text = f"{word}: no limit on {NO_LIMITS[name]} is solved for, compare it below"
             self.question.notes.append(text)
         elif name == FSDP:
-            self._keep_split({"dp": value.strip(), "shard": ZERO_STAGES[FSDP]})
+            self._keep_split(sharded_replicas(value.strip()))
         elif name == BATCH_TOKENS_KEY:
             self.batch_tokens = value.strip()
         else:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rooflines.answers.answer_values import ONE_AXIS
 from rooflines.sweep.operation_sweep import OperationCase
+from rooflines.sweep.training_sweep import TrainingCase
 from rooflines.theory.network import TORUS, axes_text
 
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from rooflines.sweep.operation_sweep import Sweep
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
+    from rooflines.theory.tori import AxisMapping
 
 
 def routes_of(sweep: Sweep | ModelSweep) -> list[str]:
@@ -37,6 +39,9 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         joined = link.exact.domain if link.exact.domain_known else None
         chips = f" ({joined:,} chips)" if joined else ""
         yield f"{place.network} alone, as requested: {first}{chips} is idle"
+    if isinstance(case, TrainingCase) and (mapping := case.mapping) is not None:
+        yield _mapped(case, mapping)
+        return
     inner = place.links[0]
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
@@ -50,3 +55,26 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
 def _typed(case: OperationCase | StepCase) -> tuple[tuple[int, ...], ...]:
     """Torus axes that a question names."""
     return (case.axes,) if isinstance(case, OperationCase) else case.split.groups
+
+
+def _mapped(case: TrainingCase, mapping: AxisMapping) -> str:
+    """Mapping of a plan onto the axes of a torus, and whether it was typed."""
+    plan, slice_of_pod = case.plan, mapping.slice
+    inner = plan.tp * plan.cp
+    groups = [
+        ("tp", plan.tp, 1),
+        ("cp", plan.cp, plan.tp),
+        ("dp", plan.pod_stage_chips // inner, inner),
+        ("pp", plan.pp, plan.pod_stage_chips),
+        ("ep", plan.ep, 1),
+    ]
+    parts = ", ".join(
+        f"{key} {mapping.text(chips, stride)}" for key, chips, stride in groups if chips > 1
+    )
+    count = len(case.mappings)
+    best = f", the fastest of {count:,} mappings" if count > 1 else ""
+    pods = ""
+    if plan.pods > 1:
+        joined = case.place.networks[1:] or ["a network whose bandwidth is not published: left out"]
+        pods = f"; {plan.pods} such pods over {joined[0]}"
+    return f"{case.place.networks[0]} on {slice_of_pod.text}: {parts}{best}{pods}"

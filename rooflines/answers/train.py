@@ -36,6 +36,7 @@ def train(  # noqa: PLR0913, the parts of a question
     lora: int | Mapping[str, object] | None = None,
     base: str | None = None,
     offload: str | Sequence[str] | None = None,
+    topology: str | None = None,
     stack: str | float | None = None,
     tokens: float | None = None,
     routing: str = "uniform",
@@ -76,6 +77,7 @@ def train(  # noqa: PLR0913, the parts of a question
         base: Format of frozen weights, such as `nf4`; None: that of the weights.
         offload: `saved` tensors, `states` of the optimizer, or both, in the memory of the host;
             None: neither.
+        topology: Shape of the slice of a torus, such as `4x4x8`; None: the first for its chips.
         stack: Stack whose working memory counts in `fits`, `megatron`, or its factor on states and
             saved tensors [1]; None: none counts.
         tokens: Tokens of the whole training, for days and cost; None: no training [1].
@@ -113,6 +115,7 @@ def train(  # noqa: PLR0913, the parts of a question
         lora=lora,
         base=base,
         offload=offload,
+        topology=topology,
         stack=stack,
         tokens=tokens,
         routing=routing,

@@ -18,8 +18,9 @@ from rooflines.basics.errors import RooflinesError, at_path, quote
 from rooflines.basics.numbers import whole
 from rooflines.basics.quantities import measured_value, quantity
 from rooflines.models.architecture import DECODE, PREFILL, TRAIN
-from rooflines.theory.network import TORUS, axes_text, parse_axes
-from rooflines.training.parallel_plan import ZERO_STAGES, TrainingPlan
+from rooflines.theory.network import TORUS, axes_text
+from rooflines.theory.tori import parse_typed
+from rooflines.training.parallel_plan import TrainingPlan, sharded_replicas
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -266,11 +267,11 @@ def _keyed(option: str) -> dict[str, str] | None:
     """Split typed by key and number, tp=8,ep=8; None: it is typed otherwise."""
     pairs = [part.partition("=") for part in option.split(",")]
     keys = {key.strip().lower(): value.strip() for key, _, value in pairs}
-    if len(keys) < len(pairs) or not all(map(str.isdigit, keys.values())):
+    if len(keys) < len(pairs) or None in map(_chips, keys.values()):
         return None
     if FSDP in keys and "dp" not in keys:
-        keys |= {"dp": keys.pop(FSDP), "shard": ZERO_STAGES[FSDP]}
-    return keys if keys.keys() <= {*COUNTS, "shard"} else None
+        keys |= sharded_replicas(keys.pop(FSDP))
+    return keys if keys.keys() <= {*COUNTS, "shard", "share_over_pods"} else None
 
 
 def _request(question: Question, phase: str) -> dict[str, Any]:
@@ -313,10 +314,7 @@ def _filled(question: Question, split: Any, chip: Chip | None, *, trains: bool) 
     if not isinstance(split, dict):
         return split
     keys = dict(split)
-    if trains:
-        for key in COUNTS:
-            keys |= _product_of_axes(question, key, keys)
-    else:
+    if not trains:
         keys |= _product_of_axes(question, "dp", keys)
     numbers = {key: _chips(keys.get(key, 1)) for key in COUNTS}
     if None in numbers.values():
@@ -365,9 +363,10 @@ def _name(keys: Mapping[str, Any]) -> str:
 def _chips(value: object) -> int | None:
     """Chip count for a key; None: no such number [1]."""
     try:
-        return math.prod(parse_axes(str(value)))
+        typed, pods = parse_typed(str(value))
     except ValueError:
         return None
+    return math.prod(typed.chips) * pods
 
 
 def _product_of_axes(question: Question, key: str, keys: Mapping[str, Any]) -> dict[str, str]:

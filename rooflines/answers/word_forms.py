@@ -240,7 +240,10 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("routing", "cache_split", "shards", "sharding", "unit", "flops")},
     **{key: key for key in ("split", "recompute", "micro_batch", "shard", "measured")},
     **{key: key for key in ("pull", "pools", "chunk", "slowdown", "host_link", "pays")},
-    **{key: key for key in ("optimizer", "loss", "lora", "lora_on", "base", "offload", "stack")},
+    **{
+        key: key
+        for key in ("optimizer", "loss", "lora", "lora_on", "base", "offload", "stack", "topology")
+    },
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
     **dict.fromkeys(ACCUMULATION_KEYS, ACCUMULATION),
     **dict.fromkeys(("took", "takes", "measured_at", "step_time", "step", "iteration"), "measured"),

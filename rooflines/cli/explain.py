@@ -82,6 +82,7 @@ OF_TRAINING = {
     "lora_on": "NAMES: Their projections: all (the default), attention, mlp, experts, q,v.",
     "base": "FORMAT: With --lora: format of frozen weights, bf16, fp8, int8, nf4 or nf4-single.",
     "offload": "WHAT: In training: saved, states or saved,states in the memory of the host.",
+    "topology": "SHAPE: In training on a torus: the slice, such as 4x8x16; default: the first.",
     "stack": "NAME: In training: megatron, or a factor; its working memory counts in fits.",
     "tokens": "N: In training: total training tokens, such as 15T; gives days.",
 }

@@ -17,6 +17,7 @@ SOURCED_WITH = {
     "links": "bytes_per_s",
     "domain": "bytes_per_s",
     "ring_multiple": "bytes_per_s",
+    "pod": "bytes_per_s",
     "driver_reserved_bytes": "capacity_bytes",
 }
 """Number whose source also covers this one: printed beside it, or derived from it."""
@@ -31,6 +32,7 @@ NUMBER_KEYS = {
     "pin_bits_per_s": ("rate of a pin", "bit/s"),
     "links": ("links", ""),
     "domain": ("most chips joined", ""),
+    "pod": ("chips of a pod", ""),
     "ring_multiple": ("closes into a ring at multiples of", ""),
     "hop_latency_s": ("least latency of a hop", "s"),
     "typical_hop_latency_s": ("typical latency of a hop", "s"),

@@ -154,6 +154,9 @@ class Network(Sourced):
     ring_multiple: PositiveInt | None = Field(
         None, description="torus: the axis closes into a ring where N is a multiple of this [1]"
     )
+    pod: PositiveInt | None = Field(
+        None, description="torus: chips of a pod, so of the largest slice [1]"
+    )
     reduces: bool = Field(
         default=False,
         description="whether a switch adds up payloads, so that an all-reduce sends less",
@@ -199,6 +202,7 @@ class Network(Sourced):
             exact(self.hop_latency_s),
             domain_known=domain is not None,
             typical_hop_latency_s=None if typical is None else exact(typical),
+            pod=self.pod,
         )
 
 

@@ -176,16 +176,18 @@ def default_route(chip: Chip, chips: int) -> list[str]:
     Returns:
         The chip's first; where it does not join them, the first of `routes_joining`. If there is
         none, the first with an unlimited network around it, or else the first: messages name it.
+        Of a torus always the first: another network is never taken in silence.
     """
     names = list(chip.networks)[:1]
     _, links, _ = interconnects(chip, names)
+    if names and links[0].topology == TORUS:
+        return names
     if not names or missing_route_reason(names, links, resolve_axes(links, (chips,))) is None:
         return names
     if routes := routes_joining(chip, (chips,)):
         return routes[0].split(",")
     outer = (name for name in list(chip.networks)[1:] if chip.networks[name].exact.domain is None)
-    surrounding = [] if links[0].topology == TORUS else [*outer][:1]
-    return [*names, *surrounding]
+    return [*names, *[*outer][:1]]
 
 
 def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:

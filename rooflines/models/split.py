@@ -33,7 +33,7 @@ TRAINING_KEYS = ("cp",)
 KEYS = ("tp", "pp", "dp", "ep", *TRAINING_KEYS)
 """All chip counts in names of splits and plans."""
 
-CHIPS_PATTERN = re.compile(r"([a-z]{2})(\d[\dx]*)")
+CHIPS_PATTERN = re.compile(r"([a-z]{2})(\d[\da-dx+]*)")
 """Pattern for one chip count in a split's name: key, then chips, perhaps along axes."""
 
 

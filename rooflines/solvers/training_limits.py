@@ -30,6 +30,7 @@ from rooflines.dictionary.columns import (
 from rooflines.solvers.payoffs import End
 from rooflines.theory.network import MAX_AXIS, PAIR, TORUS, NetworkLevel, fastest_axes
 from rooflines.theory.resources import MATH, MEMORY, NETWORK, NON_MATH
+from rooflines.theory.tori import max_slice
 from rooflines.training.stage_memory import PlannedModel
 from rooflines.training.training_kernels import MICRO_BATCH, MICRO_BATCHES
 
@@ -351,11 +352,13 @@ def largest_tp(case: TrainingCase, context: int) -> dict[str, Any]:
     links = case.place.links[:1]
     if not links:
         return {"outcome": NEVER, "limit": NETWORK.bound}
-    pair = case.plan.model_copy(update={"tp": PAIR, "pp": 1, "dp": 1, "cp": 1, "ep": 1})
+    one_pod = {"pods": 1, "share_over_pods": False}
+    pair = case.plan.model_copy(update={"tp": PAIR, "pp": 1, "dp": 1, "cp": 1, "ep": 1, **one_pod})
     sharing = replace(case.sharing, split=pair)
     unlimited = tuple(replace(link, domain=None) for link in links)
     place = replace(case.place, links=unlimited)
-    pair_case = replace(case, place=place, workload=replace(case.workload, sharing=sharing))
+    workload = replace(case.workload, sharing=sharing)
+    pair_case = replace(case, place=place, workload=workload, mapping=None)
     seconds = pair_case.times.at(
         pair_case.extents(pair_case.step(pair.global_micro_batch, context))
     )
@@ -404,6 +407,8 @@ def fewest_replicas(case: TrainingCase, context: int) -> dict[str, Any]:
         if plan.dp == last_dp or (plan.ep > 1 and plan.stage_chips % plan.ep):
             continue
         if plan.placement_problem(case.place.networks, case.place.links):
+            if case.mapping is not None and plan.chips <= max_slice(case.mapping.slice.link):
+                continue  # no slice of so many chips
             return {"outcome": NEVER, "limit": NETWORK.bound}
         last_dp = plan.dp
         planned = PlannedModel(workload.kernels.model, plan)
@@ -431,8 +436,9 @@ def _plan_with_replicas(case: TrainingCase, replicas: int) -> TrainingPlan:
         case: The case.
         replicas: dp [1].
     """
-    plan, links = case.plan.model_copy(update={"dp": replicas}), case.place.links
-    group = links[0].domain if len(links) > 1 else None
+    keys = {"dp": replicas, "pods": 1, "topology": None}
+    plan, links = case.plan.model_copy(update=keys), case.place.links
+    group = links[0].domain if len(links) > 1 and links[0].topology != TORUS else None
     if group is not None and plan.chips > group:
         step = group // gcd(group, plan.chips // replicas)
         plan = plan.model_copy(update={"dp": -(-replicas // step) * step})
@@ -454,17 +460,21 @@ def best_mix(case: TrainingCase, batch: int, context: int) -> dict[str, Any]:
         return {"outcome": NEVER, "limit": NETWORK.bound}
     batches = batch // plan.global_micro_batch
     network_times, thresholds = dict[int, Fraction](), []
-    for dp in (replicas for replicas in range(1, chips + 1) if chips % replicas == 0):
+    for dp in range(plan.pods, chips + 1, plan.pods):
+        if chips % dp:
+            continue
         mix = plan.model_copy(update={"dp": dp, "tp": chips // dp})
         with suppress(RooflinesError):
             mix.check(case.model.shape)
             if mix.placement_problem(case.place.networks, case.place.links):
                 continue
             sharing = replace(case.sharing, split=mix)
-            mix_case = replace(case, workload=replace(case.workload, sharing=sharing))
+            workload = replace(case.workload, sharing=sharing)
+            mix_batch = batches * mix.global_micro_batch
+            mix_case = replace(case, workload=workload).on_fastest_axes(mix_batch, context)
             micro_batch, rest = divmod(batch, batches * dp)
             if not rest:
-                at = mix_case.extents(mix_case.step(batches * mix.global_micro_batch, context))
+                at = mix_case.extents(mix_case.step(mix_batch, context))
                 at[MICRO_BATCH] = micro_batch
                 network_times[dp] = mix_case.times.by_bound[NETWORK.bound].at(at)
             network = _overtakings(mix_case, MICRO_BATCH, batches, context)[NETWORK]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from rooflines.fits.time_form import nominal_quantities, ring_steps
 from rooflines.theory.kernel import Transfer
@@ -126,7 +126,7 @@ def collective_pieces(transfer: Transfer, share: Fraction, choice: CalibrationCh
     fitted = choice.collective(transfer.kind)
     if fitted is None:
         return ((sending / share,), (hops,)) if hops else ((sending / share,),)
-    hop_s = fitted.numbers.hop_s * ring_steps(transfer.route, transfer.kind)
+    hop_s = fitted.numbers.hop_s * ring_steps(cast("Route", transfer.route), transfer.kind)
     (protocols,) = fitted.numbers.pieces
     shifted = (replace(protocol, constant_s=protocol.constant_s + hop_s) for protocol in protocols)
     return (tuple(_affine_time(protocol, {"network": sending}) for protocol in shifted),)

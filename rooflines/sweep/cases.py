@@ -27,7 +27,7 @@ from rooflines.hardware.support import (
     missing_route_reason,
 )
 from rooflines.sweep.calibrated_times import calibrated_times
-from rooflines.theory.network import LEVEL_SEPARATOR, Link, resolve_axes
+from rooflines.theory.network import LEVEL_SEPARATOR, TORUS, Link, resolve_axes
 from rooflines.theory.resources import (
     NETWORK,
     RESOURCES,
@@ -179,6 +179,8 @@ class ChipPlace:
             return None
         if self.missing:
             return self.missing
+        if self.sweep.maps_axes and self.links[0].topology == TORUS:
+            return None  # its plans say why they cannot be placed
         for axes in groups:
             reason = missing_route_reason(self.networks, self.links, axes)
             if reason is not None:
@@ -463,6 +465,9 @@ class BaseSweep(ABC, Generic[CaseT_co]):
     def preferred_engine(self) -> str | None:
         """Engine whose fits `auto` takes first; None: the first that has some."""
         return None
+
+    maps_axes: ClassVar[bool] = False
+    """True if parallelisms are mapped onto the axes of a torus, by `theory.tori`."""
 
     ALTERNATIVES: ClassVar[str] = ""
 

@@ -7,24 +7,26 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import groupby, product
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from rooflines.basics.memo import KeyT, Memo, ValueT
 from rooflines.dictionary.columns import columns_of
 from rooflines.fits.calibration_choice import bands_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
-from rooflines.hardware.support import Reason, host_link, need_of
+from rooflines.hardware.support import Reason, host_link, interconnects, need_of
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import StepExtents
 from rooflines.models.step_kernels import Sharing
 from rooflines.models.tensor_dtypes import STATE_DTYPE, bits_of
 from rooflines.sweep.axes import Axis
-from rooflines.sweep.cases import Block, Skipped, skipped_rows
+from rooflines.sweep.cases import Block, ChipPlace, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import MAX_ENDS, ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.costs import BITS_PER_BYTE
+from rooflines.theory.network import TORUS
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
 from rooflines.training.optimizers import optimizer_of
+from rooflines.training.torus_plans import amounts_of, fastest_for, torus_mappings
 from rooflines.training.training_kernels import (
     MICRO_BATCH,
     MICRO_BATCHES,
@@ -45,15 +47,18 @@ if TYPE_CHECKING:
     from rooflines.models.model import Model
     from rooflines.models.split import Parallelism
     from rooflines.models.tensor_dtypes import StepDtypes
-    from rooflines.sweep.cases import ChipPlace
     from rooflines.theory.kernel import Kernel
     from rooflines.theory.network import Link
     from rooflines.theory.resources import CollectiveTimes, Resource
     from rooflines.theory.times import Times
+    from rooflines.theory.tori import AxisMapping
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import StageMemory
     from rooflines.training.training_kernels import KernelRun, KernelRuns
 
+
+MIN_CHOICES = 2
+"""Mappings among which one is chosen [1]."""
 
 POINT_COLUMN = "#point"
 """Column with the index of a context."""
@@ -71,9 +76,11 @@ class TrainingCase(StepCase):
 
     Attributes:
         workload: The step's kernels.
+        mapping: Mapping of the plan onto the axes of a torus; None: on another network.
     """
 
     workload: TrainingKernels
+    mapping: AxisMapping | None = field(default=None, kw_only=True)
 
     @property
     def plan(self) -> TrainingPlan:
@@ -101,7 +108,7 @@ class TrainingCase(StepCase):
     @cached_property
     def run_groups(self) -> tuple[KernelRuns, ...]:
         """Groups of kernel runs in a step, which plans share."""
-        return self.workload.runs_over(self.place.links, self.host)
+        return self.workload.runs_over(self.place.links, self.host, self.mapping)
 
     @property
     def host(self) -> Link | None:
@@ -207,6 +214,29 @@ class TrainingCase(StepCase):
         planned = self.workload.planned
         return tuple(planned.memory(stage) for stage, _ in self.workload.stages)
 
+    def on_fastest_axes(self, batch: int, context: int) -> TrainingCase:
+        """The case on the mapping with the least network time of a step; itself elsewhere.
+
+        Args:
+            batch: B, sequences in all replicas [1].
+            context: S, tokens in each [1].
+        """
+        mappings = self.mappings
+        if len(mappings) < MIN_CHOICES:
+            return replace(self, mapping=mappings[0]) if mappings else self
+        runs = self.workload.runs_over(self.place.links, self.host, mappings[0])
+        amounts = amounts_of(runs, self.extents(self.step(batch, context)))
+        return replace(self, mapping=fastest_for(mappings, amounts))
+
+    @property
+    def mappings(self) -> tuple[AxisMapping, ...]:
+        """Mappings onto the axes of a torus that the plan allows; empty on another network."""
+        place = self.place
+        if self.plan.chips == 1 or not place.links or place.links[0].topology != TORUS:
+            return ()
+        found = torus_mappings(self.plan, place.networks, place.links)
+        return () if isinstance(found, Reason) else found
+
     def extents(self, step: Step) -> StepExtents:
         """Extents for a step; B counts sequences in all replicas."""
         extents = StepExtents(step)
@@ -220,10 +250,11 @@ class TrainingSweep(ModelSweep):
     """Sweep over training steps: sizes, dtypes, chips and plans.
 
     The order of rows is fixed, slowest first: chip, model, split, memory, network, dtypes, B, S.
-    On a torus the chips of a plan take its fastest axes.
+    On a torus a plan takes the mapping onto its axes with the least network time of a step.
     """
 
     fastest_axes: bool = field(default=True, kw_only=True)
+    maps_axes: ClassVar[bool] = True
 
     def workload(self, name: str, phase: Phase, split: Parallelism, label: str) -> TrainingKernels:
         """Kernels for a model with these dtypes."""
@@ -290,6 +321,34 @@ class TrainingSweep(ModelSweep):
             blocks.append(Block((), cases, (Axis({"B": batches}), points)))
         return tuple(blocks), skipped_rows(rows)
 
+    def _over_pods(self, place: ChipPlace, plan: TrainingPlan) -> ChipPlace:
+        """Place with the network between pods of a torus, where a plan has some."""
+        is_torus = bool(place.links) and place.links[0].topology == TORUS
+        if plan.pods == 1 or not is_torus or len(place.links) > 1:
+            return place
+        return self._pod_places[place]
+
+    @cached_property
+    def _pod_places(self) -> Memo[ChipPlace, ChipPlace]:
+        """Places on pods of a torus, by the place on one."""
+
+        def joined(place: ChipPlace) -> ChipPlace:
+            outer = next(
+                (
+                    name
+                    for name, network in place.entry.networks.items()
+                    if network.exact.domain is None and network.exact.topology != TORUS
+                ),
+                None,
+            )
+            if outer is None:
+                return place
+            route = [*place.networks, outer]
+            found = interconnects(place.entry, route)
+            return ChipPlace(self, place.chip, place.memory, *found, route)
+
+        return Memo(joined)
+
     def _cases(self, rows: Counter[Skipped]) -> Iterator[SizedCase]:
         """Yield the cases, each with the batches and contexts that its plan allows.
 
@@ -328,15 +387,14 @@ class TrainingSweep(ModelSweep):
             for supported in self.supported_at(
                 {plan.name: plan.groups}, lambda split: {"split": split}
             ):
+                place = self._over_pods(supported.place, plan)
                 for skipped, combinations in supported.skipped.items():
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations
                 obstacle = impossible
-                if placement_problem := plan.placement_problem(
-                    supported.place.networks, supported.place.links
-                ):
+                if placement_problem := plan.placement_problem(place.networks, place.links):
                     obstacle = obstacle or replace(
-                        skipped_plan, reason=placement_problem, chip=supported.place.chip
+                        skipped_plan, reason=placement_problem, chip=place.chip
                     )
                 if plan.offload and host_link(supported.place.entry) is None:
                     hostless = Reason("host", "no link to its host in the catalogue")
@@ -354,8 +412,23 @@ class TrainingSweep(ModelSweep):
                         rows[replace(skipped_plan, reason=reason)] += number
                     if batches and contexts:
                         model, dtypes = self.models[name], self.combinations[label]
-                        case = TrainingCase(supported.place, name, model, dtypes, workloads[label])
-                        yield (batches, contexts), case
+                        case = TrainingCase(place, name, model, dtypes, workloads[label])
+                        yield from _on_axes(case, batches, contexts)
+
+
+def _on_axes(
+    case: TrainingCase, batches: tuple[int, ...], contexts: tuple[int, ...]
+) -> Iterator[SizedCase]:
+    """Yield a case with its sizes; on a torus by the mappings that are the fastest for them."""
+    if len(case.mappings) < MIN_CHOICES:
+        yield (batches, contexts), case.on_fastest_axes(batches[0], contexts[0])
+        return
+    cases = {size: case.on_fastest_axes(*size) for size in product(batches, contexts)}
+    if len({sized.mapping for sized in cases.values()}) == 1:
+        yield (batches, contexts), cases[batches[0], contexts[0]]
+        return
+    for (batch, context), sized in cases.items():
+        yield ((batch,), (context,)), sized
 
 
 def _contradiction(plan: TrainingPlan, dtypes: StepDtypes) -> Reason | None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rooflines.theory.costs import Workload
     from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Route
+    from rooflines.theory.tori import TorusLoad, TorusRoute
 
 IO_OPERANDS = ("x", "out")
 """Operands whose bytes enter calibrations beside all memory traffic."""
@@ -56,15 +57,19 @@ class Transfer:
             byte of the payload [1].
         routing: Routing to experts in a dispatch or combine; None for other collectives.
         first_level: Index of the first interconnect among those of the kernel, whose times are
-            summed apart: 0, but for copies between chip and host [1].
+            summed apart: 0, but for copies between chip and host, and beside a torus [1].
+        load: Load on the axes of a torus, where parallelisms are mapped onto them.
+        group: Chips and stride of its group in the layout, on a torus [1].
     """
 
     kind: str
     payload: Poly
-    route: Route
+    route: Route | TorusRoute
     bytes_per_payload_byte: tuple[Fraction, ...]
     routing: ExpertRouting | None = None
     first_level: int = 0
+    load: TorusLoad | None = None
+    group: tuple[int, int] | None = None
 
     @property
     def sent_bytes(self) -> Poly:

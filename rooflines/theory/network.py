@@ -46,6 +46,7 @@ class Link:
         hop_latency_s: Minimum time per hop [s].
         domain_known: Whether the domain is published; if not, `domain` is a pair.
         typical_hop_latency_s: Typical time per hop, for estimates; None: the minimum [s].
+        pod: On a torus, chips of the largest slice; None: all axes as long as they can be [1].
     """
 
     bytes_per_s: Fraction
@@ -56,6 +57,7 @@ class Link:
     hop_latency_s: Fraction = Fraction(0)
     domain_known: bool = True
     typical_hop_latency_s: Fraction | None = None
+    pod: int | None = None
 
     @property
     def axes(self) -> int:

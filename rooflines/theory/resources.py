@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from rooflines.theory.kernel import NETWORK_BYTES, Kernel, Transfer
 from rooflines.theory.poly import ZERO, Poly, constant, total
@@ -334,7 +334,10 @@ def level_times(
         efficiency: Share of nominal rates reached, 0..1 [1].
         typical: Whether hops take their typical time instead of the minimum.
     """
-    rates = collective_rates(transfer.route, transfer.kind, efficiency, typical=typical)
+    if transfer.load is not None:
+        return transfer.load.level_times(efficiency)
+    route = cast("Route", transfer.route)
+    rates = collective_rates(route, transfer.kind, efficiency, typical=typical)
     return [
         (bytes_sent / rate.per_s, rate.latency_s if bytes_sent else Fraction(0))
         for bytes_sent, rate in zip(transfer.bytes_per_payload_byte, rates, strict=True)
@@ -359,8 +362,11 @@ def collective_time(
 
     Returns:
         Minimum latency is the larger of both networks, a lower bound; typical latency is the sum:
-        a payload goes in, across and in again.
+        a payload goes in, across and in again. On a torus the time of the collective alone.
     """
+    if transfer.load is not None:
+        own, own_hops_s = transfer.load.own_time(efficiency)
+        return transfer.payload * own, constant(own_hops_s)
     levels = level_times(transfer, efficiency, typical=typical)
     slowest = max(seconds_per_byte for seconds_per_byte, _ in levels)
     hops = [latency_s for _, latency_s in levels]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Literal, Self, get_args
@@ -19,15 +20,18 @@ from rooflines.hardware.entry_forms import Entry, Positive, PositiveInt
 from rooflines.hardware.support import Reason
 from rooflines.models.architecture import Gqa, Mla
 from rooflines.models.split import Parallelism, check_shares
-from rooflines.theory.network import ALL_TO_ALL, TORUS
+from rooflines.theory.network import TORUS, axes_text
+from rooflines.theory.tori import parse_typed, slice_of
 from rooflines.training.adapters import Lora
 from rooflines.training.optimizers import OPTIMIZERS
+from rooflines.training.torus_plans import torus_mappings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rooflines.models.architecture import Shape
     from rooflines.theory.network import Link
+    from rooflines.theory.tori import Typed
 
 ZERO_STAGES = {
     "zero0": "none",
@@ -37,6 +41,12 @@ ZERO_STAGES = {
     "fsdp": "weights",
 }
 """Values of `shard` by ZeRO stage; FSDP is ZeRO-3."""
+
+
+def sharded_replicas(count: str) -> dict[str, str]:
+    """Keys of a plan for fsdp=64, or fsdp=16x16+2, whose pods share states, too."""
+    over_pods = {"share_over_pods": "true"} if "+" in count else {}
+    return {"dp": count, "shard": "weights", **over_pods}
 
 
 def _shard(value: object) -> object:
@@ -58,6 +68,12 @@ BASE_FORMATS: Mapping[str, str] = {
 }
 """Formats for frozen weights, by name, in the dtype catalogue; the scales of nf4 are quantized
 again, as in QLoRA, unless it is `nf4-single`."""
+
+AXES_KEYS = ("tp", "cp", "dp", "pp", "ep")
+"""Chip counts that may be typed along the axes of a torus."""
+
+TOPOLOGY_PART = r"on(\d+(?:x\d+)+)"
+"""Name part for the shape of a slice."""
 
 LOGITS, FUSED_LOSS = "logits", "fused"
 
@@ -83,6 +99,16 @@ def _optimizer(value: object) -> object:
         problem = f"is {bytes_per_parameter:g} bytes per parameter, which is not above zero"
         raise RooflinesError("", problem, f"use one of {', '.join(OPTIMIZERS)}", value=value)
     return bytes_per_parameter
+
+
+def _topology(value: object) -> object:
+    if value is None:
+        return None
+    try:
+        return axes_text(slice_of(str(value)))
+    except ValueError:
+        problem = f"is {quote(value)}, which is no product of axes"
+        raise RooflinesError("", problem, "write a shape such as 4x4x8", value=value) from None
 
 
 def _base(value: object) -> object:
@@ -156,6 +182,7 @@ Offload = Annotated[
     tuple[Literal["saved", "states"], ...],
     BeforeValidator(_offload, json_schema_input_type=str | list[Literal["saved", "states"]]),
 ]
+Topology = Annotated[str | None, BeforeValidator(_topology)]
 Stack = Annotated[
     Literal["megatron"] | float | None,
     BeforeValidator(_stack, json_schema_input_type=Literal["megatron"] | float | None),
@@ -171,8 +198,20 @@ NUMBER_PARTS: Mapping[str, str] = {
 }
 """Name parts for numbers, by key."""
 
+OVER_PODS = "overpods"
+"""Name part for states that pods share, too."""
+
+WHOLE_PARTS: Mapping[str, tuple[str, str]] = {
+    **{name: ("shard", shard) for name, shard in ZERO_STAGES.items()},
+    OVER_PODS: ("share_over_pods", "true"),
+}
+"""Keys and values of name parts that stand for one value."""
+
 LORA_PART = r"lora(\d+(?:\+[a-z_]+)*)"
 """Pattern for the name part with adapters."""
+
+PATTERN_PARTS: Mapping[str, str] = {"topology": TOPOLOGY_PART, "lora": LORA_PART}
+"""Patterns for name parts with a value of their own form, by key."""
 
 PREFIXED_KEYS = ("base", "offload", "stack")
 """Keys that stand before their names in a name part, such as `base+nf4`."""
@@ -186,9 +225,6 @@ NAME_PARTS: Mapping[str, str] = {
 
 NUMBER = r"(\d+(?:\.\d+)?)"
 """A number in the name of a plan."""
-
-TORUS_PLANS = "tp, cp or dp"
-"""Parallelisms modelled on a torus: one of them, over all its chips."""
 
 
 class TrainingKeys(Entry):
@@ -260,6 +296,13 @@ class TrainingKeys(Entry):
             "backward passes; states, of the optimizer"
         ),
     )
+    topology: Topology = Field(
+        None,
+        description=(
+            "in training, shape of the slice of a torus, such as 4x4x8; null: the first for the "
+            "number of chips"
+        ),
+    )
     stack: Stack = Field(
         None,
         description=(
@@ -276,10 +319,12 @@ class ChipGroup:
     Attributes:
         chips: Number of chips [1].
         stride: Distance from one to the next in the layout [1].
+        pods: Pods of a torus among which they lie, as many in each [1].
     """
 
     chips: int
     stride: int = 1
+    pods: int = 1
 
 
 ALONE = ChipGroup(1)
@@ -311,6 +356,49 @@ class TrainingPlan(TrainingKeys, Parallelism):
         description="expert parallelism: 1, experts are split like the rest; else their chips [1]",
     )
 
+    pods: PositiveInt = Field(
+        1, description="pods of a torus over which dp is split, typed behind +: dp: 16x16+2 [1]"
+    )
+    share_over_pods: bool = Field(
+        default=False,
+        description="whether pods, too, share what `shard` names: fsdp=16x16+2, else false",
+    )
+    along: dict[str, str] = Field(
+        {}, description="chips along the axes of a torus, as typed: dp: 16x16, tp: 4c"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _parse_axes(cls, value: object) -> object:
+        """Numbers for chips typed along axes, which `along` keeps, and pods."""
+        if isinstance(value, str):
+            value = cls.keys_from_name(value)
+        if not isinstance(value, dict):
+            return value
+        keys, along = dict(value), dict(value.get("along", {}))
+        for key in AXES_KEYS:
+            text = keys.get(key)
+            if not isinstance(text, str) or text.isdigit():
+                continue
+            with suppress(ValueError):
+                typed, pods = parse_typed(text)
+                if pods > 1 and key != "dp":
+                    problem = f"is {quote(text)}, over {pods} pods, and dcn joins replicas alone"
+                    raise RooflinesError(key, problem, "write + behind dp, such as dp=16x16+2")
+                keys[key] = math.prod(typed.chips) * pods
+                if pods > 1:
+                    keys["pods"] = pods
+                if len(typed.chips) > 1 or typed.letters:
+                    along[key] = text.partition("+")[0].strip().lower()
+        return {**keys, "along": along} if along else keys
+
+    @model_validator(mode="after")
+    def _check_pods(self) -> Self:
+        if self.dp % self.pods:
+            problem = f"is {self.pods}, which does not divide dp, {self.dp}"
+            raise RooflinesError("pods", problem, "write dp=16x16+2: 256 replicas in each of 2")
+        return self
+
     @model_validator(mode="after")
     def _check_base(self) -> Self:
         """Refuse a base format where no weights are frozen."""
@@ -322,10 +410,11 @@ class TrainingPlan(TrainingKeys, Parallelism):
     @classmethod
     def key_of(cls, part: str) -> tuple[str, str] | None:
         """Key and value of one part in a plan's name; as `Parallelism.key_of`."""
-        if part in ZERO_STAGES:
-            return "shard", ZERO_STAGES[part]
-        if match := re.fullmatch(LORA_PART, part):
-            return "lora", match[1]
+        if part in WHOLE_PARTS:
+            return WHOLE_PARTS[part]
+        for pattern_key, pattern in PATTERN_PARTS.items():
+            if match := re.fullmatch(pattern, part):
+                return pattern_key, match[1]
         key, *names = part.replace("_", "-").split("+")
         if names and key in PREFIXED_KEYS:
             return key, ",".join(names)
@@ -361,6 +450,16 @@ class TrainingPlan(TrainingKeys, Parallelism):
         return self.stage_chips * self.pp
 
     @property
+    def pod_chips(self) -> int:
+        """Chips in a pod: all, unless dp is split over pods [1]."""
+        return self.chips // self.pods
+
+    @property
+    def pod_stage_chips(self) -> int:
+        """Chips of a pipeline stage in a pod [1]."""
+        return self.stage_chips // self.pods
+
+    @property
     def groups(self) -> tuple[tuple[int, ...], ...]:
         """Chip groups that a network has to join: one, with all chips."""
         return ((self.chips,),)
@@ -376,13 +475,12 @@ class TrainingPlan(TrainingKeys, Parallelism):
             return None
         inner, *outer = links
         if inner.topology == TORUS:
-            if self.is_expert_parallel:
-                return Reason("axes", f"no {ALL_TO_ALL} of experts on a torus, in training")
-            if self.chips not in (self.tp, self.cp, self.dp):
-                reason = (
-                    f"a torus, {names[0]}, on which training is modelled for {TORUS_PLANS} alone"
-                )
-                return Reason("axes", f"{reason}: several take axes of their own")
+            found = torus_mappings(self, names, links)
+            return found if isinstance(found, Reason) else None
+        if self.along or self.topology or self.pods > 1:
+            return Reason(
+                "axes", f"no axes on {names[0]}: {self.typed_axes} is of a torus, write numbers"
+            )
         if not outer or inner.domain is None:
             return None
         for name, group in self._collectives:
@@ -396,6 +494,29 @@ class TrainingPlan(TrainingKeys, Parallelism):
                     "groups", f"{groups}, which {name}, {chips} chips{spacing}, cannot fill"
                 )
         return None
+
+    @property
+    def typed_axes(self) -> str:
+        """What names axes, a slice or pods, such as `dp=16x16+2`."""
+        pods = f"+{self.pods}" if self.pods > 1 else ""
+        typed = {key: text for key, text in self.along.items() if self._is_typed(key)}
+        if pods:
+            typed["dp"] = f"{typed.get('dp', self.dp // self.pods)}{pods}"
+        texts = [f"{key}={text}" for key, text in typed.items()]
+        return ",".join([*texts, *([f"topology={self.topology}"] if self.topology else [])])
+
+    def _is_typed(self, key: str) -> bool:
+        """Tell whether a number of chips is that typed along axes."""
+        typed, _ = parse_typed(self.along[key])
+        count = getattr(self, key) // (self.pods if key == "dp" else 1)
+        return math.prod(typed.chips) == int(count)
+
+    @property
+    def typed(self) -> Mapping[str, Typed]:
+        """Chips along axes as typed, by key."""
+        return {
+            key: parse_typed(text)[0] for key, text in self.along.items() if self._is_typed(key)
+        }
 
     @property
     def _collectives(self) -> Iterator[tuple[str, ChipGroup]]:
@@ -424,8 +545,10 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     @property
     def expert_replicas(self) -> int:
-        """Chips with equal experts: dp * cp, or tp * cp * dp / ep [1]."""
-        return self.stage_chips // self.ep if self.is_expert_parallel else self.replicas
+        """Chips with equal experts: dp * cp, or tp * cp * dp / ep; in a pod, as `shard` [1]."""
+        shared_pods = self.pods if self.share_over_pods else 1
+        chips = self.pod_stage_chips // (self.ep if self.is_expert_parallel else self.tp)
+        return chips * shared_pods
 
     @property
     def expert_shards(self) -> int:
@@ -434,33 +557,43 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     @property
     def weight_group(self) -> ChipGroup:
-        """Chips with equal weights."""
-        return ChipGroup(self.replicas, self.tp)
+        """Chips that share the states of equal weights: those of a pod, or of all."""
+        pods = self.pods if self.share_over_pods else 1
+        return ChipGroup(self.replicas // self.pods * pods, self.tp, pods)
 
     @property
     def expert_group(self) -> ChipGroup:
-        """Chips with equal experts."""
-        return ChipGroup(self.expert_replicas, self.expert_shards)
+        """Chips that share the states of equal experts."""
+        pods = self.pods if self.share_over_pods else 1
+        return ChipGroup(self.expert_replicas, self.expert_shards, pods)
 
     @property
     def name(self) -> str:
         """Name in tables: chips, then values that are not the default, such as `tp2-dp4-fsdp`."""
+        typed = {key: text for key, text in self.along.items() if self._is_typed(key)}
         chips = [
-            f"{key}{size}" for key in ("tp", "pp", "cp", "ep") if (size := getattr(self, key)) > 1
+            f"{key}{typed.get(key, size)}"
+            for key in ("tp", "pp", "cp", "ep")
+            if (size := getattr(self, key)) > 1
         ]
+        pods = f"+{self.pods}" if self.pods > 1 else ""
+        replicas = f"dp{typed.get('dp', self.dp // self.pods)}{pods}"
         changed_keys = {
             key: value
             for key, field in TrainingKeys.model_fields.items()
             if (value := getattr(self, key)) != field.default
         }
         suffixes = (self._part_of(key, value) for key, value in changed_keys.items())
-        return "-".join([*chips, f"dp{self.dp}", *suffixes])
+        over = [OVER_PODS] * self.share_over_pods
+        return "-".join([*chips, replicas, *over, *suffixes])
 
     @staticmethod
     def _part_of(key: str, value: object) -> str:
         """Name part for a value that is not the default."""
         if isinstance(value, Lora):
             return value.name
+        if key == "topology":
+            return f"on{value}"
         if key in PREFIXED_KEYS and not isinstance(value, float):
             values = value if isinstance(value, tuple) else (value,)
             return "+".join([key, *map(str, values)]).replace("-", "_")
@@ -527,10 +660,10 @@ class TrainingPlan(TrainingKeys, Parallelism):
             return
         if shape.moe is None:
             raise RooflinesError("ep", f"is {self.ep}, but the model has no experts", "write ep=1")
-        if math.gcd(shape.moe.E, self.stage_chips) % self.ep:
+        if math.gcd(shape.moe.E, self.pod_stage_chips) % self.ep:
             problem = (
                 f"is {self.ep}, which does not divide the {shape.moe.E} experts and tp * cp * dp, "
-                f"{self.stage_chips}"
+                f"{self.pod_stage_chips}"
             )
             raise RooflinesError("ep", problem, "use a divisor of both")
 

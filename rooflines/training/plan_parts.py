@@ -110,7 +110,7 @@ class SendPlan:
     @classmethod
     def from_plan(cls, plan: TrainingPlan) -> SendPlan:
         """Values in a plan."""
-        stages = ChipGroup(plan.pp, plan.stage_chips)
+        stages = ChipGroup(plan.pp, plan.pod_stage_chips)
         return cls(stages, plan.interleave, Fraction(1, plan.tp * plan.cp))
 
 
@@ -124,6 +124,7 @@ class StatePlan:
             stride share them.
         shard, optimizer, gradients, lora, base: Plan keys.
         offloads_states: Whether optimizer states are in host memory.
+        pods: Pods of a torus with equal replicas [1].
     """
 
     pp: int
@@ -136,6 +137,7 @@ class StatePlan:
     lora: Lora | None
     base: Base
     offloads_states: bool
+    pods: int = 1
 
     @classmethod
     def from_plan(cls, plan: TrainingPlan) -> StatePlan:
@@ -151,4 +153,5 @@ class StatePlan:
             plan.lora,
             plan.base,
             "states" in plan.offload,
+            plan.pods,
         )

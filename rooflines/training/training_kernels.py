@@ -42,6 +42,7 @@ from rooflines.theory.resources import (
     work_time,
 )
 from rooflines.theory.routing import UNIFORM, rank_hit_probability
+from rooflines.theory.tori import TorusRoute
 from rooflines.training.optimizers import optimizer_of
 from rooflines.training.parallel_plan import FUSED_LOSS, ChipGroup, trained_attention
 from rooflines.training.plan_parts import (
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Link
     from rooflines.theory.resources import ChipRates, CollectiveTimes, RunCount
+    from rooflines.theory.tori import AxisMapping, TorusLoad
     from rooflines.training.adapters import Adapter
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import SavedElements, Stage
@@ -94,9 +96,15 @@ HARDWARE = Resource("hardware", "hardware_flops", "", math_rate)
 BACKWARD_REPEAT = Fraction(5, 4)
 """FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
 
+BETWEEN_PODS, ON_TORUS = 1, 4
+"""Levels of networks beside a torus: dcn between pods, and the first level of weights of axes."""
+
 TO_HOST, FROM_HOST = 2, 3
 """Host link's levels among a kernel's interconnects, after inner and outer: its two directions are
 separate networks."""
+
+HALVES = 2
+"""Halves of a torus between which a token is copied once [1]."""
 
 HOST_COPY, HOST_ENDS = ALL_TO_ALL, 2
 """Transfer kind for copies between chip and host, and how many ends their link has [1]."""
@@ -225,8 +233,8 @@ class ModelKernels:
         return {members[0].name: members for members in together}
 
     @cached_property
-    def over(self) -> Memo[tuple[tuple[Link, ...], Link | None], LinkedKernels]:
-        """Kernels over interconnects, inner first, none on one chip; and a link to the host."""
+    def over(self) -> Memo[tuple[tuple[Link, ...], Link | None, AxisMapping | None], LinkedKernels]:
+        """Kernels over interconnects, inner first, none on one chip; a link to the host; axes."""
         return Memo(lambda links: LinkedKernels(self, *links))
 
 
@@ -238,11 +246,13 @@ class LinkedKernels:
         kernels: The model's kernels.
         links: The interconnects, inner first; empty for one chip.
         host: The link to the host, for what is offloaded; None: nothing is.
+        mapping: Mapping of the layout onto the axes of a torus; None: there is none.
     """
 
     kernels: ModelKernels
     links: tuple[Link, ...]
     host: Link | None
+    mapping: AxisMapping | None = None
 
     def runs(self, plan: TrainingPlan) -> tuple[KernelRuns, ...]:
         """Kernels on one chip: first per micro-batch, then once per step."""
@@ -260,7 +270,7 @@ class LinkedKernels:
 
         def runs(key: tuple[str, LayerPlan]) -> KernelRuns:
             name, plan = key
-            builder = LayerBuilder(self.kernels, self._routes, self.host, plan)
+            builder = LayerBuilder(self.kernels, self._routes, self.host, self._between_pods, plan)
             return KernelRuns(tuple(micro_batch_runs(builder, self.kernels.groups[name])))
 
         return Memo(runs)
@@ -268,20 +278,27 @@ class LinkedKernels:
     @cached_property
     def _sends(self) -> Memo[SendPlan, KernelRuns]:
         """Transfers between stages."""
-        builder = KernelBuilder(self.kernels, self._routes, self.host)
+        builder = KernelBuilder(self.kernels, self._routes, self.host, self._between_pods)
         return Memo(lambda plan: KernelRuns((stage_send(builder, plan),)))
 
     @cached_property
     def _step_runs(self) -> Memo[StatePlan, KernelRuns]:
         """Kernels that run once per step, for every kind of stage."""
-        builder = KernelBuilder(self.kernels, self._routes, self.host)
+        builder = KernelBuilder(self.kernels, self._routes, self.host, self._between_pods)
         model = self.kernels.model
         return Memo(lambda plan: KernelRuns(tuple(step_runs(builder, PlannedStates(model, plan)))))
 
     @cached_property
-    def _routes(self) -> Memo[ChipGroup, Route]:
-        """Routes between chips in the layout."""
+    def _routes(self) -> Memo[ChipGroup, Route | TorusRoute]:
+        """Routes between chips in the layout, in a pod of a torus."""
+        if (mapping := self.mapping) is not None:
+            return Memo(lambda group: mapping.route(group.chips // group.pods, group.stride))
         return Memo(lambda group: strided_route(self.links, group.chips, group.stride))
+
+    @property
+    def _between_pods(self) -> Link | None:
+        """Interconnect between pods of a torus; None: there is none."""
+        return self.links[1] if self.mapping is not None and len(self.links) > 1 else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -320,15 +337,16 @@ class TrainingKernels(StepKernels):
         return copies_of(chain.from_iterable(self.kernels.groups.values()), self.sharing)
 
     def runs_over(
-        self, links: tuple[Link, ...], host: Link | None = None
+        self, links: tuple[Link, ...], host: Link | None = None, mapping: AxisMapping | None = None
     ) -> tuple[KernelRuns, ...]:
         """Kernels on one chip: first per micro-batch, then once per step.
 
         Args:
             links: The interconnects, inner first; empty for one chip.
             host: The link to the host, for a plan that offloads.
+            mapping: Mapping onto the axes of a torus.
         """
-        return self.kernels.over[links, host].runs(self.plan)
+        return self.kernels.over[links, host, mapping].runs(self.plan)
 
     def kernels_on(self, links: tuple[Link, ...]) -> tuple[Kernel, ...]:
         """Kernels of `runs_over`, without their number per step."""
@@ -343,11 +361,13 @@ class KernelBuilder:
         kernels: Kernels of the model, with its dtypes.
         routes: Routes between chips of the layout.
         host: The link to the host; None: nothing is offloaded.
+        between_pods: The interconnect between pods of a torus; None: there is none.
     """
 
     kernels: ModelKernels
-    routes: Memo[ChipGroup, Route]
+    routes: Memo[ChipGroup, Route | TorusRoute]
     host: Link | None
+    between_pods: Link | None
 
     @property
     def model(self) -> TrainedModel:
@@ -368,8 +388,29 @@ class KernelBuilder:
         """Build a collective; empty for one chip or an empty payload."""
         if group.chips == 1 or not payload:
             return ()
-        route = self.routes[group]
-        return (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
+        inside = group.chips // group.pods
+        transfers: tuple[Transfer, ...] = ()
+        if inside > 1:
+            route = self.routes[group]
+            if isinstance(route, TorusRoute):
+                transfers = (on_torus(kind, payload, route.load(kind), group),)
+            else:
+                transfers = (Transfer(kind, payload, route, route.bytes_per_payload_byte(kind)),)
+        return transfers + self.pod_collective(kind, payload / inside, group.pods)
+
+    def pod_collective(self, kind: str, payload: Poly, pods: int) -> tuple[Transfer, ...]:
+        """Build a collective between pods of a torus; empty for one, or without a network.
+
+        Args:
+            kind: The collective.
+            payload: A chip's shard of the tensor [byte].
+            pods: Pods, in each of which a chip has that shard [1].
+        """
+        if pods == 1 or self.between_pods is None:
+            return ()
+        route = Route((self.between_pods,), (pods,))
+        sent = route.bytes_per_payload_byte(kind)
+        return (Transfer(kind, payload, route, sent, first_level=BETWEEN_PODS),)
 
     def host_copy(self, payload: Poly, level: int) -> tuple[Transfer, ...]:
         """Build a copy between chip and host; empty for an empty payload.
@@ -405,7 +446,9 @@ class KernelBuilder:
     ) -> Kernel:
         """Build a kernel on one chip from its transfers and its other works by column."""
         between_chips, copies = (
-            tuple(sent for sent in transfers if (sent.first_level >= TO_HOST) == is_copy)
+            tuple(
+                sent for sent in transfers if (sent.first_level in (TO_HOST, FROM_HOST)) == is_copy
+            )
             for is_copy in (False, True)
         )
         all_works = {
@@ -415,6 +458,34 @@ class KernelBuilder:
         }
         nonzero_works = {name: work for name, work in all_works.items() if work}
         return Kernel(name, self.kernels.compute[0 if linear else 1], nonzero_works, transfers)
+
+
+def on_torus(
+    kind: str,
+    payload: Poly,
+    load: TorusLoad,
+    group: ChipGroup,
+    routing: ExpertRouting | None = None,
+) -> Transfer:
+    """Build a collective on the axes of a torus.
+
+    Args:
+        kind: The collective.
+        payload: As in `Transfer` [byte].
+        load: Its load on the axes.
+        group: The chips that it joins.
+        routing: Routing to experts, of copies of tokens.
+    """
+    return Transfer(
+        kind,
+        payload,
+        load.route,
+        (load.sent,),
+        routing=routing,
+        first_level=ON_TORUS,
+        load=load,
+        group=(group.chips // group.pods, group.stride),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -554,6 +625,9 @@ def _optimizer_runs(
             transfers += builder.collective(kind, gradients, share.replicas)
         if shard in ("optimizer", "gradients"):
             transfers += builder.collective(GATHER, weights, share.replicas)
+        between_pods = planned.plan.pods // share.replicas.pods
+        shard_of_pod = gradients / (share.replicas.chips // share.replicas.pods)
+        transfers += builder.pod_collective(REDUCE, shard_of_pod, between_pods)
     flops = constant(0 if is_offloaded else planned.orthogonalization_flops(stage))
     works = {
         MATH.work: flops,
@@ -894,27 +968,30 @@ def _dispatch_collectives(builder: LayerBuilder, group: Group) -> LayerCollectiv
     moe = group.moe
     if moe is None:
         return LayerCollectives()
-    route = builder.routes[ChipGroup(builder.plan.expert_shards)]
-    bytes_per_payload_byte = route.dispatch_bytes(
-        lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM)
-    )
+    experts = ChipGroup(builder.plan.expert_shards)
+    route = builder.routes[experts]
     routing = ExpertRouting(moe.E, moe.k, UNIFORM)
-    dispatch, combine = (
-        Transfer(
-            ALL_TO_ALL,
-            builder.activation_bytes(builder.shape.D, tensors),
-            route,
-            bytes_per_payload_byte,
-            routing=routing,
+
+    def sent(tensors: str) -> Transfer:
+        payload = builder.activation_bytes(builder.shape.D, tensors)
+        if isinstance(route, TorusRoute):
+            copies = route.copies(rank_hit_probability(moe.E, moe.k, HALVES, UNIFORM))
+            return on_torus(ALL_TO_ALL, payload, copies, experts, routing)
+        amounts = route.dispatch_bytes(
+            lambda parts: rank_hit_probability(moe.E, moe.k, parts, UNIFORM)
         )
-        for tensors in ("activations", "combine")
-    )
+        return Transfer(ALL_TO_ALL, payload, route, amounts, routing=routing)
+
+    dispatch, combine = map(sent, ("activations", "combine"))
     return LayerCollectives((dispatch, combine), (dispatch,), (dispatch, combine))
 
 
 def _stage_transfer(builder: KernelBuilder, plan: SendPlan) -> Transfer:
     """Transfer of activations to the next stage and gradients to the previous one, stage mean."""
     pp, route = plan.stages.chips, builder.routes[plan.stages]
-    sent = tuple(Fraction(sends, pp) for sends in stage_sends(route, plan.interleave))
     payload = builder.token_bytes(builder.shape.D * 2, plan.token_share, "activations")
+    if isinstance(route, TorusRoute):
+        sends = route.sends(Fraction(plan.interleave * pp - 1, pp))
+        return on_torus(ALL_TO_ALL, payload, sends, plan.stages)
+    sent = tuple(Fraction(sends, pp) for sends in stage_sends(route, plan.interleave))
     return Transfer(ALL_TO_ALL, payload, route, sent)

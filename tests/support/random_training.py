@@ -181,14 +181,6 @@ PARTS = {
 }
 """Numbers of chips, by what they share."""
 
-ON_TORUS: dict[str, dict[str, tuple[int, ...]]] = {
-    "tp on a torus": {"tp": (2, 4, 8, 16)},
-    "dp on a torus": {"dp": (3, 4, 8, 12, 16, 32)},
-    "ring on a torus": {"cp": (2, 4, 8, 16)},
-    "heads on a torus": {"cp": (2, 4, 8, 16)},
-}
-"""Numbers of chips of the only one that a torus has."""
-
 BEYOND = {
     "heads": {"tp": 7},
     "heads by cp": {"tp": 4, "cp": 8, "context": "heads"},
@@ -215,21 +207,12 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         SWITCH,
         {"topology": "torus", "links": 4, "domain": 16, "ring_multiple": 4},
     ),
-    "torus inside": ({"topology": "torus", "links": 4, "domain": 16}, OUTSIDE),
     "outer alone": (SWITCH, OUTSIDE),
 }
 """Interconnects, inner and outer, by what is asked for."""
 
-TORI: dict[str, dict[str, Any]] = {
-    "lines": {"links": 4, "domain": 16},
-    "rings of three axes": {"links": 6, "domain": 16, "ring_multiple": 4},
-    "a ring of all": {"links": 4, "domain": 16, "ring_multiple": 16},
-    "one axis": {"links": 2, "domain": "unlimited", "ring_multiple": 2},
-}
-
 ROUTES: dict[str, Callable[[], Any]] = {
     **dict.fromkeys(("two", "mesh inside", "torus outside"), lambda: ["inner", "outer"]),
-    "torus inside": lambda: [["inner", "outer"], "outer"],
     "outer alone": lambda: "outer",
 }
 """The networks of a sweep; of others the inner one."""
@@ -285,19 +268,18 @@ KINDS = {
     "family": [*FAMILIES],
     "other": ["none", *REFUSED, "one more"],
     "beyond": [*BEYOND],
-    "network": [*NETWORKS, *TORI],
+    "network": [*NETWORKS],
     "chips": [*CHIPS],
     "dtypes": [*DTYPES],
     "spelling": [*SPELLINGS],
     "beside": [*BESIDE],
     **PLAN_KINDS,
-    "parts": [*PARTS, *ON_TORUS],
 }
 
 
 def networks_of(kind):
     """The interconnects of a chip."""
-    inner, outer = NETWORKS.get(kind) or ({"topology": "torus", **TORI[kind]}, OUTSIDE)
+    inner, outer = NETWORKS[kind]
     found = {"inner": {"bytes_per_s": rate(9, 11), **inner}}
     found["outer"] = {"bytes_per_s": rate(9, 10), **outer}
     for link in found.values():
@@ -376,13 +358,7 @@ def fits_of(chips, every):
 def split_of(choice):
     """The keys of a plan of these kinds."""
     parts: dict[str, Any] = PARTS.get(choice["parts"]) or {}
-    for key, sizes in ON_TORUS.get(choice["parts"], {}).items():
-        parts = {key: some(*sizes)}
-    of = {**choice, **CONTEXTS.get(choice["parts"], {})}
-    return {**parts, **{key: of[key] for key in PLAN_KINDS if key != "parts"}}
-
-
-CONTEXTS = {"ring on a torus": {"context": "ring"}, "heads on a torus": {"context": "heads"}}
+    return {**parts, **{key: choice[key] for key in PLAN_KINDS if key != "parts"}}
 
 
 def layers_for(parts, split):
@@ -443,8 +419,6 @@ def asked_beside(kind, sweep, config, sizes):
 
 def config(**choice):
     """A config of these kinds, one of whose plans is possible; None: there is none."""
-    if (choice["parts"] in ON_TORUS) != (choice["network"] in TORI):
-        return None
     first = split_of(choice)
     layers = layers_for(choice["parts"], first)
     spec = model(choice["family"], layers)

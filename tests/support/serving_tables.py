@@ -18,7 +18,6 @@ KINDS = {
     "heads": "^tp .*(query|KV) heads|heads of states",
     "dense": "has no experts",
     "experts": "(does not divide|more than) the .* experts",
-    "torus": "^no all-to-all of experts on a torus|^a torus, .*, on which training",
     "B": "^fewer sequences than|^B is no multiple",
     "S": "^S is no multiple",
     "cp": "^cp is .* query heads",
@@ -35,7 +34,7 @@ NAMED = {
     **dict.fromkeys(("heads", "dense", "experts", "cp", "stages", "interleave", "family"), OF_PLAN),
     **dict.fromkeys(("B", "S"), OF_PLAN),
     **dict.fromkeys(("network", "inner torus", "axes", "domain"), ("chip", "split")),
-    **dict.fromkeys(("torus", "groups"), ("chip", "split")),
+    "groups": ("chip", "split"),
     "compute dtype": ("chip", "dtypes"),
     "memory": ("chip", "memory"),
 }

@@ -124,13 +124,7 @@ def why_not_grouped(inner, outer, chips):
 
 
 def why_cut(links, plan):
-    """Return why links have no place for what a plan shares; None: they have.
-
-    Groups of the inner of two networks cut it, or a torus has it alone, over all of its chips.
-    """
-    if links and links[0].topology == "torus" and plan.chips > 1:
-        alone = plan.chips in (plan.tp, plan.cp, plan.dp) and plan.ep == 1
-        return None if alone else "torus"
+    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
     domain = links[0].domain if len(links) > 1 else None
     found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
     if plan.ep > 1:

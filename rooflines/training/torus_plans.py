@@ -1,0 +1,156 @@
+"""Plans of training on a torus: slices, mappings onto their axes, and the fastest of these.
+
+The layout is tp, cp, dp, pp from the inside, ep over the innermost chips of tp, cp and dp; pods of
+a torus share dp and are joined by another network. A plan without typed axes takes the mapping
+with the least network time of the step, so that its bound holds for every mapping by axes.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rooflines.hardware.support import Reason
+from rooflines.theory.network import axes_text
+from rooflines.theory.tori import (
+    AxisMapping,
+    Slice,
+    fastest_mapping,
+    mappings_onto,
+    max_slice,
+    nearest_slices,
+    slice_shapes,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rooflines.models.groups import StepExtents
+    from rooflines.theory.network import Link
+    from rooflines.theory.tori import Typed
+    from rooflines.training.parallel_plan import TrainingPlan
+    from rooflines.training.training_kernels import KernelRuns
+
+Key = tuple[str, int, int]
+"""Form of a load, and chips and stride of its group."""
+
+
+def torus_mappings(
+    plan: TrainingPlan, names: Sequence[str], links: tuple[Link, ...]
+) -> tuple[AxisMapping, ...] | Reason:
+    """Mappings of a plan onto the axes of a torus, or the reason why there are none.
+
+    Args:
+        plan: The plan.
+        names: The interconnects, the torus first.
+        links: Their links.
+    """
+    torus, chips = links[0], plan.pod_chips
+    bounds = _bounds(plan)
+    if isinstance(bounds, Reason):
+        return bounds
+    shapes = _shapes(plan, names[0], torus)
+    if isinstance(shapes, Reason):
+        return shapes
+    typed = _typed(plan)
+    fixed = plan.ep > 1 or plan.pp > 1 or (plan.cp > 1 and plan.context == "heads")
+    for shape in shapes if typed else shapes[:1]:
+        if missing := [
+            axis for _, _, chips in typed for axis in chips.letters if axis >= len(shape)
+        ]:
+            letters = " and ".join(chr(ord("a") + axis) for axis in missing)
+            return Reason("axes", f"no axis {letters} on {names[0]}: {len(shape)} axes, a to c")
+        if found := mappings_onto(Slice(torus, shape), bounds, typed, fixed=fixed):
+            return found
+    what = plan.typed_axes or "-".join(f"{key}{getattr(plan, key)}" for key in ("tp", "cp", "dp"))
+    sizes = " or ".join(axes_text(shape) for shape in shapes)
+    return Reason(
+        "axes", f"axes of {sizes} ({chips} chips of {names[0]}), which {what} does not fill"
+    )
+
+
+def _bounds(plan: TrainingPlan) -> tuple[int, ...] | Reason:
+    """Chips inside each boundary of the layout of a pod, ep among them [1]."""
+    ends = [plan.tp, plan.tp * plan.cp, plan.pod_stage_chips, plan.pod_chips]
+    bounds = sorted({1, *ends, plan.ep})
+    for low, high in pairwise(bounds):
+        if high % low:
+            return Reason("axes", f"no place for ep {plan.ep} in the layout of tp, cp and dp")
+    return tuple(bounds)
+
+
+def _typed(plan: TrainingPlan) -> tuple[tuple[int, int, Typed], ...]:
+    """What is typed along axes, each between two boundaries of the layout."""
+    inner = plan.tp * plan.cp
+    ends = {
+        "tp": (1, plan.tp),
+        "cp": (plan.tp, inner),
+        "dp": (inner, plan.pod_stage_chips),
+        "pp": (plan.pod_stage_chips, plan.pod_chips),
+        "ep": (1, plan.ep),
+    }
+    return tuple((*ends[key], chips) for key, chips in sorted(plan.typed.items()))
+
+
+def _shapes(plan: TrainingPlan, name: str, torus: Link) -> tuple[tuple[int, ...], ...] | Reason:
+    """Shapes that a plan may take, the default first."""
+    shapes = slice_shapes(torus, plan.pod_chips)
+    if plan.topology is not None:
+        shape = tuple(map(int, plan.topology.split("x")))
+        return (shape,) if shape in shapes else _unfilled(plan, name, Slice(torus, shape), shapes)
+    if shapes:
+        return shapes
+    if plan.pod_chips > max_slice(torus):
+        return _more_than_a_slice(plan, name, torus)
+    nearest = " and ".join(f"{number:,}" for number in nearest_slices(torus, plan.pod_chips))
+    count = f"{plan.pod_chips:,} chips"
+    return Reason("axes", f"no slice of {count} on {name}: the nearest are {nearest}")
+
+
+def _unfilled(
+    plan: TrainingPlan, name: str, torus: Slice, shapes: tuple[tuple[int, ...], ...]
+) -> Reason:
+    """Reason why a typed slice does not have the chips of a plan."""
+    left, rest = divmod(torus.chips, plan.pod_chips)
+    if left > 1 and not rest and torus.shape in slice_shapes(torus.link, torus.chips):
+        text = f"{torus.chips} chips on {torus.text} of {name}: {plan.pod_chips} leave {left}"
+        return Reason("axes", f"{text} of an axis, write tp={left}, or fill the axes")
+    known = ", ".join(axes_text(shape) for shape in shapes) or "none"
+    count = f"{plan.pod_chips:,} chips"
+    return Reason("axes", f"no slice {torus.text} of {count} on {name}; those of {count}: {known}")
+
+
+def _more_than_a_slice(plan: TrainingPlan, name: str, torus: Link) -> Reason:
+    """Reason why chips are no single slice, with the pods that have as many."""
+    chips, most = plan.pod_chips, f"{max_slice(torus):,} chips at most in a slice of {name}"
+    for pods in range(2, plan.dp // plan.pods + 1):
+        if plan.dp // plan.pods % pods == 0 and slice_shapes(torus, chips // pods):
+            write = f"dp={plan.dp // plan.pods // pods}+{pods * plan.pods}"
+            each = f"{pods} pods of {chips // pods:,}"
+            return Reason("axes", f"{most}: {chips:,} are {each}, write {write}")
+    return Reason("axes", most)
+
+
+def amounts_of(groups: Iterable[KernelRuns], extents: StepExtents) -> dict[Key, float]:
+    """Bytes of a step's collectives on a torus: payload times factor, by form and group [byte].
+
+    Args:
+        groups: Kernels with loads on a torus, over any mapping.
+        extents: Extents of the step.
+    """
+    amounts: dict[Key, float] = {}
+    for runs in groups:
+        for run in runs.runs:
+            for transfer in run.kernel.transfers:
+                if (load := transfer.load) is None or transfer.group is None:
+                    continue
+                factor = run.kernel.count * run.runs_per_step.at(extents) * load.factor
+                amount = float(factor * transfer.payload.at(extents))
+                key = (load.form, *transfer.group)
+                amounts[key] = amounts.get(key, 0.0) + amount
+    return amounts
+
+
+def fastest_for(mappings: Sequence[AxisMapping], amounts: dict[Key, float]) -> AxisMapping:
+    """AxisMapping with the least network time for what a step sends."""
+    return fastest_mapping(mappings, tuple((*key, amount) for key, amount in amounts.items()))
