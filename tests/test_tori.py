@@ -162,7 +162,7 @@ def test_one_axis_is_a_line_or_ring() -> None:
         level = NetworkLevel(link, (chips,))
         for kind in (GATHER, "all-reduce", ALL_TO_ALL):
             expected = level.bytes_per_payload_byte(kind) / level.links_used
-            assert route.load(kind).own == expected
+            assert route.load(kind).alone == expected
 
 
 def two_loads(
@@ -174,7 +174,7 @@ def two_loads(
     return max(
         sum(
             (
-                time / load.own * load.by_level[level]
+                time / load.alone * load.by_level[level]
                 for load, time in zip(loads, seconds, strict=True)
             ),
             Fraction(0),
@@ -246,7 +246,7 @@ def test_time_of_all_equals_a_solver() -> None:
         least, own = network_times(mapping, amounts)
         assert least == pytest.approx(least_time(mapping, amounts), rel=1e-9)
         longest = max(
-            amount * float(TorusLoad(mapping.route(chips, stride), form, Fraction(1)).own)
+            amount * float(TorusLoad(mapping.route(chips, stride), form, Fraction(1)).alone)
             for form, chips, stride, amount in amounts
         )
         assert longest * (1 - 1e-12) <= least <= own * (1 + 1e-12)
@@ -257,7 +257,7 @@ def test_switch_of_as_many_links() -> None:
     torus = shaped("tpu-v5p", "4x8x8")
     route = first_mapping(torus, dp="4x8x8").route(256, 1)
     assert isinstance(route, TorusRoute)
-    assert route.load(GATHER).own == Fraction(255, 256) / torus.link.links
+    assert route.load(GATHER).alone == Fraction(255, 256) / torus.link.links
 
 
 def trained(width: int, layers: int, heads: int, hidden: int) -> Model:
@@ -305,7 +305,7 @@ def test_pods() -> None:
 def test_default_mapping_is_the_fastest() -> None:
     """No typed mapping has a lower bound, and the default is one of them."""
     times = {}
-    for split in ("tp4-dp16", "tp4c-dp2a2b4c", "tp2x2-dp16"):
+    for split in ("tp4-dp16", "tp4c-dp4a4b", "tp2x2-dp16"):
         row = STEP("tpu-v5p", "llama-3.1-8b", B=16, split=split).row
         times[split] = row["t_network_s"]
     assert times["tp4-dp16"] == min(times.values())
@@ -327,6 +327,6 @@ def test_default_mapping_is_the_fastest() -> None:
     ],
 )
 def test_refused(chip: str, split: str, batch: int, topology: str | None, said: str) -> None:
-    """What does not fit a torus is refused with the reason."""
+    """A plan that does not fit a torus is refused with the reason."""
     with pytest.raises(RooflinesError, match=said.replace("+", r"\+")):
         STEP(chip, "llama-3.1-8b", B=batch, split=split, topology=topology)

@@ -76,7 +76,7 @@ class TrainingCase(StepCase):
 
     Attributes:
         workload: The step's kernels.
-        mapping: Mapping of the plan onto the axes of a torus; None: on another network.
+        mapping: Mapping from the plan onto torus axes; None: on another network.
     """
 
     workload: TrainingKernels
@@ -215,7 +215,7 @@ class TrainingCase(StepCase):
         return tuple(planned.memory(stage) for stage, _ in self.workload.stages)
 
     def on_fastest_axes(self, batch: int, context: int) -> TrainingCase:
-        """The case on the mapping with the least network time of a step; itself elsewhere.
+        """The case on the mapping with the least network time in a step; itself elsewhere.
 
         Args:
             batch: B, sequences in all replicas [1].
@@ -230,12 +230,12 @@ class TrainingCase(StepCase):
 
     @property
     def mappings(self) -> tuple[AxisMapping, ...]:
-        """Mappings onto the axes of a torus that the plan allows; empty on another network."""
+        """Mappings onto torus axes that the plan allows; empty on another network."""
         place = self.place
         if self.plan.chips == 1 or not place.links or place.links[0].topology != TORUS:
             return ()
-        found = torus_mappings(self.plan, place.networks, place.links)
-        return () if isinstance(found, Reason) else found
+        mappings = torus_mappings(self.plan, place.networks, place.links)
+        return () if isinstance(mappings, Reason) else mappings
 
     def extents(self, step: Step) -> StepExtents:
         """Extents for a step; B counts sequences in all replicas."""
@@ -250,7 +250,7 @@ class TrainingSweep(ModelSweep):
     """Sweep over training steps: sizes, dtypes, chips and plans.
 
     The order of rows is fixed, slowest first: chip, model, split, memory, network, dtypes, B, S.
-    On a torus a plan takes the mapping onto its axes with the least network time of a step.
+    On a torus a plan takes the mapping onto its axes with the least network time in a step.
     """
 
     fastest_axes: bool = field(default=True, kw_only=True)
@@ -322,7 +322,7 @@ class TrainingSweep(ModelSweep):
         return tuple(blocks), skipped_rows(rows)
 
     def _over_pods(self, place: ChipPlace, plan: TrainingPlan) -> ChipPlace:
-        """Place with the network between pods of a torus, where a plan has some."""
+        """Place with the network between torus pods, where a plan has some."""
         is_torus = bool(place.links) and place.links[0].topology == TORUS
         if plan.pods == 1 or not is_torus or len(place.links) > 1:
             return place
@@ -330,7 +330,7 @@ class TrainingSweep(ModelSweep):
 
     @cached_property
     def _pod_places(self) -> Memo[ChipPlace, ChipPlace]:
-        """Places on pods of a torus, by the place on one."""
+        """Places on torus pods, by the place on one."""
 
         def joined(place: ChipPlace) -> ChipPlace:
             outer = next(
@@ -344,8 +344,8 @@ class TrainingSweep(ModelSweep):
             if outer is None:
                 return place
             route = [*place.networks, outer]
-            found = interconnects(place.entry, route)
-            return ChipPlace(self, place.chip, place.memory, *found, route)
+            joint = interconnects(place.entry, route)
+            return ChipPlace(self, place.chip, place.memory, *joint, route)
 
         return Memo(joined)
 

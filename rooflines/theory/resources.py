@@ -365,8 +365,8 @@ def collective_time(
         a payload goes in, across and in again. On a torus the time of the collective alone.
     """
     if transfer.load is not None:
-        own, own_hops_s = transfer.load.own_time(efficiency)
-        return transfer.payload * own, constant(own_hops_s)
+        per_byte, hops_s = transfer.load.own_time(efficiency)
+        return transfer.payload * per_byte, constant(hops_s)
     levels = level_times(transfer, efficiency, typical=typical)
     slowest = max(seconds_per_byte for seconds_per_byte, _ in levels)
     hops = [latency_s for _, latency_s in levels]

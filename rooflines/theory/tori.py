@@ -1,14 +1,14 @@
-"""Tori: slices, parallelisms over their axes, and the least time of all collectives of a step.
+"""Tori: slices, parallelisms over their axes, and the least time for all collectives in a step.
 
 A slice has two axes, or three, of which each is a line or closes into a ring (`Slice`). Every axis
-is a product of factors, one a parallelism, in the order of the layout from the inside
-(`AxisMapping`); a factor n inside which s chips of others lie is a part with stride s (`Part`). A
-collective adds the bandwidths of its parts; all collectives of a step may deal their bytes over
+is a product over factors, one a parallelism, in the layout's order from the inside
+(`AxisMapping`); a factor n outside s other chips is a part with stride s (`Part`). A
+collective adds its parts' bandwidths; all collectives in a step may deal their bytes over
 their axes, so that the network takes the least time T in which every axis keeps up. By duality T is
-the largest, over weights of axes with sum 1, of a sum that is linear in the bytes: each set of
-weights is a level of the network, whose times are summed over collectives as those of another one.
+the largest, over axis weights with sum 1, in a sum that is linear in the bytes: each set with
+weights is a network level, whose times are summed over collectives as on any other.
 
-Source: the shapes of slices on Google's pages on TPU v4, v5p and v5e; links added over axes: How
+Source: slice shapes on Google's pages on TPU v4, v5p and v5e; links added over axes: How
 to Scale Your Model, "Sharded Matrices".
 """
 
@@ -32,38 +32,38 @@ AXIS_NAMES = "abc"
 """Letters for axes, the shortest axis first."""
 
 CUBE = 4
-"""Chips along an edge of a cube, of which slices with three axes are made [1]."""
+"""Chips along a cube's edge; slices with three axes are made from cubes [1]."""
 
 PLANE, SPACE = 2, 3
-"""Axes of a torus whose slices are known [1]."""
+"""Axes in tori with known slices [1]."""
 
-LONGEST_AXIS = 24
-"""Axis up to which a slice comes before others of as many chips [1]."""
+MAX_FIRST_AXIS = 24
+"""Longest axis with which a slice comes before others with as many chips [1]."""
 
 BELOW_CUBE = ((1, 1, 1), (1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 """Slices with three axes below a cube, open along every axis [1]."""
 
 MAX_CHIPS_TRIED = 2**14
-"""Chips on either side of a number without a shape among which the nearest is sought [1]."""
+"""Chips on either side among which the nearest number with a shape is sought [1]."""
 
 DIGITS = 12
-"""Digits to which times of mappings are compared [1]."""
+"""Digits to which mapping times are compared [1]."""
 
 GATHER, SHARES, COPIES, SENDS = "gather", "shares", "copies", "sends"
-"""Forms of loads: gathers and reductions; an all-to-all; copies of tokens for experts; sends
-between neighbours."""
+"""Load forms: gathers and reductions; an all-to-all; token copies for experts; sends between
+neighbours."""
 
 
 @cache
 def slice_shapes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
-    """Shapes of slices with as many chips, the default first; empty: there are none.
+    """Slice shapes with as many chips, the default first; empty: there are none.
 
-    Three axes: below a cube as listed, then whole cubes, 4i x 4j x 4k: an axis of at most 24 first,
+    Three axes: below a cube as listed, then whole cubes, 4i x 4j x 4k: an axis up to 24 first,
     then the least i + j + k, then i. Two axes: n x n or n x 2n, powers of two.
 
     Args:
         link: The torus.
-        chips: The number of chips [1].
+        chips: Chips in the slice [1].
     """
     if chips > max_slice(link):
         return ()
@@ -86,12 +86,12 @@ def slice_shapes(link: Link, chips: int) -> tuple[tuple[int, ...], ...]:
         for j in _divisors(cubes // i)
         if i <= j <= cubes // i // j
     ]
-    edges.sort(key=lambda edge: (CUBE * edge[-1] > LONGEST_AXIS, sum(edge), edge))
+    edges.sort(key=lambda edge: (CUBE * edge[-1] > MAX_FIRST_AXIS, sum(edge), edge))
     return tuple((CUBE * i, CUBE * j, CUBE * k) for i, j, k in edges)
 
 
 def _until(shapes: Iterator[tuple[int, int]], chips: int) -> Iterator[tuple[int, int]]:
-    """Shapes, smallest first, up to a number of chips."""
+    """Shapes, smallest first, up to so many chips."""
     for shape in shapes:
         if math.prod(shape) > chips:
             return
@@ -103,14 +103,14 @@ def _divisors(number: int) -> list[int]:
 
 
 def max_slice(link: Link) -> int:
-    """Chips of the largest slice [1]: the pod, or all axes as long as they can be."""
+    """Chips in the largest slice [1]: the pod, or all axes as long as they can be."""
     if link.pod is not None:
         return link.pod
     return MAX_CHIPS_TRIED if link.domain is None else int(link.domain**link.axes)
 
 
 def nearest_slices(link: Link, chips: int) -> list[int]:
-    """Nearest numbers of chips below and above that have a shape [1]."""
+    """Nearest chip counts below and above that have a shape [1]."""
     above = range(chips + 1, min(chips + MAX_CHIPS_TRIED, max_slice(link)) + 1)
     sides = (range(min(chips - 1, max_slice(link)), 0, -1), above)
     nearest = (next((n for n in side if slice_shapes(link, n)), None) for side in sides)
@@ -119,7 +119,7 @@ def nearest_slices(link: Link, chips: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Slice:
-    """A slice of a torus.
+    """A torus slice.
 
     Attributes:
         link: The torus.
@@ -146,7 +146,7 @@ class Slice:
 
     @cached_property
     def twisted_distance(self) -> Fraction | None:
-        """Mean distance between two chips of the twisted torus; None: it is not twisted [hop].
+        """Mean distance between two chips in the twisted torus; None: it is not twisted [hop].
 
         In n x n x 2n a step around a short axis shifts by n along the long one; in n x 2n x 2n a
         step around the short axis shifts by n along both long ones.
@@ -178,8 +178,8 @@ def _twisted_distance(shape: tuple[int, ...], shifted: tuple[tuple[int, ...], ..
             moved[axis] += step
             if not 0 <= moved[axis] < shape[axis]:
                 moved[axis] %= shape[axis]
-                for other in shifted[axis]:
-                    moved[other] = (moved[other] + shape[0]) % shape[other]
+                for along in shifted[axis]:
+                    moved[along] = (moved[along] + shape[0]) % shape[along]
             if (neighbor := tuple(moved)) not in distances:
                 distances[neighbor] = distances[chip] + 1
                 queue.append(neighbor)
@@ -187,13 +187,13 @@ def _twisted_distance(shape: tuple[int, ...], shifted: tuple[tuple[int, ...], ..
 
 
 class Part(NamedTuple):
-    """Chips of a parallelism along one axis.
+    """Chips along one axis in a parallelism.
 
     Attributes:
-        axis: Index of the axis [1].
+        axis: Axis index [1].
         chips: How many, n [1].
-        stride: Distance from one to the next, s: chips of others inside [1].
-        is_ring: Whether it is the outermost part of a closed axis.
+        stride: Distance from one to the next, s: other chips inside [1].
+        is_ring: Whether it is the outermost part on a closed axis.
     """
 
     axis: int
@@ -203,12 +203,12 @@ class Part(NamedTuple):
 
     @property
     def links(self) -> Fraction:
-        """Links of a chip that its collectives may use at once: 2 / s on a ring, else 1 / s [1]."""
+        """Links per chip that its collectives may use at once: 2 / s on a ring, else 1 / s [1]."""
         return Fraction(1 + self.is_ring, self.stride)
 
     @property
     def hops(self) -> int:
-        """Least hops of one pass [1]."""
+        """Least hops per pass [1]."""
         return self.stride * (self.chips // 2 if self.is_ring else self.chips - 1)
 
     @property
@@ -219,18 +219,18 @@ class Part(NamedTuple):
 
 
 Weights = tuple[tuple[Fraction, ...], ...]
-"""Weights of the axes, sum 1, one for each level."""
+"""Axis weights, sum 1, one for each level."""
 
 
 @dataclass(frozen=True, eq=False)
 class TorusLoad:
-    """Load of a collective on the axes, per byte of its payload.
+    """Load from a collective on the axes, per payload byte.
 
     Attributes:
         route: Chips between which it runs.
         form: `GATHER`, `SHARES`, `COPIES` or `SENDS`.
-        factor: Passes of a gather or reduction; probability that a token is needed in the other
-            half, of copies; sends one way, of sends [1].
+        factor: Gathers and reductions: passes; copies: probability that a token is needed in the
+            other half; sends: how many one way [1].
     """
 
     route: TorusRoute
@@ -239,7 +239,7 @@ class TorusLoad:
 
     @cached_property
     def by_axis(self) -> Mapping[int, Fraction]:
-        """Bytes over the busiest link of each axis, where the axis is not a matter of choice."""
+        """Bytes over the busiest link on each axis, where there is no choice between axes."""
         route, parts = self.route, self.route.parts
         if self.form == GATHER:
             return {}
@@ -259,11 +259,11 @@ class TorusLoad:
 
     @cached_property
     def bytes_dealt(self) -> Fraction:
-        """Bytes of a chip that its axes may share out [byte/byte]: (N - 1) / N a pass."""
+        """Bytes per chip that its axes may share out [byte/byte]: (N - 1) / N a pass."""
         return self.factor * Fraction(self.route.chips - 1, self.route.chips)
 
     @cached_property
-    def own(self) -> Fraction:
+    def alone(self) -> Fraction:
         """Bytes over one link that take as long as the collective alone [byte/byte]."""
         if self.form == GATHER:
             return self.bytes_dealt / self.route.links
@@ -274,11 +274,11 @@ class TorusLoad:
         """Bytes sent by a chip [byte/byte]."""
         if self.form == GATHER:
             return self.bytes_dealt
-        return self.factor * 2 if self.form == SENDS else self.own * self.route.links
+        return self.factor * 2 if self.form == SENDS else self.alone * self.route.links
 
     @cached_property
     def by_level(self) -> tuple[Fraction, ...]:
-        """Bytes over one link at each level of weights [byte/byte]."""
+        """Bytes over one link at each level [byte/byte]."""
         weights = self.route.weights
         if self.form == GATHER:
             return tuple(self.bytes_dealt * self.route.share(level) for level in weights)
@@ -299,7 +299,7 @@ class TorusLoad:
         """Times per payload byte at each level, then hops on each axis [s/byte, s].
 
         Args:
-            efficiency: Share of the nominal rate reached, 0..1 [1].
+            efficiency: Reached share in the nominal rate, 0..1 [1].
         """
         link, none = self.route.slice.link, Fraction(0)
         rate = link.bytes_per_s * efficiency
@@ -311,19 +311,19 @@ class TorusLoad:
         ]
 
     def own_time(self, efficiency: Fraction) -> tuple[Fraction, Fraction]:
-        """Time of the collective alone: per payload byte [s/byte], and of hops [s]."""
+        """Time alone: per payload byte [s/byte], and for hops [s]."""
         link = self.route.slice.link
-        return self.own / (link.bytes_per_s * efficiency), self.hops * link.hop_latency_s
+        return self.alone / (link.bytes_per_s * efficiency), self.hops * link.hop_latency_s
 
 
 @dataclass(frozen=True)
 class TorusRoute:
-    """Chips of a collective along the axes of a slice.
+    """Chips in a collective along a slice's axes.
 
     Attributes:
         slice: The slice.
         parts: Its parts, one an axis at most.
-        weights: Weights of the axes, by level of the network.
+        weights: Axis weights, by network level.
     """
 
     slice: Slice
@@ -347,12 +347,12 @@ class TorusRoute:
 
     @cached_property
     def links(self) -> Fraction:
-        """Links of a chip used at once: the sum over parts [1]."""
+        """Links used at once per chip: the sum over parts [1]."""
         return sum((part.links for part in self.parts), Fraction(0))
 
     @property
     def hops(self) -> int:
-        """Least hops of one pass: the sum over parts [1]."""
+        """Least hops per pass: the sum over parts [1]."""
         return sum(part.hops for part in self.parts)
 
     def bytes_per_payload_byte(self, kind: str) -> tuple[Fraction, ...]:
@@ -360,42 +360,42 @@ class TorusRoute:
         return (self.load(kind).sent,)
 
     def share(self, level: Sequence[Fraction]) -> Fraction:
-        """Time of a dealt byte at weights of axes: the least weight over links [1]."""
+        """Time for a dealt byte at axis weights: the least weight over links [1]."""
         return min(level[part.axis] / part.links for part in self.parts)
 
     def load(self, kind: str) -> TorusLoad:
-        """Load of a collective.
+        """Load from a collective.
 
         Args:
-            kind: A key of `RING_PASSES`.
+            kind: A key in `RING_PASSES`.
         """
         form = SHARES if kind == ALL_TO_ALL else GATHER
         return TorusLoad(self, form, Fraction(RING_PASSES[kind]))
 
     def copies(self, p_half_hit: Fraction) -> TorusLoad:
-        """Load of tokens that go once to each chip that has one of their experts.
+        """Load from tokens that go once to each chip with some expert for them.
 
         Args:
-            p_half_hit: Probability that a token needs an expert of the other half.
+            p_half_hit: Probability that a token needs an expert in the other half.
         """
         return TorusLoad(self, COPIES, p_half_hit)
 
     def sends(self, number: Fraction) -> TorusLoad:
-        """Load of sends to the next neighbour, half of the payload each way.
+        """Load from sends to the next neighbour, half the payload each way.
 
         Args:
-            number: Sends of the payload [1].
+            number: Payload sends [1].
         """
         return TorusLoad(self, SENDS, number / 2)
 
 
 @dataclass(frozen=True)
 class AxisMapping:
-    """Mapping of a layout onto the axes of a slice.
+    """Mapping from a layout onto a slice's axes.
 
     Attributes:
         slice: The slice.
-        bounds: Chips inside each boundary of the layout, from 1 to all [1].
+        bounds: Chips inside each layout boundary, from 1 to all [1].
         factors: Between two boundaries the chips along each axis [1].
         fixed: True if some collective cannot deal its bytes over axes.
     """
@@ -406,7 +406,7 @@ class AxisMapping:
     fixed: bool = False
 
     def __hash__(self) -> int:
-        """Hash of the fields, computed once."""
+        """Hash over the fields, computed once."""
         return self._hash
 
     @cached_property
@@ -414,7 +414,7 @@ class AxisMapping:
         return hash((self.slice, self.bounds, self.factors, self.fixed))
 
     def parts(self, chips: int, stride: int) -> tuple[Part, ...]:
-        """Parts of a group of chips in the layout.
+        """Parts for a chip group in the layout.
 
         Args:
             chips: How many [1].
@@ -433,12 +433,12 @@ class AxisMapping:
         return tuple(parts)
 
     def route(self, chips: int, stride: int) -> TorusRoute:
-        """Route between chips of a group in the layout."""
+        """Route between a group's chips in the layout."""
         return TorusRoute(self.slice, self.parts(chips, stride), self.weights)
 
     @cached_property
     def weights(self) -> Weights:
-        """Weights at which the time of the step can be largest: levels of the network."""
+        """Weights at which the step's time can be largest: network levels."""
         groups = {
             self.parts(high // low, low) for low, high in combinations(self.bounds, 2) if high > low
         }
@@ -448,7 +448,7 @@ class AxisMapping:
         return _weights(links, len(self.slice.shape), fixed=self.fixed)
 
     def text(self, chips: int, stride: int) -> str:
-        """Parts of a group, such as `2a/2 2b/2 4c`."""
+        """Parts for a group, such as `2a/2 2b/2 4c`."""
         return " ".join(part.text for part in self.parts(chips, stride))
 
 
@@ -456,39 +456,42 @@ class AxisMapping:
 def _weights(
     groups: tuple[tuple[tuple[int, Fraction], ...], ...], axes: int, *, fixed: bool
 ) -> Weights:
-    """Weights at which the pieces of a sum over groups meet, less those that others dominate.
+    """Weights at which pieces in a sum over groups meet, less those that others dominate.
 
     Args:
-        groups: Links by axis of every collective.
+        groups: Links by axis for every collective.
         axes: Axes [1].
-        fixed: True if the load of an axis alone counts, too.
+        fixed: True if the load on an axis alone counts, too.
     """
     ratios: dict[tuple[int, int], set[Fraction]] = {}
     for links in groups:
         for (first, first_links), (second, second_links) in combinations(links, 2):
             ratios.setdefault((first, second), set()).add(second_links / first_links)
-    candidates = {tuple(Fraction(axis == one) for axis in range(axes)) for one in range(axes)}
+    candidates = {tuple(Fraction(axis == alone) for axis in range(axes)) for alone in range(axes)}
     for (first, second), quotients in ratios.items():
         for quotient in quotients:
             candidates.add(_scaled({first: Fraction(1), second: quotient}, axes))
-    for one, other in combinations(ratios, 2):
-        for of_one, of_other in product(ratios[one], ratios[other]):
-            candidates.add(_scaled(_joined(one, of_one, other, of_other), axes))
+    for pair, next_pair in combinations(ratios, 2):
+        for ratio, next_ratio in product(ratios[pair], ratios[next_pair]):
+            candidates.add(_scaled(_joined(pair, ratio, next_pair, next_ratio), axes))
     return _undominated(candidates, groups, fixed=fixed)
 
 
 def _joined(
-    one: tuple[int, int], first: Fraction, other: tuple[int, int], second: Fraction
+    pair: tuple[int, int], ratio: Fraction, next_pair: tuple[int, int], next_ratio: Fraction
 ) -> dict[int, Fraction]:
-    """Weights of three axes from the quotients of two pairs."""
-    weights = {one[0]: Fraction(1), one[1]: first}
-    known, new = (other[0], other[1]) if other[0] in weights else (other[1], other[0])
-    weights[new] = weights[known] * second if new == other[1] else weights[known] / second
+    """Weights for three axes from two pairs' quotients."""
+    weights = {pair[0]: Fraction(1), pair[1]: ratio}
+    low, high = next_pair
+    if low in weights:
+        weights[high] = weights[low] * next_ratio
+    else:
+        weights[low] = weights[high] / next_ratio
     return weights
 
 
 def _scaled(weights: Mapping[int, Fraction], axes: int) -> tuple[Fraction, ...]:
-    """Weights of all axes with sum 1."""
+    """Weights for all axes with sum 1."""
     whole = sum(weights.values(), Fraction(0))
     return tuple(weights.get(axis, Fraction(0)) / whole for axis in range(axes))
 
@@ -506,18 +509,18 @@ def _undominated(
         return (*dealt, *level) if fixed else dealt
 
     by_counts = {counts(level): level for level in sorted(candidates)}
-    kept = [
+    remaining = [
         numbers
         for numbers in by_counts
         if not any(
-            other != numbers and all(map(Fraction.__ge__, other, numbers)) for other in by_counts
+            larger != numbers and all(map(Fraction.__ge__, larger, numbers)) for larger in by_counts
         )
     ]
-    return tuple(by_counts[numbers] for numbers in kept)
+    return tuple(by_counts[numbers] for numbers in remaining)
 
 
 class Typed(NamedTuple):
-    """Chips of a parallelism as typed along axes.
+    """Chips in a parallelism as typed along axes.
 
     Attributes:
         chips: Chips along each axis that is named [1].
@@ -543,17 +546,17 @@ def mappings_onto(
     *,
     fixed: bool = False,
 ) -> tuple[AxisMapping, ...]:
-    """Mappings of a layout onto a slice; of equal axes one order alone, if none is typed by letter.
+    """Mappings from a layout onto a slice; among equal axes one order, unless typed by letter.
 
     Args:
         torus: The slice.
-        bounds: Chips inside each boundary of the layout, from 1 to all [1].
+        bounds: Chips inside each layout boundary, from 1 to all [1].
         typed: What is typed between two boundaries.
         fixed: As in `AxisMapping`.
     """
     counts = [high // low for low, high in pairwise(bounds)]
     names_axes = any(chips.letters for _, _, chips in typed)
-    found: dict[object, AxisMapping] = {}
+    by_key: dict[object, AxisMapping] = {}
     for factors in _factors(torus.shape, counts):
         mapping = AxisMapping(torus, bounds, factors, fixed)
         if not all(
@@ -565,8 +568,8 @@ def mappings_onto(
         if not names_axes:
             columns = zip(torus.shape, *factors, strict=True)
             key = tuple(sorted(columns))
-        found.setdefault(key, mapping)
-    return tuple(found.values())
+        by_key.setdefault(key, mapping)
+    return tuple(by_key.values())
 
 
 def _between(factors: Sequence[Sequence[int]], first: int, last: int) -> tuple[int, ...]:
@@ -577,15 +580,15 @@ def _between(factors: Sequence[Sequence[int]], first: int, last: int) -> tuple[i
 def _factors(
     shape: tuple[int, ...], counts: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Chips along each axis for every number, all chips of the shape used; the first axes first."""
+    """Chips along each axis for every number, all chips used; the first axes first."""
     if not counts:
         if math.prod(shape) == 1:
             yield ()
         return
     for vector in _vectors(shape, counts[0]):
         rest = tuple(length // chips for length, chips in zip(shape, vector, strict=True))
-        for others in _factors(rest, counts[1:]):
-            yield (vector, *others)
+        for tail in _factors(rest, counts[1:]):
+            yield (vector, *tail)
 
 
 @cache
@@ -604,24 +607,24 @@ def _vectors(shape: tuple[int, ...], chips: int) -> tuple[tuple[int, ...], ...]:
 
 
 Amounts = tuple[tuple[str, int, int, float], ...]
-"""Bytes of a step: form of the load, chips and stride of the group, payload times factor."""
+"""Bytes in a step: load form, the group's chips and stride, payload times factor."""
 
 
 def network_times(mapping: AxisMapping, amounts: Amounts) -> tuple[float, float]:
-    """Times of a step's collectives over one link's bandwidth: least of all, and their sum [byte].
+    """Times for a step's collectives times a link's bandwidth: least for all, and their sum [byte].
 
     Args:
         mapping: The mapping.
         amounts: What the collectives send.
     """
     levels = [0.0] * len(mapping.weights)
-    own = 0.0
+    serial = 0.0
     for form, chips, stride, amount in amounts:
-        numbers, alone = _unit_load(mapping, form, chips, stride)
-        own += amount * alone
+        numbers, longest = _unit_load(mapping, form, chips, stride)
+        serial += amount * longest
         for index, number in enumerate(numbers):
             levels[index] += amount * number
-    return max(levels, default=0.0), own
+    return max(levels, default=0.0), serial
 
 
 @lru_cache(2**16)
@@ -630,11 +633,11 @@ def _unit_load(
 ) -> tuple[tuple[float, ...], float]:
     """Bytes over one link per byte at each level, and alone."""
     load = TorusLoad(mapping.route(chips, stride), form, Fraction(1))
-    return tuple(map(float, load.by_level)), float(load.own)
+    return tuple(map(float, load.by_level)), float(load.alone)
 
 
 def fastest_mapping(mappings: Sequence[AxisMapping], amounts: Amounts) -> AxisMapping:
-    """Mapping with the least time of the network, then the least sum, then the first by axes.
+    """Mapping with the least network time, then the least sum, then the first by axes.
 
     Args:
         mappings: All that are allowed, at least one.
@@ -642,8 +645,8 @@ def fastest_mapping(mappings: Sequence[AxisMapping], amounts: Amounts) -> AxisMa
     """
 
     def slowness(mapping: AxisMapping) -> tuple[float, float]:
-        least, own = network_times(mapping, amounts)
-        return _rounded(least), _rounded(own)
+        least, serial = network_times(mapping, amounts)
+        return _rounded(least), _rounded(serial)
 
     return min(mappings, key=slowness)
 
@@ -657,7 +660,7 @@ AXES_TEXT = re.compile(r"(\d+(?:x\d+)*|(?:\d+[a-wyz]x?)+)(?:\+(\d+))?")
 
 
 def parse_typed(text: str) -> tuple[Typed, int]:
-    """Parse chips along axes as typed, and the number of pods.
+    """Parse chips along axes as typed, and pods.
 
     Raises:
         ValueError: It is no such text, or has a letter twice.
@@ -675,7 +678,7 @@ def parse_typed(text: str) -> tuple[Typed, int]:
 
 
 def slice_of(text: str) -> tuple[int, ...]:
-    """Parse the shape of a slice, its axes in order.
+    """Parse a slice's shape, its axes in order.
 
     Raises:
         ValueError: It is no product of axes.

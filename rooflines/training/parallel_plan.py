@@ -44,7 +44,7 @@ ZERO_STAGES = {
 
 
 def sharded_replicas(count: str) -> dict[str, str]:
-    """Keys of a plan for fsdp=64, or fsdp=16x16+2, whose pods share states, too."""
+    """Plan keys for fsdp=64, or fsdp=16x16+2, whose pods share states, too."""
     over_pods = {"share_over_pods": "true"} if "+" in count else {}
     return {"dp": count, "shard": "weights", **over_pods}
 
@@ -70,10 +70,10 @@ BASE_FORMATS: Mapping[str, str] = {
 again, as in QLoRA, unless it is `nf4-single`."""
 
 AXES_KEYS = ("tp", "cp", "dp", "pp", "ep")
-"""Chip counts that may be typed along the axes of a torus."""
+"""Chip counts that may be typed along torus axes."""
 
 TOPOLOGY_PART = r"on(\d+(?:x\d+)+)"
-"""Name part for the shape of a slice."""
+"""Name part for a slice's shape."""
 
 LOGITS, FUSED_LOSS = "logits", "fused"
 
@@ -205,13 +205,13 @@ WHOLE_PARTS: Mapping[str, tuple[str, str]] = {
     **{name: ("shard", shard) for name, shard in ZERO_STAGES.items()},
     OVER_PODS: ("share_over_pods", "true"),
 }
-"""Keys and values of name parts that stand for one value."""
+"""Keys and values for name parts with one value."""
 
 LORA_PART = r"lora(\d+(?:\+[a-z_]+)*)"
 """Pattern for the name part with adapters."""
 
 PATTERN_PARTS: Mapping[str, str] = {"topology": TOPOLOGY_PART, "lora": LORA_PART}
-"""Patterns for name parts with a value of their own form, by key."""
+"""Patterns for name parts with their own form, by key."""
 
 PREFIXED_KEYS = ("base", "offload", "stack")
 """Keys that stand before their names in a name part, such as `base+nf4`."""
@@ -319,7 +319,7 @@ class ChipGroup:
     Attributes:
         chips: Number of chips [1].
         stride: Distance from one to the next in the layout [1].
-        pods: Pods of a torus among which they lie, as many in each [1].
+        pods: Torus pods among which they lie, as many in each [1].
     """
 
     chips: int
@@ -456,7 +456,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     @property
     def pod_stage_chips(self) -> int:
-        """Chips of a pipeline stage in a pod [1]."""
+        """Chips per pipeline stage in a pod [1]."""
         return self.stage_chips // self.pods
 
     @property
@@ -475,8 +475,8 @@ class TrainingPlan(TrainingKeys, Parallelism):
             return None
         inner, *outer = links
         if inner.topology == TORUS:
-            found = torus_mappings(self, names, links)
-            return found if isinstance(found, Reason) else None
+            mappings = torus_mappings(self, names, links)
+            return mappings if isinstance(mappings, Reason) else None
         if self.along or self.topology or self.pods > 1:
             return Reason(
                 "axes", f"no axes on {names[0]}: {self.typed_axes} is of a torus, write numbers"
@@ -497,7 +497,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     @property
     def typed_axes(self) -> str:
-        """What names axes, a slice or pods, such as `dp=16x16+2`."""
+        """Typed axes, slice or pods, such as `dp=16x16+2`."""
         pods = f"+{self.pods}" if self.pods > 1 else ""
         typed = {key: text for key, text in self.along.items() if self._is_typed(key)}
         if pods:
@@ -506,7 +506,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
         return ",".join([*texts, *([f"topology={self.topology}"] if self.topology else [])])
 
     def _is_typed(self, key: str) -> bool:
-        """Tell whether a number of chips is that typed along axes."""
+        """Tell whether a chip count is the one typed along axes."""
         typed, _ = parse_typed(self.along[key])
         count = getattr(self, key) // (self.pods if key == "dp" else 1)
         return math.prod(typed.chips) == int(count)
@@ -557,13 +557,13 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     @property
     def weight_group(self) -> ChipGroup:
-        """Chips that share the states of equal weights: those of a pod, or of all."""
+        """Chips that share equal weights' states: in a pod, or in all."""
         pods = self.pods if self.share_over_pods else 1
         return ChipGroup(self.replicas // self.pods * pods, self.tp, pods)
 
     @property
     def expert_group(self) -> ChipGroup:
-        """Chips that share the states of equal experts."""
+        """Chips that share equal experts' states."""
         pods = self.pods if self.share_over_pods else 1
         return ChipGroup(self.expert_replicas, self.expert_shards, pods)
 

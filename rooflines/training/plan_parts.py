@@ -124,7 +124,7 @@ class StatePlan:
             stride share them.
         shard, optimizer, gradients, lora, base: Plan keys.
         offloads_states: Whether optimizer states are in host memory.
-        pods: Pods of a torus with equal replicas [1].
+        pods: Torus pods with equal replicas [1].
     """
 
     pp: int

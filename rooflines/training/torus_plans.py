@@ -1,8 +1,8 @@
-"""Plans of training on a torus: slices, mappings onto their axes, and the fastest of these.
+"""Training plans on a torus: slices, mappings onto their axes, and the fastest.
 
-The layout is tp, cp, dp, pp from the inside, ep over the innermost chips of tp, cp and dp; pods of
-a torus share dp and are joined by another network. A plan without typed axes takes the mapping
-with the least network time of the step, so that its bound holds for every mapping by axes.
+The layout is tp, cp, dp, pp from the inside, ep over the innermost chips in tp, cp and dp; torus
+pods share dp and are joined by another network. A plan without typed axes takes the mapping with
+the least network time for the step, so that its bound holds for every mapping by axes.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from rooflines.training.training_kernels import KernelRuns
 
 Key = tuple[str, int, int]
-"""Form of a load, and chips and stride of its group."""
+"""Load form, and its group's chips and stride."""
 
 
 def torus_mappings(
     plan: TrainingPlan, names: Sequence[str], links: tuple[Link, ...]
 ) -> tuple[AxisMapping, ...] | Reason:
-    """Mappings of a plan onto the axes of a torus, or the reason why there are none.
+    """Mappings from a plan onto torus axes, or the reason why there are none.
 
     Args:
         plan: The plan.
@@ -60,17 +60,17 @@ def torus_mappings(
         ]:
             letters = " and ".join(chr(ord("a") + axis) for axis in missing)
             return Reason("axes", f"no axis {letters} on {names[0]}: {len(shape)} axes, a to c")
-        if found := mappings_onto(Slice(torus, shape), bounds, typed, fixed=fixed):
-            return found
-    what = plan.typed_axes or "-".join(f"{key}{getattr(plan, key)}" for key in ("tp", "cp", "dp"))
+        if mappings := mappings_onto(Slice(torus, shape), bounds, typed, fixed=fixed):
+            return mappings
+    parts = plan.typed_axes or "-".join(f"{key}{getattr(plan, key)}" for key in ("tp", "cp", "dp"))
     sizes = " or ".join(axes_text(shape) for shape in shapes)
     return Reason(
-        "axes", f"axes of {sizes} ({chips} chips of {names[0]}), which {what} does not fill"
+        "axes", f"axes of {sizes} ({chips} chips of {names[0]}), which {parts} does not fill"
     )
 
 
 def _bounds(plan: TrainingPlan) -> tuple[int, ...] | Reason:
-    """Chips inside each boundary of the layout of a pod, ep among them [1]."""
+    """Chips inside each boundary in a pod's layout, ep among them [1]."""
     ends = [plan.tp, plan.tp * plan.cp, plan.pod_stage_chips, plan.pod_chips]
     bounds = sorted({1, *ends, plan.ep})
     for low, high in pairwise(bounds):
@@ -80,7 +80,7 @@ def _bounds(plan: TrainingPlan) -> tuple[int, ...] | Reason:
 
 
 def _typed(plan: TrainingPlan) -> tuple[tuple[int, int, Typed], ...]:
-    """What is typed along axes, each between two boundaries of the layout."""
+    """Typed chips along axes, each between two layout boundaries."""
     inner = plan.tp * plan.cp
     ends = {
         "tp": (1, plan.tp),
@@ -110,14 +110,14 @@ def _shapes(plan: TrainingPlan, name: str, torus: Link) -> tuple[tuple[int, ...]
 def _unfilled(
     plan: TrainingPlan, name: str, torus: Slice, shapes: tuple[tuple[int, ...], ...]
 ) -> Reason:
-    """Reason why a typed slice does not have the chips of a plan."""
+    """Reason why a typed slice does not have a plan's chips."""
     left, rest = divmod(torus.chips, plan.pod_chips)
     if left > 1 and not rest and torus.shape in slice_shapes(torus.link, torus.chips):
         text = f"{torus.chips} chips on {torus.text} of {name}: {plan.pod_chips} leave {left}"
         return Reason("axes", f"{text} of an axis, write tp={left}, or fill the axes")
-    known = ", ".join(axes_text(shape) for shape in shapes) or "none"
+    listed = ", ".join(axes_text(shape) for shape in shapes) or "none"
     count = f"{plan.pod_chips:,} chips"
-    return Reason("axes", f"no slice {torus.text} of {count} on {name}; those of {count}: {known}")
+    return Reason("axes", f"no slice {torus.text} of {count} on {name}; those of {count}: {listed}")
 
 
 def _more_than_a_slice(plan: TrainingPlan, name: str, torus: Link) -> Reason:
@@ -126,17 +126,17 @@ def _more_than_a_slice(plan: TrainingPlan, name: str, torus: Link) -> Reason:
     for pods in range(2, plan.dp // plan.pods + 1):
         if plan.dp // plan.pods % pods == 0 and slice_shapes(torus, chips // pods):
             write = f"dp={plan.dp // plan.pods // pods}+{pods * plan.pods}"
-            each = f"{pods} pods of {chips // pods:,}"
-            return Reason("axes", f"{most}: {chips:,} are {each}, write {write}")
+            division = f"{pods} pods of {chips // pods:,}"
+            return Reason("axes", f"{most}: {chips:,} are {division}, write {write}")
     return Reason("axes", most)
 
 
 def amounts_of(groups: Iterable[KernelRuns], extents: StepExtents) -> dict[Key, float]:
-    """Bytes of a step's collectives on a torus: payload times factor, by form and group [byte].
+    """Bytes in a step's collectives on a torus: payload times factor, by form and group [byte].
 
     Args:
         groups: Kernels with loads on a torus, over any mapping.
-        extents: Extents of the step.
+        extents: The step's extents.
     """
     amounts: dict[Key, float] = {}
     for runs in groups:

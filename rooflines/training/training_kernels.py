@@ -97,14 +97,14 @@ BACKWARD_REPEAT = Fraction(5, 4)
 """FLOPs of a fused attention backward pass over the required ones: 5 products for 4 [1]."""
 
 BETWEEN_PODS, ON_TORUS = 1, 4
-"""Levels of networks beside a torus: dcn between pods, and the first level of weights of axes."""
+"""Network levels beside a torus: dcn between pods, and the first level for axis weights."""
 
 TO_HOST, FROM_HOST = 2, 3
 """Host link's levels among a kernel's interconnects, after inner and outer: its two directions are
 separate networks."""
 
 HALVES = 2
-"""Halves of a torus between which a token is copied once [1]."""
+"""Torus halves between which a token is copied once [1]."""
 
 HOST_COPY, HOST_ENDS = ALL_TO_ALL, 2
 """Transfer kind for copies between chip and host, and how many ends their link has [1]."""
@@ -246,7 +246,7 @@ class LinkedKernels:
         kernels: The model's kernels.
         links: The interconnects, inner first; empty for one chip.
         host: The link to the host, for what is offloaded; None: nothing is.
-        mapping: Mapping of the layout onto the axes of a torus; None: there is none.
+        mapping: Mapping from the layout onto torus axes; None: there is none.
     """
 
     kernels: ModelKernels
@@ -290,14 +290,14 @@ class LinkedKernels:
 
     @cached_property
     def _routes(self) -> Memo[ChipGroup, Route | TorusRoute]:
-        """Routes between chips in the layout, in a pod of a torus."""
+        """Routes between chips in the layout, in a torus pod."""
         if (mapping := self.mapping) is not None:
             return Memo(lambda group: mapping.route(group.chips // group.pods, group.stride))
         return Memo(lambda group: strided_route(self.links, group.chips, group.stride))
 
     @property
     def _between_pods(self) -> Link | None:
-        """Interconnect between pods of a torus; None: there is none."""
+        """Interconnect between torus pods; None: there is none."""
         return self.links[1] if self.mapping is not None and len(self.links) > 1 else None
 
 
@@ -344,7 +344,7 @@ class TrainingKernels(StepKernels):
         Args:
             links: The interconnects, inner first; empty for one chip.
             host: The link to the host, for a plan that offloads.
-            mapping: Mapping onto the axes of a torus.
+            mapping: Mapping onto torus axes.
         """
         return self.kernels.over[links, host, mapping].runs(self.plan)
 
@@ -361,7 +361,7 @@ class KernelBuilder:
         kernels: Kernels of the model, with its dtypes.
         routes: Routes between chips of the layout.
         host: The link to the host; None: nothing is offloaded.
-        between_pods: The interconnect between pods of a torus; None: there is none.
+        between_pods: The interconnect between torus pods; None: there is none.
     """
 
     kernels: ModelKernels
@@ -399,11 +399,11 @@ class KernelBuilder:
         return transfers + self.pod_collective(kind, payload / inside, group.pods)
 
     def pod_collective(self, kind: str, payload: Poly, pods: int) -> tuple[Transfer, ...]:
-        """Build a collective between pods of a torus; empty for one, or without a network.
+        """Build a collective between torus pods; empty for one, or without a network.
 
         Args:
             kind: The collective.
-            payload: A chip's shard of the tensor [byte].
+            payload: A chip's shard [byte].
             pods: Pods, in each of which a chip has that shard [1].
         """
         if pods == 1 or self.between_pods is None:
@@ -467,14 +467,14 @@ def on_torus(
     group: ChipGroup,
     routing: ExpertRouting | None = None,
 ) -> Transfer:
-    """Build a collective on the axes of a torus.
+    """Build a collective on torus axes.
 
     Args:
         kind: The collective.
         payload: As in `Transfer` [byte].
         load: Its load on the axes.
         group: The chips that it joins.
-        routing: Routing to experts, of copies of tokens.
+        routing: Routing to experts, for token copies.
     """
     return Transfer(
         kind,
