@@ -26,12 +26,13 @@ from rooflines.theory.network import TORUS
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
 from rooflines.training.optimizers import optimizer_of
-from rooflines.training.torus_plans import amounts_of, fastest_for, torus_mappings
+from rooflines.training.torus_plans import fastest_for, torus_mappings
 from rooflines.training.training_kernels import (
     MICRO_BATCH,
     MICRO_BATCHES,
     ModelKernels,
     TrainingKernels,
+    amounts_of,
 )
 
 if TYPE_CHECKING:

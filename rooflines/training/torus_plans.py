@@ -8,7 +8,7 @@ the least network time for the step, so that its bound holds for every mapping b
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rooflines.hardware.support import Reason
 from rooflines.theory.network import axes_text
@@ -23,20 +23,53 @@ from rooflines.theory.tori import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from rooflines.models.groups import StepExtents
     from rooflines.theory.network import Link
     from rooflines.theory.tori import Typed
-    from rooflines.training.parallel_plan import TrainingPlan
-    from rooflines.training.training_kernels import KernelRuns
+
+
+class MappedPlan(Protocol):
+    """Plan values that decide a mapping."""
+
+    tp: int
+    pp: int
+    dp: int
+    cp: int
+    ep: int
+    pods: int
+
+    @property
+    def context(self) -> str:
+        """Attention over cp: ring or heads."""
+
+    @property
+    def topology(self) -> str | None:
+        """Slice as typed, such as `4x4x8`."""
+
+    @property
+    def pod_chips(self) -> int:
+        """Chips in a pod [1]."""
+
+    @property
+    def pod_stage_chips(self) -> int:
+        """Chips per pipeline stage in a pod [1]."""
+
+    @property
+    def typed(self) -> Mapping[str, Typed]:
+        """Chips along axes as typed, by key."""
+
+    @property
+    def typed_axes(self) -> str:
+        """Typed axes, slice or pods."""
+
 
 Key = tuple[str, int, int]
 """Load form, and its group's chips and stride."""
 
 
 def torus_mappings(
-    plan: TrainingPlan, names: Sequence[str], links: tuple[Link, ...]
+    plan: MappedPlan, names: Sequence[str], links: tuple[Link, ...]
 ) -> tuple[AxisMapping, ...] | Reason:
     """Mappings from a plan onto torus axes, or the reason why there are none.
 
@@ -69,7 +102,7 @@ def torus_mappings(
     )
 
 
-def _bounds(plan: TrainingPlan) -> tuple[int, ...] | Reason:
+def _bounds(plan: MappedPlan) -> tuple[int, ...] | Reason:
     """Chips inside each boundary in a pod's layout, ep among them [1]."""
     ends = [plan.tp, plan.tp * plan.cp, plan.pod_stage_chips, plan.pod_chips]
     bounds = sorted({1, *ends, plan.ep})
@@ -79,7 +112,7 @@ def _bounds(plan: TrainingPlan) -> tuple[int, ...] | Reason:
     return tuple(bounds)
 
 
-def _typed(plan: TrainingPlan) -> tuple[tuple[int, int, Typed], ...]:
+def _typed(plan: MappedPlan) -> tuple[tuple[int, int, Typed], ...]:
     """Typed chips along axes, each between two layout boundaries."""
     inner = plan.tp * plan.cp
     ends = {
@@ -92,7 +125,7 @@ def _typed(plan: TrainingPlan) -> tuple[tuple[int, int, Typed], ...]:
     return tuple((*ends[key], chips) for key, chips in sorted(plan.typed.items()))
 
 
-def _shapes(plan: TrainingPlan, name: str, torus: Link) -> tuple[tuple[int, ...], ...] | Reason:
+def _shapes(plan: MappedPlan, name: str, torus: Link) -> tuple[tuple[int, ...], ...] | Reason:
     """Shapes that a plan may take, the default first."""
     shapes = slice_shapes(torus, plan.pod_chips)
     if plan.topology is not None:
@@ -108,7 +141,7 @@ def _shapes(plan: TrainingPlan, name: str, torus: Link) -> tuple[tuple[int, ...]
 
 
 def _unfilled(
-    plan: TrainingPlan, name: str, torus: Slice, shapes: tuple[tuple[int, ...], ...]
+    plan: MappedPlan, name: str, torus: Slice, shapes: tuple[tuple[int, ...], ...]
 ) -> Reason:
     """Reason why a typed slice does not have a plan's chips."""
     left, rest = divmod(torus.chips, plan.pod_chips)
@@ -120,7 +153,7 @@ def _unfilled(
     return Reason("axes", f"no slice {torus.text} of {count} on {name}; those of {count}: {listed}")
 
 
-def _more_than_a_slice(plan: TrainingPlan, name: str, torus: Link) -> Reason:
+def _more_than_a_slice(plan: MappedPlan, name: str, torus: Link) -> Reason:
     """Reason why chips are no single slice, with the pods that have as many."""
     chips, most = plan.pod_chips, f"{max_slice(torus):,} chips at most in a slice of {name}"
     for pods in range(2, plan.dp // plan.pods + 1):
@@ -129,26 +162,6 @@ def _more_than_a_slice(plan: TrainingPlan, name: str, torus: Link) -> Reason:
             division = f"{pods} pods of {chips // pods:,}"
             return Reason("axes", f"{most}: {chips:,} are {division}, write {write}")
     return Reason("axes", most)
-
-
-def amounts_of(groups: Iterable[KernelRuns], extents: StepExtents) -> dict[Key, float]:
-    """Bytes in a step's collectives on a torus: payload times factor, by form and group [byte].
-
-    Args:
-        groups: Kernels with loads on a torus, over any mapping.
-        extents: The step's extents.
-    """
-    amounts: dict[Key, float] = {}
-    for runs in groups:
-        for run in runs.runs:
-            for transfer in run.kernel.transfers:
-                if (load := transfer.load) is None or transfer.group is None:
-                    continue
-                factor = run.kernel.count * run.runs_per_step.at(extents) * load.factor
-                amount = float(factor * transfer.payload.at(extents))
-                key = (load.form, *transfer.group)
-                amounts[key] = amounts.get(key, 0.0) + amount
-    return amounts
 
 
 def fastest_for(mappings: Sequence[AxisMapping], amounts: dict[Key, float]) -> AxisMapping:

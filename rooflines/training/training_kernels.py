@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rooflines.models.architecture import Shape
-    from rooflines.models.groups import Group
+    from rooflines.models.groups import Group, StepExtents
     from rooflines.models.step_kernels import Copies
     from rooflines.theory.extents import Extent, Product
     from rooflines.theory.network import Link
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from rooflines.training.adapters import Adapter
     from rooflines.training.parallel_plan import TrainingPlan
     from rooflines.training.stage_memory import SavedElements, Stage
+    from rooflines.training.torus_plans import Key
 
 GATHER, SCATTER, REDUCE = "all-gather", "reduce-scatter", "all-reduce"
 
@@ -299,6 +300,26 @@ class LinkedKernels:
     def _between_pods(self) -> Link | None:
         """Interconnect between torus pods; None: there is none."""
         return self.links[1] if self.mapping is not None and len(self.links) > 1 else None
+
+
+def amounts_of(groups: Iterable[KernelRuns], extents: StepExtents) -> dict[Key, float]:
+    """Bytes in a step's collectives on a torus: payload times factor, by form and group [byte].
+
+    Args:
+        groups: Kernels with loads on a torus, over any mapping.
+        extents: The step's extents.
+    """
+    amounts: dict[Key, float] = {}
+    for runs in groups:
+        for run in runs.runs:
+            for transfer in run.kernel.transfers:
+                if (load := transfer.load) is None or transfer.group is None:
+                    continue
+                factor = run.kernel.count * run.runs_per_step.at(extents) * load.factor
+                amount = float(factor * transfer.payload.at(extents))
+                key = (load.form, *transfer.group)
+                amounts[key] = amounts.get(key, 0.0) + amount
+    return amounts
 
 
 @dataclass(frozen=True, eq=False)
