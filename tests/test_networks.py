@@ -3,6 +3,7 @@
 import math
 import re
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -75,27 +76,42 @@ def test_training_on_a_torus_is_never_put_on_dcn_unless_asked():
     assert any("is idle" in route for route in asked.routes)
 
 
-def test_a_number_of_chips_that_groups_do_not_divide_is_refused_with_the_nearest_that_do():
-    for chip, chips, near in (("h100-sxm", 12, "8 or 16"), ("gb200", 256, "216 or 288")):
-        with pytest.raises(rooflines.RooflinesError) as refused:
-            rooflines.train(chip, "llama-3.1-8b", B=chips, S=8192, split={"dp": chips})
-        assert f"ask for {near} chips over nvlink,infiniband" in str(refused.value)
-        with pytest.raises(rooflines.RooflinesError, match=f"ask for {near} chips"):
-            rooflines.best_splits(chip, "llama-3.1-8b", B=chips, S=8192, chips=chips, phase="train")
+@pytest.mark.parametrize(
+    ("chip", "chips", "groups"),
+    [
+        ("gb200", 256, "4 groups of 64 of 72 chips"),
+        ("gb200", 512, "8 groups of 64 of 72 chips"),
+        ("gb200", 96, "2 groups of 48 of 72 chips"),
+        ("gb200", 144, ""),
+        ("h100-sxm", 12, "2 groups of 6 of 8 chips"),
+    ],
+)
+def test_training_divides_chips_into_the_largest_groups(chip, chips, groups):
+    answer = rooflines.train(chip, "llama-3.1-8b", B=chips, S=8192, split={"dp": chips})
+    assert answer.row["network"] == "nvlink+infiniband"
+    assert "".join(answer.routes).startswith(groups) if groups else answer.routes == []
 
 
-def test_a_parallelism_that_groups_cut_unevenly_is_refused_and_counted_in_a_search(capsys):
-    question: dict[str, Any] = {"B": 96, "S": 8192, "dtypes": "bf16"}
-    with pytest.raises(rooflines.RooflinesError, match="which cp, 3 chips, 4 places apart, cannot"):
-        rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-cp3-dp2", **question)
-    with pytest.raises(rooflines.RooflinesError, match=r"which dp \* cp, 12 chips, cannot fill"):
-        rooflines.train("h100-sxm", "llama-3.1-8b", split="cp2-dp6-pp2", **question)
-    even = rooflines.train("h100-sxm", "llama-3.1-8b", split="tp4-dp6", **question)
-    assert even.row["network"] == "nvlink+infiniband"
+def test_a_prime_number_of_chips_is_refused_with_the_nearest_that_groups_divide():
+    with pytest.raises(rooflines.RooflinesError, match="ask for 250 or 252 chips over nvlink,inf"):
+        rooflines.train("gb200", "llama-3.1-8b", B=251, S=8192, split={"dp": 251})
+
+
+def test_typed_groups():
+    ask = partial(rooflines.train, "gb200", "llama-3.1-8b", B=256, S=8192, split={"dp": 256})
+    smaller, largest = ask(group=4).row, ask().row
+    assert smaller["t_network_s"] > largest["t_network_s"]
+    with pytest.raises(rooflines.RooflinesError, match="of which 256 is no multiple"):
+        ask(group=48)
+
+
+def test_parallelisms_have_the_largest_divisor_inside_a_group(capsys):
+    question: dict[str, Any] = {"B": 96, "S": 6144, "dtypes": "bf16"}
+    for split in ("tp4-cp3-dp2", "cp2-dp6-pp2", "tp4-dp6"):
+        row = rooflines.train("h100-sxm", "llama-3.1-8b", split=split, **question).row
+        assert row["network"] == "nvlink+infiniband"
     words = "train", "h100-sxm", "llama-3.1-8b", "B=96", "S=8192", "--chips", "24"
-    lines = said(capsys, *words, "--split", "auto").splitlines()
-    assert [line for line in lines if re.search(r"; \d+ do not fill groups of the inner", line)]
-    assert "the best plans of 24 chips over nvlink+infiniband" in lines[0]
+    assert "best plans of 24 chips over nvlink+infiniband" in said(capsys, *words)
 
 
 def test_a_search_takes_both_networks_where_the_inner_one_does_not_join_all_chips():

@@ -483,10 +483,10 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
             return hint_fewer_chips(
                 chip, "other numbers of chips", parse_axes(str(keys["shards"][0]))
             )
-        kind = TrainingPlan if keys.get("phase") == TRAIN else Split
-        return hint_fewer_chips(
-            chip, "fewer chips", *validate_entry(kind, keys["splits"][0]).groups
-        )
+        trains = keys.get("phase") == TRAIN
+        kind = TrainingPlan if trains else Split
+        groups = validate_entry(kind, keys["splits"][0]).groups
+        return hint_fewer_chips(chip, "fewer chips", *groups, divided=trains)
     return FIXES.get(need) or _other_peak(chip, keys)
 
 

@@ -43,6 +43,12 @@ def _phrases(sweep: Sweep | ModelSweep, case: OperationCase | StepCase) -> Itera
         yield _mapped(case, mapping)
         return
     inner = place.links[0]
+    if isinstance(case, TrainingCase) and len(place.links) > 1 and inner.domain is not None:
+        most = link.exact.domain or 0
+        if case.plan.chips > inner.domain and inner.domain != most:
+            rack = f" of {most:,}" if link.exact.domain_known else ""
+            groups = case.plan.chips // inner.domain
+            yield f"{groups:,} groups of {inner.domain:,}{rack} chips on one {place.networks[0]}"
     if sweep.fastest_axes and inner.topology == TORUS:
         for axes in sorted({route.axes for route in routes}):
             if len(axes) > 1:

@@ -37,6 +37,10 @@ def train(  # noqa: PLR0913, the parts of a question
     base: str | None = None,
     offload: str | Sequence[str] | None = None,
     topology: str | None = None,
+    group: int | None = None,
+    stage_layers: str | Sequence[int] | None = None,
+    first: int | None = None,
+    last: int | None = None,
     stack: str | float | None = None,
     tokens: float | None = None,
     routing: str = "uniform",
@@ -78,6 +82,10 @@ def train(  # noqa: PLR0913, the parts of a question
         offload: `saved` tensors, `states` of the optimizer, or both, in the memory of the host;
             None: neither.
         topology: Shape of the slice of a torus, such as `4x4x8`; None: the first for its chips.
+        group: Chips in a group on the inner network; None: the most that divide all [1].
+        stage_layers: Layers per chunk, `pp * interleave` numbers; None: as Megatron deals them.
+        first: Layers in the first stage, the rest even; None: as above [1].
+        last: Layers in the last stage [1].
         stack: Stack whose working memory counts in `fits`, `megatron`, or its factor on states and
             saved tensors [1]; None: none counts.
         tokens: Tokens of the whole training, for days and cost; None: no training [1].
@@ -116,6 +124,10 @@ def train(  # noqa: PLR0913, the parts of a question
         base=base,
         offload=offload,
         topology=topology,
+        group=group,
+        stage_layers=stage_layers,
+        first=first,
+        last=last,
         stack=stack,
         tokens=tokens,
         routing=routing,

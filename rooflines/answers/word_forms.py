@@ -242,7 +242,20 @@ OPTION_KEYS: Mapping[str, str] = {
     **{key: key for key in ("pull", "pools", "chunk", "slowdown", "host_link", "pays")},
     **{
         key: key
-        for key in ("optimizer", "loss", "lora", "lora_on", "base", "offload", "stack", "topology")
+        for key in (
+            "optimizer",
+            "loss",
+            "lora",
+            "lora_on",
+            "base",
+            "offload",
+            "stack",
+            "topology",
+            "group",
+            "stage_layers",
+            "first",
+            "last",
+        )
     },
     **dict.fromkeys(("mbs", "micro_batch_size"), "micro_batch"),
     **dict.fromkeys(ACCUMULATION_KEYS, ACCUMULATION),

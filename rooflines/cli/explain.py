@@ -83,6 +83,10 @@ OF_TRAINING = {
     "base": "FORMAT: With --lora: format of frozen weights, bf16, fp8, int8, nf4 or nf4-single.",
     "offload": "WHAT: In training: saved, states or saved,states in the memory of the host.",
     "topology": "SHAPE: In training on a torus: the slice, such as 4x8x16; default: the first.",
+    "group": "N: In training: chips per group on the inner network; default: the most that divide.",
+    "stage_layers": "LIST: In training: layers per chunk, such as 4x15,1; pp * interleave numbers.",
+    "first": "N: In training: layers in the first stage, the rest even.",
+    "last": "N: In training: layers in the last stage, the rest even.",
     "stack": "NAME: In training: megatron, or a factor; its working memory counts in fits.",
     "tokens": "N: In training: total training tokens, such as 15T; gives days.",
 }

@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal, Self
 
-from rooflines.theory.network import LEVEL_SEPARATOR, TORUS, axes_text, max_domain, resolve_axes
+from rooflines.theory.network import (
+    LEVEL_SEPARATOR,
+    TORUS,
+    axes_text,
+    group_size,
+    max_domain,
+    resolve_axes,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -190,13 +197,16 @@ def default_route(chip: Chip, chips: int) -> list[str]:
     return [*names, *[*outer][:1]]
 
 
-def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
+def hint_fewer_chips(
+    chip: Chip, request: str, *splits: tuple[int, ...], divided: bool = False
+) -> str:
     """Fix for chips that interconnects do not join.
 
     Args:
         chip: The chip.
         request: The request to make: fewer chips, or other numbers of chips.
         splits: Chips along each axis, as in `routes_joining` [1].
+        divided: True if groups on the inner network may be any that divide the chips.
     """
     first, links, _ = interconnects(chip, None)
     max_chips = (max_domain(links)[0] if first else None) or 2
@@ -206,20 +216,25 @@ def hint_fewer_chips(chip: Chip, request: str, *splits: tuple[int, ...]) -> str:
     chips = max(map(math.prod, splits), default=1)
     if any(len(axes) > 1 for axes in splits):
         return fix
-    if nearest := _nearest_joined(chip, max_chips, chips):
-        route = routes_joining(chip, (nearest[-1],))[0]
+    if nearest := _nearest_joined(chip, max_chips, chips, divided=divided):
+        route = ",".join(default_route(chip, nearest[-1]))
         return f"ask for {' or '.join(map(str, nearest))} chips over {route}"
     return fix
 
 
-def _nearest_joined(chip: Chip, group: int, chips: int) -> list[int]:
+def _nearest_joined(chip: Chip, group: int, chips: int, *, divided: bool) -> list[int]:
     """Nearest chip counts, below and above, that interconnects join [1]."""
     below = range(chips - 1, max(chips - MAX_CHIPS_TRIED, 1), -1)
     above = range(chips + 1, chips + MAX_CHIPS_TRIED)
     step = group if len(_routes(chip)) > 1 else 1
     nearest = (
         next(
-            (number for number in side if not number % step and routes_joining(chip, (number,))),
+            (
+                number
+                for number in side
+                if (divided and step > 1 and group_size(number, group) > 1)
+                or (not number % step and routes_joining(chip, (number,)))
+            ),
             None,
         )
         for side in (below, above)

@@ -436,7 +436,7 @@ def _plan_with_replicas(case: TrainingCase, replicas: int) -> TrainingPlan:
         case: The case.
         replicas: dp [1].
     """
-    keys = {"dp": replicas, "pods": 1, "topology": None}
+    keys = {"dp": replicas, "pods": 1, "topology": None, "group": None}
     plan, links = case.plan.model_copy(update=keys), case.place.links
     group = links[0].domain if len(links) > 1 and links[0].topology != TORUS else None
     if group is not None and plan.chips > group:

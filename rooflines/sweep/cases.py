@@ -527,6 +527,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         self,
         splits: Mapping[SplitT, Sequence[Axes]],
         keys_of: Callable[[SplitT], Mapping[str, Any]],
+        placed: Callable[[ChipPlace], ChipPlace] = lambda place: place,
     ) -> Iterator[SupportedAt[SplitT]]:
         """Yield the supported dtypes and splits, place by place.
 
@@ -535,6 +536,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         Args:
             splits: Every split, with the chips along the axes of each group that it joins.
             keys_of: A split's keys in skipped rows.
+            placed: Function from a place to the one that the splits take.
         """
         one_chip_splits = [
             split for split, group_axes in splits.items() if set(group_axes) == {(1,)}
@@ -542,7 +544,7 @@ class BaseSweep(ABC, Generic[CaseT_co]):
         for chip, memory in product(self.config.chips, self.config.memory):
             skipped_here = Skipped("", chip=chip, memory=memory)
             one_chip_listed = False
-            for place in self.places(chip, memory):
+            for place in map(placed, self.places(chip, memory)):
                 repeated = one_chip_splits if one_chip_listed and place.network is None else ()
                 one_chip_listed = one_chip_listed or place.network is None
                 requested = [split for split in splits if split not in repeated]

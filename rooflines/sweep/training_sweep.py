@@ -22,7 +22,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block, ChipPlace, Skipped, skipped_rows
 from rooflines.sweep.step_sweep import MAX_ENDS, ModelSweep, StepCase, skipped_split, step_axis
 from rooflines.theory.costs import BITS_PER_BYTE
-from rooflines.theory.network import TORUS
+from rooflines.theory.network import TORUS, group_size
 from rooflines.theory.poly import Poly, total
 from rooflines.theory.resources import sum_collective_times
 from rooflines.training.optimizers import optimizer_of
@@ -322,12 +322,35 @@ class TrainingSweep(ModelSweep):
             blocks.append(Block((), cases, (Axis({"B": batches}), points)))
         return tuple(blocks), skipped_rows(rows)
 
-    def _over_pods(self, place: ChipPlace, plan: TrainingPlan) -> ChipPlace:
-        """Place with the network between torus pods, where a plan has some."""
-        is_torus = bool(place.links) and place.links[0].topology == TORUS
-        if plan.pods == 1 or not is_torus or len(place.links) > 1:
-            return place
-        return self._pod_places[place]
+    def _placed(self, plan: TrainingPlan) -> Callable[[ChipPlace], ChipPlace]:
+        """Function from a place to the plan's: with a network between pods, and in its groups."""
+
+        def placed(place: ChipPlace) -> ChipPlace:
+            if not place.links or plan.chips == 1:
+                return place
+            if place.links[0].topology == TORUS:
+                joined = plan.pods > 1 and len(place.links) == 1
+                return self._pod_places[place] if joined else place
+            return self._grouped_places[place, plan.chips, plan.group]
+
+        return placed
+
+    @cached_property
+    def _grouped_places(self) -> Memo[tuple[ChipPlace, int, int | None], ChipPlace]:
+        """Places whose inner network joins a job's groups, by place, chips and typed group."""
+
+        def grouped(key: tuple[ChipPlace, int, int | None]) -> ChipPlace:
+            place, chips, typed = key
+            inner, *outer = place.links
+            if typed is None and (not outer or inner.domain is None or not inner.domain_known):
+                return place
+            domain = typed or group_size(chips, inner.domain)
+            if typed is None and (domain == 1 or chips <= (inner.domain or chips)):
+                return place
+            links = (replace(inner, domain=domain, domain_known=True), *outer)
+            return replace(place, links=links)
+
+        return Memo(grouped)
 
     @cached_property
     def _pod_places(self) -> Memo[ChipPlace, ChipPlace]:
@@ -386,9 +409,9 @@ class TrainingSweep(ModelSweep):
                 label: self.workload(name, TRAIN, plan, label) for label in self.combinations
             }
             for supported in self.supported_at(
-                {plan.name: plan.groups}, lambda split: {"split": split}
+                {plan.name: plan.groups}, lambda split: {"split": split}, self._placed(plan)
             ):
-                place = self._over_pods(supported.place, plan)
+                place = supported.place
                 for skipped, combinations in supported.skipped.items():
                     unjoined = need_of(skipped.reason) == "network"
                     rows[(unjoined and impossible) or skipped] += whole * combinations

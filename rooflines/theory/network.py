@@ -216,10 +216,22 @@ class Route:
         return tuple(times)
 
 
+def group_size(chips: int, domain: int | None) -> int:
+    """Chips per group on an inner network: all within its domain, else the largest divisor [1].
+
+    Args:
+        chips: All chips [1].
+        domain: Maximum of chips that the network joins [1]; None: unlimited.
+    """
+    if domain is None or chips <= domain:
+        return chips
+    return next(size for size in range(domain, 0, -1) if chips % size == 0)
+
+
 def strided_route(links: tuple[Link, ...], chips: int, stride: int) -> Route:
     """Route between chips that are as far apart in the layout as others lie between them.
 
-    The inner of two networks joins domain // stride of them.
+    The inner of two networks joins a divisor of them, at most domain // stride.
 
     Args:
         links: The interconnects, inner first.
@@ -228,7 +240,7 @@ def strided_route(links: tuple[Link, ...], chips: int, stride: int) -> Route:
     """
     inner, *outer = links
     if outer and inner.domain is not None:
-        inner = replace(inner, domain=max(inner.domain // stride, 1))
+        inner = replace(inner, domain=group_size(chips, max(inner.domain // stride, 1)))
     strided = inner, *outer
     return Route(strided, resolve_axes(strided, (chips,)))
 

@@ -23,6 +23,7 @@ from rooflines.models.split import Parallelism, check_shares
 from rooflines.theory.network import TORUS, axes_text
 from rooflines.theory.tori import parse_typed, slice_of
 from rooflines.training.adapters import Lora
+from rooflines.training.layer_chunks import chunk_layers
 from rooflines.training.optimizers import OPTIMIZERS
 from rooflines.training.torus_plans import torus_mappings
 
@@ -111,6 +112,22 @@ def _topology(value: object) -> object:
         raise RooflinesError("", problem, "write a shape such as 4x4x8", value=value) from None
 
 
+def _stage_layers(value: object) -> object:
+    """Layers per chunk: a list, or as typed: 4,4,3 or 4x15,1."""
+    if not isinstance(value, str):
+        return value
+    layers: list[int] = []
+    for part in value.strip("[]").replace("+", ",").split(","):
+        count, _, times = part.strip().partition("x")
+        if not count.isdigit() or (times and not times.isdigit()):
+            problem = f"is {quote(value)}, which is no list with numbers"
+            raise RooflinesError(
+                "", problem, "write layers per chunk, such as 4,4,4,3", value=value
+            )
+        layers += [int(count)] * int(times or 1)
+    return tuple(layers)
+
+
 def _base(value: object) -> object:
     if value is not None:
         check_choice(value, BASE_FORMATS, "no format of frozen weights")
@@ -182,6 +199,10 @@ Offload = Annotated[
     tuple[Literal["saved", "states"], ...],
     BeforeValidator(_offload, json_schema_input_type=str | list[Literal["saved", "states"]]),
 ]
+StageLayers = Annotated[
+    tuple[int, ...] | None,
+    BeforeValidator(_stage_layers, json_schema_input_type=str | list[int] | None),
+]
 Topology = Annotated[str | None, BeforeValidator(_topology)]
 Stack = Annotated[
     Literal["megatron"] | float | None,
@@ -192,6 +213,9 @@ Gradients = Literal["kept", "freed"]
 NUMBER_PARTS: Mapping[str, str] = {
     "interleave": "v{}",
     "micro_batch": "b{}",
+    "group": "group{}",
+    "first": "first{}",
+    "last": "last{}",
     "optimizer": "optimizer{}",
     "loss": "chunked{}",
     "stack": "stack{}",
@@ -210,7 +234,11 @@ WHOLE_PARTS: Mapping[str, tuple[str, str]] = {
 LORA_PART = r"lora(\d+(?:\+[a-z_]+)*)"
 """Pattern for the name part with adapters."""
 
-PATTERN_PARTS: Mapping[str, str] = {"topology": TOPOLOGY_PART, "lora": LORA_PART}
+PATTERN_PARTS: Mapping[str, str] = {
+    "topology": TOPOLOGY_PART,
+    "stage_layers": r"layers(\d+(?:\+\d+)*)",
+    "lora": LORA_PART,
+}
 """Patterns for name parts with their own form, by key."""
 
 PREFIXED_KEYS = ("base", "offload", "stack")
@@ -302,6 +330,26 @@ class TrainingKeys(Entry):
             "in training, shape of the slice of a torus, such as 4x4x8; null: the first for the "
             "number of chips"
         ),
+    )
+    group: PositiveInt | None = Field(
+        None,
+        description=(
+            "in training, chips per group on the inner network, a divisor of all; null: the "
+            "largest divisor within its domain [1]"
+        ),
+    )
+    stage_layers: StageLayers = Field(
+        None,
+        description=(
+            "in training, layers per chunk, in the order in which a micro-batch passes them, "
+            "pp * interleave numbers; null: even, as Megatron deals them [1]"
+        ),
+    )
+    first: PositiveInt | None = Field(
+        None, description="in training, layers of the first stage, the rest even [1]"
+    )
+    last: PositiveInt | None = Field(
+        None, description="in training, layers of the last stage, the rest even [1]"
     )
     stack: Stack = Field(
         None,
@@ -481,18 +529,18 @@ class TrainingPlan(TrainingKeys, Parallelism):
             return Reason(
                 "axes", f"no axes on {names[0]}: {self.typed_axes} is of a torus, write numbers"
             )
-        if not outer or inner.domain is None:
+        return self._group_problem(names, has_outer=bool(outer))
+
+    def _group_problem(self, names: Sequence[str], *, has_outer: bool) -> Reason | None:
+        """Reason why a typed group does not divide the chips, or nothing joins groups."""
+        if self.group is None or self.chips <= self.group:
             return None
-        for name, group in self._collectives:
-            chips, stride = group.chips, group.stride
-            domain = inner.domain  # chips of a collective may all be inside, or all in other groups
-            is_split = stride < domain < chips * stride
-            if is_split and (domain % stride or chips % (domain // stride)):
-                spacing = f", {stride} places apart" if stride > 1 else ""
-                groups = f"groups of {inner.domain} chips on {names[0]}"
-                return Reason(
-                    "groups", f"{groups}, which {name}, {chips} chips{spacing}, cannot fill"
-                )
+        if not has_outer:
+            text = f"no network between groups of {self.group} chips on {names[0]}"
+            return Reason("groups", f"{text}: name two, such as --network nvlink,infiniband")
+        if self.chips % self.group:
+            text = f"groups of {self.group} chips on {names[0]}, which do not divide {self.chips:,}"
+            return Reason("groups", text)
         return None
 
     @property
@@ -517,16 +565,6 @@ class TrainingPlan(TrainingKeys, Parallelism):
         return {
             key: parse_typed(text)[0] for key, text in self.along.items() if self._is_typed(key)
         }
-
-    @property
-    def _collectives(self) -> Iterator[tuple[str, ChipGroup]]:
-        """Name and chips of every collective."""
-        yield "tp", ChipGroup(self.tp)
-        yield "cp", ChipGroup(self.cp, self.tp)
-        yield "dp * cp", self.weight_group
-        if self.is_expert_parallel:
-            yield "ep", ChipGroup(self.ep)
-            yield "replicas of experts", self.expert_group
 
     @property
     def working_factor(self) -> float | None:
@@ -594,6 +632,8 @@ class TrainingPlan(TrainingKeys, Parallelism):
             return value.name
         if key == "topology":
             return f"on{value}"
+        if key == "stage_layers" and isinstance(value, tuple):
+            return f"layers{'+'.join(map(str, value))}"
         if key in PREFIXED_KEYS and not isinstance(value, float):
             values = value if isinstance(value, tuple) else (value,)
             return "+".join([key, *map(str, values)]).replace("-", "_")
@@ -624,16 +664,9 @@ class TrainingPlan(TrainingKeys, Parallelism):
         if self.context == "heads" and heads % (self.tp * self.cp):
             problem = f"is {self.cp}, which with tp does not divide the {heads} query heads"
             raise RooflinesError("cp", problem, "use fewer chips, or context: ring")
-        chunks = self.pp * self.interleave
-        if chunks > shape.layers:
-            stages = f"{chunks} runs with interleave" if self.interleave > 1 else f"{chunks} stages"
-            problem = f"is {stages}, but there are {shape.layers} layers"
-            raise RooflinesError("pp", problem, "use fewer stages")
-        if self.interleave > 1 and shape.layers % chunks:
-            problem = f"is {self.interleave}: {chunks} runs do not divide the {shape.layers} layers"
-            raise RooflinesError("interleave", problem, "use 1, or a divisor")
         if self.interleave > 1 and self.pp == 1:
             raise RooflinesError("interleave", "is given without stages", "use pp, or leave it out")
+        chunk_layers(shape.layers, self)
         self._check_experts(shape)
         if self.lora is not None:
             self.lora.adapters(shape)

@@ -125,6 +125,7 @@ class StatePlan:
         shard, optimizer, gradients, lora, base: Plan keys.
         offloads_states: Whether optimizer states are in host memory.
         pods: Torus pods with equal replicas [1].
+        stage_layers, first, last: Plan keys for layers on a stage [1].
     """
 
     pp: int
@@ -138,6 +139,9 @@ class StatePlan:
     base: Base
     offloads_states: bool
     pods: int = 1
+    stage_layers: tuple[int, ...] | None = None
+    first: int | None = None
+    last: int | None = None
 
     @classmethod
     def from_plan(cls, plan: TrainingPlan) -> StatePlan:
@@ -154,4 +158,7 @@ class StatePlan:
             plan.base,
             "states" in plan.offload,
             plan.pods,
+            plan.stage_layers,
+            plan.first,
+            plan.last,
         )

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rooflines.basics.memo import Memo
 from rooflines.models.architecture import ROUTER, Gqa
 from rooflines.models.parameter_counts import copied_routing_weights, copied_weights, parameters_of
-from rooflines.models.stages import stage_layers
 from rooflines.models.tensor_dtypes import LM_HEAD, bits_of
 from rooflines.theory.costs import BITS_PER_BYTE
+from rooflines.training.layer_chunks import chunk_layers
 from rooflines.training.optimizers import Elements, optimizer_of, orthogonalization_flops
 from rooflines.training.parallel_plan import BASE_FORMATS, FUSED_LOSS, LOGITS, trained_attention
 from rooflines.training.plan_parts import EXPERT_KERNELS, ROUTED, SHARED, StatePlan
@@ -300,25 +300,17 @@ def frozen_sizes(sizes: Mapping[str, Fraction], base: Base) -> dict[str, Fractio
 
 
 def stages_of(shape: Shape, plan: StatePlan) -> tuple[Stage, ...]:
-    """Split layers over stages, see `stage_layers`; with an MLP before those with experts."""
-    layer_counts = stage_layers(shape.layers, plan.pp)
-    chunks = plan.pp * plan.interleave
-    dense_layers = [0] * plan.pp
+    """Split layers over stages, see `chunk_layers`; with an MLP before those with experts."""
+    dense_layers, moe_layers = [0] * plan.pp, [0] * plan.pp
     layer = 0
-    for chunk in range(chunks):
-        stage = chunk % plan.pp
-        size = layer_counts[stage] // plan.interleave
-        dense_layers[stage] += max(min(layer + size, shape.mlp_layers) - layer, 0)
+    for chunk, size in enumerate(chunk_layers(shape.layers, plan)):
+        dense = max(min(layer + size, shape.mlp_layers) - layer, 0)
+        dense_layers[chunk % plan.pp] += dense
+        moe_layers[chunk % plan.pp] += size - dense
         layer += size
     return tuple(
-        Stage(
-            index,
-            dense_layers[index],
-            layer_count - dense_layers[index],
-            index == 0,
-            index == plan.pp - 1,
-        )
-        for index, layer_count in enumerate(layer_counts)
+        Stage(index, dense, moe, index == 0, index == plan.pp - 1)
+        for index, (dense, moe) in enumerate(zip(dense_layers, moe_layers, strict=True))
     )
 
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from oracle.network import fastest_axes, why_cut, why_not_joined
+from oracle.network import fastest_axes, in_groups, why_not_joined
 from oracle.step_table import UNITS
 from oracle.sweeps import network_of, routes
 from oracle.training_table import dtypes_of, impossible, plan_name, plan_of, plans_of
@@ -489,7 +489,8 @@ def joined(split, route, own):
     plan = plan_of(split)
     for each in routes({"network": route}):
         _, links = network_of(own, each)
-        if not why_not_joined(links, fastest_axes(links, plan.chips)) and not why_cut(links, plan):
+        links = in_groups(links, plan.chips)
+        if not why_not_joined(links, fastest_axes(links, plan.chips)):
             return True
     return False
 

@@ -1,7 +1,7 @@
 """Interconnects: what they join, how many bytes are sent, and how many hops follow."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from oracle.quantities import exact, whole
@@ -65,7 +65,7 @@ def tiers(links, axes, stride=1):
     if len(links) == 1:
         return [(links[0], axes)]
     chips = math.prod(axes)
-    inside = chips if links[0].domain is None else min(max(links[0].domain // stride, 1), chips)
+    inside = chips if links[0].domain is None else largest_group(chips, links[0].domain // stride)
     return [(links[0], (inside,)), (links[1], (chips // inside,))]
 
 
@@ -123,16 +123,19 @@ def why_not_grouped(inner, outer, chips):
     return "groups" if chips % inner.domain else None
 
 
-def why_cut(links, plan):
-    """Return why groups of the inner of two networks cut what a plan shares; None: they do not."""
-    domain = links[0].domain if len(links) > 1 else None
-    found = [(plan.tp, 1), (plan.cp, plan.tp), (plan.replicas, plan.tp)]
-    if plan.ep > 1:
-        found += [(plan.ep, 1), (plan.stage_chips // plan.ep, plan.ep)]
-    for chips, stride in found if domain is not None and plan.chips > 1 else ():
-        if stride < domain < chips * stride and (domain % stride or chips % (domain // stride)):
-            return "groups"
-    return None
+def largest_group(chips, most):
+    """Return the largest divisor of a number of chips that is at most so many, at least 1."""
+    return max(n for n in range(1, max(min(most, chips), 1) + 1) if chips % n == 0)
+
+
+def in_groups(links, chips):
+    """Return links whose inner one joins the groups into which a job of training divides."""
+    if len(links) < 2 or links[0].topology == "torus" or not links[0].published:
+        return links
+    inner = links[0]
+    if inner.domain is None or chips <= inner.domain or largest_group(chips, inner.domain) == 1:
+        return links
+    return (replace(inner, domain=largest_group(chips, inner.domain)), *links[1:])
 
 
 def axes_of(chips, axes):

@@ -130,17 +130,32 @@ class Stage(NamedTuple):
         return {"dense": self.dense, "moe": self.moe}
 
 
+def runs_of(layers, stages, interleave):
+    """The layers of every run, as they follow one another.
+
+    Even ones; or, of several a stage, one less at both ends where embedding and head fill them up;
+    or else some one less, from both ends on, the last one first. Of one a stage the last and the
+    first are the smaller ones, and then those before the last.
+    """
+    runs = stages * interleave
+    fewest, more = divmod(layers, runs)
+    if interleave > 1 and more and (layers + 2) % runs == 0:
+        whole = (layers + 2) // runs
+        return [whole - (run in (0, runs - 1)) for run in range(runs)]
+    if interleave == 1:
+        order = [*range(1, runs - 1), 0, runs - 1][:runs] if runs > 1 else [0]
+        return [fewest + (order.index(run) < more) for run in range(runs)]
+    distance = {run: min((runs - 1 - run, 0), (run, 1)) for run in range(runs)}
+    smaller = sorted(distance, key=lambda run: distance[run])[: runs - more] if more else []
+    return [fewest + bool(more and run not in smaller) for run in range(runs)]
+
+
 def stages_of(entry, plan):
     """The stages of a model, the first one first."""
     kinds = sorted(models.each_mlp(entry))  # dense, then moe
-    fewest, more = divmod(len(kinds), plan.pp)
-    order = [*range(1, plan.pp - 1), 0, plan.pp - 1][: plan.pp] if plan.pp > 1 else [0]
-    sizes = [fewest + (order.index(stage) < more) for stage in range(plan.pp)]
-    found: list[Counter[str]] = [Counter() for _ in sizes]
-    for run in range(plan.pp * plan.interleave):
-        stage = run % plan.pp
-        here = sizes[stage] // plan.interleave
-        found[stage].update(kinds[:here])
+    found: list[Counter[str]] = [Counter() for _ in range(plan.pp)]
+    for run, here in enumerate(runs_of(len(kinds), plan.pp, plan.interleave)):
+        found[run % plan.pp].update(kinds[:here])
         kinds = kinds[here:]
     assert not kinds
     ends = {0: "first", plan.pp - 1: "last"}

@@ -18,7 +18,7 @@ from fractions import Fraction
 from functools import cache
 from itertools import chain, combinations_with_replacement
 
-from oracle.network import fastest_axes, why_cut, why_not_joined
+from oracle.network import fastest_axes, why_not_joined
 from oracle.plans import Plan, states
 from oracle.training import saved
 from oracle.training_table import impossible, times
@@ -227,8 +227,6 @@ def fewest_replicas(case, row):
             return {"outcome": "never", "limit": "network", "critical": None}
         if of.plan.dp in tried or of.plan.stage_chips % of.plan.ep:
             continue
-        if why_cut(case.links, of.plan):
-            return {"outcome": "never", "limit": "network", "critical": None}
         tried.add(of.plan.dp)
         needed = held(of, of.plan.dp * of.plan.micro_batch * MANY, row["S"])
         if needed <= case.capacity:
@@ -249,7 +247,7 @@ def best_mix(case, row):
     for dp in (n for n in range(1, chips + 1) if chips % n == 0):
         keys: dict[str, int] = {"dp": dp, "tp": chips // dp}
         mix = Plan(**{**vars(plan), **keys})
-        if impossible(case.entry, mix) or why_cut(case.links, mix):
+        if impossible(case.entry, mix):
             continue
 
         def seconds(size, keys=keys, dp=dp):

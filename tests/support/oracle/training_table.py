@@ -18,7 +18,7 @@ from typing import Any
 from oracle import models, sweeps
 from oracle.fits import ESTIMATES, NEARLY_TIED
 from oracle.kernels import together
-from oracle.network import fastest_axes, why_cut, why_not_joined
+from oracle.network import fastest_axes, in_groups, why_not_joined
 from oracle.plans import Case, Plan, Stage, parameters_on, states
 from oracle.quantities import as_list, exact, sizes_of
 from oracle.setting import RESOURCES
@@ -104,8 +104,8 @@ def impossible(entry, plan):
         ),
         "heads": not shared_evenly({**entry, "state": None, "sparse": None}, plan.tp),
         "cp": plan.context == "heads" and heads % (plan.tp * plan.cp) > 0,
-        "stages": runs > entry["layers"],
-        "interleave": plan.interleave > 1 and (entry["layers"] % runs > 0 or plan.pp == 1),
+        "stages": plan.interleave == 1 and runs > entry["layers"],
+        "interleave": plan.interleave > 1 and (runs > entry["layers"] + 2 or plan.pp == 1),
         "dense": plan.ep > 1 and not models.each_mlp(entry).count("moe"),
         "experts": plan.ep > 1 and (experts % plan.ep > 0 or plan.stage_chips % plan.ep > 0),
     }
@@ -223,6 +223,7 @@ def cases(sweep, catalogue, chips, formats, fits=None):
             chip, alone = resolved[name], False
             for route in sweeps.routes(sweep):
                 names, links = sweeps.network_of(chip, route)
+                links = in_groups(links, plan.chips)
                 if not links and alone and plan.chips == 1:
                     continue
                 for spelled in as_list(sweep["dtypes"]):
@@ -234,7 +235,7 @@ def cases(sweep, catalogue, chips, formats, fits=None):
                     asked["stretch"] = stretch_of(name, softwares, fits or {})
                     supported = chip["units"].get("matrix", {})
                     axes = fastest_axes(links, plan.chips)
-                    why = [*never, why_not_joined(links, axes), why_cut(links, plan)]
+                    why = [*never, why_not_joined(links, axes)]
                     why.append(
                         "compute dtype" if any(dtypes[u] not in supported for u in UNITS) else None
                     )
