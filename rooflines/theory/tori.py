@@ -2,7 +2,7 @@
 
 A slice has two axes, or three, of which each is a line or closes into a ring (`Slice`). Every axis
 is a product over factors, one a parallelism, in the layout's order from the inside
-(`AxisMapping`); a factor n outside s other chips is a part with stride s (`Part`). A
+(`AxisMapping`); a factor n outside s other chips is a part with stride s (`AxisPart`). A
 collective adds its parts' bandwidths; all collectives in a step may deal their bytes over
 their axes, so that the network takes the least time T in which every axis keeps up. By duality T is
 the largest, over axis weights with sum 1, in a sum that is linear in the bytes: each set with
@@ -186,7 +186,7 @@ def _twisted_distance(shape: tuple[int, ...], shifted: tuple[tuple[int, ...], ..
     return Fraction(sum(distances.values()), len(distances))
 
 
-class Part(NamedTuple):
+class AxisPart(NamedTuple):
     """Chips along one axis in a parallelism.
 
     Attributes:
@@ -327,7 +327,7 @@ class TorusRoute:
     """
 
     slice: Slice
-    parts: tuple[Part, ...]
+    parts: tuple[AxisPart, ...]
     weights: Weights = ()
 
     @property
@@ -413,7 +413,7 @@ class AxisMapping:
     def _hash(self) -> int:
         return hash((self.slice, self.bounds, self.factors, self.fixed))
 
-    def parts(self, chips: int, stride: int) -> tuple[Part, ...]:
+    def parts(self, chips: int, stride: int) -> tuple[AxisPart, ...]:
         """Parts for a chip group in the layout.
 
         Args:
@@ -429,7 +429,7 @@ class AxisMapping:
             )
             if number > 1:
                 is_ring = number * inside == length and self.slice.is_ring(axis)
-                parts.append(Part(axis, number, inside, is_ring))
+                parts.append(AxisPart(axis, number, inside, is_ring))
         return tuple(parts)
 
     def route(self, chips: int, stride: int) -> TorusRoute:
