@@ -9,7 +9,7 @@ from rooflines.answers.name_search import find_chip
 from rooflines.basics.errors import Mistakes, RooflinesError, at_path, key_path, quote
 from rooflines.basics.numbers import number
 from rooflines.basics.quantities import quantity, quantity_kind
-from rooflines.hardware.chip_catalogue import add_price, resolve_chips
+from rooflines.hardware.chip_catalogue import SET_SUFFIX, add_price, resolve_chips
 from rooflines.hardware.plausibility import plausibility_warnings
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from rooflines.answers.question import QuestionCatalogues
     from rooflines.answers.question_words import Question
     from rooflines.hardware.entries import Chip
-
-SUFFIX = "-set"
-"""Suffix in the id for a chip with overridden numbers."""
 
 SOURCE = "typed with --set"
 
@@ -116,7 +113,7 @@ def written_variants(names: Sequence[str], settings: Sequence[str]) -> dict[str,
         RooflinesError: One is no number.
     """
     numbers = _typed_numbers(settings)
-    return {f"{name}{SUFFIX}": {"base": name, "source": SOURCE, **numbers} for name in names}
+    return {f"{name}{SET_SUFFIX}": {"base": name, "source": SOURCE, **numbers} for name in names}
 
 
 def _variants(

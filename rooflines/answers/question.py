@@ -492,7 +492,7 @@ def _fix(cause: Skipped, keys: Mapping[str, Any], chips: Mapping[str, Chip]) -> 
 
 FIXES = {
     None: "ask for another split, such as --split tp=8, or for none",
-    "axes": "ask for one of them over all chips, such as --split dp=64 --shard weights",
+    "axes": "write a split that fills a slice, such as --split dp=64 --shard weights",
     "groups": "ask for a split that fills them, or for another number of chips",
     "sequences": "ask for more sequences, such as B=64, or fewer replicas",
     "multiple": "ask for a multiple of it, or for another split",

@@ -57,6 +57,9 @@ DEPENDENT_KEYS = {
 FIXED_PARTS = ("units", "memory", "networks")
 """Parts that a variant cannot replace as a whole: most numbers would be lost."""
 
+SET_SUFFIX = "-set"
+"""Suffix in the id for a chip with numbers typed with `--set`."""
+
 
 @cache
 def _catalogue() -> JSON:

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rooflines.sweep.training_sweep import TrainingCase
     from rooflines.theory.extents import ActivatedExperts, Extent
     from rooflines.theory.kernel import Kernel, Transfer
+    from rooflines.theory.network import Route
     from rooflines.theory.poly import Poly
     from rooflines.theory.resources import ChipRates, Resource
     from rooflines.training.parallel_plan import TrainingPlan
@@ -200,7 +201,11 @@ class PlanEvaluator:
     def case(self, plan: TrainingPlan) -> TrainingCase:
         """Case with a plan."""
         sharing = replace(self.template.sharing, split=plan)
-        return replace(self.template, workload=replace(self.template.workload, sharing=sharing))
+        workload = replace(self.template.workload, sharing=sharing)
+        case = replace(self.template, workload=workload)
+        if self.template.mapping is None:
+            return case
+        return case.on_fastest_axes(self.batch, self.context)
 
     def micro_batches(self, plan: TrainingPlan) -> int:
         """Micro-batches per step [1]."""
@@ -350,10 +355,13 @@ class PlanEvaluator:
         line, maxima = NO_TIME, []
         share = self.template.machine.efficiency[NETWORK.name]
         for transfer in transfers:
-            rates = collective_rates(transfer.route, transfer.kind, share)
-            levels = [*zip(transfer.bytes_per_payload_byte, rates, strict=True)]
-            pace = max(float(sent) / float(rate.per_s) for sent, rate in levels)
-            hops = max(float(rate.latency_s) if sent else 0.0 for sent, rate in levels)
+            if transfer.load is not None:
+                pace, hops = map(float, transfer.load.own_time(share))
+            else:
+                rates = collective_rates(cast("Route", transfer.route), transfer.kind, share)
+                levels = [*zip(transfer.bytes_per_payload_byte, rates, strict=True)]
+                pace = max(float(sent) / float(rate.per_s) for sent, rate in levels)
+                hops = max(float(rate.latency_s) if sent else 0.0 for sent, rate in levels)
             sending = self._line(transfer.payload, 1.0 / pace) if pace else NO_TIME
             if hops:
                 maxima.append(((sending,), (SizeLine(hops, 0.0),)))
@@ -466,6 +474,8 @@ class PlanSpace:
             shape = self.evaluator.model.shape
             allowed = [1]
             for chunks in range(2, min(MAX_INTERLEAVE, shape.layers // layout.pp) + 1):
+                if shape.layers % (layout.pp * chunks):  # unequal stages are not searched
+                    continue
                 try:
                     layout.model_copy(update={"interleave": chunks}).check(shape)
                 except RooflinesError:

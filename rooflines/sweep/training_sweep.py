@@ -13,6 +13,7 @@ from rooflines.basics.memo import KeyT, Memo, ValueT
 from rooflines.dictionary.columns import columns_of
 from rooflines.fits.calibration_choice import bands_of
 from rooflines.fits.calibration_files import AUTO_CALIBRATION
+from rooflines.hardware.chip_catalogue import SET_SUFFIX
 from rooflines.hardware.support import Reason, host_link, interconnects, need_of
 from rooflines.models.architecture import PREFILL, TRAIN
 from rooflines.models.groups import StepExtents
@@ -167,10 +168,15 @@ class TrainingCase(StepCase):
         return (None,) * len(self.kernels)
 
     @property
+    def timed_chip(self) -> str:
+        """Chip by whose steps the slowdown is fitted: without numbers typed with `--set`."""
+        return self.chip.removesuffix(SET_SUFFIX)
+
+    @property
     def fit(self) -> FittedTraining | None:
         """Fitted slowdown; None without a calibration."""
         return self.choice.calibrations.training_of(
-            self.chip, self.softwares, self.computes[0], experts=self.has_experts
+            self.timed_chip, self.softwares, self.computes[0], experts=self.has_experts
         )
 
     @property
@@ -188,7 +194,7 @@ class TrainingCase(StepCase):
         named = self.place.sweep.config.calibration
         if named == [AUTO_CALIBRATION]:
             return self.choice.calibrations.training_softwares(
-                self.chip, self.computes[0], experts=self.has_experts
+                self.timed_chip, self.computes[0], experts=self.has_experts
             )
         return named or ()
 
@@ -200,7 +206,7 @@ class TrainingCase(StepCase):
         return [
             name
             for name in self.softwares
-            if fits.training_of(self.chip, [name], compute, experts=experts)
+            if fits.training_of(self.timed_chip, [name], compute, experts=experts)
         ][:1]
 
     @property
