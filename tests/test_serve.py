@@ -391,7 +391,7 @@ def test_parts_of_a_plan_in_python():
     [
         (("--tpot", "30"), "--tpot is 30 seconds", "write 30ms"),
         (("--tpot", "2ms"), "the quickest token takes", "allow that"),
-        (("--ttft", "50ms"), "a prompt of 8,192 tokens alone takes at least 83.5 ms", "allow that"),
+        (("--ttft", "50ms"), "takes at least 76.4 ms on tp8-pp2 on h100-sxm", "allow that"),
         (("--load", "50", "--users", "9"), "two loads", "give one of them"),
         (("--goal", "latency"), "goal is 'latency', which is no goal", "min-chips or cost"),
         (("--cached", "50"), "--cached is 50", "--cached 50%"),
@@ -402,7 +402,9 @@ def test_parts_of_a_plan_in_python():
         (("--calibration", "tgi"), "calibration is 'tgi'", "use one of"),
         (("--only", "both"), "only is 'both'", "mixed, pools"),
         (("B=4",), "a plan searches the batch", "leave them out"),
-        (("--split", "tp8-pp2"), "pp", ""),
+        (("--split", "tp8-pp3"), "takes 24 chips", "--chips 24"),
+        (("--split", "tp4-pp3"), "of which 12 is no multiple", "leave the split out"),
+        (("--pp", "0"), "--pp is '0'", ""),
         (("--split", "tp32"), "takes 32 chips, but 16 are given", "--chips 32"),
         (("measured=3ms",), "which a plan does not take", "leave it out"),
     ],
@@ -469,6 +471,50 @@ def test_a_price_and_an_engine_are_words(capsys):
 def test_a_split_alone_is_planned(capsys):
     rows = table(capsys, *QUESTION, "--split", "tp8", "--only", "mixed", "--tpot", "30ms")
     assert [row["deployment"] for row in rows] == ["2 x tp8"]
+
+
+def test_pipeline_stages_pay_where_memory_or_ttft_ends_servers_without(capsys):
+    """Llama 70B in bf16 does not fit on one H100; on two its KV cache ends the batch."""
+    found = Search(servers(), LOWER_KEY, 16, Limits(0.1, 2.0))
+    staged = {one.name: one for one in found.deployments() if one.stages > 1}
+    assert {"2 x tp2-pp3", "1 x tp8-pp2"} <= {*staged}
+    assert all(one.chips_used <= 16 for one in staged.values())
+    ended = [one for one in found.mixed() if one.stages == 1 and one.limit == "tpot"]
+    assert not {f"{one.decode.name}-pp2" for one in ended} & {
+        s.decode.name for s in staged.values()
+    }
+    early = Search(servers(), SERIAL_KEY, 16, Limits(0.03, 0.08))
+    assert {one.name for one in early.mixed()} == {"1 x tp8-pp2"}
+    assert not any(one.stages > 1 for one in Search(servers(), LOWER_KEY, 16, Limits(0.02)).mixed())
+    text = said(capsys, *QUESTION, "--split", "tp8-pp2", "--tpot", "30ms")
+    assert "(no run with pp)" in text
+    assert "No published run has pipeline stages" in text
+
+
+def test_a_plan_with_pipeline_stages_has_the_rows_of_requests(capsys):
+    typed = ("--split", "tp8-pp2", "--only", "mixed", "--tpot", "60ms")
+    (plan,) = table(capsys, *QUESTION, *typed)
+    batch = int(float(plan["batch"]))
+    words = ("explain", "h100-sxm", "llama-3.1-70b", "bf16", "isl=8192", "osl=1024", "tp8-pp2")
+    network = ("--network", "nvlink,infiniband")
+    (row,) = json.loads(said(capsys, *words, f"B={batch}", *network, "--json"))["rows"]
+    pairs = {"t_estimate_s": "tpot_s", "ttft_s": "ttft_lower_s", "footprint_bytes": "memory_bytes"}
+    for column, shown in pairs.items():
+        assert row[column] == float(plan[shown])
+    assert batch <= row["max_B"]
+    assert (plan["pp"], plan["micro_batches"], plan["tpot_p90_s"]) == ("2", "2", "")
+    hop_s = batch / 2 * 8192 * 2 / 8 / 5e10 + 2.7e-6
+    assert float(plan["hop_s"]) == pytest.approx(hop_s)
+
+
+def test_experts_that_chips_share_unevenly_are_tried_in_groups():
+    """8 experts on 16 chips: one each on groups of two; 256 on 72: four slots each, some empty."""
+    wide = servers("h200-sxm", "mixtral-8x7b", "bf16", (512, 64), 16)
+    assert {"tp2-dp8-ep8", "tp4-dp4-ep8"} <= wide.servers.keys()
+    assert "tp1-dp16-ep16" not in wide.servers
+    uneven = servers("gb200", "deepseek-v3", "nvfp4", (512, 64), 72)
+    assert {"tp1-dp72-ep72", "tp8-dp9-ep36"} <= uneven.servers.keys()
+    assert "tp8-dp8-ep32" not in uneven.servers  # 64 chips have as many whole experts
 
 
 def test_the_pool_of_an_engine_ends_batches(capsys):

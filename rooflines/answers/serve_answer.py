@@ -38,7 +38,7 @@ from rooflines.serving.deployments import (
     is_tie,
 )
 from rooflines.serving.front import front
-from rooflines.serving.servers import ServerTable
+from rooflines.serving.servers import MAX_STAGES, ServerTable
 from rooflines.sweep.prompt_times import LongestStep, longest_step
 from rooflines.sweep.step_sweep import ModelSweep
 
@@ -111,6 +111,9 @@ TIE = "="
 UNSUPPORTED = "unsupported"
 """Reason of splits without rows: the chip or the model does not have them."""
 
+NO_STAGED_RUN = "no run with pp"
+"""Text in place of a band: no published run has pipeline stages."""
+
 COLUMNS = {
     "chip": "chip",
     "tpot_limit_s": "TPOT within",
@@ -151,6 +154,7 @@ class ServeRequest:
         max_batched_tokens: Tokens of a step at most; None: the engine's, if one is asked for [1].
         busy: Largest time share in which servers of a prefill pool read prompts [1].
         sure: True if TPOT's p90 keeps its limit, not the estimate alone.
+        max_stages: Pipeline stages of a server, at most [1].
         more: True to say what fp8, a cached half and a draft would yield.
         counts_chips: True to count chips for the load, in place of given chips.
     """
@@ -168,6 +172,7 @@ class ServeRequest:
     max_batched_tokens: int | None = None
     busy: float = 1.0
     sure: bool = False
+    max_stages: int = MAX_STAGES
     more: bool = False
     counts_chips: bool = False
 
@@ -284,16 +289,18 @@ def serve(  # noqa: PLR0913, the parts of a question
     busy: float = 1.0,
     sure: bool = False,
     split: str | None = None,
+    pp: int = MAX_STAGES,
     bound: bool = False,
     config: HasCatalogues | None = None,
     **options: object,
 ) -> ServePlan:
     """Plan a served model: deployments on a number of chips that keep latencies, the best first.
 
-    A server is one engine instance on tp * dp chips. Mixed servers read prompts between the steps
-    of their batch; two pools have servers for prefill and for decode. Each server runs the largest
-    batch that fits and keeps TPOT. With phi = batch / (dp * OSL) prompts a step, TPOT is by the
-    bound max over resources of (decode step + phi * prompts), else the sum of both.
+    A server is one engine instance on tp * pp * dp chips. Mixed servers read prompts between the
+    steps of their batch; two pools have servers for prefill and for decode. Each server runs the
+    largest batch that fits and keeps TPOT. With phi = batch / (dp * OSL) prompts a step, TPOT is by
+    the bound max over resources of (decode step + phi * prompts), else the sum of both. Pipeline
+    stages are tried where memory or TTFT ends servers with fewer; by times they never pay.
 
     Args:
         model: As in `explain_model`.
@@ -317,7 +324,8 @@ def serve(  # noqa: PLR0913, the parts of a question
             `min-chips`, the fewest chips for `load` or `users`, else that keep the limits.
         busy: Largest time share in which servers of a prefill pool read prompts [1].
         sure: True to let TPOT's p90 keep the limit, not the estimate alone.
-        split: The only split of servers, such as `tp8`; None: all.
+        split: The only split of servers, such as `tp8-pp2`; None: all.
+        pp: Pipeline stages of a server, at most, where a plan chooses the split [1].
         bound: True to let the bound decide.
         config: As in `explain`.
         **options: Others of `explain_model`, such as `calibration`.
@@ -347,6 +355,7 @@ def serve(  # noqa: PLR0913, the parts of a question
         max_batched_tokens=max_batched_tokens,
         busy=busy,
         sure=sure,
+        max_stages=pp,
     )
     catalogues = catalogues_in(config)
     names = on.split(",") if isinstance(on, str) else [*on]
@@ -434,9 +443,6 @@ def serve_cases(
         request = replace(request, counts_chips=True)
     split_names(options)
     only = None if split is None else validate_entry(Split, split)
-    if only is not None and only.pp > 1:
-        problem = f"has {only.pp} pipeline stages (pp), which a plan does not search yet"
-        raise RooflinesError("split", problem, "leave pp out, or ask rooflines explain")
     if only is not None and only.chips > request.chips:
         problem = f"takes {only.chips} chips, but {request.chips} are given"
         raise RooflinesError("split", problem, f"add --chips {only.chips}, or leave the split out")
@@ -449,6 +455,7 @@ def serve_cases(
             ),
             request.chips,
             only,
+            request.max_stages,
         )
         for chip in dict.fromkeys("+".join(question.chips).split("+"))
     }
@@ -523,6 +530,8 @@ def _check(request: ServeRequest) -> None:
             whole(value)
     with at_path("chips"):
         whole(request.chips, maximum=MAX_CHIPS)
+    with at_path("pp"):
+        whole(request.max_stages)
     times = [("tpot", limit) for limit in request.tpot_s]
     times += [("ttft", request.ttft_s)] if request.ttft_s is not None else []
     for place, limit in times:
@@ -580,7 +589,7 @@ def _basis(tables: Sequence[ServerTable], *, bound: bool) -> Basis:
 def _in_order(
     planned: Sequence[tuple[Search, Deployment]], request: ServeRequest
 ) -> list[tuple[Search, Deployment]]:
-    """Deployments by the goal to three digits, then TTFT, TPOT and memory."""
+    """Deployments by the goal to three digits, then stages, TTFT, TPOT and memory."""
 
     def key(pair: tuple[Search, Deployment]) -> tuple[float, ...]:
         search, deployment = pair
@@ -589,8 +598,9 @@ def _in_order(
             usd, _ = _usd_per_hour(search, deployment)
             gain *= deployment.chips / usd
         fewest = (deployment.chips,) if request.goal == MIN_CHIPS else ()
+        times = deployment.ttft_s, deployment.tpot_s
         rounded = float(f"{gain:.3g}")
-        return *fewest, -rounded, deployment.ttft_s, deployment.tpot_s, deployment.memory_bytes
+        return *fewest, -rounded, deployment.stages, *times, deployment.memory_bytes
 
     return sorted(planned, key=key)
 
@@ -728,6 +738,7 @@ def _row(
         "output": request.answer,
         "cached": request.cached,
         "batch": float(deployment.batch),
+        "micro_batches": deployment.micro_batches,
         "concurrency": deployment.concurrency,
         "tpot_s": tpot,
         "tpot_p10_s": None if low is None else tpot * low,
@@ -749,6 +760,7 @@ def _row(
         **_footprint(deployment),
         "itl_mixed_s": gap and gap.seconds_on(basis.key),
         "itl_mixed_share": gap and gap.share,
+        "hop_s": deployment.hop_s,
         "keeps_ttft": keeps_ttft,
         "keeps_tpot": True,
         "fits": True,
@@ -833,7 +845,7 @@ def _longest_gap(
     if tokens is None and case.started is not None:
         capacity = case.machine.level.capacity_bytes or 0
         tokens = case.started.settings(case.chip, capacity, case.split).max_batched_tokens
-    if tokens is None or deployment.kind == POOLS:
+    if tokens is None or deployment.kind == POOLS or deployment.stages > 1:
         return None
     draft = search.table.sweep.config.draft
     batch = max(deployment.decode.split.dp, math.floor(deployment.batch))
@@ -856,7 +868,11 @@ def _texts(row: Mapping[str, Any], deployment: Deployment) -> dict[str, str]:
     return {
         "batch_text": f"{deployment.batch:,.0f}",
         "concurrency_text": f"{deployment.concurrency:,.0f}",
-        "tpot_band": "-" if low is None else f"{seconds(low)} to {seconds(high)}",
+        "tpot_band": NO_STAGED_RUN
+        if deployment.stages > 1 and row["basis"] == ESTIMATE_BASIS.key
+        else "-"
+        if low is None
+        else f"{seconds(low)} to {seconds(high)}",
         "ends": ends,
         **money,
     }
@@ -895,7 +911,9 @@ def _best_sentence(
     strict = basis is BOUND_BASIS and not mean_routing
     chips = " and ".join(dict.fromkeys((best["prefill_chip"], best["chip"])))
     at_most = "at most " if strict else ""
-    band = f" ({best['tpot_band']}, 80% of runs)" if best["tpot_band"] != "-" else ""
+    band = {"-": "", NO_STAGED_RUN: f" ({NO_STAGED_RUN})"}.get(
+        best["tpot_band"], f" ({best['tpot_band']}, 80% of runs)"
+    )
     within = f" within {seconds(best['tpot_limit_s'])}" if best.get("tpot_limit_s") else ""
     at_least = "at least " if strict else ""
     user_rate = significant(best["tokens_per_s_per_user"], 3)
@@ -1050,12 +1068,30 @@ def _notes(
             for row in gaps
         )
         yield f"Longest gap between tokens, and share of steps: {'; '.join(texts)}."
-    left_out = ["pipeline stages"]
-    left_out += ["drafts"] if tables[0].sweep.config.draft is None else []
+    yield from _stage_notes(tables, searches, rows, basis)
+    left_out = ["drafts"] if tables[0].sweep.config.draft is None else []
     left_out += [] if request.cached else ["cached prefixes"]
-    yield f"Not searched: {', '.join(left_out)}."
+    if left_out:
+        yield f"Not searched: {', '.join(left_out)}."
     yield from map(as_note, assumptions_of(tables[0].sweep).items())
     yield from price_notes({table.chip: table.sweep.chips[table.chip] for table in tables})
+
+
+def _stage_notes(
+    tables: Sequence[ServerTable],
+    searches: Sequence[Search],
+    rows: Sequence[Mapping[str, Any]],
+    basis: Basis,
+) -> Iterator[str]:
+    """Yield notes on pipeline stages: what is searched, and what no run says."""
+    most = max((stages for table in tables for stages in table.stages), default=1)
+    if most > 1 and not any(search.limits.sure for search in searches):
+        yield (
+            f"Pipeline stages (pp, to {most}) are searched where memory or TTFT ends servers with "
+            "fewer: by times they never pay."
+        )
+    if basis is ESTIMATE_BASIS and any(row["tpot_band"] == NO_STAGED_RUN for row in rows):
+        yield "No published run has pipeline stages: estimates with pp have no band."
 
 
 def _load_notes(searches: Sequence[Search], request: ServeRequest) -> Iterator[str]:
@@ -1153,14 +1189,21 @@ def _nothing(
     quickest: tuple[float, str] | None = None
     prompt: tuple[float, str] | None = None
     for search in searches:
+        search.table.add_every_stage(search.chips)
         for name, server in search.table.servers.items():
-            if search.lost.get(name) == "memory":
+            if server.max_batch < server.split.dp:
                 continue
             place = f"{name} on {server.chip}"
-            least = server.tpot(basis.key, server.split.dp, mixed=False), place
             alone = server.ttft("bound"), place
-            quickest = least if quickest is None else min(quickest, least)
             prompt = alone if prompt is None else min(prompt, alone)
+            if server.steps:  # with stages a token takes no less
+                least = server.tpot(basis.key, server.split.dp, mixed=False), place
+                quickest = least if quickest is None else min(quickest, least)
+    for table in tables:
+        if table.refused and not table.servers:
+            (name, reason) = next(iter(table.refused.items()))
+            problem = f"is {name}, which {table.chip} does not support: {reason}"
+            return RooflinesError("split", problem, "leave the split out, or choose another one")
     if quickest is None or prompt is None:
         return _too_large(tables, request)
     if request.ttft_s is not None and prompt[0] > request.ttft_s:

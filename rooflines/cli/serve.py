@@ -77,7 +77,8 @@ OPTIONS = {
         "the fewest for --load or --users, else that keep the limits."
     ),
     "busy": "SHARE: Largest time share of prefill servers, such as 0.9; default 1.",
-    "split": "SPLIT: The only split of servers, such as tp8; by default all.",
+    "split": "SPLIT: The only split of servers, such as tp8 or tp8-pp2; by default all.",
+    "pp": "N: Pipeline stages of a server, at most; default 8.",
     "calibration": OF_BOTH["calibration"],
     **{name: OF_MODELS[name] for name in ("engine", *ENGINE_OPTIONS) if name in OF_MODELS},
     **{name: OF_MODELS[name] for name in ("routing", "price", "as")},
@@ -172,7 +173,8 @@ def command(  # noqa: PLR0913, flags
     chips of one split; mixed servers read prompts between steps (N x tp8), two pools have servers
     for prefill and for decode (4P tp2 + 1D tp8). Each runs the largest batch that fits and keeps
     TPOT. Times are estimates where all servers have a calibration, else kernels one after another;
-    the bound stands beside them. Waiting and pipeline stages are left out.
+    the bound stands beside them. Pipeline stages (tp8-pp2) are tried where memory or TTFT ends
+    servers without; waiting is left out.
 
     Examples:
         rooflines serve llama-3.1-70b --on h100,b200 --chips 16 --isl 8192 --osl 1024 --tpot 30ms
@@ -383,13 +385,15 @@ def _request(question: Question, options: dict[str, Any]) -> ServeRequest:
         "users": (options.pop("users", None), load_of),
         "cached": (options.pop("cached", None), cached_share),
         "busy": (options.pop("busy", None), _busy),
+        "max_stages": (options.pop("pp", None), whole),
         "max_batched_tokens": (batched, lambda text: whole(_binary(text))),
     }
     read = dict[str, Any]()
     with Mistakes() as mistakes:
         for key, (text, reader) in readers.items():
             if text is not None:
-                with mistakes.at(f"--{key.removesuffix('_s').replace('_', '-')}"):
+                name = "pp" if key == "max_stages" else key.removesuffix("_s").replace("_", "-")
+                with mistakes.at(f"--{name}"):
                     read[key] = reader(text)
         with mistakes.at("--draft"):
             _check_draft(options.get("draft"))

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
+
 from rooflines.evaluation.blocked import blocked_product
 from rooflines.evaluation.row_frames import StepTable
 from rooflines.evaluation.space import length, whole_numbers
@@ -16,7 +18,7 @@ from rooflines.sweep.axes import Axis
 from rooflines.sweep.cases import Block
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Sequence
 
     from rooflines.evaluation.compiler import RowCompiler
     from rooflines.evaluation.operation_rows import Stages
@@ -53,11 +55,20 @@ class ChosenRows:
         self, sweep: ModelSweep, cases: Iterable[StepCase], columns: Sequence[str]
     ) -> None:
         self._columns = columns
-        by_kernels: dict[tuple[str, ...], list[StepCase]] = {}
+        self._table = StepTable(sweep)
+        self._compiled: list[CompiledCases] = []
+        self.add(cases)
+
+    def add(self, cases: Iterable[StepCase]) -> None:
+        """Compile further cases, those with the same kernels together.
+
+        Args:
+            cases: As for the class.
+        """
+        alike: dict[Hashable, list[StepCase]] = {}
         for case in cases:
-            by_kernels.setdefault(tuple(kernel.name for kernel in case.kernels), []).append(case)
-        table = StepTable(sweep)
-        self._compiled = [self._compile(table, alike) for alike in by_kernels.values()]
+            alike.setdefault(_compiled_with(case), []).append(case)
+        self._compiled += [self._compile(self._table, group) for group in alike.values()]
 
     @staticmethod
     def _compile(table: StepTable, cases: Sequence[StepCase]) -> CompiledCases:
@@ -81,7 +92,7 @@ class ChosenRows:
                 continue
             picked, batches = (list(column) for column in zip(*pairs, strict=True))
             of_cases, _, *inner = compiler.axes
-            outer = {name: values.gather(picked) for name, values in of_cases.items()}
+            outer = pl.DataFrame(of_cases)[picked].to_dict()
             axes = [{**outer, "B": whole_numbers(batches)}, *inner]
             count = math.prod(map(length, axes))
             frame = blocked_product(axes, 1, 0, count, compiler.factors)
@@ -89,3 +100,15 @@ class ChosenRows:
                 frame = frame.with_columns(**columns)
             rows += frame.select(self._columns).collect().to_dicts()
         return rows
+
+
+def _compiled_with(case: StepCase) -> Hashable:
+    """Key of cases that compile together: kernels, and with pipeline stages their numbers."""
+    names = tuple(kernel.name for kernel in case.kernels)
+    if case.pipeline is None:
+        return names
+    kinds = tuple(
+        (count, tuple(kernel.name for kernel in stage.kernels))
+        for stage, count in case.pipeline.stages
+    )
+    return names, case.split.dp, kinds

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from rooflines.hardware.support import default_route, interconnects
 from rooflines.models.memory import cache_on_chip
 from rooflines.models.split import ONE_CHIP_SPLIT
-from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, Wanted
+from rooflines.serving.servers import ESTIMATE_KEY, LOWER_KEY, MAX_BATCH, Wanted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rooflines.serving.servers import Server, ServerTable
 
@@ -57,6 +57,9 @@ TILES = (8, 16, 32, 64, 128, 256)
 
 NEARLY = 0.99
 """Share of a load from which on a deployment carries it: batches are rounded [1]."""
+
+STAGE_ROUNDS = (2, 3), (4, 6), (8, 12), (16,)
+"""Pipeline stages in the order in which a search tries them: divisors first [1]."""
 
 SLACK = 1e-12
 """Share by which a rate may exceed another: both are rounded [1]."""
@@ -128,6 +131,28 @@ class Deployment:
     def name(self) -> str:
         """Name, such as `2 x tp8` or `8P tp1 + 2D tp4`."""
         return deployment_name(self)
+
+    @property
+    def stages(self) -> int:
+        """Most pipeline stages in a server [1]."""
+        return max(self.prefill.split.pp, self.decode.split.pp)
+
+    @property
+    def micro_batches(self) -> int:
+        """Micro-batches on the way in a decode server, min(pp, B / dp), whole ones [1]."""
+        split = self.decode.split
+        return max(1, min(split.pp, math.floor(self.batch / split.dp)))
+
+    @property
+    def hop_s(self) -> float | None:
+        """Micro-batch hop time between decode stages [s]; None: one stage."""
+        case, stages = self.decode.case, self.decode.split.pp
+        if case.pipeline is None:
+            return None
+        batch = max(self.decode.split.dp, math.floor(self.batch))
+        request = self.decode.request
+        step = case.step(batch, request.input + 1, self.decode.new_tokens)
+        return float(case.pipeline.hops_s.at(case.extents(step))) / (stages - 1)
 
     @property
     def prefill_chip(self) -> str:
@@ -254,32 +279,46 @@ class Search:
     prefill: Search | None = None
 
     def __post_init__(self) -> None:
-        """Search each server's largest batch, with prompts and without."""
+        """Search each server's largest batch, with prompts and without; then pipeline stages."""
         self.lost |= self.table.refused
         self.batches: dict[tuple[str, bool], int] = {}
         self.limit: dict[tuple[str, bool], str] = {}
-        fitting = []
-        for name, server in self.table.servers.items():
-            if server.max_batch < server.split.dp:
+        self.prompts_keep: dict[str, bool] = {}
+        self._within: dict[tuple[str, bool], int] = {}
+        self._staged: dict[tuple[str, int], str] = {}
+        self._search(self.table.roots)
+        for name in self.table.roots:
+            if name not in self.prompts_keep:
                 self.lost[name] = "memory"
-            else:
-                fitting.append(name)
-        self.prompts_keep = {
-            name: self.table.servers[name].ttft(LOWER_KEY) <= self.limits.ttft_s for name in fitting
-        }
-        keys = [(name, mixed) for mixed in (True, False) for name in fitting]
-        wanted = [
-            self.table.within(name, self.basis, self._tpot_limit(name, mixed=mixed), mixed=mixed)
-            for name, mixed in keys
-        ]
-        for (name, mixed), batch in zip(keys, self.table.last_batches(wanted), strict=True):
-            self._keep_batch(name, batch, mixed=mixed)
-        self._try_tiles()
-        for name in fitting:
-            if not self.prompts_keep[name]:
+            elif not self.prompts_keep[name]:
                 self.lost[name] = "ttft"
             elif not self.batches[name, True]:
                 self.lost[name] = "tpot"
+        self._search_stages()
+
+    def _search(self, names: Iterable[str]) -> None:
+        """Search largest batches, by server name."""
+        servers = [self.table.servers[name] for name in names]
+        self.table.evaluate({server.name: {server.split.dp} for server in servers})
+        keys = [(server.name, mixed) for mixed in (True, False) for server in servers]
+        wanted = [
+            self.table.within(
+                name,
+                self.basis,
+                self._tpot_limit(name, mixed=mixed),
+                mixed=mixed,
+                fits=not self.table.stages or name not in self.table.roots,
+            )
+            for name, mixed in keys
+        ]
+        self._within |= zip(keys, self.table.last_batches(wanted), strict=True)
+        for server in servers:
+            if server.max_batch < server.split.dp:
+                continue
+            self.prompts_keep[server.name] = server.ttft(LOWER_KEY) <= self.limits.ttft_s
+            for mixed in (True, False):
+                self._keep_batch(server, mixed=mixed)
+        self._try_tiles(keys)
 
     def reading_on(self, prefill: Search) -> Search:
         """Same search, with all prompts on another chip.
@@ -299,23 +338,29 @@ class Search:
             return self.limits.tpot_s
         return self.limits.tpot_s / max(1.0, band[1])
 
-    def _keep_batch(self, name: str, batch: int, *, mixed: bool) -> None:
-        server = self.table.servers[name]
-        self.batches[name, mixed] = batch
+    def _keep_batch(self, server: Server, *, mixed: bool) -> None:
+        within = self._within[server.name, mixed]
+        self.batches[server.name, mixed] = min(within, server.max_batch)
         by_memory = "pool" if server.pool_limits else "memory"
-        self.limit[name, mixed] = by_memory if batch == server.max_batch else "tpot"
+        ends = by_memory if within >= server.max_batch else "tpot"
+        self.limit[server.name, mixed] = ends
 
-    def _try_tiles(self) -> None:
+    def _tiles(self, server: Server, batch: int) -> set[int]:
+        """Batch, and by an estimate the last tile multiples below [1]."""
+        sizes = [tile * server.split.dp * server.split.pp for tile in TILES]
+        multiples = {batch // size * size for size in sizes} if self.basis == ESTIMATE_KEY else ()
+        return {size for size in (batch, *multiples) if server.split.dp <= size <= MAX_BATCH}
+
+    def _try_tiles(self, keys: Sequence[tuple[str, bool]]) -> None:
         """Take a tile's last multiple where it yields more than the largest batch."""
-        if self.basis != ESTIMATE_KEY:
-            return
         tried: dict[str, set[int]] = {}
-        for (name, _), batch in self.batches.items():
-            dp = self.table.servers[name].split.dp
-            tiles = {batch // (tile * dp) * tile * dp for tile in TILES}
-            tried.setdefault(name, set()).update(tile for tile in tiles if dp <= tile <= batch)
+        for key in keys:
+            server, batches = self.table.servers[key[0]], tried.setdefault(key[0], set())
+            for batch in (self._within[key] + 1, self.batches.get(key, 0)):
+                batches |= self._tiles(server, batch)
         self.table.evaluate(tried)
-        for (name, mixed), batch in self.batches.items():
+        for name, mixed in keys if self.basis == ESTIMATE_KEY else ():
+            batch = self.batches.get((name, mixed), 0)
             if not batch:
                 continue
             server = self.table.servers[name]
@@ -324,6 +369,123 @@ class Search:
             best = max(sizes, key=lambda size: (rates[size], size))
             if rates[best] > rates[batch] * (1 + SLACK):
                 self.batches[name, mixed], self.limit[name, mixed] = best, "tile"
+
+    # ---------------------------------------------------------------- pipeline stages
+
+    def _search_stages(self) -> None:
+        """Search servers with pipeline stages where memory or TTFT ends those with fewer.
+
+        By times stages never pay: pp servers with b sequences each have pp b / t(b) tokens a
+        second, since the slowest stage takes at least t(b) / pp.
+        """
+        if self.limits.sure and self.basis == ESTIMATE_KEY:
+            return  # without a run with pp no p90 is known
+        for numbers in STAGE_ROUNDS:
+            stages = [number for number in numbers if number in self.table.stages]
+            pairs = [
+                (root, number)
+                for root in self.table.roots
+                for number in stages
+                if self.table.servers[root].chips * number <= self.chips
+            ]
+            if pairs:
+                self._add_stages(pairs)
+
+    def _add_stages(self, pairs: Sequence[tuple[str, int]]) -> None:
+        """Search servers with pipeline stages, by root and stages."""
+        servers = self.table.servers
+        reading = [pair for pair in pairs if self._may_read(*pair)]
+        serving = [
+            (root, stages, mixed)
+            for root, stages in pairs
+            for mixed in (True, False)
+            if self._may_serve(root, stages, self._within[root, mixed] + 1, mixed=mixed)
+        ]
+        wanted = dict.fromkeys([*reading, *((root, stages) for root, stages, _ in serving)])
+        added = self.table.add_stages(wanted)
+        self._staged |= {pair: server.name for pair, server in added.items()}
+        fitting = {
+            pair: server for pair, server in added.items() if server.max_batch >= server.split.dp
+        }
+        for pair in fitting.keys() & reading:
+            server = fitting[pair]
+            self.prompts_keep[server.name] = server.ttft(LOWER_KEY) <= self.limits.ttft_s
+        last: dict[tuple[str, int, bool], int] = {}
+        tried: dict[str, set[int]] = {}
+        for root, stages, mixed in serving:
+            if (root, stages) in fitting:
+                most = -(-fitting[root, stages].max_batch // stages)
+                batch = max(min(most, self._within[root, mixed] + 1), servers[root].split.dp)
+                last[root, stages, mixed] = batch
+                tried.setdefault(root, set()).update(self._tiles(servers[root], batch))
+        self.table.evaluate(tried)
+        self._search(
+            dict.fromkeys(
+                fitting[root, stages].name
+                for (root, stages, mixed), batch in last.items()
+                if self._may_serve(root, stages, batch, mixed=mixed)
+            )
+        )
+
+    def _fewer_stages(self, root: str, stages: int) -> Iterator[str]:
+        """Yield servers with fewer stages that divide these."""
+        for fewer in range(1, stages):
+            if stages % fewer == 0:
+                name = root if fewer == 1 else self._staged.get((root, fewer))
+                if name is not None:
+                    yield name
+
+    def _may_read(self, root: str, stages: int) -> bool:
+        """Check whether stages may read more prompts than other servers on as many chips."""
+        server = self.table.servers[root]
+        if server.ttft(LOWER_KEY) / stages > self.limits.ttft_s or any(
+            self.prompts_keep.get(name) for name in self._fewer_stages(root, stages)
+        ):
+            return False
+        chips = server.chips * stages
+        rival_rates = [
+            self._prompts(rival) * (chips // rival.chips)
+            for name, keeps in self.prompts_keep.items()
+            if keeps and chips % (rival := self.table.servers[name]).chips == 0
+        ]
+        return stages * self._prompts(server) > max(rival_rates, default=0.0) * (1 + SLACK)
+
+    def _may_serve(self, root: str, stages: int, last: int, *, mixed: bool) -> bool:
+        """Check whether stages may yield more than other servers on as many chips.
+
+        Args:
+            root: Server with one stage.
+            stages: Pipeline stages [1].
+            last: Largest batch in a stage [1].
+            mixed: True if the stages read prompts, too.
+        """
+        server = self.table.servers[root]
+        first = server.split.dp
+        if self._within[root, mixed] < first or (
+            mixed and server.ttft(LOWER_KEY) / stages > self.limits.ttft_s
+        ):
+            return False
+        if any(
+            self._within.get((name, mixed), MAX_BATCH) < self.table.servers[name].max_batch
+            and (self.prompts_keep.get(name) or not mixed)
+            for name in self._fewer_stages(root, stages)
+        ):
+            return False
+        rates = [
+            size / (server.output * server.tpot(self.basis, size, mixed=mixed))
+            for size in server.steps
+            if first <= size <= last
+        ]
+        chips = server.chips * stages
+        rival_rates = [
+            self._rate(rival, batch, mixed=mixed) * (chips // rival.chips)
+            for (name, reads), batch in self.batches.items()
+            if reads == mixed
+            and batch
+            and (self.prompts_keep.get(name) or not mixed)
+            and chips % (rival := self.table.servers[name]).chips == 0
+        ]
+        return stages * max(rates) > max(rival_rates, default=0.0) * (1 + SLACK)
 
     # ---------------------------------------------------------------- deployments
 
@@ -410,24 +572,24 @@ class Search:
             "load" if fewer else self.limit[server.name, True],
         )
 
-    def quickest(self) -> tuple[dict[int, Server], dict[int, Server]]:
-        """Quickest prefill and decode servers, by number of chips."""
-        prefill: dict[int, Server] = {}
-        decode: dict[int, Server] = {}
+    def quickest(self) -> tuple[list[Server], list[Server]]:
+        """Quickest prefill and decode servers for each number of chips, with stages and without."""
+        prefill: dict[tuple[int, bool], Server] = {}
+        decode: dict[tuple[int, bool], Server] = {}
         source = self.prefill or self
         for name, server in source.table.servers.items():
-            size = server.chips
+            size = server.chips, server.split.pp > 1
             if source.prompts_keep.get(name) and (
                 size not in prefill or self._prompts(server) > self._prompts(prefill[size])
             ):
                 prefill[size] = server
         for name, server in self.table.servers.items():
-            size = server.chips
+            size = server.chips, server.split.pp > 1
             if self.batches.get((name, False)) and (
                 size not in decode or self.answers(server) > self.answers(decode[size])
             ):
                 decode[size] = server
-        return prefill, decode
+        return [*prefill.values()], [*decode.values()]
 
     def _prompts(self, server: Server) -> float:
         return server.prompts_per_s(self.basis)
@@ -441,7 +603,7 @@ class Search:
         """Two pools with the best counts, for each two sizes."""
         prefill, decode = self.quickest()
         chosen = []
-        for prefill_server, decode_server in product(prefill.values(), decode.values()):
+        for prefill_server, decode_server in product(prefill, decode):
             counts = self._best_counts(prefill_server, decode_server)
             if counts is not None:
                 chosen.append(PoolCounts(prefill_server, decode_server, *counts, self.chips))
@@ -530,6 +692,7 @@ class Search:
             decode_count * max(batch, at) / (decode.output * lower),
         )
         used = prefill_count * prefill.chips + decode_count * decode.chips
+        staged = max(prefill.split.pp, decode.split.pp)  # no run has stages
         return Deployment(
             POOLS,
             decode.chip,
@@ -541,7 +704,7 @@ class Search:
             batch,
             decode_count * batch / (decode.output * rate),
             lower,
-            POOL_BAND if self.basis == ESTIMATE_KEY else None,
+            POOL_BAND if self.basis == ESTIMATE_KEY and staged == 1 else None,
             prefill.ttft(self.basis),
             prefill.ttft(LOWER_KEY),
             rate,
@@ -628,7 +791,7 @@ class Search:
             servers.append((server, count, count * server.chips))
         chosen = []
         prefill, decode = self.quickest()
-        for first, second in product(prefill.values(), decode.values()) if POOLS in kinds else ():
+        for first, second in product(prefill, decode) if POOLS in kinds else ():
             prompts, answers = self._prompts(first) * self.limits.busy, self.answers(second)
             batch = self.batches[second.name, False]
             latency = first.ttft(self.basis) + batch / answers
@@ -642,7 +805,9 @@ class Search:
         if users is not None:  # prompts that wait are in flight, too, and not in decode
             carrying = [plan for plan in deployments if plan.concurrency >= NEARLY * users]
             deployments = carrying or deployments
-        return sorted(deployments, key=lambda planned: (planned.chips, -planned.req_per_s))
+        return sorted(
+            deployments, key=lambda planned: (planned.chips, planned.stages, -planned.req_per_s)
+        )
 
 
 FEWER = "prefill", "load"

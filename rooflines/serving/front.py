@@ -67,11 +67,12 @@ def front(search: Search, kinds: Sequence[str]) -> list[FrontPoint]:
         kinds: Kinds that are wanted.
     """
     table = search.table
-    servers = [table.servers[name] for name in search.prompts_keep]
+    servers = [table.servers[name] for name, mixed in search.batches if mixed]
     table.evaluate(
         {
             server.name: doubling_batches(server.split.dp, server.max_batch, STEPS_A_DOUBLING)
             for server in servers
+            if server.split.pp == 1  # with stages as far as the search has tried
         }
     )
     by_kind = {MIXED: _mixed, POOLS: _pools}
@@ -124,8 +125,7 @@ def _pools(search: Search, servers: Sequence[Server]) -> Iterator[FrontPoint]:
     """Yield two pools at every evaluated batch, with the counts that serve most."""
     quickest, _ = search.quickest()
     prefill = [
-        (server, server.prompts_per_s(search.basis) * search.limits.busy)
-        for server in quickest.values()
+        (server, server.prompts_per_s(search.basis) * search.limits.busy) for server in quickest
     ]
     for server in servers:
         for batch in _evaluated(server):

@@ -15,21 +15,30 @@ from rooflines.basics.errors import RooflinesError
 from rooflines.config.axis_sizes import Sizes
 from rooflines.dictionary.columns import ESTIMATE_SUFFIX, EXACT_BATCH
 from rooflines.evaluation.chosen_rows import ChosenRows
+from rooflines.evaluation.footprints import largest_fitting_batch
 from rooflines.hardware.support import default_route, interconnects
+from rooflines.models.memory import kv_cache_elements
+from rooflines.models.split import Split
 from rooflines.sweep.checks import checked_sweep
 from rooflines.sweep.every_split import splits_of
 from rooflines.sweep.prompt_times import prompt_seconds, prompts_per_s
-from rooflines.theory.network import parse_axes
+from rooflines.theory.network import PAIR, parse_axes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from rooflines.config.model_fields import Request
-    from rooflines.models.split import Split
+    from rooflines.models.architecture import Shape
     from rooflines.sweep.step_sweep import ModelSweep, StepCase
 
 MAX_BATCH = 2**16
 """Largest batch that is searched [1]."""
+
+STAGES = (2, 3, 4, 6, 8, 12, 16)
+"""Pipeline stages that are searched [1]."""
+
+MAX_STAGES = 8
+"""Most pipeline stages where no number is given [1]."""
 
 TRIED = 6
 """Batches tried at once between two [1]."""
@@ -89,7 +98,7 @@ class Server:
     case: StepCase
     request: Request
     max_batch: int
-    pool_limits: bool
+    pool_limits: bool = False
     yielded: float = 1.0
     steps: dict[int, StepTimes] = field(default_factory=dict)
 
@@ -115,8 +124,14 @@ class Server:
         return self.request.output
 
     @property
+    def new_tokens(self) -> int:
+        """Tokens that a step computes in each sequence: 1, with a draft its tokens + 1 [1]."""
+        draft = self.case.place.sweep.config.draft
+        return 1 if draft is None else draft.tokens + 1
+
+    @property
     def chips(self) -> int:
-        """Chips, tp * dp [1]."""
+        """Chips, tp * pp * dp [1]."""
         return self.case.split.chips
 
     def tpot(self, basis: str, batch: int, *, mixed: bool) -> float:
@@ -175,9 +190,12 @@ class ServerTable:
         sweep: Decode sweep with one model, chip, dtype combination and request.
         chips: Chips that are given [1].
         only: The only split; None: all that the model and its network allow.
+        max_stages: Most pipeline stages in a server [1].
 
     Attributes:
         servers: Servers by split name.
+        roots: Server names without stages, or the only split.
+        stages: Pipeline stages that a search may add [1].
         refused: Splits without rows, and why.
         engine: Serving engine whose pool ends batches, with its version; empty: none.
 
@@ -185,29 +203,88 @@ class ServerTable:
         RooflinesError: No split is possible.
     """
 
-    def __init__(self, sweep: ModelSweep, chips: int, only: Split | None = None) -> None:
+    def __init__(
+        self,
+        sweep: ModelSweep,
+        chips: int,
+        only: Split | None = None,
+        max_stages: int = MAX_STAGES,
+    ) -> None:
         (self.chip,) = sweep.config.chips
         request = (sweep.config.requests or [])[0]
         self.request: Request = request.model_copy(update={"mixed": True})
         self.sweep = sweep
         self.refused: dict[str, str] = {}
         self.engine = ""
-        cases = [*self._cases(_sizes(chips) if only is None else [only.chips], only)]
+        draft = sweep.config.draft
+        self._yielded = 1.0 if draft is None else 1.0 + draft.accepted
+        sizes = _sizes(chips) if only is None else [only.chips]
+        cases = [*self._cases(self._splits(sizes, only))]
         has_engine = sweep.config.engine is not None
         columns = (*COLUMNS, *(ENGINE_COLUMNS if has_engine else ()))
         self._rows = ChosenRows(sweep, cases, columns)
         self.servers: dict[str, Server] = {}
-        draft = sweep.config.draft
-        yielded = 1.0 if draft is None else 1.0 + draft.accepted
-        by_name = {case.split.name: case for case in cases}
-        for row in self._rows.at((case, case.split.dp) for case in cases):
-            case = by_name[row["split"]]
-            most, pool_limits = _max_batch(row)
-            server = Server(case, self.request, most, pool_limits, yielded)
-            server.steps[row["B"]] = _step_times(row, yielded)
-            self.servers[row["split"]] = server
+        self._fill([self._server(case) for case in cases])
+        self.roots = tuple(self.servers)
+        (model,) = sweep.models.values()
+        most = 1 if only is not None else min(max_stages, model.shape.layers)
+        self.stages = tuple(stages for stages in STAGES if stages <= most)
+
+    def _server(self, case: StepCase) -> Server:
+        """Server without rows; its largest batch is by the exact need."""
+        return Server(case, self.request, _exact_batch(case, self.request), yielded=self._yielded)
+
+    def _fill(self, servers: Sequence[Server]) -> None:
+        """Evaluate servers' first rows, a sequence on each replica; largest batches are theirs."""
+        self.servers |= {server.name: server for server in servers}
+        for row in self._rows.at((server.case, server.split.dp) for server in servers):
+            server = self.servers[row["split"]]
+            server.max_batch, server.pool_limits = _max_batch(row)
+            server.steps[row["B"]] = _step_times(row, self._yielded)
             if row.get("engine"):
                 self.engine = f"{row['engine']} {row['engine_version']}"
+
+    def add_stages(self, chosen: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Server]:
+        """Add servers with pipeline stages, without rows: these are computed when asked for.
+
+        Args:
+            chosen: Server names without stages, each with its stages [1].
+
+        Returns:
+            Those that the model and its networks allow.
+        """
+        splits = {
+            (root, stages): Split.model_validate(
+                {**self.servers[root].split.model_dump(), "pp": stages}
+            )
+            for root, stages in chosen
+        }
+        entry = self.sweep.chips[self.chip]
+        routed = [
+            (tuple(default_route(entry, split.chips)), split)
+            for split in splits.values()
+            if split.name not in self.servers
+        ]
+        servers = [self._server(case) for case in self._cases(routed)]
+        self.servers |= {server.name: server for server in servers}
+        return {
+            key: self.servers[split.name]
+            for key, split in splits.items()
+            if split.name in self.servers
+        }
+
+    def add_every_stage(self, chips: int) -> None:
+        """Add all servers with pipeline stages that fit on the chips, without rows.
+
+        Args:
+            chips: The chips [1].
+        """
+        self.add_stages(
+            (name, stages)
+            for name in self.roots
+            for stages in self.stages
+            if self.servers[name].chips * stages <= chips
+        )
 
     @property
     def estimated(self) -> bool:
@@ -216,6 +293,10 @@ class ServerTable:
 
     def evaluate(self, batches: Mapping[str, Collection[int]]) -> None:
         """Evaluate steps at further batches, by server name, in one table."""
+        empty = [self.servers[name] for name in batches if not self.servers[name].steps]
+        if empty:
+            self._rows.add(server.case for server in empty)
+            self._fill(empty)
         points = [
             (self.servers[name].case, batch)
             for name, tried in batches.items()
@@ -283,7 +364,9 @@ class ServerTable:
         wanted = [self.within(name, basis, limit_s, mixed=mixed) for name in names]
         return dict(zip(names, self.last_batches(wanted), strict=True))
 
-    def within(self, name: str, basis: str, limit_s: float, *, mixed: bool) -> Wanted:
+    def within(
+        self, name: str, basis: str, limit_s: float, *, mixed: bool, fits: bool = True
+    ) -> Wanted:
         """Search for a server's largest batch that fits and keeps a TPOT.
 
         Args:
@@ -291,28 +374,38 @@ class ServerTable:
             basis: The time that decides.
             limit_s: Limit on TPOT [s].
             mixed: True if the server reads prompts, too.
+            fits: False for a batch that need not fit.
         """
         server = self.servers[name]
 
         def value(batch: int) -> float:
             return server.tpot(basis, batch, mixed=mixed)
 
-        return Wanted(name, server.max_batch, value, limit_s)
+        return Wanted(name, server.max_batch if fits else MAX_BATCH, value, limit_s)
 
     # ---------------------------------------------------------------- cases
 
-    def _cases(self, sizes: Sequence[int], only: Split | None) -> Iterator[StepCase]:
-        """Yield a case for every split."""
+    def _splits(
+        self, sizes: Sequence[int], only: Split | None
+    ) -> Iterator[tuple[tuple[str, ...], Split]]:
+        """Yield every split with the route between its chips."""
         entry = self.sweep.chips[self.chip]
         (model,) = self.sweep.models.values()
-        by_route: dict[tuple[str, ...], list[Split]] = {}
         for size in sizes:
             names = tuple(default_route(entry, size)) if size > 1 else ()
             links = interconnects(entry, list(names))[1] if names else ()
             candidates = [only] if only is not None else splits_of(model.shape, size, links)
             for split in candidates:
                 if only is not None or _is_server(split):
-                    by_route.setdefault(names, []).append(split)
+                    yield names, split
+                if only is None:
+                    yield from ((names, group) for group in _expert_groups(model.shape, split))
+
+    def _cases(self, routed: Iterable[tuple[tuple[str, ...], Split]]) -> Iterator[StepCase]:
+        """Yield a case for every split on a route."""
+        by_route: dict[tuple[str, ...], list[Split]] = {}
+        for names, split in routed:
+            by_route.setdefault(names, []).append(split)
         for names, splits in by_route.items():
             config = self.sweep.config.model_copy(
                 update={
@@ -366,6 +459,14 @@ def _max_batch(row: Mapping[str, Any]) -> tuple[int, bool]:
     return most, exact is not None and most < min(exact, MAX_BATCH)
 
 
+def _exact_batch(case: StepCase, request: Request) -> int:
+    """Largest batch whose KV cache fits when answers end, by the exact need [1]."""
+    shape, context = case.workload.resident_shape, request.input + request.output
+    full, local = (kv_cache_elements(shape, context, local=is_local) for is_local in (False, True))
+    batch = largest_fitting_batch(case, full, local)
+    return MAX_BATCH if batch is None else min(batch * case.split.dp, MAX_BATCH)
+
+
 def _on(by_basis: Mapping[str, float | None], basis: str) -> float:
     """Time on a basis [s].
 
@@ -405,6 +506,20 @@ def _is_server(split: Split) -> bool:
     if split.dp == 1:
         return str(split.ep) == "1"  # experts inside tp: by width or by expert is one deployment
     return math.prod(parse_axes(str(split.ep))) > 1
+
+
+def _expert_groups(shape: Shape, split: Split) -> Iterator[Split]:
+    """Yield the split with experts over fewer groups of chips, where chips share them unevenly.
+
+    Groups split the width in their experts. Where all chips have as many whole experts, groups
+    only send more.
+    """
+    experts, chips = 0 if shape.moe is None else shape.moe.E, split.stage_chips
+    if split.dp == 1 or split.shards == 1 or split.parts > 1 or not experts or experts % chips == 0:
+        return
+    for parts in range(PAIR, min(chips, experts + 1)):
+        if chips % parts == 0:
+            yield Split.model_validate({**split.model_dump(), "ep": parts})
 
 
 def _sizes(chips: int) -> list[int]:
