@@ -9,12 +9,16 @@ from itertools import product
 from typing import Any
 
 import pytest
+from brute_plans import MAX_BATCH, BrutePlans
+from brute_plans import Limits as Question
 from command_line import refused, said, table
 
 import rooflines
 from rooflines.answers.question import QuestionCatalogues, model_question, question_sweep
 from rooflines.hardware.chip_catalogue import chip_entries, resolve_chips
 from rooflines.models.split import Split
+from rooflines.serving import deployments as serving_deployments
+from rooflines.serving import servers as serving_servers
 from rooflines.serving.deployments import (
     MIXED,
     POOLS,
@@ -224,6 +228,23 @@ def test_the_search_equals_brute_force(basis):
     assert max(one.batch for one in search.mixed()) < 512
     found = max(one.req_per_s for one in search.deployments())
     assert found == pytest.approx(max(rates), rel=1e-9)
+
+
+def test_small_questions_equal_brute_force_over_rows_of_requests(monkeypatch):
+    """Servers with two shards or stages, and two pools; the long tests have 1,000 questions."""
+    for module in (serving_servers, serving_deployments):
+        monkeypatch.setattr(module, "MAX_BATCH", MAX_BATCH)
+    plans = BrutePlans("llama-3.1-70b", "h100-sxm", "fp8", 2048, 256, 2)
+    shared, names = servers("h100-sxm", "llama-3.1-70b", "fp8", (2048, 256), 2), set[str]()
+    latencies = [*product((0.015, 0.03, 0.06), (0.1, 2.0)), (0.2, 2.0)]
+    for (tpot_s, ttft_s), basis in product(latencies, (LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY)):
+        found = Search(shared, basis, 2, Limits(tpot_s, ttft_s)).deployments()
+        expected = plans.best(Question(2, basis, tpot_s, ttft_s))
+        for kind, rate in expected.items():
+            rates = [one.req_per_s for one in found if one.kind == kind]
+            assert max(rates, default=0.0) == pytest.approx(rate, rel=1e-9)
+        names |= {one.name for one in found}
+    assert {"1 x tp2", "2 x tp1", "1P tp1 + 1D tp1"} <= names
 
 
 @pytest.mark.parametrize("basis", [LOWER_KEY, SERIAL_KEY, ESTIMATE_KEY])
