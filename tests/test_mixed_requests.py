@@ -79,6 +79,58 @@ def test_a_mixed_server_with_pipeline_stages(split, bound, serialized, prompts):
     assert all(one["tpot_mixed_s"] <= one["tpot_mixed_serial_s"] for one in found.values())
 
 
+WIDE = {"weights": "fp8", "experts": "fp8", "head": "fp8", "cache": "fp8", "compute": "fp8"}
+WIDE |= {"activations": "bf16", "combine": "bf16", "attention": "bf16"}
+NARROW = {**WIDE, **dict.fromkeys(("weights", "experts", "head", "compute"), "nvfp4")}
+ACROSS_NODES = ["nvlink", "infiniband"]
+
+
+@pytest.mark.parametrize(
+    ("chip", "replicas", "dtypes", "expected"),
+    [
+        ("h200-sxm", 32, WIDE, [14.8715, 11.5399, 25.8537]),
+        ("h200-sxm", 64, WIDE, [19.7229, 19.7229, 34.0368]),
+        ("gb200", 64, NARROW, [4.94652, 1.78704, 7.41862]),
+    ],
+)
+def test_deepseek_v3_decodes_with_experts_over_all_chips(chip, replicas, dtypes, expected):
+    """Across nodes the network binds 64 H200; GB200 in one NVLink domain are compute-bound."""
+    network = ["nvlink"] if chip == "gb200" else ACROSS_NODES
+    keys = {"model": "deepseek-v3", "chips": chip, "split": f"tp1-dp{replicas}-ep{replicas}"}
+    keys |= {"sizes": 128 * replicas, "network": [network], "dtypes": [dtypes]}
+    one = row({"input": 4096, "output": 1024}, **keys)
+    names = ("tpot_s", "t_network_s", "tpot_serial_s")
+    assert [milliseconds(one[name]) for name in names] == expected
+
+
+def test_gpt_oss_120b_reads_prompts_on_two_h100():
+    """Routers are whole on each chip."""
+    keys = {"model": "gpt-oss-120b", "split": "tp2", "sizes": 16}
+    one = row({"input": 1024, "output": 256, "mixed": True}, **keys)
+    assert [milliseconds(one[f"tpot_mixed{end}_s"]) for end in ("", "_serial")] == [
+        14.2119,
+        16.4843,
+    ]
+
+
+def test_stages_never_yield_more_than_as_many_servers_without():
+    """Law: TPOT of pp stages with pp b sequences is at least that of one server with b."""
+    columns = ("tpot_s", "tpot_serial_s", "tpot_mixed_s", "tpot_mixed_serial_s", "t_estimate_s")
+    keys = {"sizes": [1, 5, 16, 48], "network": [ACROSS_NODES], "calibration": ["vllm"]}
+    alone = {one["B"]: one for one in rows(LONG, split="tp8", **keys)}
+    for stages in (2, 3, 8):
+        sizes = [1, *(batch * stages for batch in alone)]
+        staged = rows(LONG, split=f"tp8-pp{stages}", **{**keys, "sizes": sorted({*sizes})})
+        for one in staged:
+            batch, rest = divmod(one["B"], stages)
+            for column in () if rest or batch not in alone else columns:
+                assert one[column] >= alone[batch][column] * (1 - 1e-12)
+            if one["B"] == 1:  # one token passes all stages in turn
+                hop_s = 8192 * 2 / 8 / 5e10 + 2.7e-6
+                hops = one["tpot_serial_s"] - alone[1]["tpot_serial_s"]
+                assert hops == pytest.approx((stages - 1) * hop_s)
+
+
 def test_a_cached_prefix_is_attended_to_and_not_computed():
     one = row({**LONG, "cached": 0.5}, sizes=139)
     assert milliseconds(one["ttft_s"]) == 79.2125

@@ -34,6 +34,12 @@ from rooflines.sweep.prompt_times import longest_step
 ROOMY = {"base": "h100-sxm", "memory.hbm.capacity_bytes": 1e13}
 """An H100 whose memory ends no batch."""
 
+LINEAR_FLOPS = 2 * (70_553_706_496 - 2 * 128_256 * 8192) * (8192 + 1024)
+"""FLOPs of linear weights in the layers of Llama 3.1 70B, for a request's tokens [FLOP]."""
+
+LINEAR_BYTES = 2 * (70_553_706_496 - 2 * 128_256 * 8192)
+"""Bytes of the same weights in bf16, which every step reads [byte]."""
+
 FP8 = tuple(
     {
         "weights": "fp8",
@@ -47,7 +53,14 @@ FP8 = tuple(
 
 
 @cache
-def servers(chip="h100-sxm", model="llama-3.1-70b", dtypes="bf16", lengths=(8192, 1024), chips=16):
+def servers(  # noqa: PLR0913, PLR0917, the parts of a question
+    chip="h100-sxm",
+    model="llama-3.1-70b",
+    dtypes="bf16",
+    lengths=(8192, 1024),
+    chips=16,
+    stages=2,
+):
     """Servers of a question; `roomy` is an H100 whose memory ends no batch."""
     catalogues = QuestionCatalogues(
         chip_entries() | resolve_chips({"roomy": ROOMY}, chip_entries())
@@ -56,7 +69,7 @@ def servers(chip="h100-sxm", model="llama-3.1-70b", dtypes="bf16", lengths=(8192
     question = model_question(chip, model, {"B": 1}, formats, catalogues)
     request = {"input": lengths[0], "output": lengths[1]}
     sweep: Any = question_sweep(question, catalogues, requests=[request])
-    return ServerTable(sweep, chips)
+    return ServerTable(sweep, chips, max_stages=stages)
 
 
 def milliseconds(seconds):
@@ -260,6 +273,9 @@ def test_deployments_keep_what_is_asked(basis):
         assert one.req_per_s <= one.req_per_s_bound * (1 + 1e-12)
         assert one.chips_used <= one.chips
         assert one.memory_bytes <= capacity
+        assert one.req_per_s * LINEAR_FLOPS <= one.chips * 989.4e12
+        steps_per_s = one.req_per_s * 1024 / (one.servers * one.batch)
+        assert steps_per_s * LINEAR_BYTES <= one.decode.chips * 3.36e12
         in_flight = one.req_per_s * (one.ttft_s + 1024 * one.tpot_s)
         assert one.concurrency == pytest.approx(in_flight)
 
@@ -496,7 +512,8 @@ def test_a_split_alone_is_planned(capsys):
 
 def test_pipeline_stages_pay_where_memory_or_ttft_ends_servers_without(capsys):
     """Llama 70B in bf16 does not fit on one H100; on two its KV cache ends the batch."""
-    found = Search(servers(), LOWER_KEY, 16, Limits(0.1, 2.0))
+    staged_servers = servers(stages=3)
+    found = Search(staged_servers, LOWER_KEY, 16, Limits(0.1, 2.0))
     staged = {one.name: one for one in found.deployments() if one.stages > 1}
     assert {"2 x tp2-pp3", "1 x tp8-pp2"} <= {*staged}
     assert all(one.chips_used <= 16 for one in staged.values())
@@ -504,9 +521,11 @@ def test_pipeline_stages_pay_where_memory_or_ttft_ends_servers_without(capsys):
     assert not {f"{one.decode.name}-pp2" for one in ended} & {
         s.decode.name for s in staged.values()
     }
-    early = Search(servers(), SERIAL_KEY, 16, Limits(0.03, 0.08))
+    early = Search(staged_servers, SERIAL_KEY, 16, Limits(0.03, 0.08))
     assert {one.name for one in early.mixed()} == {"1 x tp8-pp2"}
-    assert not any(one.stages > 1 for one in Search(servers(), LOWER_KEY, 16, Limits(0.02)).mixed())
+    assert not any(
+        one.stages > 1 for one in Search(staged_servers, LOWER_KEY, 16, Limits(0.02)).mixed()
+    )
     text = said(capsys, *QUESTION, "--split", "tp8-pp2", "--tpot", "30ms")
     assert "(no run with pp)" in text
     assert "No published run has pipeline stages" in text
