@@ -60,7 +60,7 @@ def test_the_search_equals_brute_force(service, monkeypatch):
                 dtypes=dtypes,
                 pp=max(STAGES),
                 **OPTIONS[limits.basis],
-            ).to_dicts()
+            ).deployments.to_dicts()
         except RooflinesError:
             rows = []
         expected = plans.best(limits)
