@@ -69,7 +69,7 @@ TRAINED = {
 
 def opening(config, leading=()):
     loaded = rooflines.load_config(config)
-    sweeps = [*loaded.sweeps.values(), *loaded.model_sweeps.values()]
+    sweeps: Any = [*loaded.sweeps.values(), *loaded.model_sweeps.values()]
     return opening_state([recipe_of(sweep) for sweep in sweeps], PAGE, STEPS, leading)
 
 
