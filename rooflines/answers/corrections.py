@@ -144,7 +144,9 @@ def _keeps_meaning(
         return False
     words = {part for word in corrected.words for part in (word, *word.split("="))}
     return not any(
-        mistake.word not in words and not mistake.instead and WITH_UNIT.match(mistake.word)
+        mistake.word not in words
+        and not mistake.instead
+        and any(map(WITH_UNIT.match, mistake.word.split("=")))
         for mistake in before.mistakes
     )
 

@@ -84,6 +84,9 @@ GROUPED_WORDS = "experts gate-up ungated spread"
 
 CONVOLUTION = "conv2d"
 
+MOE, EXPERTS = "moe", "experts"
+"""Routed experts beside a model, and their kind."""
+
 CONVOLUTION_LETTERS = {
     **dict.fromkeys(("N", "batch", "images", "batch_size"), "B"),
     **dict.fromkeys(("K", "out_channels", "filters", "O", "Cout", "C_out"), "F"),
@@ -155,6 +158,9 @@ PER = "per"
 
 MAX_PHRASE = 4
 """Words in the longest of them [1]."""
+
+SHARED = re.compile(r"[tdec]p(\d+)", re.IGNORECASE)
+"""Chips that share a model, among which a collective runs: tp8."""
 
 COUNTED_CHIPS = re.compile(r"(\d+) ?[xX×*] ?([A-Za-z].*)|([A-Za-z].*?)[xX×*](\d+)")
 """Chips with their number, 8xh100."""
@@ -257,6 +263,7 @@ def find_subject(words: Sequence[str]) -> tuple[str, list[str]] | None:
     if {token.lower() for token in tokens} & {*TRAINING} and any(map(_names_model, tokens)):
         return None
     if any(map(_names_model, tokens)) and not any(map(_counts_parameters, tokens)):
+        tokens = [EXPERTS if token.lower() == MOE else token for token in tokens]
         kinds = [token.lower() for token in tokens if token.lower() in MODEL_KINDS]
         rest = [token for token in tokens if token.lower() not in MODEL_KINDS]
         return (kinds[0], rest) if len(kinds) == 1 else None
@@ -464,6 +471,8 @@ class _Words:
         """
         if not token or token.lower() in (*SAID_NOTHING, PER) or self._repeats_kind(token):
             return
+        if self.question.collective and token.lower() in PHASES:
+            return
         readers = (
             self._key,
             self._chip,
@@ -499,6 +508,10 @@ class _Words:
         return [*values, *(flag for flag in kind.flags if flag not in kind.letters)]
 
     def _key(self, token: str) -> bool:
+        shared = SHARED.fullmatch(token)
+        if shared and self.question.collective:
+            self.question.shards.append(shared[1])
+            return True
         key, equals, value = (part.strip() for part in token.partition("="))
         if not equals:
             return False
@@ -582,7 +595,10 @@ class _Words:
         kind = self.question.kind
         if kind is None or not _names_model(token) or PARAMETERS in kind.letters:
             return False
-        name = catalogue_id(token)
+        match = None if is_named(token) else name_search.search_model(token)
+        if match is None and not is_named(token):
+            return False
+        name = match.name if match else catalogue_id(token)
         sizes = model_sizes(kind.name, name, find_model(name).shape)
         self.model_sizes = {
             letter: size for letter, size in sizes.items() if letter in kind.letters

@@ -56,6 +56,7 @@ from rooflines.basics.errors import RooflinesError, close_to, quote
 from rooflines.basics.file_kinds import check_kind
 from rooflines.basics.quantities import is_measured_rate, quantity_kind
 from rooflines.hardware.dtype_catalogue import dtype_entries
+from rooflines.kinds.kind_names import find_kind
 from rooflines.models.architecture import TRAIN
 from rooflines.models.library import close_models, is_named, is_path, model_entries
 from rooflines.theory.operation import NAMED_OPERATIONS
@@ -829,7 +830,8 @@ class _Reader:
         subject = question.model or question.operation or question.product or question.sizes
         spoken = sum(token.lower() in SPOKEN for token in question.tokens)
         is_known = bool(question.chips and subject) and self.command != COMPARE
-        return is_known and word.isalpha() and word.islower() and spoken >= SENTENCE
+        is_word = word.isalpha() and word.islower() and find_kind(word) is None
+        return is_known and is_word and spoken >= SENTENCE
 
     def _asks_model(self) -> bool:
         """Check for a question that needs a model and names none."""

@@ -227,7 +227,7 @@ ACCUMULATION_KEYS = (
 """Keys of micro-batches of a replica."""
 
 OPTION_KEYS: Mapping[str, str] = {
-    **dict.fromkeys(("within", "under", "tpot", "itl", "slo"), "within"),
+    **dict.fromkeys(("within", "under", "tpot", "itl", "slo", "latency"), "within"),
     "calibration": "calibration",
     **{key: key for key in ("engine", "peak", "engine_reserve", "prefix_caching", "full_windows")},
     "standalone_draft": "standalone_draft",
@@ -337,7 +337,7 @@ want wants would-be whether so then new box machine machines hardware host hosts
 expected expecting theoretical theoretically possible can't cannot really just still also too am was
 were got getting seeing see measured measure between these those them they you your his her its us
 batchsize where layer layers up down what's whats i'm i've it's how's there's let's single model's
-hold holds big total plan
+hold holds big total plan each
 instance instances request say says show compute calculate estimate estimated
 """
 

@@ -163,7 +163,7 @@ def _words(word: str, chips: Mapping[str, Chip]) -> list[str]:
 def _without_stops(text: str) -> list[str]:
     """A word, and the punctuation after it as another."""
     bare = text.rstrip(STOPS)
-    if text.endswith(COLON) and text.rstrip(COLON).isalpha():
+    if text.endswith(COLON) and text.rstrip(COLON):
         return [text.rstrip(COLON)]
     if text.endswith(FULL_STOP) and text.rstrip(FULL_STOP).isalpha() and text.lower() not in VERSUS:
         return [text.rstrip(FULL_STOP)]
