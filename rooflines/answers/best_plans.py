@@ -53,7 +53,7 @@ NEEDS = {
     "host": "have no link to the host in the catalogue",
     "once": "add gradients up over micro-batches, which are freed",
 }
-"""Reasons for layouts that are left out, by what they need."""
+"""Reasons for layouts that are left out, by their need."""
 
 NOT_OF_MODEL = "do not divide the model's heads, layers or experts"
 OTHER_LAYOUT = "have other numbers than those given"
@@ -85,7 +85,7 @@ class PlanReport:
     misfit: list[str] = field(default_factory=list)
 
     def head(self, text: str) -> str:
-        """Question with what was searched, and what was given."""
+        """Question with the keys that were searched or given."""
         if self.every:
             return text.replace("every split of", "every plan of")
         names = [key.replace("_", "-") for key in ("layout", *self.searched)]
@@ -225,7 +225,7 @@ def searched_plans(  # noqa: PLR0913, the parts of a search
 
 
 def number_of_layouts(chips: int, *, has_experts: bool) -> int:
-    """Ways to write a number of chips as tp * pp * cp * dp, each with every ep [1]."""
+    """Ways to write a chip count as tp * pp * cp * dp, each with every ep [1]."""
     sizes = divisors(chips)
     ways = dict.fromkeys(sizes, 1)
     for _ in range(3):
@@ -234,7 +234,7 @@ def number_of_layouts(chips: int, *, has_experts: bool) -> int:
 
 
 def _is_long(plan: TrainingPlan, context: int) -> bool:
-    """True if a chip has enough tokens of a sequence for cp to be tried."""
+    """True if a chip has enough tokens in a sequence for cp to be tried."""
     return plan.cp == 1 or context >= MIN_CONTEXT * plan.cp
 
 
@@ -312,7 +312,7 @@ def _changes(
 
 
 def _more_chips(chips: int) -> Iterator[int]:
-    """Yield numbers of chips: twice as many and so on, each after the one halfway to it."""
+    """Yield chip counts: twice as many and so on, each after the one halfway to it."""
     factor = 1
     while factor < MORE_CHIPS:
         if chips % 2 == 0 or factor > 1:
@@ -322,7 +322,7 @@ def _more_chips(chips: int) -> Iterator[int]:
 
 
 def _fitting_on(space: PlanSpace, fixed: TrainingPlan, chips: int) -> TrainingPlan | None:
-    """Plan with the least memory over a number of chips, if it fits."""
+    """Plan with the least memory over a chip count, if it fits."""
     evaluator = space.evaluator
     if chips > MAX_CHIPS:
         return None
@@ -338,7 +338,7 @@ def _fitting_on(space: PlanSpace, fixed: TrainingPlan, chips: int) -> TrainingPl
 
 
 def _larger_chips(needed: float, case: TrainingCase) -> list[str]:
-    """Chips with the least memory that holds a number of bytes, and the dtypes of a case."""
+    """Chips with the least memory that holds these bytes, and with the case's dtypes."""
     sweep, memory = case.place.sweep, case.memory
     by_bytes: dict[float, list[str]] = {}
     for name, chip in sweep.chips.items():

@@ -139,23 +139,23 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         network: Interconnects, inner first; None: the chip's first, with the one around it where
             the first does not join all chips.
         bound: True to let the bound decide.
-        keep: In training how many plans are found, each the best of its tp, pp, cp, dp and ep;
-            None: one of each that fits [1].
+        keep: In training how many plans are found, each the best with its tp, pp, cp, dp and ep;
+            None: each that fits [1].
         config: As in `explain`.
         **options: Others of `explain_model` or `train`. In training also `interleave`, which like
             `micro_batch`, `shard` and `recompute` is searched unless it is given; `search`, what
             else is searched: `loss`, `offload`, or `cp` below 4,096 tokens per chip; `by`, the
             time that ranks plans, `t_rank_s`, `t_serial_s` or `t_upper_s`; and `every`, True for
-            every plan in place of the best of each layout.
+            every plan, not only each layout's best.
 
     Returns:
         A row for each split: `KEYS`, sizes and `VALUES`. Those that fit come first, of these the
         quickest, or with `within` the most tokens per second and chip. `t_step_s` is the time that
         decides: the estimate where every split has one, else `t_serial_s`; with `bound`,
         `t_lower_s`. Splits without a batch within the time are left out. `note` has the
-        assumptions. In training the columns of a table of training, and `t_rank_s`, halfway from
-        `t_serial_s` to `t_upper_s`, which decides unless `by` names another; `tie` is true within
-        3 % of the first. Where no plan fits, one row: that with the least memory. With `bound`
+        assumptions. In training the columns in its table, and `t_rank_s`, halfway from
+        `t_serial_s` to `t_upper_s`, which decides unless `by` names another; `tie` is true for times
+        at most 3 % above the first. Where no plan fits, one row: that with the least memory. With `bound`
         every split has a row, with the other keys as given or their defaults, and those with
         replicas also one with sharded weights (FSDP).
 

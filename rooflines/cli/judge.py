@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 import polars as pl
 
-from rooflines.basics.errors import RooflinesError
+from rooflines.basics.errors import RooflinesError, check_choice
+from rooflines.basics.files import read_csv
 from rooflines.basics.text import counted, significant
 from rooflines.cli.join import counts, joined_table, timings_options
-from rooflines.cli.output import WithExamples, prints_frame, table
+from rooflines.cli.output import WithExamples, catalogues_of, prints_frame, table
+from rooflines.fits.calibration_files import (
+    merge_calibrations,
+    read_calibrations,
+    shipped_calibrations,
+)
 from rooflines.measured.judged_plans import LIMITS_S, choice_errors
 from rooflines.measured.judgement import judge_set
+from rooflines.measured.training_runs import is_training_table, run_errors, training_runs
 from rooflines.serving.servers import ESTIMATE_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rooflines.cli.output import Printed
     from rooflines.measured.judgement import Judgement
@@ -86,6 +94,22 @@ MODELS = {
 }
 """Column titles on a screen: errors, order of pairs, single pairs, choices of deployments."""
 
+STEPS = {
+    "stack": "stack",
+    "chip": "chip",
+    "steps": "steps",
+    "answered": "answered",
+    "below": "below the bound",
+    "estimated": "estimated",
+    "median": "median error",
+    "p90": "p90",
+    "ratio": "measured/estimate",
+    "coverage": "in band",
+    "pairs": "pairs",
+    "right_share": "ordered right",
+}
+"""Column titles on a screen for training steps."""
+
 CHOICE = {
     "model": "model",
     "chip": "chip",
@@ -131,6 +155,10 @@ def command(  # noqa: PLR0913, the options
     over the best of all; a choice keeps TPOT where the chosen run does, within 5 %. CSV has the
     errors by region, or the pairs of --wrong, or the choices of --choices; JSON has all.
 
+    A table of training steps has model, chip, chips, global_batch (or B), sequence_length (or S)
+    and seconds, and where known tp, pp, cp, ep, vpp, micro_batch, shard, recompute, precision,
+    stack and stack_version. Its pairs are of one model and stack.
+
     Examples:
         rooflines measured judge served.csv
         rooflines measured judge timings.parquet --where chip=h100-sxm --where software=trtllm
@@ -138,6 +166,11 @@ def command(  # noqa: PLR0913, the options
         rooflines measured judge served.csv --wrong --csv > wrong.csv
         rooflines measured judge served.csv --choices
     """
+    if (steps := _training_steps(table, where)) is not None:
+        if wrong or choices:
+            problem = "lists served runs, and the table has training steps"
+            raise RooflinesError("--wrong" if wrong else "--choices", problem, "leave it out")
+        return _training(steps, calibrations, config)
     timing_set, joined = joined_table(table, where, calibrations, config)
     judgement = judge_set(timing_set, joined)
     if wrong and choices:
@@ -149,6 +182,40 @@ def command(  # noqa: PLR0913, the options
         shown, frame = _choices(judgement.choices), judgement.choices
     text = "\n".join([*counts(timing_set, joined), "", *shown])
     return frame, text, judgement.plain
+
+
+def _training_steps(path: str, where: Sequence[str]) -> pl.DataFrame | None:
+    """Training steps in a CSV file, those that are asked for; None: it has no such columns."""
+    if Path(path).suffix != ".csv" or not Path(path).is_file():
+        return None
+    frame = read_csv(path, infer_schema_length=None)
+    if not is_training_table(frame.columns):
+        return None
+    for column, value in (word.split("=", 1) for word in where if "=" in word):
+        check_choice(column, frame.columns, "no column of the table")
+        frame = frame.filter(pl.col(column).cast(pl.String) == value)
+    return frame
+
+
+def _training(steps: pl.DataFrame, calibrations: Sequence[str], config: str | None) -> Printed:
+    """Errors of training steps by stack and chip, and what has no answer."""
+    entries = catalogues_of(config)
+    shipped = entries.calibrations or shipped_calibrations()
+    fits = merge_calibrations([shipped, *map(read_calibrations, calibrations)])
+    runs = training_runs(steps, entries._replace(calibrations=fits))
+    errors = [*run_errors(runs)]
+    lines = [table(STEPS, errors)]
+    below = runs.filter(pl.col("below_bound")).to_dicts()
+    lines += ["", *(f"below its bound: {_step_label(row)}" for row in below)] if below else []
+    reasons = runs["reason"].drop_nulls().value_counts(sort=True).rows()
+    lines += ["", *(f"no answer: {count} {reason}" for reason, count in reasons[:MAX_WRONG_PAIRS])]
+    return runs, "\n".join(lines).rstrip(), {"errors": errors, "steps": runs.to_dicts()}
+
+
+def _step_label(row: Mapping[str, object]) -> str:
+    """Step in a sentence."""
+    names = ("model", "chips", "chip", "precision", "split", "release")
+    return " ".join(str(row[name]) for name in names if row[name] is not None)
 
 
 def _text(judgement: Judgement) -> list[str]:

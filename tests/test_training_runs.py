@@ -1,0 +1,66 @@
+"""Training steps of a table are judged: errors, bands, order, below the bound, no answer."""
+
+import json
+from typing import Any
+
+import polars as pl
+import pytest
+from command_line import refused, said
+
+import rooflines
+
+PLAN: dict[str, Any] = {"dtypes": "fp8", "split": "dp8", "B": 64, "S": 4096}
+HEAD = "model,chip,chips,precision,global_batch,sequence_length,stack,stack_version,seconds"
+
+
+@pytest.fixture(scope="module")
+def step():
+    """Row of the step that the table's first rows measure."""
+    answer = rooflines.train("h100-sxm", "llama-3.1-8b", **PLAN, calibration="megatron-bridge")
+    return answer.row
+
+
+@pytest.fixture(scope="module")
+def path(step, tmp_path_factory):
+    file = tmp_path_factory.mktemp("runs") / "steps.csv"
+    estimate_s, bound_s = step["t_estimate_s"], step["t_lower_s"]
+    shape = "llama-3.1-8b,h100-sxm,8,fp8,64,4096,megatron-bridge,26.08"
+    lines = [f"{shape},{seconds}" for seconds in (estimate_s, 1.05 * estimate_s, 0.5 * bound_s)]
+    lines.append("llama-3.1-8b,h100-sxm,12,bf16,24,4096,torchtitan,,10")
+    file.write_text("\n".join([HEAD, *lines]) + "\n", encoding="utf-8")
+    return file
+
+
+def test_errors_bands_and_order_are_of_the_estimate_by_the_stack(path, step, capsys):
+    judged = json.loads(said(capsys, "measured", "judge", str(path), "--json"))
+    bridge, titan, whole = judged["errors"]
+    assert (bridge["steps"], bridge["estimated"], bridge["below"]) == (3, 3, 1)
+    assert bridge["ratio"] == pytest.approx(1)
+    assert bridge["coverage"] == pytest.approx(2 / 3)
+    assert bridge["pairs"] == 2, "two of three pairs are more than 10 % apart"
+    assert (titan["answered"], titan["median"]) == (0, None)
+    assert whole["steps"] == 4
+    first, *_, last = judged["steps"]
+    assert first["t_lower_s"] == step["t_lower_s"]
+    assert first["ratio"] == pytest.approx(1)
+    assert "groups of 8 chips" in last["reason"]
+
+
+def test_a_screen_names_what_lies_below_its_bound_and_what_has_no_answer(path, capsys):
+    lines = said(capsys, "measured", "judge", str(path)).splitlines()
+    assert "below its bound: llama-3.1-8b 8 h100-sxm fp8 dp8 26.08" in lines
+    assert any(line.startswith("no answer: 1 ") for line in lines)
+    only = said(capsys, "measured", "judge", str(path), "--where", "stack=torchtitan")
+    assert "megatron-bridge" not in only
+
+
+def test_lists_of_served_runs_are_refused_for_training_steps(path, capsys):
+    assert "training steps" in refused(capsys, "measured", "judge", str(path), "--wrong")
+
+
+def test_columns_have_other_names_too(path, capsys):
+    frame = pl.read_csv(path).rename({"global_batch": "B", "sequence_length": "S"})
+    other = path.with_name("other.csv")
+    frame.write_csv(other)
+    screens = [said(capsys, "measured", "judge", str(file)) for file in (path, other)]
+    assert screens[0] == screens[1]
