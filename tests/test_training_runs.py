@@ -58,6 +58,18 @@ def test_lists_of_served_runs_are_refused_for_training_steps(path, capsys):
     assert "training steps" in refused(capsys, "measured", "judge", str(path), "--wrong")
 
 
+def test_a_stack_without_a_fit_and_a_cut_model_have_no_estimate(path, capsys):
+    frame = pl.read_csv(path).head(2)
+    frame = frame.with_columns(stack=pl.lit("mine"), shape=pl.Series([None, "12 layers kept"]))
+    other = path.with_name("cut.csv")
+    frame.write_csv(other)
+    judged = json.loads(said(capsys, "measured", "judge", str(other), "--json"))
+    bound, cut = judged["steps"]
+    assert bound["t_lower_s"] is not None
+    assert bound["ratio"] is cut["t_lower_s"] is None
+    assert "12 layers kept" in cut["reason"]
+
+
 def test_columns_have_other_names_too(path, capsys):
     frame = pl.read_csv(path).rename({"global_batch": "B", "sequence_length": "S"})
     other = path.with_name("other.csv")

@@ -154,8 +154,8 @@ def best_splits(  # noqa: PLR0913, the parts of a question
         decides: the estimate where every split has one, else `t_serial_s`; with `bound`,
         `t_lower_s`. Splits without a batch within the time are left out. `note` has the
         assumptions. In training the columns in its table, and `t_rank_s`, halfway from
-        `t_serial_s` to `t_upper_s`, which decides unless `by` names another; `tie` is true for times
-        at most 3 % above the first. Where no plan fits, one row: that with the least memory. With `bound`
+        `t_serial_s` to `t_upper_s`, which decides unless `by` names another; `tie` is true for
+        times at most 3 % above the first. Where no plan fits, one row, the leanest. With `bound`
         every split has a row, with the other keys as given or their defaults, and those with
         replicas also one with sharded weights (FSDP).
 

@@ -157,7 +157,8 @@ def command(  # noqa: PLR0913, the options
 
     A table of training steps has model, chip, chips, global_batch (or B), sequence_length (or S)
     and seconds, and where known tp, pp, cp, ep, vpp, micro_batch, shard, recompute, precision,
-    stack and stack_version. Its pairs are of one model and stack.
+    stack and stack_version. Its pairs are of one model and stack; a stack without a fit has the
+    bound alone.
 
     Examples:
         rooflines measured judge served.csv
@@ -206,7 +207,8 @@ def _training(steps: pl.DataFrame, calibrations: Sequence[str], config: str | No
     errors = [*run_errors(runs)]
     lines = [table(STEPS, errors)]
     below = runs.filter(pl.col("below_bound")).to_dicts()
-    lines += ["", *(f"below its bound: {_step_label(row)}" for row in below)] if below else []
+    named = [f"below its bound: {_step_label(row)}" for row in below]
+    lines += ["", *named[:MAX_WRONG_PAIRS]] if named else []
     reasons = runs["reason"].drop_nulls().value_counts(sort=True).rows()
     lines += ["", *(f"no answer: {count} {reason}" for reason, count in reasons[:MAX_WRONG_PAIRS])]
     return runs, "\n".join(lines).rstrip(), {"errors": errors, "steps": runs.to_dicts()}

@@ -89,20 +89,10 @@ def _judged(row: Mapping[str, Any], catalogues: QuestionCatalogues) -> dict[str,
         "tokens": float(batch * context),
         "seconds": float(row["seconds"]),
     }
+    if row.get("shape"):
+        return {**judged, "reason": f"model has a shape of its own, {row['shape']}"}
     try:
-        answer = train(
-            row["chip"],
-            row["model"],
-            B=batch,
-            S=context,
-            split=_split(row),
-            dtypes=_format(row.get("precision")),
-            micro_batch=int(row.get("micro_batch") or 1),
-            shard=SHARDS.get(str(row.get("shard")), row.get("shard")),
-            recompute=row["recompute"] if row.get("recompute") in RECOMPUTE else None,
-            calibration=_calibration(row, catalogues),
-            config=catalogues,
-        ).row
+        answer = _answer(row, batch, context, catalogues)
     except RooflinesError as error:
         return {**judged, "reason": f"{error.where} {error.problem}".partition(";")[0]}
     seconds, estimate_s = judged["seconds"], answer["t_estimate_s"]
@@ -113,6 +103,32 @@ def _judged(row: Mapping[str, Any], catalogues: QuestionCatalogues) -> dict[str,
         if answer["t_estimate_p10_s"] is not None:
             judged["in_band"] = answer["t_estimate_p10_s"] <= seconds <= answer["t_estimate_p90_s"]
     return judged
+
+
+def _answer(
+    row: Mapping[str, Any], batch: int, context: int, catalogues: QuestionCatalogues
+) -> Mapping[str, Any]:
+    """Row for a step; its stack's fits estimate it, without a stack the chip's first.
+
+    A stack without a fit for the step leaves the bound alone.
+    """
+    keys: dict[str, Any] = {
+        "B": batch,
+        "S": context,
+        "split": _split(row),
+        "dtypes": _format(row.get("precision")),
+        "micro_batch": int(row.get("micro_batch") or 1),
+        "shard": SHARDS.get(str(row.get("shard")), row.get("shard")),
+        "recompute": row["recompute"] if row.get("recompute") in RECOMPUTE else None,
+        "config": catalogues,
+    }
+    try:
+        keys["calibration"] = _calibration(row, catalogues)
+        return train(row["chip"], row["model"], **keys).row
+    except RooflinesError as error:
+        if error.where != "calibration" or keys["calibration"] is None:
+            raise
+        return train(row["chip"], row["model"], **{**keys, "calibration": None}).row
 
 
 def _split(row: Mapping[str, Any]) -> dict[str, int]:
@@ -132,12 +148,13 @@ def _format(precision: object) -> str | None:
     return "fp8" if "fp8" in str(precision) else str(precision)
 
 
-def _calibration(row: Mapping[str, Any], catalogues: QuestionCatalogues) -> str:
-    """Software that estimates a step: its stack, where that has a fit for the chip."""
+def _calibration(row: Mapping[str, Any], catalogues: QuestionCatalogues) -> str | None:
+    """Software that estimates a step; None: its stack has no fit on the chip."""
     stack, fits = row.get("stack"), catalogues.calibrations
-    if stack and fits is not None and stack in fits.training_softwares(str(row["chip"])):
-        return str(stack)
-    return AUTO_CALIBRATION
+    if not stack:
+        return AUTO_CALIBRATION
+    is_fitted = fits is not None and stack in fits.training_softwares(str(row["chip"]))
+    return str(stack) if is_fitted else None
 
 
 def run_errors(
