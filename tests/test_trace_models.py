@@ -475,6 +475,17 @@ def test_collectives_are_no_part_of_a_groups_estimate():
     assert times["o"].seconds == term["t_estimate_s"] - term["collectives_estimate_s"]
 
 
+def test_experts_beyond_the_timed_sizes_have_no_estimate():
+    prompt = step_sums(StepTokens(TokenSums(1, 888, 888, 888**2, 888**2), TokenSums(0, 0, 0, 0, 0)))
+    assert prompt
+    times = step_times(load("gpt-oss-120b"), "b200", 8, prompt)
+    answer = explain_model("b200", "gpt-oss-120b", B=1, S=888, split="tp8", phase="prefill")
+    beyond = {term["group"] for term in answer.terms if term["estimate_extrapolated"]}
+    assert {"experts", "attention", "qkv"} <= beyond
+    assert {"qkv", "o"} <= times.keys()
+    assert not {"experts", "attention", "attention-window"} & times.keys()
+
+
 def test_steps_that_mix_prompts_and_decodes_have_no_estimate():
     mixed = step_sums(
         StepTokens(TokenSums(1, 512, 512, 512**2, 512**2), TokenSums(8, 8, 8000, 8, 8000))

@@ -32,6 +32,9 @@ SAME_PAIRS = 0.01
 UNTIMED = "untimed"
 """Begin of the calibration of a group that no timings cover."""
 
+NEED_TIMED_SIZES = ("experts", "attention")
+"""Groups whose fits hold at the timed sizes alone: beyond, experts can be off by a factor of 3."""
+
 FROM_MODEL = "model"
 """Origin of calls that are a model's groups."""
 
@@ -61,6 +64,8 @@ def group_times(
 
 def step_times(model: Model, chip: str, tp: int, sums: StepSums) -> dict[str, LibraryTime]:
     """Times of one layer by group, without its collectives; empty: no calibration, or mixed steps.
+
+    Experts and attention beyond the timed sizes have none.
 
     Args:
         model: The model.
@@ -93,5 +98,7 @@ def step_times(model: Model, chip: str, tp: int, sums: StepSums) -> dict[str, Li
             f"{chip}/{row['calibration'].partition(' ')[0]}",
         )
         for row in rows
-        if row["t_estimate_s"] and row["calibration"] and not row["calibration"].startswith(UNTIMED)
+        if row["t_estimate_s"] and row["calibration"]
+        if not row["calibration"].startswith(UNTIMED)
+        if not (row["estimate_extrapolated"] and row["group"].startswith(NEED_TIMED_SIZES))
     }
