@@ -29,6 +29,7 @@ from rooflines.theory.tori import (
     parse_typed,
     slice_shapes,
 )
+from rooflines.training.parallel_plan import TrainingPlan
 
 SEED = os.environ.get("ROOFLINES_SEED", "tori")
 
@@ -330,3 +331,13 @@ def test_refused(chip: str, split: str, batch: int, topology: str | None, said: 
     """A plan that does not fit a torus is refused with the reason."""
     with pytest.raises(RooflinesError, match=said.replace("+", r"\+")):
         STEP(chip, "llama-3.1-8b", B=batch, split=split, topology=topology)
+
+
+def test_a_search_maps_every_layout() -> None:
+    """A search on a torus answers as the single plan does, typed axes included."""
+    question: dict[str, Any] = {"B": 64, "S": 8192, "dtypes": "bf16"}
+    rows = rooflines.best_splits("tpu-v5p", "llama-3.1-8b", chips=16, phase="train", **question)
+    first = rows.row(0, named=True)
+    row = rooflines.train("tpu-v5p", "llama-3.1-8b", split=first["split"], **question).row
+    assert row["t_lower_s"] == pytest.approx(first["t_lower_s"])
+    assert len({hash(TrainingPlan.model_validate({"dp": "4x4"})) for _ in range(2)}) == 1

@@ -411,8 +411,8 @@ class TrainingPlan(TrainingKeys, Parallelism):
         default=False,
         description="whether pods, too, share what `shard` names: fsdp=16x16+2, else false",
     )
-    along: dict[str, str] = Field(
-        {}, description="chips along the axes of a torus, as typed: dp: 16x16, tp: 4c"
+    along: tuple[tuple[str, str], ...] = Field(
+        (), description="chips along the axes of a torus, as typed: dp: 16x16, tp: 4c"
     )
 
     @model_validator(mode="before")
@@ -423,7 +423,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
             value = cls.keys_from_name(value)
         if not isinstance(value, dict):
             return value
-        keys, along = dict(value), dict(value.get("along", {}))
+        keys, along = dict(value), dict(value.get("along", ()))
         for key in AXES_KEYS:
             text = keys.get(key)
             if not isinstance(text, str) or text.isdigit():
@@ -438,7 +438,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
                     keys["pods"] = pods
                 if len(typed.chips) > 1 or typed.letters:
                     along[key] = text.partition("+")[0].strip().lower()
-        return {**keys, "along": along} if along else keys
+        return {**keys, "along": tuple(along.items())} if along else keys
 
     @model_validator(mode="after")
     def _check_pods(self) -> Self:
@@ -547,7 +547,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
     def typed_axes(self) -> str:
         """Typed axes, slice or pods, such as `dp=16x16+2`."""
         pods = f"+{self.pods}" if self.pods > 1 else ""
-        typed = {key: text for key, text in self.along.items() if self._is_typed(key)}
+        typed = {key: text for key, text in self.along if self._is_typed(key)}
         if pods:
             typed["dp"] = f"{typed.get('dp', self.dp // self.pods)}{pods}"
         texts = [f"{key}={text}" for key, text in typed.items()]
@@ -555,16 +555,14 @@ class TrainingPlan(TrainingKeys, Parallelism):
 
     def _is_typed(self, key: str) -> bool:
         """Tell whether a chip count is the one typed along axes."""
-        typed, _ = parse_typed(self.along[key])
+        typed, _ = parse_typed(dict(self.along)[key])
         count = getattr(self, key) // (self.pods if key == "dp" else 1)
         return math.prod(typed.chips) == int(count)
 
     @property
     def typed(self) -> Mapping[str, Typed]:
         """Chips along axes as typed, by key."""
-        return {
-            key: parse_typed(text)[0] for key, text in self.along.items() if self._is_typed(key)
-        }
+        return {key: parse_typed(text)[0] for key, text in self.along if self._is_typed(key)}
 
     @property
     def working_factor(self) -> float | None:
@@ -608,7 +606,7 @@ class TrainingPlan(TrainingKeys, Parallelism):
     @property
     def name(self) -> str:
         """Name in tables: chips, then values that are not the default, such as `tp2-dp4-fsdp`."""
-        typed = {key: text for key, text in self.along.items() if self._is_typed(key)}
+        typed = {key: text for key, text in self.along if self._is_typed(key)}
         chips = [
             f"{key}{typed.get(key, size)}"
             for key in ("tp", "pp", "cp", "ep")
