@@ -404,7 +404,7 @@ def _several_networks(
 
 
 def _config_type(model: Model | None) -> type[Entry]:
-    """Type of the config of a question."""
+    """Config type for a question: operation or model."""
     if model is not None:
         return ModelSweepConfig
     from rooflines.config.schema import SweepConfig  # noqa: PLC0415, loaded on use
